@@ -2,7 +2,8 @@
 `etcd`, `ip`, `nsenter`; a kernel with time namespaces (Linux 5.6 and newer, CONFIG_TIME_NS).
 
 Machines were not started at one time: what each calls now is days from what the others do, by the clocks that nobody sets (CLOCK_MONOTONIC
-and CLOCK_BOOTTIME). Wall clocks are not to be had apart in namespaces."""
+and CLOCK_BOOTTIME). Namespaces have no wall clocks of their own; where these are to differ (`Walls`), agents run with `wall.c`, and `cc` is
+needed."""
 
 import base64
 import json
@@ -105,6 +106,25 @@ class Disk:
         self.holder.wait()
 
 
+class Walls:
+    """A wall clock for each machine, that can be set while it runs."""
+
+    def __init__(self, count, work):
+        self.library = work / "wall.so"
+        subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", self.library, ROOT / "experiments/machines/wall.c"], check=True)
+        self.files = [work / f"wall-m{number}" for number in range(1, count + 1)]
+        for number in range(1, count + 1):
+            self.set_ahead(number, 0)
+
+    def set_ahead(self, number, seconds):
+        """This machine's wall clock is so far ahead of the host's from now on."""
+        with open(self.files[number - 1], "r+b" if self.files[number - 1].exists() else "wb") as file:
+            file.write(int(seconds * 1e9).to_bytes(8, sys.byteorder, signed=True))
+
+    def env(self, number):
+        return {**os.environ, "LD_PRELOAD": str(self.library), "WALL_AHEAD": str(self.files[number - 1])}
+
+
 class Way:
     """Between each machine and the wire: what the machine sends is on its way for so long. A box, whose process goes with this one."""
 
@@ -136,10 +156,11 @@ class Way:
 
 class Machines:
     """Namespaces on one wire, an agent in each, and etcd on the wire: on a disk of its own, or below `work`. With a `way`, it takes so long
-    from each machine to the others."""
+    from each machine to the others. With walls, machines have wall clocks of their own."""
 
-    def __init__(self, count, work, has_disk=False, way=None):
+    def __init__(self, count, work, has_disk=False, way=None, has_walls=False):
         self.work = work
+        self.walls = Walls(count, work) if has_walls else None
         self.disk = Disk(work / "disk") if has_disk else None
         self.way = Way(way, count, work) if way else None
         self.wire = Space()
@@ -201,8 +222,9 @@ class Machines:
 
     def start_agent(self, number):
         log = open(self.work / f"m{number}.log", "ab")
+        env = self.walls.env(number) if self.walls else None
         return self.spaces[number - 1].start(CONSTEL, "agent", "--store", STORE, "--name", f"m{number}", "--underlay", "under0",
-                                             stdout=log, stderr=log)
+                                             stdout=log, stderr=log, env=env)
 
     def wait(self, count):
         """Until so many machines are up and know their clocks by the wire."""
