@@ -273,6 +273,20 @@ fn again(test: &str) -> [&str; 3] {
     ["--exact", test, "--nocapture"]
 }
 
+/// Waits until the terminal talks to this program: keys before are the shell's.
+fn in_front(terminal: &mut Terminal, program: &str) {
+    let until = Instant::now() + Duration::from_secs(30);
+    loop {
+        let group = rustix::termios::tcgetpgrp(terminal.file()).unwrap();
+        let name = fs::read_to_string(format!("/proc/{}/comm", group.as_raw_pid()));
+        if name.is_ok_and(|name| name.trim_end() == program) {
+            return;
+        }
+        assert!(Instant::now() < until, "{program} is not in front");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// `constel shell`: jobs are started and interrupted there, and it ends as it is told to, whatever shell it is. On a terminal,
 /// in a re-execution of this test.
 #[test]
@@ -320,6 +334,9 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
         for (typed, answer) in dialogue {
             terminal.file().write_all(typed).unwrap();
             hear(&mut terminal, answer);
+            if answer == "42." {
+                in_front(&mut terminal, "sleep");
+            }
         }
         assert_eq!(
             terminal.wait().unwrap().code(),
