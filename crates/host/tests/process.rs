@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::fs;
 use std::io::{Read, Write};
 use std::os::fd::OwnedFd;
+use std::os::unix::fs::PermissionsExt;
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::Command;
@@ -292,6 +293,11 @@ fn in_front(terminal: &mut Terminal, program: &str) {
 #[test]
 fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
     if let Some(entry) = entry() {
+        // Who cannot be started leaves the terminal to the next one.
+        let nothing = std::env::var_os("NOTHING").unwrap();
+        let failed = run_inside(self::entry().unwrap(), &[nothing], Group::Own);
+        let failed = failed.unwrap_err().to_string();
+        assert!(failed.starts_with("execute"), "{failed}");
         let shell = std::env::var_os("SHELL").unwrap();
         let group = match std::env::var_os("IN_SCRIPT") {
             Some(_) => Group::Own,
@@ -305,13 +311,20 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
         std::process::exit(exit.shell_code());
     }
     let node = Node::new("ptest-shell");
+    let dir = tempfile::tempdir().unwrap();
+    let nothing = dir.path().join("nothing");
+    fs::write(&nothing, "").unwrap();
+    fs::set_permissions(&nothing, fs::Permissions::from_mode(0o755)).unwrap();
     // Typed, or in a script that goes on after it.
     let cases = [("dash", "exec"), ("bash", "exec"), ("dash", "IN_SCRIPT=1")];
     for (shell, how) in cases {
         let test = std::env::current_exe().unwrap();
         let paths = node.paths();
-        let script =
-            format!("export {INSIDE}='{paths}' SHELL={shell} PS1='$ '; {how} \"$@\"; exit");
+        let variables = format!(
+            "{INSIDE}='{paths}' NOTHING='{}' SHELL={shell} PS1='$ '",
+            nothing.display()
+        );
+        let script = format!("export {variables}; {how} \"$@\"; exit");
         let mut args = vec!["-c", &script, "sh", test.to_str().unwrap()];
         args.extend(again("a_shell_inside_has_jobs_and_ends_as_it_is_told"));
         let mut terminal = Terminal::open("sh".as_ref(), &args).unwrap();

@@ -105,10 +105,11 @@ pub fn run_inside(entry: Entry, argv: &[OsString], group: Group) -> Result<Exit>
     let in_front = terminal && (group == Group::Own || is_alone());
     let spawn = spawn_in(&entry, argv);
     let spawn = if in_front { spawn.in_front() } else { spawn };
-    let child = spawn.start()?;
+    let child = spawn.start();
     // Holding the node's namespaces would keep them when the lab goes down.
     drop(entry);
-    let exit = wait(&child, &signals, in_front);
+    let exit = child.and_then(|child| wait(&child, &signals, in_front));
+    // A shell that ends leaves it to its own group, and cannot name ours from inside to give it back; nor does who could not be started.
     if terminal {
         // SAFETY: a number of our own.
         give_terminal_to(unsafe { libc::getpgrp() });
@@ -203,7 +204,7 @@ fn wait(child: &Child, signals: &libc::sigset_t, in_front: bool) -> Result<Exit>
     }
 }
 
-/// A shell that ends leaves the terminal to its own group, and cannot name ours from inside to give it back.
+/// The terminal talks to this process group from now on.
 fn give_terminal_to(group: libc::pid_t) {
     // SAFETY: system calls on numbers and masks on our stack; an error changes nothing.
     unsafe {
