@@ -1,10 +1,13 @@
 """plots/*.svg, of virtual time and of labs; needs matplotlib."""
-import os
-from report_labs import by
+import os, sys
+from report_labs import SKY
 from vt import mean
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), "plots")
-CITIES = ("hong-kong", "paris", "new-york")
+# Of virtual time and of labs: figure, across, value, what the axes are, and by how much the first is multiplied.
+OVER_HOPS = ("fig2", "hops", "mbps", "hops", "Mbit/s", 1)
+OVER_DISTANCE = ("fig5", "propagation_ms", "queueing_ms", "propagation delay, ms", "queueing delay, ms", 1)
+OVER_LOSS = ("fig12", "loss", "mbps", "loss per hop, %", "Mbit/s", 100)
 
 
 class Plots:
@@ -18,13 +21,13 @@ class Plots:
         os.makedirs(FOLDER, exist_ok=True)
         self.plt, self.load, self.name = plt, load, name
 
-    def draw(self, file, x, y, lines, mark="o", ls="-"):
-        """`lines`: [(label, x values, y values)]; without any there is no plot."""
+    def draw(self, file, x, y, lines, mark="o", joined=2):
+        """`lines`: [(label, x values, y values)], joined where there are so many points; without any there is no plot."""
         if not lines:
             return
         fig, ax = self.plt.subplots(figsize=(5, 3.5))
         for label, xs, ys in lines:
-            ax.plot(xs, ys, marker=mark, ms=4, ls=ls if len(xs) > 1 else "", label=label)
+            ax.plot(xs, ys, marker=mark, ms=4, ls="-" if len(xs) >= joined else "", label=label)
         ax.set_xlabel(x)
         ax.set_ylabel(y)
         ax.grid(alpha=0.3)
@@ -32,6 +35,11 @@ class Plots:
         fig.tight_layout()
         fig.savefig(os.path.join(FOLDER, file), metadata={"Date": None})
         self.plt.close(fig)
+
+    def over(self, rows, of, figure, file):
+        """Of OVER_HOPS and its like."""
+        _, across, value, x, y, scale = figure
+        self.draw(file, x, y, over(rows, of, across, value, scale))
 
     def cdf(self, file, rows, label, x="one-way delay, ms", key="owd_ms"):
         """Distributions; of a run's repeats the first has one."""
@@ -51,10 +59,9 @@ def over(rows, of, across, value, scale=1):
 def vt(p):
     """Of virtual time."""
     protocol = lambda r: p.name(r["protocol"])
-    for figure, across, value, x, y, scale in (("fig2", "hops", "mbps", "hops", "Mbit/s", 1), ("fig5", "propagation_ms", "queueing_ms", "propagation delay, ms", "queueing delay, ms", 1),
-                                               ("fig12", "loss", "mbps", "loss per hop, %", "Mbit/s", 100), ("fig13", "interval_s", "mbps", "seconds between switches", "Mbit/s", 1)):
-        if d := p.load(f"vt-{figure}"):
-            p.draw(f"{figure}.svg", x, y, over(d["rows"], protocol, across, value, scale))
+    for figure in (OVER_HOPS, OVER_DISTANCE, OVER_LOSS, ("fig13", "interval_s", "mbps", "seconds between switches", "Mbit/s", 1)):
+        if d := p.load(f"vt-{figure[0]}"):
+            p.over(d["rows"], protocol, figure, f"{figure[0]}.svg")
     if d := p.load("vt-fig12"):
         some = [r for r in d["rows"] if r["protocol"] in ("default", "published", "beyond", "bbr", "endpoints only")]
         p.draw("fig11.svg", "loss per hop, %", "MB sent for 100 MB", over(some, protocol, "loss", "mb_sent_for_100_mb", 100))
@@ -68,7 +75,7 @@ def vt(p):
                 series = [(f"flow {i + 1}, {rtt} ms", [10 * k for k in range(len(s))], s) for i, (s, rtt) in enumerate(zip(r["mbps_per_10_s"], r["rtt_ms"]))]
                 p.draw(f"fig15-{same}-rtt-{r['protocol']}.svg", "s", "Mbit/s", series)
     if d := p.load("vt-fig14"):
-        p.draw("fig14.svg", "mean one-way delay, ms", "Mbit/s", scattered(d["rows"], protocol))
+        p.draw("fig14.svg", "mean one-way delay, ms", "Mbit/s", scattered(d["rows"], protocol), joined=3)
     if d := p.load("vt-satellites"):
         ny = [r for r in d["rows"] if r["to"] == "new-york" and (r["case"] in ("A", "D") or r["protocol"] in ("bbr", "cubic"))]
         p.cdf("fig17-vt.svg", ny, lambda r: f"{protocol(r)} {r['case']}")
@@ -89,16 +96,15 @@ def scattered(rows, of):
 def labs(p):
     """Of labs, means of the runs."""
     flow = lambda r: p.name(r["flow"])
-    for figure, across, value, x, y, scale in (("fig2", "hops", "mbps", "hops", "Mbit/s", 1), ("fig5", "propagation_ms", "queueing_ms", "propagation delay, ms", "queueing delay of packets, ms", 1),
-                                               ("fig12", "loss", "mbps", "loss per hop, %", "Mbit/s", 100), ("vivace", "loss", "mbps", "loss, %", "Mbit/s", 100)):
-        if d := p.load(f"lab-{figure}"):
-            p.draw(f"{figure}-lab.svg", x, y, over(d["rows"], flow, across, value, scale))
+    for figure in (OVER_HOPS, OVER_DISTANCE, OVER_LOSS, ("vivace", "loss", "mbps", "loss, %", "Mbit/s", 100)):
+        if d := p.load(f"lab-{figure[0]}"):
+            p.over(d["rows"], flow, figure, f"{figure[0]}-lab.svg")
     if d := p.load("lab-fig12"):
         some = [r for r in d["rows"] if r["flow"] == "tcp-bbr" or r["flow"].startswith("leotp")]
         p.draw("fig11-lab.svg", "loss per hop, %", "sent / delivered", over(some, flow, "loss", "sent_per_delivered", 100))
         p.cdf("fig10-lab.svg", [r for r in some if r["loss"] == 0.01], flow, "one-way delay of lost packets at 1 % loss, ms", "recovered_owd_ms")
     if d := p.load("lab-fig14"):
-        p.draw("fig14-lab.svg", "mean one-way delay, ms", "Mbit/s", scattered(d["rows"], flow), ls="")
+        p.draw("fig14-lab.svg", "mean one-way delay, ms", "Mbit/s", scattered(d["rows"], flow), joined=sys.maxsize)
     if d := p.load("lab-fig15"):
         for (protocol, rtt), g in {(r["flow"], tuple(r["rtt_ms"])): r for r in reversed(d["rows"])}.items():
             if protocol in ("leotp-beyond", "tcp-bbr") and len(set(rtt)) > 1:
@@ -110,10 +116,9 @@ def labs(p):
         p.cdf("fig17-lab.svg", shown, case)
     if d := p.load("lab-satellites-shanghai"):
         p.cdf("fig16-lab.svg", d["rows"], case)
-    cities = [{**r, "hops": sum(d["hops"]) / len(d["hops"])} for to in CITIES if (d := p.load(f"lab-satellites-{to}")) and d.get("hops") for r in d["rows"] if r["case"] in ("A", "25 %", "end to end")]
+    cities = [{**r, "hops": sum(d["hops"]) / len(d["hops"])} for to in SKY if to != "shanghai" and (d := p.load(f"lab-satellites-{to}")) and d.get("hops") for r in d["rows"] if r["case"] in ("A", "25 %", "end to end")]
     for key, file, what in (("packet_owd_mean_ms", "fig18-delay-lab.svg", "one-way delay of packets, ms"), ("mbps", "fig18-throughput-lab.svg", "Mbit/s")):
-        if cities:
-            p.draw(file, "mean hops (Hong Kong, Paris, New York)", what, over(cities, case, "hops", key))
+        p.draw(file, "mean hops (Hong Kong, Paris, New York)", what, over(cities, case, "hops", key))
 
 
 def plots(load, name):

@@ -60,6 +60,11 @@ def free_choice(seconds, isl=True, before=0):
     return f"{head}ground:\n  stations:\n{places}routing:{rest.split('routing:')[1]}"
 
 
+def free_timeline(to, seconds, isl, before):
+    """From Beijing by free choice, `before` seconds earlier and later as well: contacts at the ends are whole then."""
+    return timeline(free_choice(seconds + before, isl, before), "beijing", to, seconds + 2 * before)
+
+
 def v_curve(line, first, seconds, seed=1):
     """Mbit/s of the uplink in each of `seconds` from `first` on: as `uplink`, over the stretches of time in which the path
     leaves by the same satellite."""
@@ -131,11 +136,11 @@ def shortest(graph, ground, a, b):
     return path, [(best[y] - best[x]) / 1e6 for x, y in zip(path, path[1:])]
 
 
-def uplink(station, seconds, isl=True, seed=1, margin=300):
+def uplink(station, seconds, seed=1, margin=300):
     """Mbit/s of a station's ground link per second: the "V" around each handover (`in_contact`). Contacts come from `constel plan --contacts`, over a sky
     that starts `margin` seconds earlier, so that those cut off by the run's ends are whole."""
     r = random.Random(seed)
-    text = scenario(seconds + 2 * margin, isl).replace(START, earlier(margin))
+    text = scenario(seconds + 2 * margin).replace(START, earlier(margin))
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as f:
         f.write(text)
     out = subprocess.run([CONSTEL, "plan", f.name, "--contacts", "--csv", "--from", "0s", "--to", f"{seconds + 2 * margin}s"],

@@ -76,8 +76,7 @@ def study(name, seconds):
         if to == "shanghai":
             # One satellite sees both, which need not be the nearest of either: five cities, with an antenna to each in view.
             text = sat.free_choice(seconds + 20, isl=False)
-            whole = sat.timeline(sat.free_choice(lasting, isl=False, before=BEFORE_S), "beijing", to, lasting + 2 * BEFORE_S)
-            rates = sat.v_curve(whole, BEFORE_S, lasting)
+            rates = sat.v_curve(sat.free_timeline(to, lasting, False, BEFORE_S), BEFORE_S, lasting)
         else:
             text, rates = sat.scenario(seconds + 20, name=name), sat.uplink("beijing", lasting)
         way = Way(name, text, ("beijing", to), seconds, rates)

@@ -166,8 +166,7 @@ def satellites(seeds=(7, 8, 9), seconds=90, before=120):
     destinations only, whose rows replace the old."""
     s = {}
     for to in os.environ.get("TO", "shanghai hong-kong paris new-york").split():
-        text = sat.free_choice(seconds + before, isl=to != "shanghai", before=before)
-        whole = sat.timeline(text, "beijing", to, seconds + 2 * before)
+        whole = sat.free_timeline(to, seconds, to != "shanghai", before)
         line = whole[before:before + seconds]
         hops = sum(len(x[1]) - 1 for x in line if x[1]) / max(1, sum(1 for x in line if x[1]))
         prop = sum(sum(x[2]) for x in line if x[2]) / max(1, sum(1 for x in line if x[2]))

@@ -113,12 +113,13 @@ class Walls:
         self.library = work / "wall.so"
         subprocess.run(["cc", "-shared", "-fPIC", "-O2", "-o", self.library, ROOT / "experiments/machines/wall.c"], check=True)
         self.files = [work / f"wall-m{number}" for number in range(1, count + 1)]
-        for number in range(1, count + 1):
-            self.set_ahead(number, 0)
+        for file in self.files:
+            file.write_bytes(bytes(8))
 
     def set_ahead(self, number, seconds):
         """This machine's wall clock is so far ahead of the host's from now on."""
-        with open(self.files[number - 1], "r+b" if self.files[number - 1].exists() else "wb") as file:
+        # Written where it is, for those that have it mapped.
+        with open(self.files[number - 1], "r+b") as file:
             file.write(int(seconds * 1e9).to_bytes(8, sys.byteorder, signed=True))
 
     def env(self, number):
