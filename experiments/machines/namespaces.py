@@ -276,6 +276,11 @@ class Machines:
             return None
         return asked.stdout if verb == "metrics" else json.loads(asked.stdout)
 
+    def raw_sockets(self, number):
+        """Sockets of a machine for frames of Constel's EtherType."""
+        rows = self.spaces[number - 1].run("cat", "/proc/net/packet").splitlines()[1:]
+        return sum(row.split()[3] == "88b6" for row in rows)
+
     def labs_left(self):
         """Keys of labs in the store."""
         left = self.store("kv/range", key="constel/labs/", range_end="constel/labs0")

@@ -394,6 +394,7 @@ export type Manifest = {
   bounds: Bounds;
   runtime: string;
   host: Host;
+  between?: Between | null;
   host_settings: Record<string, HostSetting>;
   command_line: (string)[];
 };
@@ -498,6 +499,14 @@ export type Host = {
   cpu_model?: string | null;
   memory_bytes?: number | null;
   load_average?: string | null;
+};
+
+export type Between = {
+  carriage: string;
+  why: string;
+  frame_bytes: number;
+  mtu_wanted_bytes: number;
+  mtu_bytes?: number | null;
 };
 
 export type HostSetting = {

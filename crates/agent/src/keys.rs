@@ -6,6 +6,8 @@
 //! | `constel/agents/record/NAME` | how the machine is ([`Record`](crate::Record)) | when it leaves; stays when it is lost |
 //! | `constel/agents/ask/NAME/SESSION` | a question to the machine: a nonce | with the asker's lease |
 //! | `constel/agents/answer/SESSION/NAME` | its answer | with the asker's lease |
+//! | `constel/agents/reach/NAME/NUMBER` | that it is to find out how raw Ethernet reaches others | with the asker's lease |
+//! | `constel/agents/reached/NUMBER/NAME` | what it found | with the asker's lease |
 
 /// All of it.
 pub(crate) const ROOT: &str = "constel/agents/";
@@ -29,4 +31,14 @@ pub(crate) fn asks(name: &str) -> String {
 /// Answers to a session.
 pub(crate) fn answers(session: &str) -> String {
     format!("{ROOT}answer/{session}/")
+}
+
+/// Questions to a machine about how raw Ethernet reaches others.
+pub(crate) fn reach(name: &str) -> String {
+    format!("{ROOT}reach/{name}/")
+}
+
+/// Answers to one of them.
+pub(crate) fn reached(number: &str) -> String {
+    format!("{ROOT}reached/{number}/")
 }

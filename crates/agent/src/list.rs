@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use constel_store::{Condition, Listing, Outcome, Result, Revision, Store, Txn};
+use constel_underlay::Endpoint;
 use serde::{Deserialize, Serialize};
 
 use crate::keys;
@@ -68,6 +69,12 @@ pub struct Row {
     pub pid: Option<u32>,
     /// Half of the shortest way to the reference and back, nanoseconds.
     pub way_ns: Option<u64>,
+    /// The interface where it listens.
+    pub interface: Option<String>,
+    /// Its MTU, bytes.
+    pub mtu_bytes: Option<u32>,
+    /// Its Ethernet address; `null` also where raw frames cannot be had.
+    pub ethernet: Option<String>,
 }
 
 /// One machine of a listing.
@@ -125,6 +132,7 @@ fn row(machine: String, known: Known) -> Row {
     let clock = record
         .filter(|_| known.owner.is_some())
         .and_then(|record| record.clock.as_ref());
+    let underlay = record.and_then(|record| record.underlay.as_ref());
     let owners = known.owner.as_ref().map(|(owner, _)| owner.version.clone());
     Row {
         machine,
@@ -144,12 +152,15 @@ fn row(machine: String, known: Known) -> Row {
         cores: record.map(|r| r.cores),
         memory_bytes: record.map(|r| r.memory_bytes),
         load: record.map(|r| r.load),
-        underlay: record
-            .and_then(|r| r.underlay.as_ref())
-            .map(|at| at.address.to_string()),
+        underlay: underlay.map(|at| at.address.to_string()),
         host: record.map(|r| r.host.clone()),
         pid: record.map(|r| r.pid),
         way_ns: clock.map(|c| c.way_ns),
+        interface: underlay.map(|at| at.interface.clone()),
+        mtu_bytes: underlay.map(|at| at.mtu_bytes),
+        ethernet: underlay
+            .and_then(|at| at.ethernet)
+            .map(|address| Endpoint::Ethernet(address).to_string()),
     }
 }
 

@@ -51,6 +51,10 @@ pub struct UnderlayAt {
     pub address: SocketAddr,
     /// Who knows it is answered.
     pub key: u64,
+    /// The interface's MTU, bytes.
+    pub mtu_bytes: u32,
+    /// Its Ethernet address, if raw frames can be had there.
+    pub ethernet: Option<[u8; 6]>,
 }
 
 /// How far a machine's wall clock is from that of the reference: the machine that has been there longest.

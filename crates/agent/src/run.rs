@@ -16,6 +16,7 @@ use crate::join::{Refusal, Why, join};
 use crate::keys;
 use crate::labs::part::Keeper;
 use crate::measure::{Latest, Measure};
+use crate::reach;
 use crate::record::{Owner, Record};
 use crate::underlay::{Listen, Responder};
 
@@ -143,6 +144,10 @@ pub fn run(
         scope.spawn(|| answers::answer(store, &options.name, &end));
         if let Some(responder) = &responder {
             scope.spawn(|| responder.answer(&end));
+            if let Some((interface, echo)) = responder.raw() {
+                scope.spawn(|| echo.answer(&end));
+                scope.spawn(|| reach::answer(store, &options.name, interface, &end));
+            }
         }
         let measure = Measure {
             store,
@@ -162,7 +167,7 @@ pub fn run(
             lease,
             until_ns: &until_ns,
             latest: &latest,
-            address: responder.at().address.ip(),
+            underlay: responder.at(),
             workers: options.workers,
             program,
             watcher,
@@ -293,7 +298,7 @@ impl Agent<'_> {
             memory_bytes: facts::memory(),
             load: facts::load(),
             nodes: self.watcher.nodes(),
-            underlay: self.responder.map(|responder| responder.at().clone()),
+            underlay: self.responder.map(Responder::now),
             clock: self.clock(),
         };
         let had_clock = record.clock.is_some();

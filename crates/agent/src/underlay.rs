@@ -1,4 +1,5 @@
-//! Where a machine listens for others: one UDP socket on the address of one interface, and only where it was asked to.
+//! Where a machine listens for others: on one interface, and only where it was asked to. By one UDP socket on its address, and by one for
+//! pings in raw frames, where it carries Ethernet.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -6,10 +7,12 @@ use std::str::FromStr;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use constel_host::ethernet::Interface;
 use constel_host::netlink::Socket;
 use constel_underlay::{PING_BYTES, Ping};
 
 use crate::clocks::{drawn, mono_ns, wall_ahead_ns};
+use crate::reach::Echo;
 use crate::record::UnderlayAt;
 
 /// How soon the end is noticed.
@@ -59,10 +62,12 @@ impl FromStr for Listen {
     }
 }
 
-/// A socket that answers pings.
+/// Sockets that answer pings.
 pub(crate) struct Responder {
     socket: UdpSocket,
     at: UnderlayAt,
+    /// The interface and the socket for raw frames, where these can be had.
+    raw: Option<(Interface, Echo)>,
     /// Datagrams that were none of ours, or of somebody who does not know the key.
     strangers: AtomicU64,
 }
@@ -70,7 +75,7 @@ pub(crate) struct Responder {
 impl Responder {
     /// Listens on the interface's first address: IPv4 if it has one, else an IPv6 address that others can reach.
     pub(crate) fn open(listen: &Listen) -> Result<Self, String> {
-        let address = address_of(&listen.interface)?;
+        let (address, mtu_bytes) = address_of(&listen.interface)?;
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", listen.interface);
         let place = SocketAddr::new(address, listen.port);
         let socket = UdpSocket::bind(place).map_err(|e| {
@@ -83,20 +88,40 @@ impl Responder {
         socket
             .set_read_timeout(Some(LOOK_EVERY))
             .map_err(|e| named(&e))?;
+        let key = drawn().map_err(|e| named(&e))?;
+        let raw = Interface::named(&listen.interface).ok();
+        let raw = raw.and_then(|own| Echo::open(&own, key).map(|echo| (own, echo)));
         let at = UnderlayAt {
             interface: listen.interface.clone(),
             address: socket.local_addr().map_err(|e| named(&e))?,
-            key: drawn().map_err(|e| named(&e))?,
+            key,
+            mtu_bytes,
+            ethernet: raw.as_ref().map(|(interface, _)| interface.address.0),
         };
         Ok(Self {
             socket,
             at,
+            raw,
             strangers: AtomicU64::new(0),
         })
     }
 
     pub(crate) fn at(&self) -> &UnderlayAt {
         &self.at
+    }
+
+    /// The same, with the MTU that the interface has now.
+    pub(crate) fn now(&self) -> UnderlayAt {
+        let mtu_bytes = address_of(&self.at.interface).map(|(_, mtu_bytes)| mtu_bytes);
+        UnderlayAt {
+            mtu_bytes: mtu_bytes.unwrap_or(self.at.mtu_bytes),
+            ..self.at.clone()
+        }
+    }
+
+    /// The interface and the socket for raw frames, where these can be had.
+    pub(crate) fn raw(&self) -> Option<&(Interface, Echo)> {
+        self.raw.as_ref()
     }
 
     /// Answers until `end`.
@@ -149,7 +174,8 @@ pub(crate) fn is_patience(error: &std::io::Error) -> bool {
     )
 }
 
-fn address_of(interface: &str) -> Result<IpAddr, String> {
+/// The address of an interface, and its MTU.
+fn address_of(interface: &str) -> Result<(IpAddr, u32), String> {
     let mut socket = Socket::open().map_err(|e| e.to_string())?;
     let links = socket.links().map_err(|e| e.to_string())?;
     let Some(link) = links.iter().find(|link| link.name == interface) else {
@@ -170,6 +196,7 @@ fn address_of(interface: &str) -> Result<IpAddr, String> {
     });
     reachable
         .min_by_key(IpAddr::is_ipv6)
+        .map(|address| (address, link.mtu))
         .ok_or_else(|| format!("{interface} has no address that others could reach"))
 }
 

@@ -76,10 +76,28 @@ pub struct Manifest {
     pub runtime: String,
     /// The machine.
     pub host: Host,
+    /// By what frames went between the machines of a lab on several; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub between: Option<Between>,
     /// Host-wide settings that the lab needs higher, by their files.
     pub host_settings: BTreeMap<String, HostSetting>,
     /// The program's arguments, itself first.
     pub command_line: Vec<String>,
+}
+
+/// By what frames go between the machines of a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Between {
+    /// `udp` or `ethernet`.
+    pub carriage: String,
+    /// Why this one.
+    pub why: String,
+    /// The longest frame that the scenario's MTUs allow, its Ethernet header included, bytes.
+    pub frame_bytes: u64,
+    /// The MTU between the machines that such a frame wants, bytes.
+    pub mtu_wanted_bytes: u64,
+    /// The smallest MTU of the machines' interfaces, bytes. Where it is less, UDP cuts such frames in fragments. `null`: not known.
+    pub mtu_bytes: Option<u64>,
 }
 
 /// A file that a scenario was made from.

@@ -13,4 +13,4 @@ mod object;
 pub use error::{BpfError, Result};
 pub use mapped::Mapped;
 pub use messages::{listen, take as last_messages};
-pub use object::{Aligned, attach, constants, link, map, mapped, page_bytes, program};
+pub use object::{Aligned, Side, attach, constants, link, map, mapped, page_bytes, program};

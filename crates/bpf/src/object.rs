@@ -66,11 +66,20 @@ pub fn attach(object: &Object, name: &str, ifindex: u32) -> Result<()> {
     })
 }
 
-/// The same by a link: the program is taken off when the descriptor closes, and so with the process that holds it.
+/// Which frames of an interface a program sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Side {
+    /// Those that come in.
+    Ingress,
+    /// Those that go out.
+    Egress,
+}
+
+/// The same by a link, on either side: the program is taken off when the descriptor closes, and so with the process that holds it.
 ///
 /// # Errors
 /// When the object has no such program, or the kernel refuses.
-pub fn link(object: &Object, name: &str, ifindex: u32) -> Result<OwnedFd> {
+pub fn link(object: &Object, name: &str, ifindex: u32, side: Side) -> Result<OwnedFd> {
     let refused = |source| BpfError::Os {
         what: format!("attach {name} to interface {ifindex}"),
         source,
@@ -83,7 +92,10 @@ pub fn link(object: &Object, name: &str, ifindex: u32) -> Result<OwnedFd> {
         libbpf_sys::bpf_link_create(
             found.as_fd().as_raw_fd(),
             target,
-            libbpf_sys::BPF_TCX_INGRESS,
+            match side {
+                Side::Ingress => libbpf_sys::BPF_TCX_INGRESS,
+                Side::Egress => libbpf_sys::BPF_TCX_EGRESS,
+            },
             std::ptr::null(),
         )
     };

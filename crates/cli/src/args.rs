@@ -207,9 +207,6 @@ pub(crate) struct Run {
     /// On which machines.
     #[command(flatten)]
     pub(crate) on: OnThere,
-    /// Encrypt frames between the machines, and take none that somebody else made or changed.
-    #[arg(long, requires = "machines")]
-    pub(crate) encrypt: bool,
     /// Print the summary as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -8,9 +8,11 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
+use constel_host::NetNs;
+use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Socket, VethEnd};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::{constel, json, stderr, until};
+use support::{constel, json, stderr, until, workspace};
 
 /// A lease's time, and some for a busy machine.
 const LOST_WITHIN: Duration = Duration::from_secs(15);
@@ -183,4 +185,112 @@ fn what_an_agent_cannot_have_is_a_usage_error() {
     }
     let listed = constel(["machines", "--json", "--store", store.to_str().unwrap()]);
     assert_eq!(json(&listed), Value::Array(Vec::new()), "nobody has joined");
+}
+
+/// A cable between two namespaces: of each end the namespace, the index, and the last number of its address in `net`.
+fn cable(net: u8, mtu: u32, ends: [(&NetNs, u32, u8); 2]) {
+    let names = ends.map(|(_, index, _)| format!("under{index}"));
+    let end = |at: usize| VethEnd {
+        name: &names[at],
+        netns: Some(ends[at].0.fd()),
+        ifindex: Some(ends[at].1),
+        mtu: Some(mtu),
+        ..VethEnd::default()
+    };
+    let mut batch = Batch::new();
+    batch.create_veth(&end(0), &end(1)).unwrap();
+    Socket::open_in(ends[0].0)
+        .unwrap()
+        .send(&mut batch)
+        .unwrap();
+    for (space, index, last) in ends {
+        let own = IpPrefix::new([10, 98, net, last].into(), 24).unwrap();
+        let mut batch = Batch::new();
+        batch.add_address(&AddressSpec::new(index, own));
+        batch.link_up(index);
+        Socket::open_in(space).unwrap().send(&mut batch).unwrap();
+    }
+}
+
+/// `check` on these machines: its exit code, what it found between them, and what it said.
+fn between(store: &Path, machines: &str, choice: &str) -> (i32, Value, String) {
+    let file = workspace().join("experiments/machines/iridium.yaml");
+    let words = [
+        "check",
+        "--json",
+        "--machines",
+        machines,
+        "--between",
+        choice,
+        "--store",
+    ];
+    let output = constel(words.into_iter().chain(store.to_str()).chain(file.to_str()));
+    let found: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let code = output.status.code().unwrap();
+    (code, found["there"]["between"].clone(), stderr(&output))
+}
+
+/// Raw Ethernet is taken where it reaches; where frames are too long or do not come, that is said with what to do.
+#[test]
+fn raw_ethernet_is_tried_before_it_is_taken() {
+    let place = tempfile::tempdir().unwrap();
+    let store = place.path().join("store");
+    // `a` and `b` are on one cable, `c` on another one.
+    let [a, b, c] = [(); 3].map(|()| NetNs::new().unwrap());
+    cable(0, 1_558, [(&a, 2, 1), (&b, 2, 2)]);
+    cable(1, 1_500, [(&b, 3, 2), (&c, 2, 3)]);
+    let agents = [("a", &a), ("b", &b), ("c", &c)].map(|(name, space)| {
+        let flags = ["--underlay", "under2"];
+        let agent = space.run(|| Agent::start(&store, name, &flags)).unwrap();
+        assert!(agent.line().contains("has joined, listening on 10.98."));
+        agent
+    });
+    let known = |c_mtu: u32| {
+        until(LOST_WITHIN, "all know their clocks, and c its MTU", || {
+            let rows = machines(&store);
+            let known = |row: &Value| row["clock_offset_ns"].is_i64();
+            let all = rows.len() == 3 && rows.iter().all(known);
+            (all && rows[2]["mtu_bytes"] == c_mtu).then_some(())
+        });
+    };
+    known(1_500);
+    for (choice, why) in [("auto", "both ways"), ("ethernet", "chosen")] {
+        let (code, found, said) = between(&store, "a,b", choice);
+        assert_eq!(
+            (code, &found["carriage"]),
+            (0, &"ethernet".into()),
+            "{said}"
+        );
+        assert!(found["why"].as_str().unwrap().contains(why), "{found:#}");
+        assert_eq!(found["mtu_wanted_bytes"], 1_558);
+    }
+    // Nobody is asked for nothing.
+    assert_eq!(between(&store, "a,b", "udp").1["carriage"], "udp");
+    let refused = |words: &str| {
+        let (code, _, said) = between(&store, "a,c", "ethernet");
+        assert_eq!(code, 2, "{said}");
+        assert!(
+            said.contains(words) && said.contains("--between udp"),
+            "{said}"
+        );
+        let (code, found, said) = between(&store, "a,c", "auto");
+        assert_eq!((code, &found["carriage"]), (0, &"udp".into()), "{said}");
+        assert!(found["why"].as_str().unwrap().contains(words), "{found:#}");
+    };
+    refused("`ip link set dev under2 mtu 1558`");
+    let change = |space: &NetNs, ifindex: u32| {
+        let mut batch = Batch::new();
+        let change = LinkChange {
+            ifindex,
+            mtu: Some(1_558),
+            ..LinkChange::default()
+        };
+        batch.change_link(&change).unwrap();
+        Socket::open_in(space).unwrap().send(&mut batch).unwrap();
+    };
+    change(&b, 3);
+    change(&c, 2);
+    known(1_558);
+    refused("machines a and c do not get each other's raw frames (EtherType 0x88b6)");
+    drop(agents);
 }

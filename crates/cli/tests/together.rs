@@ -97,6 +97,36 @@ fn pings_cross_as_the_sky_says_and_nothing_is_left() {
     host.assert_as_before("after a lab on two machines");
 }
 
+/// Raw Ethernet is found to reach, carries frames, sealed, and leaves neither programs nor sockets; nor does a part that is killed.
+#[test]
+fn raw_ethernet_carries_a_lab_and_leaves_nothing() {
+    let host = Host::take();
+    let both = ["--for", "6s", "--flag=--between=auto", "--flag=--encrypt"];
+    let Some(told) = local(&both) else {
+        return;
+    };
+    let between = &told["between"];
+    assert_eq!(between["carriage"], "ethernet", "{between:#}");
+    assert_eq!(
+        (&between["frame_bytes"], &between["mtu_wanted_bytes"]),
+        (&1_514.into(), &1_574.into())
+    );
+    for flow in told["flows"].as_array().unwrap() {
+        assert!(flow["loss_ratio"].as_f64().unwrap() < 0.02, "{flow:#}");
+        let (path, p50) = (ms(flow, "path_rtt_ms", "max"), ms(flow, "rtt_ms", "p50"));
+        assert!(p50 < path + 3.0, "{flow:#}");
+    }
+    assert_eq!(told["raw_sockets"], serde_json::json!([1, 1]), "{told:#}");
+    host.assert_as_before("after a lab over raw Ethernet");
+
+    let Some(told) = local(&["--kill", "part2@2", "--flag=--between=ethernet"]) else {
+        return;
+    };
+    assert_eq!(told["trustworthy"], false, "{told:#}");
+    assert_eq!(told["raw_sockets"], serde_json::json!([1, 1]), "{told:#}");
+    host.assert_as_before("after a part over raw Ethernet was killed");
+}
+
 /// A machine whose agent is killed ends the lab on all, and the verdict names it.
 #[test]
 fn an_agent_that_is_killed_ends_the_lab_and_is_named() {

@@ -71,8 +71,8 @@ pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
 pub use scenario::Scenario;
 pub use tether::when_ended;
 pub use together::{
-    Asked, EventsComing, LedLab, Looked, OnMachines, SeenEvent, Way, machine_of, merge_events,
-    run_part,
+    Asked, Choice, EventsComing, LedLab, Looked, OnMachines, SeenEvent, Underlay, Way, machine_of,
+    merge_events, run_part,
 };
 
 pub use constel_host::clean::{CleanReport, HostReport};

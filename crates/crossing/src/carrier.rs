@@ -4,11 +4,12 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 
 use constel_drivers::relay::Carry;
+use constel_host::datagrams::{MOST_AT_ONCE, Outgoing};
 use constel_link::Nanos;
 use constel_underlay::Sender;
-use rustix::net::{SendFlags, sendto};
 use rustix::time::{ClockId, clock_gettime};
 
+use crate::wire::Socket;
 use crate::{Ends, Shared};
 
 /// What leases are counted by: it runs on while the machine sleeps.
@@ -23,8 +24,9 @@ pub(crate) struct Carrier {
     shared: Arc<Shared>,
     /// By machine.
     senders: Vec<Sender>,
-    /// Kept for its memory.
-    datagram: Vec<u8>,
+    /// What was carried in this turn; the rest is kept for its memory.
+    datagrams: Vec<Outgoing>,
+    carried: usize,
 }
 
 impl Carrier {
@@ -37,7 +39,8 @@ impl Carrier {
         Self {
             senders: senders.collect(),
             shared,
-            datagram: Vec::new(),
+            datagrams: vec![(None, Vec::new()); MOST_AT_ONCE],
+            carried: 0,
         }
     }
 }
@@ -45,11 +48,8 @@ impl Carrier {
 impl Carry for Carrier {
     fn carry(&mut self, edge: Ends, due_ns: Nanos, frame: &[u8]) {
         let Shared {
-            socket,
             machines,
             time,
-            until_ns,
-            sent,
             unsent,
             to_lost,
             ..
@@ -58,16 +58,40 @@ impl Carry for Carrier {
             to_lost.fetch_add(1, Ordering::Relaxed);
             return;
         }
-        let way = machines.way_to(edge.1);
-        let way = way.filter(|_| boottime_ns() < until_ns.load(Ordering::Relaxed));
-        let is_sent = way.is_some_and(|(machine, address)| {
-            let (due_ns, token) = (time.of_own(due_ns), machines.own_token());
-            let sender = &mut self.senders[machine];
-            sender.send(edge, due_ns, token, frame, &mut self.datagram);
-            // What the other side does not get it counts as lost between the machines.
-            sendto(socket, &self.datagram, SendFlags::DONTWAIT, &address).is_ok()
-        });
-        let count = if is_sent { sent } else { unsent };
-        count.fetch_add(1, Ordering::Relaxed);
+        let Some((machine, endpoint)) = machines.way_to(edge.1) else {
+            unsent.fetch_add(1, Ordering::Relaxed);
+            return;
+        };
+        let (due_ns, token) = (time.of_own(due_ns), machines.own_token());
+        let (to, datagram) = &mut self.datagrams[self.carried];
+        *to = Socket::address_of(endpoint);
+        self.senders[machine].send(edge, due_ns, token, frame, datagram);
+        self.carried += 1;
+        if self.carried == self.datagrams.len() {
+            self.flush();
+        }
+    }
+
+    fn flush(&mut self) {
+        let carried = std::mem::take(&mut self.carried);
+        if carried == 0 {
+            return;
+        }
+        let Shared {
+            socket,
+            until_ns,
+            sent,
+            unsent,
+            ..
+        } = &*self.shared;
+        // Asked in the moment in which they leave: whatever kept this process from running is over.
+        let may_send = boottime_ns() < until_ns.load(Ordering::Relaxed);
+        // What the other side does not get it counts as lost between the machines.
+        let count = match may_send {
+            true => socket.send(&self.datagrams[..carried]),
+            false => 0,
+        };
+        sent.fetch_add(count as u64, Ordering::Relaxed);
+        unsent.fetch_add((carried - count) as u64, Ordering::Relaxed);
     }
 }

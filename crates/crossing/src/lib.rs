@@ -1,4 +1,4 @@
-//! Edges between machines of one lab: one UDP socket on each machine carries the frames of all edges that cross.
+//! Edges between machines of one lab: one socket on each machine carries the frames of all edges that cross, by UDP or as raw Ethernet.
 //!
 //! An edge is served by the relay of the machine where its frames are sent. [`Crossing::open`] gives that relay what takes frames to
 //! ports whose nodes are not there ([`FarPorts`]), and [`Crossing::listen`] hands over what comes from other machines, at the instants
@@ -7,12 +7,13 @@
 #![forbid(unsafe_code)]
 
 mod carrier;
+mod ethernet;
 mod listen;
 mod machines;
 mod time;
+mod wire;
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -20,22 +21,18 @@ use constel_drivers::Links;
 use constel_drivers::relay::FarPorts;
 use constel_link::{Nanos, PortId};
 use constel_underlay::CrossingCounts;
-use rustix::net::sockopt::{
-    set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
-    set_socket_send_buffer_size_force,
-};
 use serde::Serialize;
 
 use carrier::Carrier;
 use machines::Machines;
+use wire::Socket;
 
-pub use constel_underlay::Key;
+pub use constel_host::ethernet::Interface;
+pub use constel_underlay::{Carriage, Endpoint, Key};
 pub use listen::Listening;
 pub use machines::{Machine, Wrong};
 pub use time::LabTime;
-
-/// What the kernel keeps of frames that nobody had time for: those of some ten milliseconds.
-const BUFFER_BYTES: usize = 4 << 20;
+pub use wire::Wire;
 
 /// A lab's machines, as one of them sees them. All of them number machines and ports alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -66,7 +63,7 @@ pub struct Crossing {
 /// What the relay's thread, the one that listens and those who ask have in common.
 #[derive(Debug)]
 pub(crate) struct Shared {
-    pub(crate) socket: UdpSocket,
+    pub(crate) socket: Socket,
     pub(crate) machines: Machines,
     pub(crate) time: LabTime,
     pub(crate) lab: u32,
@@ -87,31 +84,21 @@ pub struct Counts {
     pub unsent: u64,
     /// Frames for machines that are lost, which go nowhere.
     pub to_lost: u64,
-    /// Datagrams of nobody who is one of the machines.
+    /// Datagrams, or frames with the lab's number, of nobody who is one of the machines.
     pub strangers: u64,
     /// What came from each of the other machines that frames came from.
     pub from: Vec<(String, CrossingCounts)>,
 }
 
 impl Crossing {
-    /// The socket, which others send to, and what the relay is to be given ([`Plane::far`](constel_drivers::Plane::far)).
+    /// On the wire that others send to; what the relay is to be given ([`Plane::far`](constel_drivers::Plane::far)).
     ///
     /// # Errors
     /// [`Wrong`] for machines that cannot be; the operating system's.
-    pub fn open(
-        socket: UdpSocket,
-        layout: Layout,
-        time: LabTime,
-    ) -> Result<(Self, FarPorts), OpenError> {
-        // Where we may not have that much, what we may.
-        if set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
-            set_socket_recv_buffer_size(&socket, BUFFER_BYTES).map_err(io::Error::from)?;
-        }
-        if set_socket_send_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
-            set_socket_send_buffer_size(&socket, BUFFER_BYTES).map_err(io::Error::from)?;
-        }
-        let (lab, ahead_ns) = (layout.lab, layout.ahead_ns);
-        let machines = Machines::new(layout)?;
+    pub fn open(wire: Wire, layout: Layout, time: LabTime) -> Result<(Self, FarPorts), OpenError> {
+        let (lab, ahead_ns) = (layout.lab & 0x00ff_ffff, layout.ahead_ns);
+        let machines = Machines::new(layout, wire.carriage())?;
+        let socket = Socket::open(wire, lab, &machines)?;
         let ports = machines.far_ports();
         let shared = Arc::new(Shared {
             socket,
@@ -164,7 +151,7 @@ impl Listening {
             sent: shared.sent.load(Ordering::Relaxed),
             unsent: shared.unsent.load(Ordering::Relaxed),
             to_lost: shared.to_lost.load(Ordering::Relaxed),
-            strangers: shared.strangers.load(Ordering::Relaxed),
+            strangers: shared.strangers.load(Ordering::Relaxed) + shared.socket.strangers(),
             from: from
                 .map(|(machine, counts)| (shared.machines.name(machine).to_owned(), counts))
                 .collect(),
@@ -181,12 +168,13 @@ pub enum OpenError {
     /// The operating system does not let us.
     #[error("the socket between the machines: {0}")]
     Os(#[from] io::Error),
+    /// Nor the kernel's network.
+    #[error("between the machines: {0}")]
+    Host(#[from] constel_host::Error),
+    /// It refuses the programs for raw Ethernet.
+    #[error("{0}; UDP needs none of them (--between udp)")]
+    Bpf(#[from] constel_bpf::BpfError),
 }
 
 /// An edge that crosses.
 pub(crate) type Ends = (PortId, PortId);
-
-/// Whether an address is the same place: IPv6 has more to an address than where it is.
-pub(crate) fn same_place(a: SocketAddr, b: SocketAddr) -> bool {
-    (a.ip(), a.port()) == (b.ip(), b.port())
-}

@@ -1,19 +1,19 @@
 //! The thread that listens for other machines and hands their frames to the relay.
 
 use std::io;
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 
 use constel_drivers::relay::Arrival;
 use constel_drivers::{Links, mono_ns};
-use constel_underlay::{CrossingCounts, Receiver};
+use constel_host::datagrams::{Incoming, MOST_AT_ONCE};
+use constel_underlay::{CrossingCounts, Endpoint, Receiver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::net::{RecvFlags, recvfrom};
 use rustix::process::setpriority_process;
 
 use crate::Shared;
+use crate::wire::Socket;
 
 /// How soon the end is noticed: 50 ms.
 const LOOK_EVERY: Timespec = Timespec {
@@ -22,8 +22,6 @@ const LOOK_EVERY: Timespec = Timespec {
 };
 /// The nice value of a thread that goes first.
 const FIRST: i32 = -20;
-/// Datagrams looked at before their frames are handed over.
-const AT_ONCE: usize = 64;
 /// Longer than any frame with what is around it: what is longer is none of ours.
 const DATAGRAM_BYTES: usize = 4_096;
 
@@ -96,20 +94,22 @@ impl Listener {
     fn run(&self) {
         // Before normal threads, if we may: what waits here for longer than the head start leaves is late.
         let _ = setpriority_process(None, FIRST);
-        let mut bytes = [0; DATAGRAM_BYTES];
-        let mut arrivals = Vec::with_capacity(AT_ONCE);
+        let mut incoming = Incoming::new(DATAGRAM_BYTES);
+        let mut arrivals = Vec::with_capacity(MOST_AT_ONCE);
         while !self.end.load(Ordering::Acquire) {
             let mut news = [PollFd::new(&self.shared.socket, PollFlags::IN)];
             // Nothing, and a signal: we look again.
             if !poll(&mut news, Some(&LOOK_EVERY)).is_ok_and(|count| count > 0) {
                 continue;
             }
-            // Whoever floods us with nonsense does not hold up what came before.
-            for _ in 0..AT_ONCE {
-                let Some((length, from)) = self.next(&mut bytes) else {
-                    break;
-                };
-                self.judge(&mut bytes[..length], from, &mut arrivals);
+            // Somebody's port that is closed is no reason to end.
+            if incoming.receive(&self.shared.socket).is_err() {
+                continue;
+            }
+            for (bytes, from) in incoming.received() {
+                if let Some((from, datagram)) = Socket::datagram_in(bytes, from) {
+                    self.judge(datagram, from, &mut arrivals);
+                }
             }
             if !arrivals.is_empty() && self.links.arrive(std::mem::take(&mut arrivals)).is_err() {
                 return;
@@ -117,14 +117,7 @@ impl Listener {
         }
     }
 
-    /// A datagram that is there. Somebody's port that is closed is none, and no reason to end.
-    fn next(&self, bytes: &mut [u8]) -> Option<(usize, SocketAddr)> {
-        let got = recvfrom(&self.shared.socket, bytes, RecvFlags::DONTWAIT);
-        let (length, _, from) = got.ok()?;
-        Some((length, SocketAddr::try_from(from?).ok()?))
-    }
-
-    fn judge(&self, datagram: &mut [u8], from: SocketAddr, arrivals: &mut Vec<Arrival>) {
+    fn judge(&self, datagram: &mut [u8], from: Endpoint, arrivals: &mut Vec<Arrival>) {
         let Shared {
             machines,
             time,

@@ -1,12 +1,11 @@
 //! Who has which port, and where they are.
 
-use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_link::PortId;
-use constel_underlay::{Cipher, Key, Whose};
+use constel_underlay::{Carriage, Cipher, Endpoint, Key, Whose};
 
-use crate::{Layout, same_place};
+use crate::Layout;
 
 /// A machine of the lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -14,7 +13,7 @@ pub struct Machine {
     /// Its name.
     pub name: String,
     /// Where it listens, and sends from.
-    pub address: SocketAddr,
+    pub address: Endpoint,
     /// By which right it sends for its nodes.
     pub token: u32,
 }
@@ -32,7 +31,10 @@ pub enum Wrong {
     },
     /// Two listen at the same place.
     #[error("machines {0} and {1} are both at {2}")]
-    SamePlace(String, String, SocketAddr),
+    SamePlace(String, String, Endpoint),
+    /// One is reached by something else.
+    #[error("machine {0} is at {1}, where {by} does not go", by = .2.as_str())]
+    OtherCarriage(String, Endpoint, Carriage),
 }
 
 /// All machines of the lab.
@@ -47,7 +49,7 @@ pub(crate) struct Machines {
 }
 
 impl Machines {
-    pub(crate) fn new(layout: Layout) -> Result<Self, Wrong> {
+    pub(crate) fn new(layout: Layout, carriage: Carriage) -> Result<Self, Wrong> {
         let Layout {
             here,
             machines,
@@ -64,9 +66,16 @@ impl Machines {
         }
         for (number, one) in machines.iter().enumerate() {
             let mut others = machines[..number].iter();
-            if let Some(other) = others.find(|other| same_place(one.address, other.address)) {
+            if let Some(other) = others.find(|other| one.address.is_at(other.address)) {
                 let names = (other.name.clone(), one.name.clone());
                 return Err(Wrong::SamePlace(names.0, names.1, one.address));
+            }
+            if one.address.carriage() != carriage {
+                return Err(Wrong::OtherCarriage(
+                    one.name.clone(),
+                    one.address,
+                    carriage,
+                ));
             }
         }
         Ok(Self {
@@ -77,6 +86,20 @@ impl Machines {
             session,
             key,
         })
+    }
+
+    /// This machine's number.
+    pub(crate) fn here(&self) -> usize {
+        self.here
+    }
+
+    /// The number of the machine that has each port's node, by port.
+    pub(crate) fn owners(&self) -> &[usize] {
+        &self.owners
+    }
+
+    pub(crate) fn endpoint(&self, machine: usize) -> Endpoint {
+        self.machines[machine].address
     }
 
     /// Which life of this machine it is.
@@ -119,7 +142,7 @@ impl Machines {
     }
 
     /// The other machine, if it is not lost, to which frames for this port go, and where it listens.
-    pub(crate) fn way_to(&self, port: PortId) -> Option<(usize, SocketAddr)> {
+    pub(crate) fn way_to(&self, port: PortId) -> Option<(usize, Endpoint)> {
         let owner = *self.owners.get(port.0 as usize)?;
         (owner != self.here && !self.has_lost(owner)).then(|| (owner, self.machines[owner].address))
     }
@@ -131,9 +154,9 @@ impl Machines {
     }
 
     /// The other machine that sends from this address.
-    pub(crate) fn at(&self, address: SocketAddr) -> Option<usize> {
+    pub(crate) fn at(&self, address: Endpoint) -> Option<usize> {
         let mut others = self.machines.iter().enumerate();
-        let found = others.find(|(_, machine)| same_place(machine.address, address))?;
+        let found = others.find(|(_, machine)| machine.address.is_at(address))?;
         (found.0 != self.here).then_some(found.0)
     }
 
@@ -165,10 +188,14 @@ impl Machines {
 mod tests {
     use super::*;
 
+    fn at(port: u16) -> Endpoint {
+        Endpoint::Udp(([10, 0, 0, 1], port).into())
+    }
+
     fn machine(name: &str, port: u16) -> Machine {
         Machine {
             name: name.to_owned(),
-            address: SocketAddr::from(([10, 0, 0, 1], port)),
+            address: at(port),
             token: u32::from(port),
         }
     }
@@ -185,15 +212,18 @@ mod tests {
         }
     }
 
+    fn told(layout: Layout) -> Result<Machines, Wrong> {
+        Machines::new(layout, Carriage::Udp)
+    }
+
     #[test]
     fn ports_are_ours_theirs_or_nobodys() {
         let machines = vec![machine("a", 1), machine("b", 2), machine("c", 3)];
-        let known = Machines::new(layout(machines, vec![0, 1, 2, 1])).unwrap();
+        let known = told(layout(machines, vec![0, 1, 2, 1])).unwrap();
         assert_eq!(known.far_ports(), [1, 2, 3].map(PortId));
         assert_eq!(known.whose(PortId(0)), Whose::Ours);
         assert_eq!(known.whose(PortId(1)), Whose::Machine(1, 2));
         assert_eq!(known.whose(PortId(4)), Whose::Nobody);
-        let at = |port| SocketAddr::from(([10, 0, 0, 1], port));
         assert_eq!(known.way_to(PortId(2)), Some((2, at(3))));
         assert_eq!(
             (known.way_to(PortId(0)), known.way_to(PortId(4))),
@@ -219,14 +249,17 @@ mod tests {
             number: 2,
             machines: 2,
         };
-        assert_eq!(Machines::new(layout(two(), vec![0, 2])).unwrap_err(), none);
+        assert_eq!(told(layout(two(), vec![0, 2])).unwrap_err(), none);
         let beyond = Layout {
             here: 2,
             ..layout(two(), vec![])
         };
-        assert_eq!(Machines::new(beyond).unwrap_err(), none);
+        assert_eq!(told(beyond).unwrap_err(), none);
         let twice = vec![machine("a", 1), machine("b", 1)];
-        let wrong = Machines::new(layout(twice, vec![])).unwrap_err();
+        let wrong = told(layout(twice, vec![])).unwrap_err();
         assert_eq!(wrong.to_string(), "machines a and b are both at 10.0.0.1:1");
+        let other = Machines::new(layout(two(), vec![]), Carriage::Ethernet);
+        let other = other.unwrap_err().to_string();
+        assert!(other.contains("where ethernet does not go"), "{other}");
     }
 }

@@ -1,4 +1,5 @@
-//! Two machines in one process, each with a relay of its own and nodes in namespaces, and between them a way of our making.
+//! Two machines in one process, each with a relay of its own and nodes in namespaces, and between them a way of our making: by UDP, and as
+//! raw Ethernet.
 
 #[path = "../../drivers/tests/support/mod.rs"]
 mod support;
@@ -11,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine};
+use constel_crossing::{Carriage, Counts, Crossing, Key, LabTime, Layout, Listening, Machine};
 use constel_drivers::relay::{Relay, RelayConfig};
 use constel_drivers::{Links, Plane};
 use constel_link::{EdgeUpdate, Impairment, PortId, mac_of};
@@ -29,6 +30,42 @@ static ALONE: Mutex<()> = Mutex::new(());
 /// Machine `a` has ports 0, 2 and 3, and `b` port 1. Node number n, from 1 on, has port n - 1.
 const OWNERS: [usize; 4] = [0, 1, 0, 0];
 
+/// Each test by both.
+macro_rules! by_both {
+    ($($name:ident)*) => {
+        mod by_udp {
+            $(#[test] fn $name() { super::$name(super::Carriage::Udp); })*
+        }
+        mod by_ethernet {
+            $(#[test] fn $name() { super::$name(super::Carriage::Ethernet); })*
+        }
+    };
+}
+
+by_both! {
+    the_way_is_hidden_in_the_edge
+    an_edge_shorter_than_the_way_is_counted
+    any_frame_arrives_byte_for_byte_and_no_other
+    a_stream_crosses_whole
+    several_threads_of_the_relay_are_as_one
+    what_the_way_does_is_told
+    sealed_frames_cannot_be_read_changed_or_made_on_the_way
+    strangers_and_who_is_lost_reach_nobody
+    nothing_is_sent_when_the_time_for_it_is_over
+    a_port_changes_sides_in_one_instant
+}
+
+/// What nothing is refused for but where it comes from, or that it is not sealed.
+const LABEL: Label = Label {
+    lab: 42,
+    from: PortId(0),
+    to: PortId(1),
+    sequence: u32::MAX / 4,
+    token: 7,
+    session: 1,
+    due_ns: 0,
+};
+
 struct Side {
     lab: Lab,
     crossing: Crossing,
@@ -41,30 +78,33 @@ struct Pair {
 }
 
 impl Pair {
-    fn new(fate: impl Fn(u64) -> Fate + Send + Sync + 'static) -> Self {
-        Self::ahead(AHEAD_NS, fate)
+    fn new(by: Carriage, fate: impl Fn(u64) -> Fate + Send + Sync + 'static) -> Self {
+        Self::ahead(by, AHEAD_NS, fate)
     }
 
-    fn ahead(ahead_ns: u64, fate: impl Fn(u64) -> Fate + Send + Sync + 'static) -> Self {
-        Self::with(None, 1, ahead_ns, fate)
+    fn ahead(
+        by: Carriage,
+        ahead_ns: u64,
+        fate: impl Fn(u64) -> Fate + Send + Sync + 'static,
+    ) -> Self {
+        Self::with(by, None, 1, ahead_ns, fate)
     }
 
     /// Where relays have so many threads. Of two, port 3 is the second one's, and all others are the first one's. `key`: what frames are
     /// sealed with.
     fn with(
+        by: Carriage,
         key: Option<Key>,
         threads: usize,
         ahead_ns: u64,
         fate: impl Fn(u64) -> Fate + Send + Sync + 'static,
     ) -> Self {
-        let sockets = [(); 2].map(|()| UdpSocket::bind("127.0.0.1:0").unwrap());
-        let ends = sockets.each_ref().map(|s| s.local_addr().unwrap());
-        let way = Way::open(ends, fate);
-        let mut sockets = sockets.into_iter();
+        let (way, wires) = Way::open(by, fate);
+        let mut wires = wires.into_iter();
         let sides = [0, 1].map(|here| {
             // Each sees the other where the way begins.
             let at = |machine: usize| match machine == here {
-                true => ends[here],
+                true => way.end(here),
                 false => way.seen_from(here),
             };
             let machine = |number: usize| Machine {
@@ -83,7 +123,8 @@ impl Pair {
             };
             // An hour from this machine's own clock.
             let time = LabTime::new(3_600_000_000_000);
-            let (crossing, far) = Crossing::open(sockets.next().unwrap(), layout, time).unwrap();
+            let wire = wires.next().unwrap();
+            let (crossing, far) = way.within(|| Crossing::open(wire, layout, time).unwrap());
             let ours: Vec<u32> = (0..4).filter(|p| OWNERS[*p as usize] == here).collect();
             let config = RelayConfig {
                 slots: 16_384,
@@ -163,14 +204,13 @@ fn one_way(from: (&Node, u8), to: (&Node, u8), count: usize) -> Vec<u64> {
     times
 }
 
-#[test]
-fn the_way_is_hidden_in_the_edge() {
+fn the_way_is_hidden_in_the_edge(by: Carriage) {
     const EDGE_NS: u64 = 10 * MS;
     const AHEAD_NS: u64 = 8 * MS;
     let _alone = ALONE.lock();
     for way_us in [100, 1_000, 5_000] {
         let way = Duration::from_micros(way_us);
-        let pair = Pair::ahead(AHEAD_NS, move |_| Fate::After(way));
+        let pair = Pair::ahead(by, AHEAD_NS, move |_| Fate::After(way));
         pair.link(Impairment::delay_only(EDGE_NS));
         let a = &pair.sides[0].lab;
         a.apply(link(2, 3, EDGE_NS));
@@ -195,10 +235,9 @@ fn the_way_is_hidden_in_the_edge() {
     }
 }
 
-#[test]
-fn an_edge_shorter_than_the_way_is_counted() {
+fn an_edge_shorter_than_the_way_is_counted(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::new(|_| Fate::After(Duration::from_millis(3)));
+    let pair = Pair::new(by, |_| Fate::After(Duration::from_millis(3)));
     pair.link(Impairment::delay_only(MS));
     let times = one_way((pair.near(), 1), (pair.far(), 2), 20);
     assert!(times[0] >= 3 * MS, "{times:?}: no sooner than the way is");
@@ -207,10 +246,9 @@ fn an_edge_shorter_than_the_way_is_counted() {
     assert!(from.latest_ns >= 2 * MS, "{from:?}");
 }
 
-#[test]
-fn any_frame_arrives_byte_for_byte_and_no_other() {
+fn any_frame_arrives_byte_for_byte_and_no_other(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::new(|_| Fate::After(Duration::ZERO));
+    let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
     let payload: Vec<u8> = (0..1_500).map(|i| (i * 7) as u8).collect();
     let (near, far) = (mac_of(PortId(0)), mac_of(PortId(1)));
@@ -244,10 +282,9 @@ fn any_frame_arrives_byte_for_byte_and_no_other() {
 }
 
 /// Super-frames are cut up where they cross; every byte of a stream comes, in order.
-#[test]
-fn a_stream_crosses_whole() {
+fn a_stream_crosses_whole(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::new(|_| Fate::After(Duration::ZERO));
+    let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
     stream_whole(&pair, pair.near());
     let (counts, from) = pair.counts(1);
@@ -256,15 +293,16 @@ fn a_stream_crosses_whole() {
 
 /// What one thread takes in goes to the other machine by the thread that sends there, and what comes from there is handed over by
 /// the thread that has its node.
-#[test]
-fn several_threads_of_the_relay_are_as_one() {
+fn several_threads_of_the_relay_are_as_one(by: Carriage) {
     if Relay::threads_max() < 2 {
         eprintln!("SKIPPED: this machine has one processor");
         return;
     }
     let _alone = ALONE.lock();
     const EDGE_NS: u64 = 10 * MS;
-    let pair = Pair::with(None, 2, 8 * MS, |_| Fate::After(Duration::from_millis(1)));
+    let pair = Pair::with(by, None, 2, 8 * MS, |_| {
+        Fate::After(Duration::from_millis(1))
+    });
     pair.link(Impairment::delay_only(EDGE_NS));
     let fourth = Impairment::delay_only(EDGE_NS);
     pair.sides[0].lab.apply(vec![set(3, 1, fourth)]);
@@ -317,10 +355,9 @@ fn stream_whole(pair: &Pair, near: &Node) {
 }
 
 /// What the way loses, doubles and holds up is told, and nobody gets a frame twice.
-#[test]
-fn what_the_way_does_is_told() {
+fn what_the_way_does_is_told(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::ahead(45 * MS, |number| match number % 10 {
+    let pair = Pair::ahead(by, 45 * MS, |number| match number % 10 {
         3 => Fate::Lost,
         6 => Fate::Twice,
         8 => Fate::After(Duration::from_millis(5)),
@@ -365,13 +402,12 @@ fn what_the_way_does_is_told() {
     assert_eq!(got_from.refused, 0);
 }
 
-#[test]
-fn sealed_frames_cannot_be_read_changed_or_made_on_the_way() {
+fn sealed_frames_cannot_be_read_changed_or_made_on_the_way(by: Carriage) {
     const FRAMES: u16 = 200;
     const WORDS: &[u8] = b"nobody else is to read this, or to write it";
     let _alone = ALONE.lock();
     let key = Some(Key::new([3; 32]));
-    let pair = Pair::with(key, 1, AHEAD_NS, |number| match number % 10 {
+    let pair = Pair::with(by, key, 1, AHEAD_NS, |number| match number % 10 {
         3 => Fate::Changed,
         _ => Fate::After(Duration::ZERO),
     });
@@ -397,18 +433,9 @@ fn sealed_frames_cannot_be_read_changed_or_made_on_the_way() {
     assert!(got.iter().all(|got| &got[16..] == WORDS));
     assert!(got.len() as u64 >= u64::from(FRAMES) - refused && got.len() < usize::from(FRAMES));
     // Who can send from the other machine's address, and knows all but the key.
-    let label = Label {
-        lab: 42,
-        from: PortId(0),
-        to: PortId(1),
-        sequence: u32::MAX / 4,
-        token: 7,
-        session: 1,
-        due_ns: 0,
-    };
     let mut forged = Vec::new();
     pack(
-        &label,
+        &LABEL,
         &frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, WORDS),
         &mut forged,
     );
@@ -419,14 +446,19 @@ fn sealed_frames_cannot_be_read_changed_or_made_on_the_way() {
     assert_eq!(receiver.next(), None);
 }
 
-#[test]
-fn strangers_and_who_is_lost_reach_nobody() {
+fn strangers_and_who_is_lost_reach_nobody(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::new(|_| Fate::After(Duration::ZERO));
+    let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
     assert_eq!(one_way((pair.near(), 1), (pair.far(), 2), 1).len(), 1);
-    let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
-    stranger.send_to(&[8; 200], pair.way.end(1)).unwrap();
+    // Who knows all but the address from which the other one sends.
+    let mut right = Vec::new();
+    pack(
+        &LABEL,
+        &frame([0xff; 6], mac_of(PortId(0)), ODD, &[7; 60]),
+        &mut right,
+    );
+    pair.way.stranger(1, &right);
     eventually("the stranger is counted", || {
         (pair.counts(1).0.strangers == 1).then_some(())
     });
@@ -452,10 +484,9 @@ fn strangers_and_who_is_lost_reach_nobody() {
 }
 
 /// A machine whose lease is over sends nothing for nodes that may be another's by then.
-#[test]
-fn nothing_is_sent_when_the_time_for_it_is_over() {
+fn nothing_is_sent_when_the_time_for_it_is_over(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::new(|_| Fate::After(Duration::from_micros(100)));
+    let pair = Pair::new(by, |_| Fate::After(Duration::from_micros(100)));
     pair.link(Impairment::delay_only(MS));
     let sender = pair.near().run(|| Raw::new(0));
     let send = || sender.send(&frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[7; 60]));
@@ -479,10 +510,9 @@ fn nothing_is_sent_when_the_time_for_it_is_over() {
 }
 
 /// An edge that moves from a port here to one that is far: one switch, and what is on its way arrives.
-#[test]
-fn a_port_changes_sides_in_one_instant() {
+fn a_port_changes_sides_in_one_instant(by: Carriage) {
     let _alone = ALONE.lock();
-    let pair = Pair::new(|_| Fate::After(Duration::from_micros(500)));
+    let pair = Pair::new(by, |_| Fate::After(Duration::from_micros(500)));
     let a = &pair.sides[0].lab;
     a.apply(vec![set(0, 2, Impairment::delay_only(4 * MS))]);
     let here = a.nodes[1].run(|| Raw::new(ODD));

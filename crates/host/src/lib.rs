@@ -12,15 +12,18 @@
 //! | [`enclosure`] | what separates a lab's programs from the host's |
 //! | [`claim`], [`clean`] | lab names and their owners; cleaning up after the dead |
 //! | [`wire`] | interfaces that others made |
+//! | [`ethernet`], [`datagrams`] | frames of our own on such an interface; many frames or datagrams with one system call |
 //! | [`inventory`], [`bpf`], [`probe`], [`limits`] | what the host holds and can do |
 
 pub mod bpf;
 pub mod cgroup;
 pub mod claim;
 pub mod clean;
+pub mod datagrams;
 mod durable;
 pub mod enclosure;
 mod error;
+pub mod ethernet;
 pub mod globals;
 pub mod ident;
 pub mod inventory;

@@ -19,7 +19,7 @@ const SIOCETHTOOL: libc::Ioctl = 0x8946;
 const ETHTOOL_GFLAGS: u32 = 0x25;
 const LARGE_RECEIVE: u32 = 1 << 15;
 
-fn packet_socket(protocol: u16) -> io::Result<OwnedFd> {
+pub(crate) fn packet_socket(protocol: u16) -> io::Result<OwnedFd> {
     let kind = libc::SOCK_RAW | libc::SOCK_CLOEXEC | libc::SOCK_NONBLOCK;
     // SAFETY: plain system call; the result is checked.
     let fd = unsafe { libc::socket(libc::AF_PACKET, kind, i32::from(protocol.to_be())) };
@@ -28,6 +28,20 @@ fn packet_socket(protocol: u16) -> io::Result<OwnedFd> {
     }
     // SAFETY: a fresh descriptor that nobody else owns.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Has the socket take in frames of this EtherType on this interface, and send there.
+pub(crate) fn bind_to(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
+    let address = address_of(ifindex, protocol);
+    // SAFETY: pointer and length describe `address`.
+    let result = unsafe {
+        libc::bind(
+            socket.as_raw_fd(),
+            (&raw const address).cast(),
+            size_of::<libc::sockaddr_ll>() as libc::socklen_t,
+        )
+    };
+    checked(result as libc::ssize_t).map(|_| ())
 }
 
 fn address_of(ifindex: u32, protocol: u16) -> libc::sockaddr_ll {
@@ -115,16 +129,7 @@ pub fn find_loops(interfaces: &[u32], listen: Duration) -> Result<Vec<(u32, u32)
     let mut sockets = Vec::new();
     for &ifindex in interfaces {
         let socket = packet_socket(all).context(what)?;
-        let address = address_of(ifindex, all);
-        // SAFETY: pointer and length describe `address`.
-        let result = unsafe {
-            libc::bind(
-                socket.as_raw_fd(),
-                (&raw const address).cast(),
-                size_of::<libc::sockaddr_ll>() as libc::socklen_t,
-            )
-        };
-        checked(result as libc::ssize_t).context(what)?;
+        bind_to(&socket, ifindex, all).context(what)?;
         sockets.push(socket);
     }
     let mut token = [0u8; 16];

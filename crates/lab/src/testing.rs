@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use constel_api::{Event, Next, Subscription};
-use constel_crossing::{Crossing, LabTime, Machine};
+use constel_crossing::{Crossing, Endpoint, LabTime, Machine, Wire};
 use constel_plan::{Blueprint, Lab};
 
 use crate::clock::mono_ns;
@@ -70,7 +70,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
     let (ours, theirs) = (socket(), socket());
     let machine = |name: &str, socket: &UdpSocket| Machine {
         name: name.to_owned(),
-        address: socket.local_addr().unwrap(),
+        address: Endpoint::Udp(socket.local_addr().unwrap()),
         token: 1,
     };
     Together {
@@ -84,7 +84,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
         workers: NonZeroU32::MIN,
         ahead_ns: 1_000_000,
         key: None,
-        socket: ours,
+        wire: Wire::Udp(ours),
         time: LabTime::new(0),
         gate: Arc::new(OpenGate),
     }

@@ -17,7 +17,8 @@
 /// Length of a question, and of an answer.
 pub const PING_BYTES: usize = 48;
 
-const MARK: [u8; 4] = *b"CSTP";
+/// What each begins with.
+pub const PING_MARK: [u8; 4] = *b"CSTP";
 const VERSION: u8 = 2;
 
 /// A question or an answer.
@@ -60,7 +61,7 @@ impl Ping {
             } => (1, [key, nonce, t2_ns, t3_ns, wall_ahead_ns.cast_unsigned()]),
         };
         let mut bytes = [0; PING_BYTES];
-        bytes[..4].copy_from_slice(&MARK);
+        bytes[..4].copy_from_slice(&PING_MARK);
         bytes[4..6].copy_from_slice(&[VERSION, kind]);
         for (place, number) in bytes[8..].chunks_exact_mut(8).zip(numbers) {
             place.copy_from_slice(&number.to_be_bytes());
@@ -72,7 +73,7 @@ impl Ping {
     #[must_use]
     pub fn unpack(datagram: &[u8]) -> Option<Self> {
         let bytes: &[u8; PING_BYTES] = datagram.try_into().ok()?;
-        if bytes[..4] != MARK || bytes[4] != VERSION || bytes[6..8] != [0; 2] {
+        if bytes[..4] != PING_MARK || bytes[4] != VERSION || bytes[6..8] != [0; 2] {
             return None;
         }
         let number = |at: usize| {

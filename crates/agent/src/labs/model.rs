@@ -1,8 +1,6 @@
 //! What is written about a lab on several machines, as JSON.
 
-use std::net::SocketAddr;
-
-use constel_underlay::Key;
+use constel_underlay::{Carriage, Endpoint, Key};
 use serde::{Deserialize, Serialize};
 
 /// A machine that takes a part.
@@ -46,7 +44,9 @@ pub struct Order {
     pub traffic: bool,
     /// Whether the lab goes on without machines that are lost in lab time.
     pub goes_on: bool,
-    /// Whether frames between the machines are encrypted.
+    /// By what frames go between the machines.
+    pub between: Carriage,
+    /// Whether they are encrypted.
     pub encrypted: bool,
     /// The scenario, as it is to be run, then the files that it names.
     pub files: Vec<File>,
@@ -98,7 +98,7 @@ pub struct Part {
     /// How far it is.
     pub phase: Phase,
     /// Where it listens for other machines' frames.
-    pub address: Option<SocketAddr>,
+    pub address: Option<Endpoint>,
     /// By which right it sends: the number of the change by which its agent joined.
     pub token: u64,
     /// By so much its clock may be wrong, nanoseconds.
@@ -123,7 +123,7 @@ pub struct Ways {
     /// Frames leave so much before they are due, nanoseconds.
     pub ahead_ns: u64,
     /// Of each machine, in the order's order: its address and the token of its frames.
-    pub machines: Vec<(SocketAddr, u32)>,
+    pub machines: Vec<(Endpoint, u32)>,
     /// What frames between them are sealed with; `None`: they are not.
     pub key: Option<Key>,
 }

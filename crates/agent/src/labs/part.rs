@@ -3,7 +3,6 @@
 use std::collections::BTreeSet;
 use std::fs;
 use std::io;
-use std::net::IpAddr;
 use std::num::NonZeroU32;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
@@ -28,6 +27,7 @@ use super::results;
 use super::speech::{Beat, FromPart, ORDER_FILE, RESULTS, ToPart};
 use crate::clocks::mono_ns;
 use crate::measure::{Heard, Latest};
+use crate::record::UnderlayAt;
 use crate::run::Watcher;
 
 /// How often the process is told what is known.
@@ -49,7 +49,7 @@ pub(crate) struct Keeper<'a> {
     pub(crate) until_ns: &'a AtomicU64,
     pub(crate) latest: &'a Latest,
     /// Where it listens for other machines.
-    pub(crate) address: IpAddr,
+    pub(crate) underlay: &'a UnderlayAt,
     /// Threads that make a part's nodes.
     pub(crate) workers: NonZeroU32,
     /// What runs a part: `constel`.

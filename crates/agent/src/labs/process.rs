@@ -31,7 +31,8 @@ impl Process {
     pub(super) fn start(keeper: &Keeper<'_>, folder: &Path) -> io::Result<Self> {
         let mut child = Command::new(keeper.program)
             .args(["part", "--machine", keeper.name, "--address"])
-            .arg(keeper.address.to_string())
+            .arg(keeper.underlay.address.ip().to_string())
+            .args(["--interface", &keeper.underlay.interface])
             .args(["--workers", &keeper.workers.to_string()])
             .arg(folder)
             .stdin(Stdio::piped())

@@ -3,8 +3,7 @@
 //!
 //! The process ends its part when its input ends: without its agent, nobody knows whether the machine may still send.
 
-use std::net::SocketAddr;
-
+use constel_underlay::Endpoint;
 use serde::{Deserialize, Serialize};
 
 use super::model::{Order, Ways};
@@ -56,7 +55,7 @@ pub struct Lost {
 #[serde(rename_all = "kebab-case")]
 pub enum FromPart {
     /// It listens there.
-    Listening(SocketAddr),
+    Listening(Endpoint),
     /// The lab has this name on its machine.
     Called(String),
     /// Its part stands: so many nodes, and a number made of the plan of lab time zero.

@@ -40,9 +40,12 @@ pub(crate) struct Part {
     /// This machine.
     #[arg(long, value_name = "NAME")]
     pub(crate) machine: String,
-    /// Where it listens for the others.
+    /// Where it listens for the others by UDP.
     #[arg(long, value_name = "ADDRESS")]
     pub(crate) address: IpAddr,
+    /// The interface that it does so on by raw Ethernet.
+    #[arg(long, value_name = "INTERFACE")]
+    pub(crate) interface: String,
     /// Threads that make its nodes.
     #[arg(long, value_name = "N")]
     pub(crate) workers: NonZeroU32,

@@ -3,6 +3,7 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use constel_control::Choice;
 use constel_machines::{Machines, Order, Pin};
 use constel_store::Place as Store;
 use constel_units::TimeSpan;
@@ -23,6 +24,34 @@ pub(crate) struct OnThere {
     /// Nodes that a machine has in any case: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
     #[arg(long, value_name = "NODE=MACHINE", requires = "machines")]
     pub(crate) pin: Vec<Pin>,
+    /// By what frames go between the machines. With `ethernet` and `auto` the machines try it before.
+    #[arg(long, value_enum, default_value_t, requires = "machines")]
+    pub(crate) between: Between,
+    /// Encrypt frames between the machines, and take none that somebody else made or changed.
+    #[arg(long, requires = "machines")]
+    pub(crate) encrypt: bool,
+}
+
+/// By what frames go between machines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
+pub(crate) enum Between {
+    /// UDP: wherever IP goes.
+    #[default]
+    Udp,
+    /// Raw Ethernet below IP: all machines' underlays are on one segment, whose MTU is large enough.
+    Ethernet,
+    /// Raw Ethernet where that is so, else UDP.
+    Auto,
+}
+
+impl From<Between> for Choice {
+    fn from(between: Between) -> Self {
+        match between {
+            Between::Udp => Self::Udp,
+            Between::Ethernet => Self::Ethernet,
+            Between::Auto => Self::Auto,
+        }
+    }
 }
 
 /// `all`, or names.

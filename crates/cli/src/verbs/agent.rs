@@ -5,6 +5,7 @@ use std::sync::atomic::AtomicBool;
 
 use constel_agent::{Options, Watcher};
 use constel_api::answers::LabState;
+use constel_control::Underlay;
 use constel_machines::Machine;
 use constel_store::Error as StoreError;
 
@@ -52,7 +53,11 @@ pub(crate) fn run(args: &Agent) -> Outcome {
 /// This machine's part of a lab, for the agent that has started this process.
 pub(crate) fn part(args: &Part) -> Outcome {
     // What ends it is its agent's to say; a signal that reaches it all the same ends it as well.
-    constel_control::run_part(&args.folder, &args.machine, args.address, args.workers);
+    let underlay = Underlay {
+        address: args.address,
+        interface: args.interface.clone(),
+    };
+    constel_control::run_part(&args.folder, &args.machine, &underlay, args.workers);
     Ok(Exit::Done)
 }
 

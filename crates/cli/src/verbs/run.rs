@@ -106,7 +106,7 @@ fn on_machines(
         }
     }
     let say = |text: &str| output::tell(&format!("constel: {text}\n"));
-    match scenario.start_on(&there.on_machines(args.encrypt), options, &say) {
+    match scenario.start_on(&there.on_machines(), options, &say) {
         Ok(led) => told(args, &led.summary, &led.results, signalled),
         Err(error) if error.exit() == constel_control::Exit::Interrupted => {
             output::tell("constel: stopped while coming up; the lab is down on all machines\n");

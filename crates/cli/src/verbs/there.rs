@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_agent::Row;
 use constel_agent::labs::{Keyboard, MOST_BYTES, Order, Phase, Question, Said, ask, follow, shell};
-use constel_control::{Asked, Looked, OnMachines, Scenario, Way, machine_of};
+use constel_control::{Asked, Choice, Looked, OnMachines, Scenario, Way, machine_of};
 use constel_store::{Place, Store};
 
 use super::agent::not_opened;
@@ -18,6 +18,8 @@ pub(crate) struct There {
     store: Arc<dyn Store>,
     rows: Vec<Row>,
     asked: Asked,
+    between: Choice,
+    encrypted: bool,
 }
 
 /// A store that is there.
@@ -35,21 +37,28 @@ impl There {
         let store = find(place)?;
         let rows = constel_agent::machines(store.as_ref())?;
         let asked = Asked::choose(&rows, machines.list(), on.pin.clone(), on.place.into())?;
-        Ok(Some(Self { store, rows, asked }))
+        Ok(Some(Self {
+            store,
+            rows,
+            asked,
+            between: on.between.into(),
+            encrypted: on.encrypt,
+        }))
     }
 
-    pub(crate) fn on_machines(&self, encrypted: bool) -> OnMachines<'_> {
+    pub(crate) fn on_machines(&self) -> OnMachines<'_> {
         OnMachines {
             store: &self.store,
             rows: &self.rows,
             asked: &self.asked,
-            encrypted,
+            between: self.between,
+            encrypted: self.encrypted,
         }
     }
 
     /// How a scenario is on them.
     pub(crate) fn look(&self, scenario: &Scenario) -> Result<Looked, Failure> {
-        Ok(scenario.look_on(&self.asked, &self.rows, true)?)
+        Ok(scenario.look_on(&self.on_machines(), true)?)
     }
 }
 
@@ -89,7 +98,7 @@ pub(crate) fn looked_text(looked: &Looked) -> String {
         ];
         text.push_str(&format!("\n{}", output::table(&head, &ways)));
     }
-    text
+    text + &format!("\n{}\n", looked.between_in_words())
 }
 
 fn way_cells(way: &Way) -> Vec<String> {

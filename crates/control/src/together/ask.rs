@@ -4,14 +4,17 @@ use std::str::FromStr;
 
 use constel_agent::labs::{Node, Order, order_of, running};
 use constel_agent::{Row, State};
+use constel_api::manifest::Between;
 use constel_lab::not_on_several;
 use constel_machines::{Loads, Machine, Machines, Order as Dealt, Pin, Placement};
 use constel_plan::NotOne;
 use constel_scenario::model::Flow;
 use constel_store::Store;
-use constel_underlay::{Room, Ways};
+use constel_underlay::{Carriage, Room, Ways};
 use serde::Serialize;
 
+use super::between;
+use super::lead::OnMachines;
 use crate::error::Error;
 use crate::machines::Share;
 use crate::scenario::Scenario;
@@ -55,10 +58,23 @@ pub struct Looked {
     pub edges: usize,
     /// Those between nodes of different machines.
     pub crossing_edges: usize,
+    /// By what their frames go.
+    pub between: Between,
+    /// The same, for who makes it so.
+    #[serde(skip)]
+    pub(super) carriage: Carriage,
     /// Between which machines edges cross.
     pub ways: Vec<Way>,
     /// Why it cannot be run so; empty: it can.
     pub refusals: Vec<String>,
+}
+
+impl Looked {
+    /// By what frames go between the machines, for people.
+    #[must_use]
+    pub fn between_in_words(&self) -> String {
+        between::told(&self.between)
+    }
 }
 
 impl Asked {
@@ -221,11 +237,13 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
 
 impl Scenario {
     /// How the scenario is on machines that are there: who gets what, whether edges are longer than what lies between the machines,
-    /// and what of the scenario no lab on several machines does. Touches nothing.
+    /// by what frames go between these, and what of the scenario no lab on several machines does. Where raw Ethernet was asked for, the
+    /// machines send each other some frames; nothing else is touched.
     ///
     /// # Errors
-    /// [`Error::Undividable`] when pins, caps or shared media do not allow it.
-    pub fn look_on(&self, asked: &Asked, rows: &[Row], traffic: bool) -> Result<Looked, Error> {
+    /// [`Error::Undividable`] when pins, caps or shared media do not allow it; when the store cannot be asked.
+    pub fn look_on(&self, on: &OnMachines<'_>, traffic: bool) -> Result<Looked, Error> {
+        let OnMachines { asked, rows, .. } = *on;
         let lab = &self.lab;
         let placement = asked.place(self)?;
         let first = lab.stepper().advance();
@@ -249,6 +267,8 @@ impl Scenario {
                 ));
             }
         }
+        let settled = between::settle(lab, on)?;
+        refusals.extend(settled.against);
         let clock = |machine: usize| {
             let name = &asked.machines.all()[machine].name;
             let row = rows.iter().find(|row| row.machine == *name);
@@ -286,11 +306,11 @@ impl Scenario {
             let way = &mut ways[place].1;
             way.edges += 1;
             way.shortest_ns = way.shortest_ns.min(delay_ns);
-            let between = Ways {
+            let both_ways = Ways {
                 least_ns: way.way_ns,
                 longest_ns: way.way_ns,
             };
-            let room = Room::of(delay_ns, between, way.clock_error_ns);
+            let room = Room::of(delay_ns, both_ways, way.clock_error_ns);
             way.short_edges += usize::from(!matches!(room, Room::Hidden { .. }));
         }
         ways.sort_by_key(|(ends, _)| *ends);
@@ -298,6 +318,8 @@ impl Scenario {
             machines,
             edges: loads.edges,
             crossing_edges: loads.crossing_edges,
+            between: settled.between,
+            carriage: settled.carriage,
             ways: ways.into_iter().map(|(_, way)| way).collect(),
             refusals,
         })

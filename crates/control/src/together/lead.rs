@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use constel_agent::labs::{Lead, Led, Order, lead};
 use constel_agent::{Row, host_name};
-use constel_api::manifest::Manifest;
+use constel_api::manifest::{Between, Manifest};
 use constel_api::summary::{LostRow, Summary};
 use constel_host::claim::LabName;
 use constel_lab::{EngineError, Loss};
@@ -15,6 +15,7 @@ use constel_scenario::model::OnMachineLoss;
 use constel_store::Store;
 
 use super::ask::Asked;
+use super::between::Choice;
 use super::merge::{Left, merge};
 use super::name_there;
 use crate::error::Error;
@@ -29,7 +30,9 @@ pub struct OnMachines<'a> {
     pub rows: &'a [Row],
     /// Those that take a part.
     pub asked: &'a Asked,
-    /// Whether frames between them are encrypted.
+    /// By what frames are to go between them.
+    pub between: Choice,
+    /// Whether these are encrypted.
     pub encrypted: bool,
 }
 
@@ -64,10 +67,11 @@ impl Scenario {
         for machine in on.asked.machines.all() {
             name_there(name.as_str(), &machine.name)?;
         }
-        let looked = self.look_on(on.asked, on.rows, options.traffic)?;
+        let looked = self.look_on(on, options.traffic)?;
         if !looked.refusals.is_empty() {
             return Err(Error::NotOnSeveral(looked.refusals.join("\n  ")));
         }
+        say(&looked.between_in_words());
         for way in looked.ways.iter().filter(|way| way.short_edges > 0) {
             say(&format!(
                 "{} of {} edges from {} to {} are shorter than the way between these machines ({:.3} ms): their frames come late, \
@@ -93,6 +97,7 @@ impl Scenario {
             pins: on.asked.pins.iter().map(ToString::to_string).collect(),
             duration_ns: options.duration_ns.map(std::num::NonZeroU64::get),
             traffic: options.traffic,
+            between: looked.carriage,
             encrypted: on.encrypted,
             goes_on: self.lab.scenario.on_machine_loss == OnMachineLoss::Continue,
             files: Vec::new(),
@@ -129,7 +134,13 @@ impl Scenario {
         let scenario_ns = self.lab.scenario.duration.ns().unsigned_abs();
         let end_ns = options.duration_ns.map_or(scenario_ns, u64::from);
         let gone = self.gone(on.asked, &led, end_ns)?;
-        close(name.as_str(), &results, (&led, &gone), left, interrupted)
+        close(
+            name.as_str(),
+            &results,
+            (&led, &gone),
+            (left, looked.between),
+            interrupted,
+        )
     }
 }
 
@@ -157,7 +168,7 @@ fn close(
     name: &str,
     results: &Path,
     (led, gone): (&Led, &[Option<LostRow>]),
-    left: Left,
+    (left, between): (Left, Between),
     interrupted: bool,
 ) -> Result<LedLab, Error> {
     let manifest = left.manifest.clone();
@@ -175,6 +186,7 @@ fn close(
     if let Some(manifest) = manifest {
         let manifest = Manifest {
             lab: name.to_owned(),
+            between: Some(between),
             ..manifest
         };
         write_json(&results.join("manifest.json"), &manifest)?;

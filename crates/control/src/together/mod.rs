@@ -1,15 +1,17 @@
 //! A lab on several machines: [led](Scenario::start_on) by one process, its parts [run](run_part) by one of each machine.
 
 mod ask;
+mod between;
 mod events;
 mod lead;
 mod merge;
 mod part;
 
 pub use ask::{Asked, Looked, Way, machine_of};
+pub use between::Choice;
 pub use events::{EventsComing, SeenEvent, merge_events};
 pub use lead::{LedLab, OnMachines};
-pub use part::run_part;
+pub use part::{Underlay, run_part};
 
 use constel_host::claim::LabName;
 

@@ -1,7 +1,7 @@
 //! A machine's part of a lab, in a process that its agent has started and speaks with.
 
 use std::io::{self, BufRead, Write};
-use std::net::{IpAddr, SocketAddr, UdpSocket};
+use std::net::{IpAddr, UdpSocket};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,7 +11,9 @@ use std::time::Duration;
 
 use constel_agent::labs::speech::{Beat, FromPart, Lost, RESULTS, ToPart, read};
 use constel_agent::labs::{Order, Ways, hold};
-use constel_crossing::{Crossing, LabTime, Machine};
+use constel_crossing::{
+    Carriage, Crossing, Endpoint, Interface, LabTime, Machine, OpenError, Wire,
+};
 use constel_lab::{EngineError, Gate, Loss, Progress, Standing, Together};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -28,15 +30,46 @@ const LEAST_AHEAD_NS: u64 = 50_000_000;
 /// Steps go by each machine's own clock from lab time zero on. Clocks that went further apart since are no clock in common.
 const MOST_DRIFT_NS: u64 = 1_000_000;
 
-/// Runs the part of `machine` of the lab whose order is in `folder`: it sends and hears at `address`, and speaks with its agent on
+/// Where a part sends and hears: at this address, or on this interface, as the order says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Underlay {
+    /// The address, for UDP.
+    pub address: IpAddr,
+    /// The interface, for raw Ethernet.
+    pub interface: String,
+}
+
+impl Underlay {
+    fn wire(&self, carriage: Carriage) -> Result<Wire, EngineError> {
+        match carriage {
+            Carriage::Udp => UdpSocket::bind((self.address, 0))
+                .map(Wire::Udp)
+                .map_err(io("listen")),
+            Carriage::Ethernet => {
+                let interface = Interface::named(&self.interface).map_err(OpenError::from)?;
+                Ok(Wire::Ethernet(interface))
+            }
+        }
+    }
+}
+
+fn io(what: &str) -> impl Fn(io::Error) -> EngineError {
+    let what = what.to_owned();
+    move |source| EngineError::Io {
+        what: what.clone(),
+        source,
+    }
+}
+
+/// Runs the part of `machine` of the lab whose order is in `folder`: it sends and hears on the underlay, and speaks with its agent on
 /// standard input and output. It ends when it is told to, when its input ends, and when the machine may not send any more.
 ///
 /// Its nodes are made by so many threads.
-pub fn run_part(folder: &Path, machine: &str, address: IpAddr, workers: NonZeroU32) {
+pub fn run_part(folder: &Path, machine: &str, underlay: &Underlay, workers: NonZeroU32) {
     let talk = Arc::new(Talk::default());
     // Held for as long as this process lives: `constel clean` removes what nobody holds.
     let _hold = hold(folder);
-    let ended = part(&talk, folder, machine, address, workers);
+    let ended = part(&talk, folder, machine, underlay, workers);
     let by_hand = || Some("its lab was taken down on its machine alone".to_owned());
     let failure = match ended {
         // Whoever told it to end knows why.
@@ -56,13 +89,9 @@ fn part(
     talk: &Arc<Talk>,
     folder: &Path,
     machine: &str,
-    address: IpAddr,
+    underlay: &Underlay,
     workers: NonZeroU32,
 ) -> Result<bool, Error> {
-    let io = |what: &str| {
-        let what = what.to_owned();
-        move |source| EngineError::Io { what, source }
-    };
     let given = read(folder).map_err(io("read the order"))?;
     let order = given.order;
     let mut files = given.files.into_iter();
@@ -76,8 +105,8 @@ fn part(
         let text = format!("the order is not for machine {machine}");
         return Err(EngineError::Apart(text).into());
     };
-    let socket = UdpSocket::bind(SocketAddr::new(address, 0)).map_err(io("listen"))?;
-    let listens = socket.local_addr().map_err(io("listen"))?;
+    let wire = underlay.wire(order.between)?;
+    let listens = wire.endpoint().map_err(io("listen"))?;
     let hearing = Arc::clone(talk);
     thread::spawn(move || hearing.hear(io::stdin().lock()));
     let watching = Arc::clone(talk);
@@ -97,7 +126,7 @@ fn part(
         workers,
         ahead_ns: ways.ahead_ns,
         key: ways.key.clone(),
-        socket,
+        wire,
         time: talk.time.clone(),
         gate: Arc::clone(talk) as Arc<dyn Gate>,
     };
@@ -116,7 +145,7 @@ fn part(
 fn machines(order: &Order, ways: &Ways) -> Vec<Machine> {
     let all = order.machines.iter().zip(&ways.machines);
     let machine =
-        |(node, (address, token)): (&constel_agent::labs::Node, &(SocketAddr, u32))| Machine {
+        |(node, (address, token)): (&constel_agent::labs::Node, &(Endpoint, u32))| Machine {
             name: node.name.clone(),
             address: *address,
             token: *token,

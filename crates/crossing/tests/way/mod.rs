@@ -2,15 +2,21 @@
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::UdpSocket;
+use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
+use constel_crossing::{Carriage, Endpoint, Interface, Wire};
+use constel_host::datagrams::{Incoming, send_all};
+use constel_host::ethernet::{EthernetSocket, Filter, HEADER_BYTES};
+use constel_host::netlink::VethEnd;
+use constel_underlay::ETHER_TYPE;
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
-use crate::support::go_before_normal_threads;
+use crate::support::{ETH0, Node, go_before_normal_threads};
 
 /// Room for what comes while a busy machine does not let the way run: it loses what it is told to lose, and no more.
 const BUFFER_BYTES: usize = 16 << 20;
@@ -28,15 +34,20 @@ pub(crate) enum Fate {
     Lost,
 }
 
+/// Frames as long as ours at their longest, sealed.
+const MTU_BYTES: u32 = 1_574;
+
 struct Inner {
     /// By end: the socket that it sends to, and gets from.
-    sockets: [UdpSocket; 2],
-    ends: [SocketAddr; 2],
+    sockets: [Box<dyn AsFd + Send + Sync>; 2],
+    ends: [Endpoint; 2],
+    /// Where each end sees the other one.
+    seen: [Endpoint; 2],
     /// Of the first end's datagrams.
     lost: AtomicU64,
     changed: AtomicU64,
     /// What came past.
-    seen: Mutex<Vec<Vec<u8>>>,
+    past: Mutex<Vec<Vec<u8>>>,
     end: AtomicBool,
 }
 
@@ -44,27 +55,93 @@ struct Inner {
 pub(crate) struct Way {
     inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
+    /// Where the interfaces are, if it has some.
+    space: Option<Node>,
+}
+
+/// Both ends, the sockets that these send to and get from, and where each sees the other.
+struct Laid {
+    wires: [Wire; 2],
+    sockets: [Box<dyn AsFd + Send + Sync>; 2],
+    seen: [Endpoint; 2],
+    space: Option<Node>,
+}
+
+fn by_udp() -> Laid {
+    let bound = || UdpSocket::bind("127.0.0.1:0").unwrap();
+    let sockets = [bound(), bound()];
+    Laid {
+        wires: [bound(), bound()].map(Wire::Udp),
+        seen: sockets
+            .each_ref()
+            .map(|socket| Endpoint::Udp(socket.local_addr().unwrap())),
+        sockets: sockets.map(|socket| Box::new(socket) as Box<dyn AsFd + Send + Sync>),
+        space: None,
+    }
+}
+
+/// A pair of interfaces for each end: the crossing is on the one, the way takes frames from the other. Each end has the other's address
+/// for its goal, as on a cable.
+fn by_ethernet() -> Laid {
+    let space = Node::new();
+    let names = [["under0", "way0"], ["under1", "way1"]];
+    space.netlink(|batch| {
+        for (first, [under, way]) in [ETH0, ETH0 + 2].into_iter().zip(names) {
+            let end = |name, ifindex| VethEnd {
+                name,
+                ifindex: Some(ifindex),
+                mtu: Some(MTU_BYTES),
+                ..VethEnd::default()
+            };
+            let ends = (end(under, first), end(way, first + 1));
+            batch.create_veth(&ends.0, &ends.1).unwrap();
+            batch.link_up(first).link_up(first + 1);
+        }
+    });
+    let (ends, sockets) = space.run(|| {
+        let named = |name| Interface::named(name).unwrap();
+        let sockets = names.map(|[_, way]| {
+            let filter = Filter::Begins([8, 0, 0, 0]);
+            let socket = EthernetSocket::open(named(way).ifindex, ETHER_TYPE, filter).unwrap();
+            Box::new(socket) as Box<dyn AsFd + Send + Sync>
+        });
+        (names.map(|[under, _]| named(under)), sockets)
+    });
+    let [first, second] = ends.each_ref().map(|end| Endpoint::Ethernet(end.address.0));
+    Laid {
+        wires: ends.map(Wire::Ethernet),
+        seen: [second, first],
+        sockets,
+        space: Some(space),
+    }
 }
 
 impl Way {
-    /// Between sockets at these two places. What the first one sends fares as its number, from 0 on, is told; what the second one
+    /// Between two ends of its making. What the first one sends fares as its number, from 0 on, is told; what the second one
     /// sends arrives at once.
     pub(crate) fn open(
-        ends: [SocketAddr; 2],
+        by: Carriage,
         fate: impl Fn(u64) -> Fate + Send + Sync + 'static,
-    ) -> Self {
-        let sockets = [(); 2].map(|()| {
-            let socket = UdpSocket::bind("127.0.0.1:0").unwrap();
-            socket.set_nonblocking(true).unwrap();
-            set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES).unwrap();
-            socket
-        });
+    ) -> (Self, [Wire; 2]) {
+        let Laid {
+            wires,
+            sockets,
+            seen,
+            space,
+        } = match by {
+            Carriage::Udp => by_udp(),
+            Carriage::Ethernet => by_ethernet(),
+        };
+        for socket in &sockets {
+            set_socket_recv_buffer_size_force(socket, BUFFER_BYTES).unwrap();
+        }
         let inner = Arc::new(Inner {
             sockets,
-            ends,
+            ends: wires.each_ref().map(|wire| wire.endpoint().unwrap()),
+            seen,
             lost: AtomicU64::new(0),
             changed: AtomicU64::new(0),
-            seen: Mutex::default(),
+            past: Mutex::default(),
             end: AtomicBool::new(false),
         });
         let (there, back) = (Arc::clone(&inner), Arc::clone(&inner));
@@ -72,16 +149,29 @@ impl Way {
             std::thread::spawn(move || there.carry(0, fate)),
             std::thread::spawn(move || back.carry(1, |_| Fate::After(Duration::ZERO))),
         ];
-        Self { inner, threads }
+        let way = Self {
+            inner,
+            threads,
+            space,
+        };
+        (way, wires)
+    }
+
+    /// Where the ends' interfaces are.
+    pub(crate) fn within<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
+        match &self.space {
+            Some(space) => space.run(f),
+            None => f(),
+        }
     }
 
     /// Where this end sees the other one.
-    pub(crate) fn seen_from(&self, end: usize) -> SocketAddr {
-        self.inner.sockets[end].local_addr().unwrap()
+    pub(crate) fn seen_from(&self, end: usize) -> Endpoint {
+        self.inner.seen[end]
     }
 
     /// Where an end is.
-    pub(crate) fn end(&self, end: usize) -> SocketAddr {
+    pub(crate) fn end(&self, end: usize) -> Endpoint {
         self.inner.ends[end]
     }
 
@@ -97,16 +187,41 @@ impl Way {
 
     /// Whether these bytes came past.
     pub(crate) fn saw(&self, bytes: &[u8]) -> bool {
-        let seen = self.inner.seen.lock().unwrap();
+        let past = self.inner.past.lock().unwrap();
         let has = |datagram: &Vec<u8>| datagram.windows(bytes.len()).any(|some| some == bytes);
-        seen.iter().any(has)
+        past.iter().any(has)
     }
 
     /// Sends something to an end as if the other one had.
     pub(crate) fn forge(&self, to: usize, datagram: &[u8]) {
-        self.inner.sockets[to]
-            .send_to(datagram, self.inner.ends[to])
-            .unwrap();
+        self.inner
+            .send(to, &self.headed(to, self.seen_from(to), datagram));
+    }
+
+    /// Sends something to an end from where nobody is.
+    pub(crate) fn stranger(&self, to: usize, datagram: &[u8]) {
+        match self.end(to) {
+            Endpoint::Udp(address) => {
+                let stranger = UdpSocket::bind("127.0.0.1:0").unwrap();
+                stranger.send_to(datagram, address).unwrap();
+            }
+            Endpoint::Ethernet(_) => {
+                let nobody = Endpoint::Ethernet([2, 0, 0, 0, 0, 9]);
+                self.inner.send(to, &self.headed(to, nobody, datagram));
+            }
+        }
+    }
+
+    /// A datagram as it is on the way.
+    fn headed(&self, to: usize, from: Endpoint, datagram: &[u8]) -> Vec<u8> {
+        match (self.end(to), from) {
+            (Endpoint::Ethernet(to), Endpoint::Ethernet(from)) => {
+                let header = [&to[..], &from, &ETHER_TYPE.to_be_bytes()].concat();
+                assert_eq!(header.len(), HEADER_BYTES);
+                [&header, datagram].concat()
+            }
+            _ => datagram.to_vec(),
+        }
     }
 }
 
@@ -120,21 +235,35 @@ impl Drop for Way {
 }
 
 impl Inner {
+    /// To an end, from where it sees the other one.
+    fn send(&self, to: usize, bytes: &[u8]) {
+        let address = match self.ends[to] {
+            Endpoint::Udp(address) => Some(address),
+            Endpoint::Ethernet(_) => None,
+        };
+        assert_eq!(
+            send_all(&self.sockets[to], &[], &[(address, bytes.to_vec())]),
+            1
+        );
+    }
+
     /// From this end to the other, and never waits long: a few microseconds decide.
     fn carry(&self, from: usize, fate: impl Fn(u64) -> Fate) {
         // Else a busy machine makes it longer than it is told to be.
         go_before_normal_threads();
         let to = 1 - from;
         let mut under_way = BinaryHeap::new();
-        let (mut bytes, mut number) = ([0; 4_096], 0);
+        let (mut incoming, mut number) = (Incoming::new(4_096), 0);
         while !self.end.load(Ordering::SeqCst) {
-            while let Ok((length, _)) = self.sockets[from].recv_from(&mut bytes) {
-                self.seen.lock().unwrap().push(bytes[..length].to_vec());
+            // Nothing has come, if it cannot be received.
+            let _ = incoming.receive(&self.sockets[from]);
+            for (bytes, _) in incoming.received() {
+                self.past.lock().unwrap().push(bytes.to_vec());
                 let (after, copies) = match fate(number) {
                     Fate::After(after) => (after, 1),
                     Fate::Twice => (Duration::ZERO, 2),
                     Fate::Changed => {
-                        bytes[length / 2] ^= 1;
+                        bytes[bytes.len() / 2] ^= 1;
                         self.changed.fetch_add(1, Ordering::SeqCst);
                         (Duration::ZERO, 1)
                     }
@@ -143,15 +272,14 @@ impl Inner {
                 self.lost
                     .fetch_add(u64::from(copies == 0), Ordering::SeqCst);
                 for _ in 0..copies {
-                    let datagram = bytes[..length].to_vec();
-                    under_way.push(Reverse((Instant::now() + after, number, datagram)));
+                    under_way.push(Reverse((Instant::now() + after, number, bytes.to_vec())));
                 }
                 number += 1;
             }
             while let Some(Reverse((at, _, datagram))) = under_way.peek()
                 && *at <= Instant::now()
             {
-                self.sockets[to].send_to(datagram, self.ends[to]).unwrap();
+                self.send(to, datagram);
                 under_way.pop();
             }
             std::thread::sleep(Duration::from_micros(50));

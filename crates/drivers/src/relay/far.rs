@@ -22,6 +22,9 @@ pub trait Carry: Send {
     /// A frame has passed the edge, and is due over there at `due_ns` (`CLOCK_MONOTONIC`), which is later than now by the head
     /// start, if the edge is that long. Its checksums are complete.
     fn carry(&mut self, edge: (PortId, PortId), due_ns: Nanos, frame: &[u8]);
+
+    /// All frames of this turn were carried: what was kept, so that many go at once, goes now.
+    fn flush(&mut self);
 }
 
 /// Ports whose nodes are not here, and what takes frames there.
@@ -143,6 +146,13 @@ impl Far {
     pub(crate) fn carry(&mut self, edge: (PortId, PortId), due_ns: Nanos, frame: &[u8]) {
         if let Some(carry) = &mut self.carry {
             carry.carry(edge, due_ns, frame);
+        }
+    }
+
+    /// Nothing more goes to far ports in this turn.
+    pub(crate) fn flush(&mut self) {
+        if let Some(carry) = &mut self.carry {
+            carry.flush();
         }
     }
 

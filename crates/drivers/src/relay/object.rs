@@ -3,7 +3,7 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use constel_bpf::{Aligned, BpfError, Mapped};
+use constel_bpf::{Aligned, BpfError, Mapped, Side};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::layout::{
@@ -174,7 +174,12 @@ impl Loaded {
     /// Attach the program for interfaces of the host to one *of the calling thread's namespace*, until the descriptor
     /// closes.
     pub(crate) fn link(&self, ifindex: u32) -> Result<OwnedFd> {
-        Ok(constel_bpf::link(&self.object, "cst_external", ifindex)?)
+        Ok(constel_bpf::link(
+            &self.object,
+            "cst_external",
+            ifindex,
+            Side::Ingress,
+        )?)
     }
 
     /// Attach a program to the ingress of an interface *of the calling thread's namespace*.

@@ -188,6 +188,7 @@ impl Thread {
                 Sending::Done => {}
             }
         }
+        self.far.flush();
         if self.pending() > 0 {
             self.flush();
         }

@@ -27,6 +27,8 @@ impl Carry for Collect {
             frame: frame.to_vec(),
         });
     }
+
+    fn flush(&mut self) {}
 }
 
 /// Two nodes that are here, and a port that is not.

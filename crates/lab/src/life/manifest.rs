@@ -81,6 +81,7 @@ pub(crate) fn manifest(
         bounds: bounds(scenario),
         runtime: runtimes(lab),
         host: host(),
+        between: None,
         host_settings: limits::raised(lab.wired_ports().count()),
         command_line: std::env::args().collect(),
     })

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::net::UdpSocket;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine};
+use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
 use constel_plan::{Lab, Ours, Planner};
@@ -34,8 +33,8 @@ pub struct Together {
     pub ahead_ns: u64,
     /// What frames between the machines are sealed with; `None`: they are not.
     pub key: Option<Key>,
-    /// What other machines send to, and this one sends from.
-    pub socket: UdpSocket,
+    /// Where other machines send to, and this one sends from.
+    pub wire: Wire,
     /// The clock that all machines have in common; whoever measures it sets it.
     pub time: LabTime,
     /// Where machines wait for each other.
@@ -166,8 +165,8 @@ impl Together {
             ahead_ns: self.ahead_ns,
             key: self.key.clone(),
         };
-        let socket = self.socket.try_clone().map_err(io)?;
-        let (crossing, far) = Crossing::open(socket, layout, self.time.clone())?;
+        let wire = self.wire.try_clone().map_err(io)?;
+        let (crossing, far) = Crossing::open(wire, layout, self.time.clone())?;
         plane.far(far)?;
         let crossing = Arc::new(crossing);
         self.gate.crossing(&crossing);

@@ -1,0 +1,196 @@
+//! By what frames go between the machines of a lab: as asked for, or as a probe finds; and what the underlay's MTU means for it.
+
+use std::net::SocketAddr;
+
+use constel_agent::{Reach, Row, reaches};
+use constel_api::manifest::Between;
+use constel_plan::Lab;
+use constel_underlay::{Carriage, ETHER_TYPE};
+
+use super::lead::OnMachines;
+use crate::error::Error;
+
+/// What is asked for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Choice {
+    /// UDP.
+    #[default]
+    Udp,
+    /// Raw Ethernet, or no lab.
+    Ethernet,
+    /// Raw Ethernet where it reaches between all machines with frames as long as the lab's, else UDP.
+    Auto,
+}
+
+/// An Ethernet header, which nodes' interfaces have beside their MTU.
+const HEADER_BYTES: u32 = 14;
+
+/// What it comes to.
+pub(super) struct Settled {
+    pub(super) carriage: Carriage,
+    pub(super) between: Between,
+    /// Why it cannot be as it was asked for; empty: it can.
+    pub(super) against: Vec<String>,
+}
+
+/// By what frames go. Where raw Ethernet was asked for, the machines send each other some.
+pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
+    let names = on.asked.machines.all().iter();
+    let names: Vec<String> = names.map(|machine| machine.name.clone()).collect();
+    let row = |name: &String| on.rows.iter().find(|row| row.machine == *name);
+    let rows: Vec<&Row> = names.iter().filter_map(row).collect();
+    let mtus = lab.layout.ports().iter().map(|port| port.mtu_bytes);
+    let frame_bytes = (mtus.max().unwrap_or(0) + HEADER_BYTES) as usize;
+    let settled = |carriage: Carriage, why: String, against: Vec<String>| {
+        let mtu = rows.iter().filter_map(|row| row.mtu_bytes).min();
+        let mtu_wanted = rows
+            .iter()
+            .map(|row| carriage.mtu_for(frame_bytes, on.encrypted, is_v6(row)))
+            .max();
+        let between = Between {
+            carriage: carriage.as_str().to_owned(),
+            why,
+            frame_bytes: frame_bytes as u64,
+            mtu_wanted_bytes: mtu_wanted.unwrap_or(0) as u64,
+            mtu_bytes: mtu.map(u64::from),
+        };
+        Ok(Settled {
+            carriage,
+            between,
+            against,
+        })
+    };
+    if on.between == Choice::Udp {
+        return settled(
+            Carriage::Udp,
+            "nothing else was asked for".to_owned(),
+            Vec::new(),
+        );
+    }
+    let mtu_wanted = Carriage::Ethernet.mtu_for(frame_bytes, on.encrypted, false);
+    let mut against = unfit(&rows, frame_bytes, mtu_wanted);
+    if against.is_empty() {
+        let whole = mtu_wanted + HEADER_BYTES as usize;
+        let pairs = reaches(on.store, &names, whole)?;
+        against.extend(pairs.iter().filter_map(|pair| in_words(pair, whole)));
+    }
+    match (on.between, against.is_empty()) {
+        (Choice::Auto, false) => {
+            let why = format!("raw Ethernet does not do: {}", against[0]);
+            settled(Carriage::Udp, why, Vec::new())
+        }
+        (Choice::Auto, true) => {
+            let why = "it reaches between all machines, both ways".to_owned();
+            settled(Carriage::Ethernet, why, Vec::new())
+        }
+        _ => settled(Carriage::Ethernet, "chosen".to_owned(), against),
+    }
+}
+
+/// The same for people.
+pub(super) fn told(between: &Between) -> String {
+    let Between {
+        carriage,
+        why,
+        frame_bytes,
+        mtu_wanted_bytes,
+        mtu_bytes,
+    } = between;
+    let mut text = format!(
+        "between the machines: {carriage} ({why}); frames of {frame_bytes} bytes want an MTU of {mtu_wanted_bytes}"
+    );
+    if let Some(mtu) = mtu_bytes.filter(|mtu| mtu < mtu_wanted_bytes) {
+        text += &format!("; there is one of {mtu}");
+        if carriage == Carriage::Udp.as_str() {
+            text += ", and they go in fragments";
+        }
+    }
+    text
+}
+
+fn is_v6(row: &Row) -> bool {
+    let address = row.underlay.as_ref().and_then(|text| text.parse().ok());
+    address.is_some_and(|address: SocketAddr| address.is_ipv6())
+}
+
+/// Machines that cannot send raw frames of such a length, each with what to do.
+fn unfit(rows: &[&Row], frame_bytes: usize, mtu_wanted: usize) -> Vec<String> {
+    let wrong = rows.iter().filter_map(|row| {
+        let (name, mtu) = (&row.machine, row.mtu_bytes.unwrap_or(0));
+        let interface = row.interface.as_deref().unwrap_or("its underlay");
+        if row.ethernet.is_none() {
+            return Some(format!(
+                "machine {name}: {interface} carries no raw Ethernet; start its agent with --underlay and an Ethernet interface, or \
+                 say --between udp"
+            ));
+        }
+        ((mtu as usize) < mtu_wanted).then(|| {
+            format!(
+                "machine {name}: frames of {frame_bytes} bytes want an MTU of {mtu_wanted} of {interface}, which has {mtu}, and raw \
+                 Ethernet has no fragments: `ip link set dev {interface} mtu {mtu_wanted}` there, or --between udp"
+            )
+        })
+    });
+    wrong.collect()
+}
+
+/// What keeps raw frames from going between two machines, with what to do.
+fn in_words((a, b, reach): &(String, String, Reach), frame_bytes: usize) -> Option<String> {
+    match reach {
+        Reach::Whole => None,
+        Reach::Short => Some(format!(
+            "frames of {frame_bytes} bytes do not pass between machines {a} and {b}, shorter ones do: raise the MTU of what is between \
+             them, or say --between udp"
+        )),
+        Reach::Nothing => Some(format!(
+            "machines {a} and {b} do not get each other's raw frames (EtherType {ETHER_TYPE:#06x}): put their interfaces on one Ethernet \
+             segment, or say --between udp"
+        )),
+        Reach::Unsaid => Some(format!(
+            "machine {a} did not say whether raw frames reach machine {b}: try again, or say --between udp"
+        )),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_keeps_raw_frames_away_is_said_with_what_to_do() {
+        let row = |machine: &str, mtu: u32, ethernet: Option<&str>| -> Row {
+            let text = serde_json::json!({"machine": machine, "state": "up", "interface": "eth1", "mtu_bytes": mtu,
+                "ethernet": ethernet});
+            serde_json::from_value(text).unwrap()
+        };
+        let rows = [
+            row("a", 1_558, Some("02:00:00:00:00:01")),
+            row("b", 1_500, Some("02:00:00:00:00:02")),
+            row("c", 65_536, None),
+        ];
+        let rows: Vec<&Row> = rows.iter().collect();
+        let wrong = unfit(&rows, 1_514, 1_558);
+        assert_eq!(wrong.len(), 2, "{wrong:?}");
+        assert!(
+            wrong[0].contains("ip link set dev eth1 mtu 1558"),
+            "{wrong:?}"
+        );
+        assert!(
+            wrong[1].contains("machine c: eth1 carries no raw"),
+            "{wrong:?}"
+        );
+        let said = |reach| in_words(&("a".to_owned(), "b".to_owned(), reach), 1_572);
+        assert_eq!(said(Reach::Whole), None);
+        for (reach, words) in [
+            (Reach::Short, "shorter ones do"),
+            (Reach::Nothing, "EtherType 0x88b6"),
+            (Reach::Unsaid, "try again"),
+        ] {
+            let said = said(reach).unwrap();
+            assert!(
+                said.contains(words) && said.contains("--between udp"),
+                "{said}"
+            );
+        }
+    }
+}

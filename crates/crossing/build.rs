@@ -1,0 +1,7 @@
+//! Compiles this crate's BPF programs.
+
+include!("../../tools/compile_bpf.rs");
+
+fn main() {
+    compile(&["crossing"]);
+}

@@ -1,0 +1,102 @@
+//! Raw Ethernet between the machines: the BPF programs that write and judge addresses (`bpf/crossing.bpf.c`), and the socket.
+//!
+//! The program for what leaves is on the interface by a link, the one for what comes is the socket's own filter: both go with
+//! this process, however it ends.
+
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+use constel_bpf::{Aligned, BpfError, Result, Side};
+use constel_host::ethernet::{EthernetSocket, Filter, Interface};
+use constel_underlay::{ETHER_TYPE, Endpoint};
+use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
+
+use crate::OpenError;
+use crate::machines::Machines;
+
+static OBJECT: &Aligned<[u8]> =
+    &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/crossing.bpf.o")));
+
+#[derive(Debug)]
+pub(crate) struct Ethernet {
+    socket: EthernetSocket,
+    strangers: MapHandle,
+    /// The program on the interface.
+    _leaves: OwnedFd,
+}
+
+impl Ethernet {
+    /// On an interface of the calling thread's namespace.
+    pub(crate) fn open(
+        interface: &Interface,
+        lab: u32,
+        machines: &Machines,
+    ) -> Result<Self, OpenError> {
+        let object = load(lab, machines)?;
+        let arrives = constel_bpf::program(&object, "cst_arrive")?;
+        let filter = Filter::Program(arrives.as_fd());
+        let socket = EthernetSocket::open(interface.ifindex, ETHER_TYPE, filter)?;
+        let strangers = constel_bpf::map(&object, "cst_strangers")?;
+        let strangers = MapHandle::try_from(&strangers);
+        Ok(Self {
+            socket,
+            strangers: strangers.map_err(BpfError::refused("keep the count of strangers"))?,
+            _leaves: constel_bpf::link(&object, "cst_leave", interface.ifindex, Side::Egress)?,
+        })
+    }
+
+    pub(crate) fn strangers(&self) -> u64 {
+        let found = self.strangers.lookup(&0_u32.to_ne_bytes(), MapFlags::ANY);
+        let bytes = found.ok().flatten().and_then(|bytes| bytes.try_into().ok());
+        bytes.map_or(0, u64::from_ne_bytes)
+    }
+}
+
+impl AsFd for Ethernet {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.socket.as_fd()
+    }
+}
+
+/// The programs, and in their maps who has which port, and where.
+fn load(lab: u32, machines: &Machines) -> Result<Object> {
+    constel_bpf::listen();
+    let error = BpfError::refused("load the programs for raw Ethernet between machines");
+    let mut builder = ObjectBuilder::default();
+    builder.name("cst_cross").map_err(&error)?;
+    let mut open = builder.open_memory(&OBJECT.0).map_err(&error)?;
+    let owners = machines.owners();
+    for mut map in open.maps_mut() {
+        let name = map.name().to_string_lossy().into_owned();
+        match name.as_str() {
+            "cst_owners" => map.set_max_entries(owners.len().max(1) as u32),
+            "cst_machines" => map.set_max_entries(machines.count() as u32),
+            _ if name.ends_with(".rodata") => {
+                let value = constel_bpf::constants(map.initial_value_mut(), &[0, 1, 0])?;
+                let constants = [u32::from(ETHER_TYPE), lab, machines.here() as u32];
+                for (at, constant) in value.chunks_exact_mut(4).zip(constants) {
+                    at.copy_from_slice(&constant.to_ne_bytes());
+                }
+                Ok(())
+            }
+            _ => Ok(()),
+        }
+        .map_err(&error)?;
+    }
+    let object = open.load().map_err(&error)?;
+    let put = |map: &str, key: usize, value: &[u8]| {
+        let told = constel_bpf::map(&object, map)?;
+        let told = told.update(&(key as u32).to_ne_bytes(), value, MapFlags::ANY);
+        told.map_err(BpfError::refused("tell the programs where machines are"))
+    };
+    for (port, owner) in owners.iter().enumerate() {
+        put("cst_owners", port, &(*owner as u32).to_ne_bytes())?;
+    }
+    for machine in 0..machines.count() {
+        let mut value = [0; 8];
+        if let Endpoint::Ethernet(address) = machines.endpoint(machine) {
+            value[..6].copy_from_slice(&address);
+        }
+        put("cst_machines", machine, &value)?;
+    }
+    Ok(object)
+}

@@ -1,0 +1,135 @@
+//! Frames of one EtherType on an interface that others made: sent and received below IP, and nothing else of the interface's
+//! traffic is looked at.
+
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+
+use crate::error::{Context, Error, Result};
+use crate::netlink::{Mac, Socket};
+use crate::wire::{bind_to, packet_socket};
+
+/// Both addresses and the EtherType.
+pub const HEADER_BYTES: usize = 14;
+
+/// An interface that frames can be sent on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Interface {
+    /// Its name.
+    pub name: String,
+    /// Its index.
+    pub ifindex: u32,
+    /// Its address.
+    pub address: Mac,
+    /// What a frame may carry behind its header, bytes.
+    pub mtu_bytes: u32,
+}
+
+impl Interface {
+    /// An interface of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] when there is none of this name, or it is not Ethernet; the kernel's.
+    pub fn named(name: &str) -> Result<Self> {
+        let links = Socket::open()?.links()?;
+        let Some(link) = links.into_iter().find(|link| link.name == name) else {
+            return Err(Error::Invalid(format!("no interface is called {name}")));
+        };
+        // The loopback has an address of zeros.
+        let address = link.mac.filter(|address| address.0 != [0; 6]);
+        let address = address.ok_or_else(|| {
+            Error::Invalid(format!(
+                "{name} has no Ethernet address: it carries IP alone"
+            ))
+        })?;
+        Ok(Self {
+            name: link.name,
+            ifindex: link.ifindex,
+            address,
+            mtu_bytes: link.mtu,
+        })
+    }
+}
+
+/// Which frames a socket takes in.
+#[derive(Debug, Clone, Copy)]
+pub enum Filter<'a> {
+    /// Those that a BPF program of the type "socket filter" lets through.
+    Program(BorrowedFd<'a>),
+    /// Those that begin with these bytes, behind the header.
+    Begins([u8; 4]),
+}
+
+/// Sends and receives frames of one EtherType, each with its header. It never waits.
+#[derive(Debug)]
+pub struct EthernetSocket(OwnedFd);
+
+impl EthernetSocket {
+    /// On an interface of the calling thread's namespace.
+    ///
+    /// # Errors
+    /// The kernel's: without `CAP_NET_RAW`, or when the interface is gone.
+    pub fn open(ifindex: u32, ether_type: u16, filter: Filter<'_>) -> Result<Self> {
+        let what = || format!("open a socket for frames on interface {ifindex}");
+        // Of no protocol: nothing comes in before the filter is there.
+        let socket = packet_socket(0).context(what)?;
+        let filtered = match filter {
+            Filter::Program(program) => set(&socket, libc::SO_ATTACH_BPF, &program.as_raw_fd()),
+            Filter::Begins(bytes) => {
+                let mut code = begins_with(bytes);
+                let program = libc::sock_fprog {
+                    len: code.len() as u16,
+                    filter: code.as_mut_ptr(),
+                };
+                set(&socket, libc::SO_ATTACH_FILTER, &program)
+            }
+        };
+        filtered.context(what)?;
+        bind_to(&socket, ifindex, ether_type).context(what)?;
+        Ok(Self(socket))
+    }
+}
+
+impl AsFd for EthernetSocket {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.0.as_fd()
+    }
+}
+
+fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
+    // SAFETY: pointer and length describe `value`; what a filter's points to lives until the call is over.
+    let result = unsafe {
+        libc::setsockopt(
+            socket.as_raw_fd(),
+            libc::SOL_SOCKET,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    match result {
+        0 => Ok(()),
+        _ => Err(io::Error::last_os_error()),
+    }
+}
+
+/// Classic BPF: the whole frame, if its first word is this one, else nothing of it.
+fn begins_with(bytes: [u8; 4]) -> [libc::sock_filter; 4] {
+    let step = |code: u32, jf: u8, k: u32| libc::sock_filter {
+        code: code as u16,
+        jt: 0,
+        jf,
+        k,
+    };
+    let word = u32::from_be_bytes(bytes);
+    [
+        step(
+            libc::BPF_LD | libc::BPF_W | libc::BPF_ABS,
+            0,
+            HEADER_BYTES as u32,
+        ),
+        step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 1, word),
+        step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0),
+    ]
+}
