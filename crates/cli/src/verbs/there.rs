@@ -49,7 +49,7 @@ impl There {
 
     /// How a scenario is on them.
     pub(crate) fn look(&self, scenario: &Scenario) -> Result<Looked, Failure> {
-        Ok(scenario.look_on(&self.asked, &self.rows, true)?)
+        Ok(scenario.look_on(&self.asked, &self.rows)?)
     }
 }
 

@@ -7,7 +7,6 @@ use constel_agent::{Row, State};
 use constel_lab::not_on_several;
 use constel_machines::{Loads, Machine, Machines, Order as Dealt, Pin, Placement};
 use constel_plan::NotOne;
-use constel_scenario::model::Flow;
 use constel_store::Store;
 use constel_underlay::{Room, Ways};
 use serde::Serialize;
@@ -225,17 +224,12 @@ impl Scenario {
     ///
     /// # Errors
     /// [`Error::Undividable`] when pins, caps or shared media do not allow it.
-    pub fn look_on(&self, asked: &Asked, rows: &[Row], traffic: bool) -> Result<Looked, Error> {
+    pub fn look_on(&self, asked: &Asked, rows: &[Row]) -> Result<Looked, Error> {
         let lab = &self.lab;
         let placement = asked.place(self)?;
         let first = lab.stepper().advance();
         let loads = Loads::at(lab, &asked.machines, &placement, &first);
-        let flows: &[Flow] = match traffic {
-            true => &lab.scenario.traffic,
-            false => &[],
-        };
-        let apart = |a, b| placement.machine_of(a) != placement.machine_of(b);
-        let mut refusals = not_on_several(lab, flows, apart);
+        let mut refusals = not_on_several(lab);
         let machines = self.shares(loads.machines);
         for share in &machines {
             let row = rows.iter().find(|row| row.machine == share.load.machine);
