@@ -343,3 +343,13 @@ def children(parent):
         except (OSError, IndexError):
             continue
     return found
+
+
+def resident_mib(pid):
+    """The most memory that a process had so far; nothing of one that has ended."""
+    try:
+        status = pathlib.Path(f"/proc/{pid}/status").read_text()
+    except OSError:
+        return 0
+    rows = [line.split()[1] for line in status.splitlines() if line.startswith("VmHWM:")]
+    return round(int(rows[0]) / 1024, 1) if rows else 0

@@ -615,6 +615,7 @@ export type DisjointPathRow = {
 export type DaemonsRow = {
   when: string;
   program: string;
+  machine?: string | null;
   count: number;
   cpu_total_s: number;
   cpu_s: Quantiles;

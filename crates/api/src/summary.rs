@@ -45,7 +45,8 @@ pub struct Summary {
     pub routing: Option<String>,
     /// When routes stood.
     pub convergence: Convergence,
-    /// How many nodes routed rightly during lab time; absent without daemons.
+    /// How many nodes routed rightly during lab time; absent without daemons, and on several machines, where nobody sees all kernels at
+    /// one moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converged: Option<Converged>,
     /// Messages about failures where nodes hear of them by messages (`routing.reaction`); absent elsewhere.
@@ -54,7 +55,7 @@ pub struct Summary {
     /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disjoint: Vec<DisjointRow>,
-    /// What routing daemons had cost, at two moments; empty without daemons.
+    /// What routing daemons had cost, at two moments; empty without daemons. Of a lab on several machines, each machine's.
     #[serde(default)]
     pub daemons: Vec<DaemonsRow>,
     /// Channels that members of a network share, one row a member; empty without any.
@@ -250,11 +251,12 @@ pub struct Converged {
 /// When every served station had a route to every other, by the kernels' tables.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Convergence {
-    /// Seconds from the first edges to standing routes; absent when they never stood.
+    /// Seconds from the first edges to standing routes; absent when they never stood. On several machines that of the machine that
+    /// took longest, by its own first edges.
     pub first_s: Option<f64>,
     /// Ordered pairs of stations walked, both families counted.
     pub pairs: usize,
-    /// What it took; absent when nobody waited for routes, or no daemons made them.
+    /// What it took; absent when nobody waited for routes, or no daemons made them. On several machines it is in the summary of each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlRow>,
 }
@@ -304,13 +306,15 @@ pub struct HandoverRow {
     /// The port of its terminal; absent where the station has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first.
+    /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first, and where daemons make
+    /// the routes on several machines in the summary of each: that of the lab has it from the looks of all.
     pub routes_stood_after_ns: Option<u64>,
     /// Probes of the scenario's pings to or from the station that it may have cost: sent less than a round trip
-    /// before it, no later than when routes stood again, and never answered. Absent when no ping saw it.
+    /// before it, no later than when routes stood again, and never answered. Absent when no ping saw it, and with
+    /// daemons on several machines: whose ping it was does not know then when routes stood.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_probes: Option<u64>,
-    /// Frames on the links from the handover until routes stood again; absent without daemons.
+    /// Frames on the links from the handover until routes stood again; absent without daemons, and on several machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlRow>,
 }
@@ -326,14 +330,14 @@ pub struct ChangeRow {
     pub cause: String,
     /// The nodes, links or daemons that changed.
     pub objects: Vec<String>,
-    /// How long after it all routes stood again, nanoseconds; absent when the run ended first. After the death
+    /// How long after it all routes stood again, nanoseconds; absent as for handovers. After the death
     /// of a daemon, whose routes the kernel keeps for a while: until they stood for good, that is for the dead
     /// time of the protocol and 5 s more.
     pub routes_stood_after_ns: Option<u64>,
-    /// Probes of all the scenario's pings that it may have cost, as for handovers. Absent when no ping saw it.
+    /// Probes of all the scenario's pings that it may have cost, as for handovers, and absent where those are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_probes: Option<u64>,
-    /// Frames on the links from then until routes stood again; absent without daemons.
+    /// Frames on the links from then until routes stood again; absent without daemons, and on several machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlRow>,
 }
@@ -422,7 +426,7 @@ pub struct FlowRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_worst_ns: Option<u64>,
     /// Whether the flow's own figures are to be trusted, whatever the run's verdict; absent where the link driver does not
-    /// tell which frames were late.
+    /// tell which frames were late, or the flow's way is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trustworthy: Option<bool>,
     /// Why not.
@@ -430,7 +434,8 @@ pub struct FlowRow {
     pub doubt: Option<String>,
     /// Handovers of its ends while it ran.
     pub handovers: usize,
-    /// Distinct paths its packets took, by the kernels' routes, in the order seen; at most 1,000.
+    /// Distinct paths its packets took, by the kernels' routes, in the order seen; at most 1,000. None where daemons make the routes on
+    /// several machines: nobody sees all kernels on the way at one moment.
     pub paths: Vec<Vec<String>>,
     /// Steps on other paths than these.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -453,13 +458,16 @@ pub struct StepRows {
     pub rows: BTreeMap<String, Quantiles>,
 }
 
-/// What all daemons of a lab had cost at one moment.
+/// What all daemons of a lab, or of one of its machines, had cost at one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonsRow {
     /// `routes-stand` (before traffic begins) or `end`.
     pub when: String,
     /// Which program: `bird`, `zebra`, `ospfd`, ...
     pub program: String,
+    /// The machine that they were on, in the summary of a lab on several; absent elsewhere.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub machine: Option<String>,
     /// How many were running.
     pub count: usize,
     /// Processor time of all together since they started, seconds.

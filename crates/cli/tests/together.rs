@@ -127,6 +127,114 @@ fn raw_ethernet_carries_a_lab_and_leaves_nothing() {
     host.assert_as_before("after a part over raw Ethernet was killed");
 }
 
+/// Iridium with OSPF, and flows whose ends are on two machines.
+fn ospf(more: &[&str]) -> Option<Value> {
+    let pins = [
+        "tokyo=m1",
+        "lagos=m1",
+        "sydney=m1",
+        "delhi=m1",
+        "london=m2",
+        "lima=m2",
+        "nairobi=m2",
+        "new-york=m2",
+    ];
+    let pins: Vec<String> = pins
+        .iter()
+        .map(|pin| format!("--flag=--pin={pin}"))
+        .collect();
+    let scenario = workspace().join("experiments/machines/ospf.yaml");
+    let mut flags = vec!["--scenario", scenario.to_str().unwrap()];
+    flags.extend(pins.iter().map(String::as_str));
+    flags.extend(more);
+    local(&flags)
+}
+
+fn flow<'a>(told: &'a Value, name: &str) -> &'a Value {
+    let flows = told["flows"].as_array().unwrap();
+    let found = flows.iter().find(|flow| flow["flow"] == name);
+    found.unwrap_or_else(|| panic!("no {name}: {told:#}"))
+}
+
+/// Daemons of two machines make one network: lab time waits for it, and ways are found anew after a handover and a failure.
+#[test]
+fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
+    let host = Host::take();
+    let Some(told) = ospf(&[]) else { return };
+    assert_eq!(told["lab_time_s"], 30.0, "{told:#}");
+    for part in told["parts"].as_array().unwrap() {
+        assert_eq!(part["failure"], Value::Null, "{part:#}");
+    }
+    // Of eight stations to each other, by both machines together.
+    assert_eq!(told["convergence"]["pairs"], 8 * 7, "{told:#}");
+    assert!(told["convergence"]["first_s"].as_f64().unwrap() > 0.0);
+    let daemons = told["daemons"].as_array().unwrap();
+    for when in ["routes-stand", "end"] {
+        let rows = daemons.iter().filter(|row| row["when"] == when);
+        let rows: Vec<&Value> = rows.collect();
+        let count = rows.iter().map(|row| row["count"].as_u64().unwrap());
+        assert_eq!(count.sum::<u64>(), 74, "{daemons:#?}");
+        let machines: Vec<&Value> = rows.iter().map(|row| &row["machine"]).collect();
+        assert_eq!(machines, ["m1", "m2"]);
+    }
+    let stood = &told["stood_ms"]["lagos 9 s"];
+    let stood = stood.as_f64().unwrap_or_else(|| panic!("{told:#}"));
+    assert!((1.0..18_000.0).contains(&stood), "{stood}");
+    let changes = told["changes"].as_array().unwrap();
+    let failed = changes.iter().find(|change| change["kind"] == "failure");
+    let failed = failed.unwrap_or_else(|| panic!("{told:#}"));
+    assert_eq!(
+        (&failed["cause"], &failed["t_ns"]),
+        (&"dark".into(), &16_000_000_000_u64.into())
+    );
+    let stood = failed["routes_stood_after_ns"].as_u64();
+    // Ways led over the satellite: its neighbours notice when it has been silent for some time.
+    let stood_s = stood.unwrap_or_else(|| panic!("{told:#}")) as f64 / 1e9;
+    assert!((0.2..13.0).contains(&stood_s), "{stood_s}");
+    for name in ["lagos-lima", "sydney-new-york"] {
+        let ping = flow(&told, name);
+        assert!(ping["loss_ratio"].as_f64().unwrap() < 0.6, "{ping:#}");
+        let (bound, rtt) = (ms(ping, "bound_rtt_ms", "min"), ms(ping, "rtt_ms", "min"));
+        assert!(bound > 10.0 && rtt >= bound - 0.05, "{ping:#}");
+        // Nobody saw the way that it took.
+        assert_eq!(
+            (&ping["paths"], &ping["trustworthy"]),
+            (&0.into(), &Value::Null)
+        );
+    }
+    host.assert_as_before("after a lab with daemons on two machines");
+}
+
+/// Whatever has a server at one end and a client at the other has them on two machines, and one result.
+#[test]
+fn flows_of_all_kinds_go_from_machine_to_machine() {
+    let host = Host::take();
+    let computed = "--flag=--set=routing={mode: computed, families: [ipv4]}";
+    let Some(told) = ospf(&["--for", "26s", computed]) else {
+        return;
+    };
+    for (name, kind) in [
+        ("tcp-tokyo-london", "iperf3-tcp"),
+        ("udp-delhi-nairobi", "iperf3-udp"),
+        ("download-sydney-lima", "http"),
+        ("leotp-tokyo-new-york", "leotp"),
+        ("reno-delhi-london", "tcp"),
+    ] {
+        let flow = flow(&told, name);
+        let said = (flow["kind"].as_str(), flow["status"].as_str());
+        assert_eq!(said, (Some(kind), Some("ok")), "{flow:#}");
+        assert!(flow["throughput_bps"].as_f64().unwrap() > 1e4, "{flow:#}");
+        // Clocks of two machines make no time of one way.
+        assert_eq!(flow["has_owd"], false, "{flow:#}");
+        if ["leotp", "tcp"].contains(&kind) {
+            let bytes = |key: &str| flow[key].as_u64().unwrap_or_else(|| panic!("{flow:#}"));
+            assert!(bytes("sent_bytes") >= bytes("received_bytes"), "{flow:#}");
+            assert!(bytes("received_bytes") > 10_000, "{flow:#}");
+        }
+    }
+    host.assert_as_before("after flows between two machines");
+}
+
 /// A machine whose agent is killed ends the lab on all, and the verdict names it.
 #[test]
 fn an_agent_that_is_killed_ends_the_lab_and_is_named() {

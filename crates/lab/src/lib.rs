@@ -37,3 +37,4 @@ pub use traffic::exit_words;
 pub use traffic::output::last_words;
 pub use watch::capture::{Capture, Filter, Said};
 pub use watch::event_log::EventLog;
+pub use watch::stood::{Noted, WAYS_FILE, note_when_stood};

@@ -18,7 +18,9 @@ pub use ping::{
     Reply, parse as parse_ping, parse_until_ended as parse_ended_ping, replies as ping_replies,
 };
 pub use probe::{Probed, read as read_probe, rows as probe_rows};
-pub use transfer::{intervals as transfer_intervals, parse as parse_transfer};
+pub use transfer::{
+    intervals as transfer_intervals, learn_sent, parse as parse_transfer, parse_received,
+};
 
 /// Round-trip times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

@@ -1,14 +1,13 @@
 //! Transfers over LEOTP.
 
 use std::net::SocketAddr;
-use std::path::Path;
 use std::time::Duration;
 
 use leotp::core::{Available, Params, Source};
 use leotp::rt::{Fetch, FetchOptions, Publisher, cpu_seconds, peak_rss_bytes, stop_requested};
 
 use crate::record::Stamped;
-use crate::report::{Received, Receiver, Sent};
+use crate::report::{Measure, Received, Receiver, Sent};
 use crate::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "leotp";
@@ -78,10 +77,9 @@ pub fn fetch(
     remote: SocketAddr,
     goal: Goal,
     params: Params,
-    interval_ns: u64,
-    records: Option<&Path>,
+    measure: Measure<'_>,
 ) -> Result<Received, TransferError> {
-    let mut receiver = Receiver::start(NAME, goal, interval_ns);
+    let mut receiver = Receiver::start(NAME, goal, measure);
     let options = FetchOptions {
         params,
         patience: None,
@@ -101,5 +99,5 @@ pub fn fetch(
         "rtt_ms": fetch.consumer().srtt_ns().map(|ns| ns / 1e6),
         "cpu_s": cpu_seconds(), "peak_rss_bytes": peak_rss_bytes(),
     });
-    receiver.finish(records, detail)
+    receiver.finish(detail)
 }

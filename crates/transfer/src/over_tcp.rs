@@ -3,14 +3,13 @@
 use std::io::{ErrorKind, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::Duration;
 
 use leotp::rt::{cpu_seconds, peak_rss_bytes, stop_requested};
 use rustix::net::sockopt;
 
 use crate::record::{RECORD_BYTES, write};
-use crate::report::{Received, Receiver, Sent};
+use crate::report::{Measure, Received, Receiver, Sent};
 use crate::sys::{TcpInfo, keep_unsent_below, wait_writable};
 use crate::{Goal, TransferError, mono_ns};
 
@@ -129,11 +128,10 @@ fn is_gone(error: &std::io::Error) -> bool {
 pub fn fetch(
     remote: SocketAddr,
     goal: Goal,
-    interval_ns: u64,
-    records: Option<&Path>,
+    measure: Measure<'_>,
 ) -> Result<Received, TransferError> {
     let io = |what: &str| TransferError::io(format!("{what} {remote}"));
-    let mut receiver = Receiver::start(NAME, goal, interval_ns);
+    let mut receiver = Receiver::start(NAME, goal, measure);
     let mut stream = TcpStream::connect_timeout(&remote, goal.time).map_err(io("connect to"))?;
     stream
         .set_read_timeout(Some(LOOK))
@@ -154,5 +152,5 @@ pub fn fetch(
     let detail = serde_json::json!({
         "cpu_s": cpu_seconds(), "peak_rss_bytes": peak_rss_bytes(),
     });
-    receiver.finish(records, detail)
+    receiver.finish(detail)
 }

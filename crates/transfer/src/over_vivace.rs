@@ -3,13 +3,12 @@
 use std::io::ErrorKind;
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::AsFd;
-use std::path::Path;
 use std::time::Duration;
 
 use leotp::rt::{cpu_seconds, peak_rss_bytes, stop_requested};
 
 use crate::record::Stamped;
-use crate::report::{Received, Receiver, Sent};
+use crate::report::{Measure, Received, Receiver, Sent};
 use crate::sys::{enlarge_buffers, wait_readable};
 use crate::vivace::{Confirmation, Data, MAX_DATAGRAM, Receiver as Stream, Sender};
 use crate::{Goal, TransferError, mono_ns};
@@ -141,8 +140,7 @@ fn send(
 pub fn fetch(
     remote: SocketAddr,
     goal: Goal,
-    interval_ns: u64,
-    records: Option<&Path>,
+    measure: Measure<'_>,
 ) -> Result<Received, TransferError> {
     let any: SocketAddr = if remote.is_ipv4() {
         ([0; 4], 0).into()
@@ -154,7 +152,7 @@ pub fn fetch(
         .connect(remote)
         .map_err(TransferError::io(format!("find a way to {remote}")))?;
     prepare(&socket)?;
-    let mut receiver = Receiver::start(NAME, goal, interval_ns);
+    let mut receiver = Receiver::start(NAME, goal, measure);
     let mut stream = Stream::default();
     let mut buf = [0; MAX_DATAGRAM + 1];
     let mut out = Vec::with_capacity(MAX_DATAGRAM);
@@ -184,5 +182,5 @@ pub fn fetch(
     let detail = serde_json::json!({
         "cpu_s": cpu_seconds(), "peak_rss_bytes": peak_rss_bytes(),
     });
-    receiver.finish(records, detail)
+    receiver.finish(detail)
 }

@@ -21,7 +21,7 @@ pub struct Received {
     pub throughput_bps: f64,
     /// From the first request to the first byte.
     pub first_byte_s: Option<f64>,
-    /// One-way delays of records, from first sending to reading.
+    /// One-way delays of records, from first sending to reading; `None` where both ends have no clock in common.
     pub owd: Option<Delays>,
     /// Whole records that came.
     pub records: u64,
@@ -112,34 +112,49 @@ impl Delays {
     }
 }
 
+/// What a receiver measures beside the whole.
+#[derive(Debug, Clone, Copy)]
+pub struct Measure<'a> {
+    /// Length of the report's intervals, nanoseconds.
+    pub interval_ns: u64,
+    /// Where each record's times are written, CSV.
+    pub records: Option<&'a Path>,
+    /// Whether the sender is on another machine, whose clock says nothing here: then there are no one-way delays.
+    pub apart: bool,
+}
+
 /// Gathers what a receiver sees.
 #[derive(Debug)]
-pub struct Receiver {
+pub struct Receiver<'a> {
     transport: &'static str,
     goal: Goal,
+    measure: Measure<'a>,
     started_ns: u64,
     first_ns: Option<u64>,
     last_ns: u64,
     bytes: u64,
     checker: Checker,
     arrived: Vec<Arrived>,
-    interval_ns: u64,
     per_interval: Vec<u64>,
 }
 
-impl Receiver {
+impl<'a> Receiver<'a> {
     /// Starts the clock.
-    pub fn start(transport: &'static str, goal: Goal, interval_ns: u64) -> Self {
+    pub fn start(transport: &'static str, goal: Goal, measure: Measure<'a>) -> Self {
+        let interval_ns = measure.interval_ns.max(1);
         Self {
             transport,
             goal,
+            measure: Measure {
+                interval_ns,
+                ..measure
+            },
             started_ns: mono_ns(),
             first_ns: None,
             last_ns: 0,
             bytes: 0,
             checker: Checker::default(),
             arrived: Vec::new(),
-            interval_ns: interval_ns.max(1),
             per_interval: Vec::new(),
         }
     }
@@ -150,7 +165,7 @@ impl Receiver {
         self.first_ns.get_or_insert(now_ns);
         self.last_ns = now_ns;
         self.bytes += bytes.len() as u64;
-        let slot = ((now_ns - self.started_ns) / self.interval_ns) as usize;
+        let slot = ((now_ns - self.started_ns) / self.measure.interval_ns) as usize;
         if slot >= self.per_interval.len() {
             self.per_interval.resize(slot + 1, 0);
         }
@@ -171,17 +186,13 @@ impl Receiver {
         end.saturating_sub(mono_ns())
     }
 
-    /// Sums up. Writes each record's times to `records`, if that is given.
+    /// Sums up. Writes each record's times, if that was asked for.
     ///
     /// # Errors
     /// When the file cannot be written.
-    pub fn finish(
-        mut self,
-        records: Option<&Path>,
-        detail: serde_json::Value,
-    ) -> Result<Received, TransferError> {
-        if let Some(path) = records {
-            let written = write_csv(path, &self.arrived, self.started_ns);
+    pub fn finish(mut self, detail: serde_json::Value) -> Result<Received, TransferError> {
+        if let Some(path) = self.measure.records {
+            let written = self.write_csv(path);
             written.map_err(TransferError::io(format!("write {}", path.display())))?;
         }
         let end_ns = if self.goal.met(self.bytes) {
@@ -191,7 +202,11 @@ impl Receiver {
         };
         let seconds = (end_ns - self.started_ns) as f64 / 1e9;
         let intervals = self.intervals(end_ns);
-        let mut delays: Vec<u64> = self.arrived.iter().map(delay_ns).collect();
+        let delays = self
+            .arrived
+            .iter()
+            .filter_map(|record| self.delay_ns(record));
+        let mut delays: Vec<u64> = delays.collect();
         self.arrived.clear();
         Ok(Received {
             transport: self.transport.to_owned(),
@@ -202,19 +217,21 @@ impl Receiver {
             owd: Delays::of(&mut delays),
             records: self.checker.records(),
             damaged: self.checker.damaged(),
-            interval_s: self.interval_ns as f64 / 1e9,
+            interval_s: self.measure.interval_ns as f64 / 1e9,
             intervals,
             detail,
         })
     }
 
     fn intervals(&self, end_ns: u64) -> Vec<Interval> {
-        let count = (end_ns - self.started_ns).div_ceil(self.interval_ns) as usize;
+        let count = (end_ns - self.started_ns).div_ceil(self.measure.interval_ns) as usize;
         let mut sums = vec![(0u64, 0u64, 0u64); count.max(self.per_interval.len())];
         for record in &self.arrived {
-            let slot = ((record.received_ns - self.started_ns) / self.interval_ns) as usize;
+            let slot = ((record.received_ns - self.started_ns) / self.measure.interval_ns) as usize;
             let (number, sum, max) = &mut sums[slot];
-            let delay = delay_ns(record);
+            let Some(delay) = self.delay_ns(record) else {
+                continue;
+            };
             (*number, *sum, *max) = (*number + 1, *sum + delay, (*max).max(delay));
         }
         let bytes = self
@@ -231,26 +248,24 @@ impl Receiver {
             })
             .collect()
     }
-}
 
-fn delay_ns(record: &Arrived) -> u64 {
-    record.received_ns.saturating_sub(record.sent_ns)
-}
-
-fn write_csv(path: &Path, records: &[Arrived], zero_ns: u64) -> std::io::Result<()> {
-    let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
-    writeln!(out, "record,offset_bytes,received_s,owd_ns")?;
-    for record in records {
-        let offset = record.number * RECORD_BYTES as u64;
-        let at = record.received_ns.saturating_sub(zero_ns) as f64 / 1e9;
-        writeln!(
-            out,
-            "{},{offset},{at:.9},{}",
-            record.number,
-            delay_ns(record)
-        )?;
+    fn delay_ns(&self, record: &Arrived) -> Option<u64> {
+        let delay_ns = record.received_ns.saturating_sub(record.sent_ns);
+        (!self.measure.apart).then_some(delay_ns)
     }
-    out.flush()
+
+    fn write_csv(&self, path: &Path) -> std::io::Result<()> {
+        let mut out = std::io::BufWriter::new(std::fs::File::create(path)?);
+        writeln!(out, "record,offset_bytes,received_s,owd_ns")?;
+        for record in &self.arrived {
+            let offset = record.number * RECORD_BYTES as u64;
+            let at = record.received_ns.saturating_sub(self.started_ns) as f64 / 1e9;
+            let owd_ns = self.delay_ns(record);
+            let owd_ns = owd_ns.map_or_else(String::new, |ns| ns.to_string());
+            writeln!(out, "{},{offset},{at:.9},{owd_ns}", record.number)?;
+        }
+        out.flush()
+    }
 }
 
 #[cfg(test)]
@@ -266,5 +281,37 @@ mod tests {
             (1, 100, 190, 198, 200, 100)
         );
         assert_eq!(Delays::of(&mut []), None);
+    }
+
+    #[test]
+    fn the_clock_of_another_machine_makes_no_delays() {
+        let folder = tempfile::tempdir().unwrap();
+        let records = folder.path().join("records.csv");
+        let mut owds = Vec::new();
+        for apart in [false, true] {
+            let goal = Goal {
+                bytes: None,
+                time: std::time::Duration::from_secs(9),
+            };
+            let measure = Measure {
+                interval_ns: 1_000_000_000,
+                records: Some(&records),
+                apart,
+            };
+            let mut receiver = Receiver::start("tcp", goal, measure);
+            let mut record = [0; RECORD_BYTES];
+            crate::record::write(0, 1, &mut record);
+            receiver.take(&record);
+            let received = receiver.finish(serde_json::Value::Null).unwrap();
+            assert_eq!((received.records, received.damaged), (1, 0));
+            let text = std::fs::read_to_string(&records).unwrap();
+            let told = !text.lines().nth(1).unwrap().ends_with(',');
+            owds.push((
+                received.owd.is_some(),
+                received.intervals[0].owd_mean_ns > 0,
+                told,
+            ));
+        }
+        assert_eq!(owds, [(true, true, true), (false, false, false)]);
     }
 }

@@ -40,7 +40,8 @@ pub(super) fn put_all(
     Ok((files, None))
 }
 
-/// Plain files below a folder, by their paths in it, sorted; nothing where there is no folder.
+/// Plain files below a folder, by their paths in it, sorted, with logs of daemons last: there is one for each node, and where all is too
+/// much, the rest is there. Nothing where there is no folder.
 fn files_below(folder: &Path) -> Vec<String> {
     fn look(root: &Path, at: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(at).into_iter().flatten().flatten() {
@@ -59,7 +60,7 @@ fn files_below(folder: &Path) -> Vec<String> {
     }
     let mut found = Vec::new();
     look(folder, folder, &mut found);
-    found.sort();
+    found.sort_by_cached_key(|path| (path.starts_with("daemons/"), path.clone()));
     found
 }
 
@@ -73,8 +74,11 @@ mod tests {
         fs::create_dir(place.path().join("flows")).unwrap();
         fs::write(place.path().join("summary.json"), "{}").unwrap();
         fs::write(place.path().join("flows/a.out"), "").unwrap();
+        fs::create_dir(place.path().join("daemons")).unwrap();
+        fs::write(place.path().join("daemons/a.log"), "").unwrap();
         std::os::unix::fs::symlink("/etc/passwd", place.path().join("link")).unwrap();
-        assert_eq!(files_below(place.path()), ["flows/a.out", "summary.json"]);
+        let found = files_below(place.path());
+        assert_eq!(found, ["flows/a.out", "summary.json", "daemons/a.log"]);
         assert_eq!(files_below(&place.path().join("nowhere")), [""; 0]);
     }
 }

@@ -58,7 +58,7 @@ impl There {
 
     /// How a scenario is on them.
     pub(crate) fn look(&self, scenario: &Scenario) -> Result<Looked, Failure> {
-        Ok(scenario.look_on(&self.on_machines(), true)?)
+        Ok(scenario.look_on(&self.on_machines())?)
     }
 }
 

@@ -8,7 +8,6 @@ use constel_api::manifest::Between;
 use constel_lab::not_on_several;
 use constel_machines::{Loads, Machine, Machines, Order as Dealt, Pin, Placement};
 use constel_plan::NotOne;
-use constel_scenario::model::Flow;
 use constel_store::Store;
 use constel_underlay::{Carriage, Room, Ways};
 use serde::Serialize;
@@ -242,18 +241,13 @@ impl Scenario {
     ///
     /// # Errors
     /// [`Error::Undividable`] when pins, caps or shared media do not allow it; when the store cannot be asked.
-    pub fn look_on(&self, on: &OnMachines<'_>, traffic: bool) -> Result<Looked, Error> {
+    pub fn look_on(&self, on: &OnMachines<'_>) -> Result<Looked, Error> {
         let OnMachines { asked, rows, .. } = *on;
         let lab = &self.lab;
         let placement = asked.place(self)?;
         let first = lab.stepper().advance();
         let loads = Loads::at(lab, &asked.machines, &placement, &first);
-        let flows: &[Flow] = match traffic {
-            true => &lab.scenario.traffic,
-            false => &[],
-        };
-        let apart = |a, b| placement.machine_of(a) != placement.machine_of(b);
-        let mut refusals = not_on_several(lab, flows, apart);
+        let mut refusals = not_on_several(lab);
         let machines = self.shares(loads.machines);
         for share in &machines {
             let row = rows.iter().find(|row| row.machine == share.load.machine);

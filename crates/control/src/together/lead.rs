@@ -11,6 +11,7 @@ use constel_api::manifest::{Between, Manifest};
 use constel_api::summary::{LostRow, Summary};
 use constel_host::claim::LabName;
 use constel_lab::{EngineError, Loss};
+use constel_plan::Lab;
 use constel_scenario::model::OnMachineLoss;
 use constel_store::Store;
 
@@ -67,7 +68,7 @@ impl Scenario {
         for machine in on.asked.machines.all() {
             name_there(name.as_str(), &machine.name)?;
         }
-        let looked = self.look_on(on, options.traffic)?;
+        let looked = self.look_on(on)?;
         if !looked.refusals.is_empty() {
             return Err(Error::NotOnSeveral(looked.refusals.join("\n  ")));
         }
@@ -110,7 +111,7 @@ impl Scenario {
             left.learn(machine, path, bytes);
             constel_agent::labs::write_below(&results.join("machines").join(machine), path, bytes)?;
             match path.starts_with("flows/") {
-                // Each flow is on one machine.
+                // Each flow's client is on one machine, and its server.
                 true => constel_agent::labs::write_below(&results, path, bytes),
                 false => Ok(()),
             }
@@ -134,13 +135,9 @@ impl Scenario {
         let scenario_ns = self.lab.scenario.duration.ns().unsigned_abs();
         let end_ns = options.duration_ns.map_or(scenario_ns, u64::from);
         let gone = self.gone(on.asked, &led, end_ns)?;
-        close(
-            name.as_str(),
-            &results,
-            (&led, &gone),
-            (left, looked.between),
-            interrupted,
-        )
+        let whole = (name.as_str(), &self.lab);
+        let left = (left, looked.between);
+        close(whole, &results, (&led, &gone), left, interrupted)
     }
 }
 
@@ -165,14 +162,14 @@ impl Scenario {
 
 /// One verdict of what the machines left.
 fn close(
-    name: &str,
+    (name, lab): (&str, &Lab),
     results: &Path,
     (led, gone): (&Led, &[Option<LostRow>]),
     (left, between): (Left, Between),
     interrupted: bool,
 ) -> Result<LedLab, Error> {
     let manifest = left.manifest.clone();
-    let Some(summary) = merge(name, (led, gone), left, interrupted) else {
+    let Some(summary) = merge((name, lab), (led, gone), left, interrupted) else {
         let failures = led.machines.iter().filter_map(|machine| {
             let failure = machine.failure.as_ref()?;
             Some(format!("machine {}: {failure}", machine.machine))

@@ -4,13 +4,23 @@ use std::collections::BTreeMap;
 
 use constel_agent::labs::{Ended, Led};
 use constel_api::manifest::Manifest;
-use constel_api::summary::{LostRow, MachineRow, Summary};
+use constel_api::summary::{
+    ChangeRow, Convergence, DaemonsRow, FlowRow, FlowStatus, HandoverRow, LostRow, MachineRow,
+    Summary,
+};
+use constel_lab::{Noted, WAYS_FILE, note_when_stood};
+use constel_observe::flows::learn_sent;
 use constel_observe::verdict::{Fidelity, Machine, Verdict};
+use constel_plan::Lab;
 
 /// What is read of that which the machines left.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     summaries: BTreeMap<String, Summary>,
+    /// What each noted of ways over its nodes.
+    ways: BTreeMap<String, Vec<u8>>,
+    /// What servers of flows said, by flow.
+    servers: BTreeMap<String, String>,
     /// Of one of them: they differ in nothing but the host.
     pub(super) manifest: Option<Manifest>,
 }
@@ -28,7 +38,14 @@ impl Left {
                 let manifest = serde_json::from_slice(bytes).ok();
                 self.manifest = self.manifest.take().or(manifest);
             }
-            _ => {}
+            WAYS_FILE => drop(self.ways.insert(machine.to_owned(), bytes.to_vec())),
+            path => {
+                let flow = path.strip_prefix("flows/");
+                let flow = flow.and_then(|name| name.strip_suffix(".server.log"));
+                let said = String::from_utf8_lossy(bytes);
+                self.servers
+                    .extend(flow.map(|flow| (flow.to_owned(), said.into_owned())));
+            }
         }
     }
 }
@@ -38,12 +55,17 @@ impl Left {
 /// `gone` has, for each machine, what the lab went on without: such a machine's own figures are no longer the lab's where there are
 /// others, but for its flows.
 pub(super) fn merge(
-    lab: &str,
+    (name, lab): (&str, &Lab),
     (led, gone): (&Led, &[Option<LostRow>]),
     left: Left,
     interrupted: bool,
 ) -> Option<Summary> {
-    let Left { mut summaries, .. } = left;
+    let Left {
+        mut summaries,
+        ways,
+        servers,
+        ..
+    } = left;
     let rows: Vec<MachineRow> = led
         .machines
         .iter()
@@ -63,39 +85,58 @@ pub(super) fn merge(
         .max_by_key(|(_, summary)| summary.fidelity.lateness_p99_ns);
     let latest = latest.map(|(machine, _)| machine.clone())?;
     let base = summaries.remove(&latest)?;
+    let mut daemons = daemons_of(&latest, &base);
+    for (machine, summary) in &summaries {
+        daemons.extend(daemons_of(machine, summary));
+    }
+    // What was first is later in the alphabet.
+    daemons.sort_by(|a, b| {
+        let by = (&b.when, &a.program, &a.machine);
+        by.cmp(&(&a.when, &b.program, &b.machine))
+    });
     let others: Vec<Summary> = summaries.into_values().collect();
     let all = || std::iter::once(&base).chain(&others);
+    let convergence: Vec<_> = all().map(|summary| &summary.convergence).collect();
+    let convergence = convergence_of(&convergence);
     let mut fidelity = fidelity_of(all());
     let trusted = all().all(|summary| summary.verdict.trustworthy);
     fidelity.failures = reasons.clone();
-    let handovers = (0..base.handovers.len()).map(|place| {
-        let mut row = base.handovers[place].clone();
-        let seen = || all().filter_map(|summary| summary.handovers.get(place));
-        row.routes_stood_after_ns = seen().filter_map(|row| row.routes_stood_after_ns).max();
-        row.lost_probes = seen()
-            .filter_map(|row| row.lost_probes)
-            .reduce(|a, b| a + b);
-        row
-    });
-    let handovers = handovers.collect();
+    let (mut handovers, mut changes) = happened(&base, &others);
+    if !ways.is_empty() {
+        let noted = rows.iter().map(|row| Noted {
+            text: ways.get(&row.machine).map_or(&[], Vec::as_slice),
+            lost_from_ns: row.lost.as_ref().map(|lost| lost.from_ns),
+        });
+        let noted: Vec<Noted<'_>> = noted.collect();
+        note_when_stood(lab, &noted, &mut handovers, &mut changes);
+    }
     let mut flows: Vec<_> = all().flat_map(|summary| summary.flows.clone()).collect();
     flows.extend(flows_of_lost);
+    for row in &mut flows {
+        learn_server(row, &servers);
+    }
     flows.sort_by(|a, b| (a.at_ns, &a.name).cmp(&(b.at_ns, &b.name)));
     let mut times = base.times;
     for other in &others {
         times.nodes_s = times.nodes_s.max(other.times.nodes_s);
         times.edges_s = times.edges_s.max(other.times.edges_s);
+        times.daemons_s = times.daemons_s.max(other.times.daemons_s);
+        let held_back_s = other.times.daemons_held_back_s;
+        times.daemons_held_back_s = times.daemons_held_back_s.max(held_back_s);
         times.bring_up_s = times.bring_up_s.max(other.times.bring_up_s);
         times.take_down_s = times.take_down_s.max(other.times.take_down_s);
     }
     let lab_time_ns = all().map(|summary| summary.lab_time_ns).min();
     let trustworthy = trusted && reasons.is_empty();
     Some(Summary {
-        lab: lab.to_owned(),
+        lab: name.to_owned(),
         interrupted: interrupted || led.ended.is_some(),
         lab_time_ns: lab_time_ns.unwrap_or(0),
         times,
+        convergence,
+        daemons,
         handovers,
+        changes,
         flows,
         fidelity,
         machines: rows,
@@ -105,6 +146,88 @@ pub(super) fn merge(
         },
         ..base
     })
+}
+
+/// Handovers, which all machines planned, and changes.
+fn happened(base: &Summary, others: &[Summary]) -> (Vec<HandoverRow>, Vec<ChangeRow>) {
+    let all = || std::iter::once(base).chain(others);
+    let handovers = (0..base.handovers.len()).map(|place| {
+        let mut row = base.handovers[place].clone();
+        let seen = || all().filter_map(|summary| summary.handovers.get(place));
+        row.routes_stood_after_ns = latest_of(seen().map(|row| row.routes_stood_after_ns));
+        row.lost_probes = sum_of(seen().map(|row| row.lost_probes));
+        row
+    });
+    let changes: Vec<_> = all().map(|summary| summary.changes.as_slice()).collect();
+    (handovers.collect(), changes_of(&changes))
+}
+
+/// The latest; `None` when one is not known.
+fn latest_of(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    all.collect::<Option<Vec<u64>>>()?.into_iter().max()
+}
+
+/// The sum of those that are known; `None` without any.
+fn sum_of(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
+    all.flatten().reduce(|a, b| a + b)
+}
+
+/// When routes stood for the first time on all, and how many pairs each looked at: those of its own stations. What it took is
+/// counted by each until its own stood.
+fn convergence_of(rows: &[&Convergence]) -> Convergence {
+    let first_s = rows.iter().map(|row| row.first_s);
+    let first_s = first_s.collect::<Option<Vec<f64>>>();
+    Convergence {
+        first_s: first_s.and_then(|all| all.into_iter().reduce(f64::max)),
+        pairs: rows.iter().map(|row| row.pairs).sum(),
+        control: None,
+    }
+}
+
+/// What a machine's daemons had cost, with its name.
+fn daemons_of<'a>(machine: &str, summary: &'a Summary) -> Vec<DaemonsRow> {
+    let named = |row: &'a DaemonsRow| DaemonsRow {
+        machine: Some(machine.to_owned()),
+        ..row.clone()
+    };
+    summary.daemons.iter().map(named).collect()
+}
+
+/// Changes of all machines by time, each once. Of one that not all have seen, such as a daemon's death, nobody knows for all how long it
+/// took.
+fn changes_of(all: &[&[ChangeRow]]) -> Vec<ChangeRow> {
+    let mut seen: Vec<(ChangeRow, usize)> = Vec::new();
+    for row in all.iter().copied().flatten() {
+        let same = |(known, _): &&mut (ChangeRow, usize)| {
+            (known.t_ns, known.kind) == (row.t_ns, row.kind)
+                && (&known.cause, &known.objects) == (&row.cause, &row.objects)
+        };
+        let Some((known, times)) = seen.iter_mut().find(same) else {
+            seen.push((row.clone(), 1));
+            continue;
+        };
+        let stood = [known.routes_stood_after_ns, row.routes_stood_after_ns];
+        known.routes_stood_after_ns = latest_of(stood.into_iter());
+        known.lost_probes = sum_of([known.lost_probes, row.lost_probes].into_iter());
+        *times += 1;
+    }
+    seen.sort_by_key(|(row, _)| row.t_ns);
+    let whole = seen.into_iter().map(|(mut row, times)| {
+        row.routes_stood_after_ns = row.routes_stood_after_ns.filter(|_| times == all.len());
+        row
+    });
+    whole.collect()
+}
+
+/// Adds to a transfer what its sender said on another machine.
+fn learn_server(row: &mut FlowRow, servers: &BTreeMap<String, String>) {
+    let is_transfer = ["leotp", "tcp", "vivace"].contains(&row.kind.as_str());
+    let is_half = row.status == FlowStatus::Ok && row.outcome.sent_bytes.is_none();
+    if let Some(said) = servers.get(&row.name).filter(|_| is_transfer && is_half)
+        && let Err(error) = learn_sent(&mut row.outcome, said)
+    {
+        row.doubt.get_or_insert_with(|| error.to_string());
+    }
 }
 
 fn row(ended: &Ended, lost: Option<LostRow>, summary: Option<&Summary>) -> MachineRow {
@@ -215,5 +338,98 @@ fn both(a: Machine, b: Machine) -> Machine {
         in_run_queue_ns: a.in_run_queue_ns + b.in_run_queue_ns,
         steal_ns: a.steal_ns + b.steal_ns,
         processor_wait_ratio: ratio.into_iter().flatten().reduce(f64::max),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_api::summary::ChangeKind;
+    use constel_observe::flows::{Outcome, parse_received};
+
+    fn change(kind: ChangeKind, object: &str, stood_ms: Option<u64>) -> ChangeRow {
+        ChangeRow {
+            t_ns: 5,
+            kind,
+            cause: "storm".to_owned(),
+            objects: vec![object.to_owned()],
+            routes_stood_after_ns: stood_ms.map(|ms| ms * 1_000_000),
+            lost_probes: stood_ms,
+            control: None,
+        }
+    }
+
+    #[test]
+    fn a_change_is_there_once_and_as_slow_as_on_the_slowest_machine() {
+        let failure = |stood_ms| change(ChangeKind::Failure, "a-b", stood_ms);
+        let merged = |all: &[&[ChangeRow]]| {
+            let rows = changes_of(all).into_iter();
+            let ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
+            rows.map(|row| (ms(row.routes_stood_after_ns), row.lost_probes))
+                .collect::<Vec<_>>()
+        };
+        let slow = merged(&[&[failure(Some(3))], &[failure(Some(8))]]);
+        assert_eq!(slow, [(Some(8), Some(11))]);
+        let unknown = merged(&[&[failure(Some(3))], &[failure(None)]]);
+        assert_eq!(unknown, [(None, Some(3))]);
+        // What one machine alone has seen is over where it is, and nobody knows of the others.
+        let death = change(ChangeKind::DaemonDied, "bird in a", Some(3));
+        let other = change(ChangeKind::DaemonDied, "bird in b", Some(3));
+        let died = merged(&[std::slice::from_ref(&death), &[]]);
+        assert_eq!(died, [(None, Some(3))]);
+        assert_eq!(merged(&[&[death], &[other]]).len(), 2);
+    }
+
+    #[test]
+    fn routes_stand_when_those_of_all_machines_do() {
+        let row = |first_s, pairs| Convergence {
+            first_s,
+            pairs,
+            control: None,
+        };
+        let merged = |a: &Convergence, b: &Convergence| convergence_of(&[a, b]);
+        let both = merged(&row(Some(2.0), 90), &row(Some(7.0), 92));
+        assert_eq!(both, row(Some(7.0), 182));
+        let one = merged(&row(Some(2.0), 90), &row(None, 92));
+        assert_eq!(one.first_s, None);
+    }
+
+    #[test]
+    fn a_transfer_learns_from_the_other_machine_what_its_sender_sent() {
+        let received = r#"{"bytes": 1400, "seconds": 0.5, "cpu_s": 0.25}"#;
+        let row = |status| FlowRow {
+            name: "t".to_owned(),
+            kind: "tcp".to_owned(),
+            from: "a".to_owned(),
+            to: None,
+            at_ns: 0,
+            status,
+            reason: None,
+            outcome: match status {
+                FlowStatus::Ok => parse_received(received).unwrap(),
+                _ => Outcome::default(),
+            },
+            samples: 0,
+            marked_samples: 0,
+            late_worst_ns: None,
+            trustworthy: None,
+            doubt: None,
+            handovers: 0,
+            paths: Vec::new(),
+            unlisted_path_steps: 0,
+            path_rtt: None,
+            bound_rtt: None,
+        };
+        let said = |text: &str| BTreeMap::from([("t".to_owned(), text.to_owned())]);
+        let learned = |status, text: &str| {
+            let mut row = row(status);
+            learn_server(&mut row, &said(text));
+            (row.outcome.sent_bytes, row.doubt.is_some())
+        };
+        let sent =
+            "listening on 1.2.3.4:5\n{\"sent_bytes\":2800,\"sent_packets\":2,\"cpu_s\":0.5}\n";
+        assert_eq!(learned(FlowStatus::Ok, sent), (Some(2800), false));
+        assert_eq!(learned(FlowStatus::Ok, "listening"), (None, true));
+        assert_eq!(learned(FlowStatus::CutShort, sent), (None, false));
     }
 }

@@ -147,7 +147,7 @@ pub(crate) fn path(
     };
     for (path, address) in addresses {
         let walked = tables.walk_at(snapshot, from, address, t_ns)?;
-        families.push(walk_row(blueprint, address, &walked, path));
+        families.push(walk_row(kernels, address, &walked, path));
     }
     let to = goal.node;
     let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
@@ -187,13 +187,21 @@ pub(crate) fn path(
     })
 }
 
-fn walk_row(blueprint: &Blueprint, address: IpAddr, walked: &Walk, path: Option<u8>) -> Walked {
+fn walk_row(kernels: &Kernels, address: IpAddr, walked: &Walk, path: Option<u8>) -> Walked {
+    let blueprint = kernels.blueprint.as_ref();
+    let end = match walked.end {
+        WalkEnd::NoRoute(at) if !kernels.ours.has(at) && !kernels.knows_all_ways() => format!(
+            "goes on at {}, which another machine has: ask for the path from there",
+            blueprint.lab.layout.node(at).name
+        ),
+        end => end_words(blueprint, end),
+    };
     let family = if address.is_ipv4() { "ipv4" } else { "ipv6" };
     Walked {
         family: family.to_owned(),
         address,
         arrived: walked.arrived(),
-        end: end_words(blueprint, walked.end),
+        end,
         delay_ns: walked.arrived().then(|| walked.delay_ns()),
         hops: hop_rows(blueprint, &walked.hops),
         path,

@@ -25,6 +25,7 @@ use crate::routing::machine::Machine;
 use crate::routing::router::Router;
 use crate::routing::steps::{Steps, since_ns};
 use crate::routing::tables::{self, Standing};
+use crate::routing::ways;
 use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, Looked, Row, Watches};
 use crate::watch::converged::Converged;
@@ -51,6 +52,8 @@ pub(crate) struct Observed {
     pub(crate) handovers: Rows<HandoverRow>,
     pub(crate) changes: Rows<ChangeRow>,
     watches: Watches,
+    /// Whether no machine knows alone when routes stand again, as other machines have the rest of ways.
+    is_part: bool,
     /// Machines that are lost, as far as that is planned.
     lost: BTreeSet<usize>,
     pub(crate) paths: Paths,
@@ -97,14 +100,14 @@ impl LabTime<'_> {
         loop {
             let cpu = thread_cpu();
             let snapshot = self.without_those_down(snapshot);
-            let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
+            let standing = self.standing(&snapshot)?;
             let stage = stage.get_or_insert_with(|| {
-                let total = nodes.map_or(standing.pairs, |_| self.fabric.kernels.nodes.len());
+                let total = nodes.map_or(standing.pairs, |_| self.fabric.kernels.count());
                 Stage::begin(self.progress, "routes", total as u64)
             });
             // The count is a moment old; what has converged by then stays so while the sky stands still.
             let count = nodes.map(Converged::nodes);
-            let all = count.is_none_or(|count| count == self.fabric.kernels.nodes.len());
+            let all = count.is_none_or(|count| count == self.fabric.kernels.count());
             let done = count.unwrap_or(standing.good) as u64;
             if standing.complete() && all {
                 let took = started.elapsed();
@@ -124,7 +127,7 @@ impl LabTime<'_> {
                 return Err(EngineError::Interrupted);
             }
             limit.check(|| {
-                let nodes = self.fabric.kernels.nodes.len();
+                let nodes = self.fabric.kernels.count();
                 let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
                 standing.example.or(few).unwrap_or_default()
             })?;
@@ -143,8 +146,17 @@ impl LabTime<'_> {
         }
     }
 
+    /// Whether routes stand, as far as this machine can say.
+    fn standing(&self, snapshot: &Snapshot) -> Result<Standing, EngineError> {
+        let kernels = &self.fabric.kernels;
+        match kernels.knows_all_ways() {
+            true => tables::standing(kernels, snapshot),
+            false => Ok(ways::look(kernels, snapshot)?.1),
+        }
+    }
+
     /// Starts the clock, at the instant that is given or at once, and runs steps until `duration_ns`. Traffic, if there is any, runs
-    /// beside it.
+    /// beside it. What it sees comes to what was `seen` before, which is nothing but where to write.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -153,12 +165,8 @@ impl LabTime<'_> {
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
         (zero_ns, duration_ns): (Option<u64>, u64),
-        paths: Paths,
+        mut seen: Observed,
     ) -> Result<Observed, EngineError> {
-        let mut seen = Observed {
-            paths,
-            ..Observed::default()
-        };
         let zero = zero_ns.unwrap_or_else(|| mono_ns() + START_AHEAD_NS);
         steps.release(zero)?;
         self.clock.start(zero);
@@ -319,7 +327,7 @@ impl LabTime<'_> {
             lost_probes: None,
             control: None,
         });
-        if routes_stood_after_ns.is_none() {
+        if routes_stood_after_ns.is_none() && !seen.is_part {
             let row = row.map_or(Row::None, Row::Handover);
             seen.watches.add(row, t_ns, 0, before);
         }
@@ -540,9 +548,9 @@ impl LabTime<'_> {
         rest.map_or(Cow::Borrowed(snapshot), Cow::Owned)
     }
 
-    /// What the edges have carried so far, where daemons are to be charged with what follows.
+    /// What the edges have carried so far, where daemons are to be charged with what follows until routes stand again.
     fn baseline(&self, daemons: &Daemons) -> Result<Option<Baseline>, EngineError> {
-        if daemons.count() == 0 {
+        if daemons.count() == 0 || !self.fabric.kernels.knows_all_ways() {
             return Ok(None);
         }
         changes::baseline(self.fabric.handle.as_ref()).map(Some)
@@ -550,11 +558,20 @@ impl LabTime<'_> {
 }
 
 impl Observed {
+    /// Nothing yet; what is followed, and whether no machine knows alone when routes stand again.
+    pub(crate) fn begin(paths: Paths, is_part: bool) -> Self {
+        Self {
+            paths,
+            is_part,
+            ..Self::default()
+        }
+    }
+
     /// Notes a change and, unless it is known, watches for its end.
     fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
         let (t_ns, stood) = (change.t_ns, change.routes_stood_after_ns);
         let row = self.changes.push(change).map_or(Row::None, Row::Change);
-        if stood.is_none() {
+        if stood.is_none() && !self.is_part {
             self.watches.add(row, t_ns, steady_ns, before);
         }
     }

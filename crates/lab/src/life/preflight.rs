@@ -9,12 +9,11 @@ use constel_link::Effects;
 use constel_observe::verdict::Bounds;
 use constel_plan::Lab;
 use constel_scenario::model::{Action, Flow, Threads};
-use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::life::manifest::bounds;
 use crate::life::threads;
-use crate::life::together::{Together, not_on_several};
+use crate::life::together::not_on_several;
 use crate::nodes::launcher::{missing_own, missing_programs, search_path};
 use crate::routing::router::Router;
 use crate::traffic::{self, congestion, helpers};
@@ -110,17 +109,8 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
 ///
 /// # Errors
 /// [`EngineError::Unable`] with every reason.
-pub(crate) fn may_be_on_several(
-    lab: &Lab,
-    run_traffic: bool,
-    together: &Together,
-) -> Result<(), EngineError> {
-    let flows: &[Flow] = match run_traffic {
-        true => &lab.scenario.traffic,
-        false => &[],
-    };
-    let machine = |node: NodeId| together.machine_of.get(node.index());
-    let why = not_on_several(lab, flows, |a, b| machine(a) != machine(b));
+pub(crate) fn may_be_on_several(lab: &Lab) -> Result<(), EngineError> {
+    let why = not_on_several(lab);
     if why.is_empty() {
         return Ok(());
     }

@@ -30,8 +30,8 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     preflight(&lab, options.traffic)?;
     let driver = choose(&lab)?;
     usable(&lab)?;
-    if let Some(together) = &options.together {
-        may_be_on_several(&lab, options.traffic, together)?;
+    if options.together.is_some() {
+        may_be_on_several(&lab)?;
     } else if !options.anyway {
         fitting(&lab, options.traffic, progress)?;
     }

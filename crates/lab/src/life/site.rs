@@ -11,7 +11,7 @@ use constel_host::claim::{Claim, LabName, RuntimeDir};
 use constel_host::enclosure::Enclosure;
 use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
-use constel_plan::{Blueprint, Management};
+use constel_plan::{Blueprint, Management, Ours};
 use constel_runtime::NodeRuntime;
 use constel_runtime::docker::DockerRuntime;
 use constel_runtime::mixed::MixedRuntime;
@@ -174,7 +174,7 @@ impl Site for KernelSite {
         // A namespace and a socket for each node, and for each daemon one to wait for it; for each flow one for its
         // client and one for its server; one for each node that has a program; one for the socket of each that asks; a shard namespace for every few
         // hundred ports; some to spare.
-        let daemons = Router::of(&lab.scenario).processes(lab);
+        let daemons = Router::of(&lab.scenario).processes(lab, &Ours::all());
         let processes = daemons + 2 * lab.scenario.traffic.len();
         let nodes = lab.stacks();
         let told = if lab.scenario.information.is_empty() {

@@ -1,6 +1,7 @@
 //! From a fabric to the end of its lab time: edges, routes, clock, traffic.
 
 use std::cell::RefCell;
+use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -39,6 +40,7 @@ use crate::watch::path_rows::PathRows;
 use crate::watch::paths::Paths;
 use crate::watch::sampling::Sampler;
 use crate::watch::series::Recorder;
+use crate::watch::stood::{Notes, WAYS_FILE};
 use crate::watch::summary::{
     ControlRow, Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
 };
@@ -180,12 +182,15 @@ impl Stages<'_> {
             wrong.for_each(|failure| seen.fail(failure));
         }
         let blueprint = &self.fabric.blueprint;
-        traffic::charge(
-            blueprint,
-            &ran,
-            &mut seen.handovers.kept,
-            &mut seen.changes.kept,
-        );
+        let knows_all_ways = self.fabric.kernels.knows_all_ways();
+        if knows_all_ways {
+            traffic::charge(
+                blueprint,
+                &ran,
+                &mut seen.handovers.kept,
+                &mut seen.changes.kept,
+            );
+        }
         let mut flows = Vec::with_capacity(ran.jobs.len());
         for (job, ended) in &ran.jobs {
             let trust = self.series(job, &ran, &mut seen);
@@ -194,13 +199,13 @@ impl Stages<'_> {
         if let Some(error) = seen.paths.rows.as_ref().and_then(PathRows::error) {
             seen.fail(format!("paths.csv is not complete: {error}"));
         }
-        let nodes = self.fabric.kernels.nodes.len();
+        let nodes = self.fabric.kernels.count();
         Ok(Outcome {
             helpers: Vec::new(),
             flows,
             seen,
             convergence,
-            converged: self.converged.row(nodes),
+            converged: self.converged.row(nodes).filter(|_| knows_all_ways),
             link_state: steps.planner.messages().map(|told| Messages {
                 originated: told.originated,
                 sent: told.sent,
@@ -224,7 +229,9 @@ impl Stages<'_> {
         let name = job.flow.name.as_str();
         let bound_ns = bounds(&self.fabric.blueprint.lab.scenario).lateness_p99_ns;
         let file = self.context.results.flow(name, "csv");
-        let (followed, tells) = (seen.paths.flows.get_mut(name), seen.tells_lateness);
+        // Frames are late on a way: nobody here knows which those of other machines' nodes are.
+        let tells = seen.tells_lateness && self.fabric.kernels.knows_all_ways();
+        let followed = seen.paths.flows.get_mut(name);
         traffic::series::write(&file, job, followed, &ran.wall, bound_ns, tells).unwrap_or_else(
             |error| {
                 seen.fail(format!("flows/{name}.csv is not complete: {error}"));
@@ -278,9 +285,9 @@ impl Stages<'_> {
     /// Until when routes must stand, where the scenario holds the clock for them; `since` is when the edges came.
     fn limit(&self, since: Instant) -> Option<Limit> {
         let scenario = &self.fabric.blueprint.lab.scenario;
-        // On several machines routes are computed, and each has told its kernels before it says that it stands.
-        let alone = self.context.options.together.is_none();
-        let hold = alone && scenario.clock_hold == ClockHold::UntilRoutesStand;
+        // On several machines, each has told its kernels the routes that are computed before it says that it stands.
+        let waits = self.context.options.together.is_none() || self.router.daemons().is_some();
+        let hold = waits && scenario.clock_hold == ClockHold::UntilRoutesStand;
         let within = self.router.routes_within().filter(|_| hold)?;
         Some(Limit {
             since,
@@ -303,7 +310,8 @@ impl Stages<'_> {
             ..
         } = &self.context;
         let blueprint = &self.fabric.blueprint;
-        let count = self.router.processes(&blueprint.lab);
+        let ours = &self.fabric.kernels.ours;
+        let count = self.router.processes(&blueprint.lab, ours);
         let stage = Stage::begin(*progress, "daemons", count as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
@@ -479,6 +487,8 @@ impl Stages<'_> {
         } = &self.context;
         let mut paths = traffic.followed();
         paths.rows = paths_file(&paths, self.context.results)?;
+        let seen = Observed::begin(paths, !self.fabric.kernels.knows_all_ways());
+        let notes = self.notes()?;
         let scenario = &self.fabric.blueprint.lab.scenario;
         let profile = options.profile_hz.map(|hz| scenario.profile(hz));
         let sampler = profile
@@ -497,11 +507,14 @@ impl Stages<'_> {
             let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
             let traffic = scope.spawn(move || traffic.run(clock, log, stop));
             let sampler = sampler.map(|sampler| scope.spawn(move || sampler.run(clock, quiet)));
+            let (kernels, view, over) = (&self.fabric.kernels, &self.context.view, &over);
+            let looks =
+                notes.map(|notes| scope.spawn(move || notes.watch(kernels, view, clock, over)));
             // However lab time ends, by a panic too: the traffic ends with it.
-            let ending = SetOnDrop(&over);
+            let ending = SetOnDrop(over);
             // And the samples after it, so that the traffic's last frames are in it.
             let settled = SetOnDrop(quiet);
-            let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), paths);
+            let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), seen);
             drop(ending);
             let ended = traffic
                 .join()
@@ -512,12 +525,33 @@ impl Stages<'_> {
                     .join()
                     .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
             });
+            let looked = looks.map_or(Ok(()), |looks| {
+                looks
+                    .join()
+                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+            });
             if let (Ok(seen), Err(error)) = (&mut seen, sampled) {
                 seen.fail(format!("the samples are not complete: {error}"));
+            }
+            if let (Ok(seen), Err(error)) = (&mut seen, looked) {
+                seen.fail(format!("{WAYS_FILE} is not complete: {error}"));
             }
             (seen, ended)
         });
         Ok((seen?, ended?))
+    }
+
+    /// Where it is noted what becomes of packets here, if other machines have the rest of their ways.
+    fn notes(&self) -> Result<Option<Notes>, EngineError> {
+        if self.fabric.kernels.knows_all_ways() {
+            return Ok(None);
+        }
+        let file = File::create_new(self.context.results.dir().join(WAYS_FILE));
+        let file = file.map_err(|source| EngineError::Io {
+            what: format!("make {WAYS_FILE}"),
+            source,
+        })?;
+        Ok(Some(Notes::begin(file)))
     }
 }
 

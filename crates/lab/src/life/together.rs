@@ -10,7 +10,7 @@ use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machin
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
 use constel_plan::{Lab, Ours, Planner};
-use constel_scenario::model::{Action, Flow, Mode, OnMachineLoss};
+use constel_scenario::model::{Mode, OnMachineLoss};
 use constel_topology::{Failure, FailureTarget, FailureTime, NodeId};
 
 use crate::error::EngineError;
@@ -292,14 +292,9 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
     wrong
 }
 
-/// Why a lab cannot be on several machines: each reason with what to do. `apart` says of two nodes whether they are on
-/// different machines; `flows` is the traffic that is to run.
+/// Why a lab cannot be on several machines: each reason with what to do.
 #[must_use]
-pub fn not_on_several(
-    lab: &Lab,
-    flows: &[Flow],
-    apart: impl Fn(NodeId, NodeId) -> bool,
-) -> Vec<String> {
+pub fn not_on_several(lab: &Lab) -> Vec<String> {
     let scenario = &lab.scenario;
     let mut why = Vec::new();
     let computed = match &scenario.routing.mode {
@@ -315,10 +310,6 @@ pub fn not_on_several(
     says(
         driver.is_some_and(|kind| kind != DriverKind::Relay),
         "`driver`: only the relay carries frames between machines; leave it out or write `relay`",
-    );
-    says(
-        scenario.routing.mode.daemons().is_some(),
-        "`routing.mode`: routing daemons are for one machine; with `computed` Constel makes the routes (--set 'routing={mode: computed}')",
     );
     says(
         computed.is_some_and(|routing| routing.reaction.is_some()),
@@ -356,22 +347,6 @@ pub fn not_on_several(
         scenario.transport != Default::default(),
         "`transport`: midnodes and proxies are for one machine; leave it out",
     );
-    for flow in flows {
-        let node = |name: &str| lab.layout.find(name).map(|node| node.id);
-        let ends = flow.action.ends();
-        let ends = ends.and_then(|(from, to)| Some((node(from.as_str())?, node(to.as_str())?)));
-        let is_ping = matches!(flow.action, Action::Ping(_));
-        if let Some((from, to)) = ends.filter(|(from, to)| !is_ping && apart(*from, *to)) {
-            let name = |id: NodeId| &lab.layout.node(id).name;
-            why.push(format!(
-                "flow {}: of all flows only pings go from machine to machine; put both ends on one (--pin {}=MACHINE --pin \
-                 {}=MACHINE), or say --no-traffic",
-                flow.name,
-                name(from),
-                name(to)
-            ));
-        }
-    }
     why
 }
 
@@ -382,37 +357,42 @@ mod tests {
     use constel_plan::{Blueprint, FailedEdges};
     use constel_underlay::CrossingCounts;
 
-    /// Why a scenario cannot be on two machines, where every other node is on the second.
-    fn refused(text: &str) -> Vec<String> {
-        let lab = lab(text);
-        let flows = lab.scenario.traffic.clone();
-        not_on_several(&lab, &flows, |a, b| a.index() % 2 != b.index() % 2)
-    }
-
     #[test]
     fn what_no_lab_on_several_machines_does_is_refused_with_what_to_do() {
+        let refused = |text: &str| not_on_several(&lab(text));
         let text = computed_iridium();
-        let (sky, traffic) = text.split_once("traffic:").unwrap();
-        assert_eq!(refused(sky), [""; 0]);
-        // Pings may go from machine to machine, other flows may not.
-        let flows = refused(&text);
-        assert!(!flows.is_empty() && traffic.contains("iperf3"));
-        for refusal in &flows {
+        // Flows of all kinds may go from machine to machine, and daemons may make the routes.
+        for text in [text.clone(), shipped("iridium")] {
+            assert_eq!(refused(&text), [""; 0]);
+        }
+        let (sky, _) = text.split_once("traffic:").unwrap();
+        for (key, text) in [
+            (
+                "`driver`",
+                sky.replace("routing:", "links: {driver: netem}\nrouting:"),
+            ),
+            (
+                "`routing.reaction`",
+                sky.replace(
+                    "mode: computed",
+                    "mode: computed\n  reaction: {detect: 2 s, processing: 1 ms}",
+                ),
+            ),
+            (
+                "`runtime: forward`",
+                sky.replace(
+                    "routing:",
+                    "nodes: {satellites: {runtime: forward}}\nrouting:",
+                ),
+            ),
+            ("`information`", format!("{sky}information: [{{}}]\n")),
+        ] {
+            let refused = refused(&text);
             assert!(
-                refusal.contains("--pin") && !refusal.contains("ping-"),
-                "{refusal}"
+                refused.len() == 1 && refused[0].starts_with(key),
+                "{key}: {refused:?}"
             );
         }
-        let daemons = refused(&shipped("iridium"));
-        assert!(daemons[0].contains("`computed`"), "{daemons:?}");
-        let netem = refused(&sky.replace("routing:", "links: {driver: netem}\nrouting:"));
-        assert!(netem[0].contains("`driver`"), "{netem:?}");
-        let forward = sky.replace(
-            "routing:",
-            "nodes: {satellites: {runtime: forward}}\nrouting:",
-        );
-        let forward = refused(&forward);
-        assert!(forward[0].contains("`runtime: forward`"), "{forward:?}");
     }
 
     /// A planner of a lab that goes on without machines that are lost, and the number of nodes that each of two has.

@@ -14,6 +14,7 @@ use constel_plan::{
 use constel_routing::Loopback;
 use constel_routing::walk::Route;
 use constel_runtime::Node;
+use constel_scenario::model::Mode;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
@@ -37,6 +38,13 @@ impl Kernels {
     /// One node's kernel.
     pub(crate) fn node(&self, node: NodeId) -> &dyn Node {
         self.nodes[node.index()].as_ref()
+    }
+
+    /// Whether ways can be followed over every node: of nodes on other machines only what Constel plans is known here, and nobody plans
+    /// what daemons do.
+    pub(crate) fn knows_all_ways(&self) -> bool {
+        let mode = &self.blueprint.lab.scenario.routing.mode;
+        self.count() == self.nodes.len() || matches!(mode, Mode::Computed(_))
     }
 
     /// How many nodes are here.

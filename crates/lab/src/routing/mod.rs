@@ -7,3 +7,4 @@ pub(crate) mod start;
 pub(crate) mod steps;
 pub(crate) mod tables;
 pub(crate) mod usage;
+pub(crate) mod ways;

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 use std::time::Duration;
 
 use constel_host::template::{BY_FLOW, Setting};
-use constel_plan::{Lab, daemon_spec};
+use constel_plan::{Lab, Ours, daemon_spec};
 use constel_routing::daemons::Program;
 use constel_scenario::model::{
     AreaSize, ComputedRouting, DaemonRouting, Igp, Mode, Scenario, Software,
@@ -53,17 +53,21 @@ impl<'a> Router<'a> {
         programs.iter().map(|p| (p.name, p.package)).collect()
     }
 
-    /// How many processes it runs in the lab.
-    pub(crate) fn processes(self, lab: &Lab) -> usize {
+    /// How many processes it runs in nodes of this machine.
+    pub(crate) fn processes(self, lab: &Lab, ours: &Ours) -> usize {
         let Some(routing) = self.daemons() else {
             return 0;
         };
         let spec = daemon_spec(lab, routing);
-        let nodes = lab.layout.nodes().len();
+        let nodes = lab.layout.nodes().iter().filter(|node| ours.has(node.id));
+        let nodes = nodes.count();
         // Which satellites foreign stations will use is known later.
         let speakers = match spec.has_foreign_stations(&lab.layout) {
             true => nodes,
-            false => spec.speakers(&lab.layout).len(),
+            false => {
+                let speakers = spec.speakers(&lab.layout);
+                speakers.iter().filter(|node| ours.has(**node)).count()
+            }
         };
         let of = |p: &Program| if p.only_bgp { speakers } else { nodes };
         constel_routing::daemons::programs(&spec)
@@ -151,14 +155,19 @@ mod tests {
         let bird = with(&shipped("iridium"));
         let router = Router::of(&bird.scenario);
         assert_eq!(router.programs(&bird), [("bird", "bird2")]);
-        assert_eq!(router.processes(&bird), bird.layout.nodes().len());
+        assert_eq!(
+            router.processes(&bird, &Ours::all()),
+            bird.layout.nodes().len()
+        );
+        let one = Ours::these(vec![false, true, false]);
+        assert_eq!(router.processes(&bird, &one), 1);
         // The dead time of 4 s, and the margin.
         assert_eq!(router.steady_ns(), 9_000_000_000);
         assert!(router.words().unwrap().starts_with("BIRD, OSPF; hello 1 s"));
         let computed = with(&computed_iridium());
         let router = Router::of(&computed.scenario);
         assert!(router.programs(&computed).is_empty());
-        assert_eq!(router.processes(&computed), 0);
+        assert_eq!(router.processes(&computed, &Ours::all()), 0);
         assert_eq!(router.routes_within(), Some(COMPUTED_WITHIN));
         assert_eq!(router.words(), None);
         let nobody = with(&computed_iridium().replace("mode: computed", "mode: none"));

@@ -52,6 +52,13 @@ fn forwarding(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Op
     })
 }
 
+/// A node's route to one address; of a node on another machine, as far as it was planned.
+fn lookup(kernels: &Kernels, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
+    let found = kernels.node(node).lookup(&[goal])?.into_iter();
+    let found = found.flatten().next();
+    Ok(found.and_then(|route| forwarding(&kernels.blueprint, node, &route)))
+}
+
 /// Follows the kernels from `from` to a loopback address as [`Tables::walk_at`] does, asking each on the way for its
 /// route to this address alone: the cost does not grow with the tables.
 ///
@@ -72,13 +79,7 @@ pub(crate) fn walk_asking(
         if let Some(route) = in_transit(kernels, from, node, goal) {
             return Ok(Some(route));
         }
-        let found = kernels
-            .node(node)
-            .lookup(&[goal])?
-            .into_iter()
-            .next()
-            .flatten();
-        Ok(found.and_then(|route| forwarding(blueprint, node, &route)))
+        lookup(kernels, node, goal)
     };
     let addresses = &blueprint.addresses;
     walk_by(layout, snapshot, addresses, from, goal, snapshot.t_ns, ask)
@@ -133,6 +134,9 @@ impl<'a> Tables<'a> {
         if let Some(route) = self.kernels.without_stack(node, goal) {
             return Ok(route);
         }
+        if !self.kernels.ours.has(node) {
+            return lookup(self.kernels, node, goal);
+        }
         let table = &mut self.known[node.index()];
         let table = match table {
             Some(table) => table,
@@ -150,7 +154,15 @@ struct Asked<'a> {
     known: Vec<Option<Vec<Option<Route>>>>,
 }
 
-impl Asked<'_> {
+impl<'a> Asked<'a> {
+    fn new(kernels: &'a Kernels, goals: Vec<IpAddr>) -> Self {
+        Self {
+            kernels,
+            goals,
+            known: vec![None; kernels.nodes.len()],
+        }
+    }
+
     fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
         let known = &mut self.known[node.index()];
         let known = match known {
@@ -166,6 +178,46 @@ impl Asked<'_> {
     }
 }
 
+/// Kernels on the ways of many walks to these addresses: each is asked once, in the way that costs least.
+pub(crate) struct Hops<'a> {
+    kernels: &'a Kernels,
+    asked: Asked<'a>,
+    tables: Tables<'a>,
+}
+
+impl<'a> Hops<'a> {
+    /// Nobody asked yet.
+    pub(crate) fn new(kernels: &'a Kernels, goals: Vec<IpAddr>) -> Self {
+        Self {
+            kernels,
+            asked: Asked::new(kernels, goals),
+            tables: Tables::new(kernels),
+        }
+    }
+
+    /// How `node` forwards what `from` sends to one of the addresses.
+    ///
+    /// # Errors
+    /// When its kernel does not answer.
+    pub(crate) fn route(
+        &mut self,
+        from: NodeId,
+        node: NodeId,
+        goal: IpAddr,
+    ) -> Result<Option<Route>, EngineError> {
+        if let Some(route) = in_transit(self.kernels, from, node, goal) {
+            return Ok(Some(route));
+        }
+        if let Some(route) = self.kernels.without_stack(node, goal) {
+            return Ok(route);
+        }
+        match self.asked.goals.len() <= FEW {
+            true => self.asked.route(node, goal),
+            false => self.tables.route(node, goal),
+        }
+    }
+}
+
 /// What is still missing before every station reaches every other that the topology lets it reach.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
@@ -173,13 +225,13 @@ pub(crate) struct Standing {
     pub(crate) good: usize,
     /// Ordered pairs looked at, each family counted.
     pub(crate) pairs: usize,
-    /// One pair that does not, in words.
+    /// A way that does not, in words; `None`: all do.
     pub(crate) example: Option<String>,
 }
 
 impl Standing {
     pub(crate) fn complete(&self) -> bool {
-        self.good == self.pairs
+        self.example.is_none()
     }
 }
 
@@ -193,13 +245,7 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
     let mut reach = Reach::new(&blueprint.lab, snapshot);
     let stations: Vec<NodeId> = layout.endpoints().map(|node| node.id).collect();
     let goals = stations.iter().flat_map(|id| blueprint.loopbacks(*id));
-    let mut asked = Asked {
-        kernels,
-        goals: goals.collect(),
-        known: vec![None; kernels.nodes.len()],
-    };
-    let mut tables = Tables::new(kernels);
-    let few = asked.goals.len() <= FEW;
+    let mut hops = Hops::new(kernels, goals.collect());
     let mut standing = Standing::default();
     // What others send arrives from these: ways come together, and of thousands of hops each is looked at once.
     let mut arrives = vec![false; kernels.nodes.len()];
@@ -212,18 +258,7 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
                     continue;
                 }
                 standing.pairs += 1;
-                let route = |node| {
-                    let by_map = in_transit(kernels, from, node, address);
-                    if by_map.is_some() {
-                        Ok(by_map)
-                    } else if let Some(route) = kernels.without_stack(node, address) {
-                        Ok(route)
-                    } else if few {
-                        asked.route(node, address)
-                    } else {
-                        tables.route(node, address)
-                    }
-                };
+                let route = |node| hops.route(from, node, address);
                 let (addresses, t_ns) = (&blueprint.addresses, snapshot.t_ns);
                 let (ends, known) = ((from, address), |node: NodeId| arrives[node.index()]);
                 let walked = walk_until(layout, snapshot, addresses, ends, t_ns, known, route)?;
@@ -241,7 +276,7 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
     Ok(standing)
 }
 
-fn describe(blueprint: &Blueprint, from: NodeId, to: IpAddr, walked: &Walk) -> String {
+pub(crate) fn describe(blueprint: &Blueprint, from: NodeId, to: IpAddr, walked: &Walk) -> String {
     let name = |id: NodeId| &blueprint.lab.layout.node(id).name;
     let goal = blueprint
         .addresses

@@ -37,6 +37,7 @@ pub(crate) fn row(
     Some(DaemonsRow {
         when: when.to_owned(),
         program: program.to_owned(),
+        machine: None,
         count: usages.len(),
         cpu_total_s: usages.iter().map(|usage| usage.cpu_s).sum(),
         cpu_s: quantiles(|usage| usage.cpu_s)?,

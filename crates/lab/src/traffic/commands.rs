@@ -383,7 +383,7 @@ fn plan_transfer(
             argv: client,
         },
         zero_flag: None,
-        apart_flag: None,
+        apart_flag: Some("--apart"),
         ends: Some(ends),
     })
 }

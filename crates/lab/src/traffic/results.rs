@@ -3,8 +3,8 @@
 use constel_api::summary::FlowStatus;
 use constel_host::process::Exit;
 use constel_observe::flows::{
-    FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_transfer,
-    ping_replies, probe_rows, read_probe,
+    FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_received,
+    parse_transfer, ping_replies, probe_rows, read_probe,
 };
 use constel_scenario::model::{Action, Over, Ping, PingTool, Transport};
 use constel_topology::NodeId;
@@ -134,6 +134,7 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
         Action::Ping(_) => parse_ping(&text),
         Action::Iperf3(_) => parse_iperf3(&text),
         Action::Http(_) => parse_http(&text),
+        Action::Transfer(_) if job.apart => parse_received(&text),
         Action::Transfer(_) => parse_transfer(&text, &output::end(&job.server_log())),
         Action::Run(_) => Ok(Outcome::default()),
     };

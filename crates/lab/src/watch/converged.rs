@@ -117,7 +117,7 @@ impl Converged {
             if let Some(snapshot) = view.snapshot() {
                 let look = look(kernels, &snapshot, &goals, told)?;
                 self.nodes.store(look.nodes, Ordering::Release);
-                self.counted().add(started, look, kernels.nodes.len());
+                self.counted().add(started, look, kernels.count());
                 seen(look);
             }
             // Not the time it took: on a busy machine that is mostly others'.
@@ -188,8 +188,8 @@ fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
     classes.into_iter().flat_map(spread).collect()
 }
 
-/// Asks every kernel, and counts the nodes whose packets arrive at every goal that the topology lets them reach and
-/// that they are `told` of.
+/// Asks every kernel that is here, and counts the nodes whose packets arrive at every goal that the topology lets them reach and
+/// that they are `told` of. What leaves for another machine's node is not lost here.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -200,7 +200,10 @@ fn look(
     told: impl Fn(NodeId, NodeId) -> bool,
 ) -> Result<Look, EngineError> {
     let Kernels {
-        blueprint, nodes, ..
+        blueprint,
+        nodes,
+        ours,
+        ..
     } = kernels;
     // Every family's address of every goal.
     let asked: Vec<(NodeId, IpAddr)> = goals
@@ -211,6 +214,12 @@ fn look(
     let mut next = vec![vec![None; nodes.len()]; asked.len()];
     for (index, live) in nodes.iter().enumerate() {
         let node = NodeId(index as u32);
+        if !ours.has(node) {
+            for (hops, (goal, _)) in next.iter_mut().zip(&asked) {
+                hops[index] = Some(goal.index());
+            }
+            continue;
+        }
         let found = live.lookup(&addresses)?;
         for (hops, route) in next.iter_mut().zip(found) {
             hops[index] = route.and_then(|route| hop(blueprint, snapshot, node, &route));
@@ -219,14 +228,16 @@ fn look(
     let layout = &blueprint.lab.layout;
     let graph = Graph::new(layout, snapshot, GroundTransit::Never);
     let mut scratch = Scratch::default();
-    let mut good = vec![true; nodes.len()];
+    let here = |node: usize| ours.has(NodeId(node as u32));
+    let mut good: Vec<bool> = (0..nodes.len()).map(here).collect();
     let (mut pairs, mut right) = (0_usize, 0_usize);
     let mut reachable = BTreeMap::new();
     for ((goal, _), next) in asked.iter().zip(&next) {
         let can = reachable.entry(*goal).or_insert_with(|| {
             let tree = graph.tree(*goal, &mut scratch);
             let distances = (0..).map(NodeId).zip(&tree.distance_ns);
-            let can = distances.map(|(from, d)| *d != UNREACHABLE && told(from, *goal));
+            let can =
+                distances.map(|(from, d)| ours.has(from) && *d != UNREACHABLE && told(from, *goal));
             can.collect::<Vec<bool>>()
         });
         for ((good, arrives), can) in good.iter_mut().zip(arrive(next, goal.index())).zip(can) {

@@ -8,4 +8,5 @@ pub(crate) mod paths;
 pub(crate) mod rows;
 pub(crate) mod sampling;
 pub(crate) mod series;
+pub(crate) mod stood;
 pub(crate) mod summary;

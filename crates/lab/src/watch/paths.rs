@@ -258,23 +258,17 @@ impl Paths {
             let sample = match samples.get(&pair) {
                 Some(sample) => sample.clone(),
                 None => {
-                    let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;
-                    let back = walk_asking(kernels, snapshot, pair.to, pair.source(blueprint))?;
+                    let mut sample = Sample::default();
+                    // Of a way over other machines' nodes, only the shortest that there is may be known.
+                    if kernels.knows_all_ways() {
+                        sample = walked(kernels, snapshot, pair)?;
+                    }
                     let bound_ns = least_delay_ns(pair.from, pair.to).unwrap_or_else(|| {
                         let tree = graph.tree(pair.to, &mut scratch);
                         Some(tree.distance_ns[pair.from.index()])
                             .filter(|ns| *ns != constel_routing::UNREACHABLE)
                     });
-                    let arrived = there.arrived() && back.arrived();
-                    let on = there.hops.iter().map(|hop| hop.to);
-                    let nodes = std::iter::once(pair.from).chain(on);
-                    let hops = there.hops.iter().chain(&back.hops);
-                    let sample = Sample {
-                        nodes: nodes.filter(|_| there.arrived()).collect(),
-                        ports: hops.map(|hop| hop.far_port).collect(),
-                        rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
-                        bound_rtt_ns: bound_ns.map(|ns| 2 * ns),
-                    };
+                    sample.bound_rtt_ns = bound_ns.map(|ns| 2 * ns);
                     samples.insert(pair, sample.clone());
                     sample
                 }
@@ -315,6 +309,23 @@ impl Paths {
         let flows = self.flows.values_mut().filter(concerns);
         flows.for_each(|flow| flow.handovers += 1);
     }
+}
+
+/// The way there and back by the kernels' tables.
+fn walked(kernels: &Kernels, snapshot: &Snapshot, pair: Pair) -> Result<Sample, EngineError> {
+    let blueprint = kernels.blueprint.as_ref();
+    let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;
+    let back = walk_asking(kernels, snapshot, pair.to, pair.source(blueprint))?;
+    let arrived = there.arrived() && back.arrived();
+    let on = there.hops.iter().map(|hop| hop.to);
+    let nodes = std::iter::once(pair.from).chain(on);
+    let hops = there.hops.iter().chain(&back.hops);
+    Ok(Sample {
+        nodes: nodes.filter(|_| there.arrived()).collect(),
+        ports: hops.map(|hop| hop.far_port).collect(),
+        rtt_ns: arrived.then(|| there.delay_ns() + back.delay_ns()),
+        bound_rtt_ns: None,
+    })
 }
 
 #[cfg(test)]

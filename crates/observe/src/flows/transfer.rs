@@ -11,6 +11,16 @@ const TOOL: &str = "constel-transfer";
 /// # Errors
 /// When either printed no result, nothing arrived, or what arrived was damaged.
 pub fn parse(receiver: &str, sender: &str) -> Result<Outcome, FlowError> {
+    let mut outcome = parse_received(receiver)?;
+    learn_sent(&mut outcome, sender)?;
+    Ok(outcome)
+}
+
+/// What the receiver alone tells, where the sender is on another machine.
+///
+/// # Errors
+/// When it printed no result, nothing arrived, or what arrived was damaged.
+pub fn parse_received(receiver: &str) -> Result<Outcome, FlowError> {
     let received = last_object(receiver, "receiver")?;
     let damaged = received["damaged"].as_u64().unwrap_or(0);
     if damaged > 0 {
@@ -23,19 +33,27 @@ pub fn parse(receiver: &str, sender: &str) -> Result<Outcome, FlowError> {
     if bytes == 0 {
         return Err(FlowError::new(TOOL, "nothing arrived"));
     }
-    let sent = last_object(sender, "sender")?;
     let owd = serde_json::from_value(received["owd"].clone()).unwrap_or(None::<Owd>);
     Ok(Outcome {
         owd,
         throughput_bps: received["throughput_bps"].as_f64(),
         received_bytes: Some(bytes),
-        sent_bytes: sent["sent_bytes"].as_u64(),
-        sent_packets: sent["sent_packets"].as_u64(),
         client_cpu_s: received["cpu_s"].as_f64(),
-        server_cpu_s: sent["cpu_s"].as_f64(),
         took_ns: received["seconds"].as_f64().map(|s| (s * 1e9) as u64),
         ..Outcome::default()
     })
+}
+
+/// Adds what the sender printed.
+///
+/// # Errors
+/// When it printed no result.
+pub fn learn_sent(outcome: &mut Outcome, sender: &str) -> Result<(), FlowError> {
+    let sent = last_object(sender, "sender")?;
+    outcome.sent_bytes = sent["sent_bytes"].as_u64();
+    outcome.sent_packets = sent["sent_packets"].as_u64();
+    outcome.server_cpu_s = sent["cpu_s"].as_f64();
+    Ok(())
 }
 
 /// The pieces of its time; empty where the receiver printed none.
@@ -107,6 +125,11 @@ mod tests {
     fn half_a_result_is_none() {
         let received = RECEIVED.replace('\n', " ");
         assert!(parse(&received, "listening on 1.2.3.4:5").is_err());
+        // Where the sender is on another machine, its half comes later.
+        let mut alone = parse_received(&received).unwrap();
+        assert_eq!((alone.received_bytes, alone.sent_bytes), (Some(1400), None));
+        learn_sent(&mut alone, SENT).unwrap();
+        assert_eq!(alone, parse(&received, SENT).unwrap());
         assert!(parse("", SENT).is_err());
         assert!(parse(&received.replace("\"damaged\":0", "\"damaged\":3"), SENT).is_err());
         assert!(parse(&received.replace("\"bytes\":1400", "\"bytes\":0"), SENT).is_err());

@@ -86,7 +86,7 @@ impl Daemons {
         }
     }
 
-    /// Configures and starts the daemons of every node. `horizon_steps` is how far ahead stations know which
+    /// Configures and starts the daemons of every node that is here. `horizon_steps` is how far ahead stations know which
     /// satellites they will use. On failure, those started are ended by [`Daemons::stop`].
     ///
     /// # Errors
@@ -117,6 +117,9 @@ impl Daemons {
                 Access::Chooses => stations.next().unwrap_or_default(),
                 Access::Serves | Access::None => Served::new(),
             };
+            if !launcher.kernels.ours.has(node.id) {
+                continue;
+            }
             let contexts = contexts(
                 layout,
                 &blueprint.addresses,

@@ -8,6 +8,7 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
+use constel_transfer::report::Measure;
 use constel_transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, split};
 use leotp::core::Params;
 use leotp::rt::{InterceptOptions, cpu_seconds};
@@ -126,6 +127,9 @@ struct FetchArgs {
     /// Write each record's times to this file, CSV.
     #[arg(long, value_name = "FILE")]
     records: Option<PathBuf>,
+    /// The other end is on another machine, whose clock says nothing here: measure no one-way delays.
+    #[arg(long)]
+    apart: bool,
 }
 
 #[derive(Args)]
@@ -155,6 +159,14 @@ impl FetchArgs {
             time: Duration::try_from_secs_f64(self.time).unwrap_or(Duration::MAX),
         }
     }
+
+    fn measure(&self) -> Measure<'_> {
+        Measure {
+            interval_ns: self.interval_ms.saturating_mul(1_000_000),
+            records: self.records.as_deref(),
+            apart: self.apart,
+        }
+    }
 }
 
 /// What starts the server may wait for this line.
@@ -180,25 +192,11 @@ fn serve(verb: Serve) -> Result<String, TransferError> {
 
 fn fetch(verb: Fetch) -> Result<String, TransferError> {
     let received = match verb {
-        Fetch::Leotp { common: c, params } => over_leotp::fetch(
-            c.remote,
-            c.goal(),
-            params.params()?,
-            c.interval_ms * 1_000_000,
-            c.records.as_deref(),
-        )?,
-        Fetch::Tcp { common: c } => over_tcp::fetch(
-            c.remote,
-            c.goal(),
-            c.interval_ms * 1_000_000,
-            c.records.as_deref(),
-        )?,
-        Fetch::Vivace { common: c } => over_vivace::fetch(
-            c.remote,
-            c.goal(),
-            c.interval_ms * 1_000_000,
-            c.records.as_deref(),
-        )?,
+        Fetch::Leotp { common: c, params } => {
+            over_leotp::fetch(c.remote, c.goal(), params.params()?, c.measure())?
+        }
+        Fetch::Tcp { common: c } => over_tcp::fetch(c.remote, c.goal(), c.measure())?,
+        Fetch::Vivace { common: c } => over_vivace::fetch(c.remote, c.goal(), c.measure())?,
     };
     let line = with_cpu(serde_json::json!(received));
     if received.damaged > 0 {

@@ -1,0 +1,187 @@
+//! What becomes of packets for stations at a machine's own nodes, where other machines have the rest of the way.
+//!
+//! Routes that daemons make are known to their own kernels alone. So a machine follows its own as far as its nodes go: packets arrive,
+//! leave for a node of another machine over a link that exists, or are lost. Put together, the looks of all machines show who arrives.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+
+use constel_plan::Reach;
+use constel_routing::walk::walk_until;
+use constel_topology::{Edge, NodeId, Snapshot};
+
+use crate::error::EngineError;
+use crate::nodes::kernels::Kernels;
+use crate::routing::tables::{Hops, Standing, describe};
+use crate::watch::stood::{Fate, Ways};
+
+/// Follows packets from every station that is here, and from every node here that other machines' nodes have a link to, to all stations
+/// that the topology lets them reach.
+///
+/// Routes stand as far as this machine can say when none of these packets is lost here.
+///
+/// # Errors
+/// When a kernel does not answer.
+pub(crate) fn look(
+    kernels: &Kernels,
+    snapshot: &Snapshot,
+) -> Result<(Ways, Standing), EngineError> {
+    let blueprint = kernels.blueprint.as_ref();
+    let layout = &blueprint.lab.layout;
+    let ours = |node: NodeId| kernels.ours.has(node);
+    let stations: Vec<NodeId> = layout.endpoints().map(|node| node.id).collect();
+    let goals: Vec<(NodeId, IpAddr)> = stations
+        .iter()
+        .flat_map(|id| blueprint.loopbacks(*id).into_iter().map(|goal| (*id, goal)))
+        .collect();
+    let entered = |edge: &Edge| {
+        let [from, to] = [edge.from, edge.to].map(|port| layout.port(port).node);
+        (!ours(from) && ours(to)).then_some(to)
+    };
+    let mut starts: BTreeSet<NodeId> = snapshot.edges.iter().filter_map(entered).collect();
+    starts.extend(stations.iter().filter(|id| ours(**id)));
+
+    let mut reach = Reach::new(&blueprint.lab, snapshot);
+    let mut hops = Hops::new(kernels, goals.iter().map(|(_, goal)| *goal).collect());
+    let (mut ways, mut standing) = (Ways::new(), Standing::default());
+    for (number, &(to, goal)) in (0..).zip(&goals) {
+        let reached = reach.towards(to);
+        // Ways come together: each node is looked at once.
+        let mut fates: Vec<Option<Fate>> = vec![None; kernels.nodes.len()];
+        for &from in starts.iter().filter(|&&from| from != to) {
+            if !reached[from.index()] {
+                continue;
+            }
+            if fates[from.index()].is_none() {
+                let known = |node: NodeId| !ours(node) || fates[node.index()].is_some();
+                let route = |node| hops.route(from, node, goal);
+                let (addresses, t_ns) = (&blueprint.addresses, snapshot.t_ns);
+                let walked = walk_until(
+                    layout,
+                    snapshot,
+                    addresses,
+                    (from, goal),
+                    t_ns,
+                    known,
+                    route,
+                )?;
+                let last = walked.hops.last().map_or(from, |hop| hop.to);
+                let fate = match walked.arrived() {
+                    true if last == to => Fate::Arrives,
+                    true if !ours(last) => Fate::Leaves(last),
+                    true => fates[last.index()].unwrap_or(Fate::Lost),
+                    false => Fate::Lost,
+                };
+                if fate == Fate::Lost && standing.example.is_none() {
+                    standing.example = Some(describe(blueprint, from, goal, &walked));
+                }
+                fates[from.index()] = Some(fate);
+                let on_the_way = walked.hops.iter().map(|hop| hop.from.index());
+                on_the_way.for_each(|node| fates[node] = Some(fate));
+            }
+            let fate = fates[from.index()].unwrap_or(Fate::Lost);
+            ways.insert((from, number), fate);
+            if layout.node(from).class.endpoint {
+                standing.pairs += 1;
+                standing.good += usize::from(fate != Fate::Lost);
+            }
+        }
+    }
+    Ok((ways, standing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{blueprint, computed_iridium, on_two_machines};
+    use crate::watch::stood::all_arrive;
+    use constel_host::netlink::Batch;
+    use constel_plan::{FailedEdges, Goal, Planner, RouteRow};
+    use constel_runtime::NodeRuntime;
+    use constel_runtime::memory::MemoryRuntime;
+    use std::sync::Arc;
+
+    /// One of two machines, whose nodes have what was planned for lab time zero; the plan's rows and its links.
+    fn machine(here: usize) -> (Kernels, Vec<RouteRow>, Arc<Snapshot>) {
+        let blueprint = Arc::new(blueprint(&computed_iridium()));
+        let mut together = on_two_machines(&blueprint);
+        together.here = here;
+        let names = blueprint.lab.layout.nodes().iter();
+        let names: Vec<&str> = names.map(|node| node.name.as_str()).collect();
+        let fresh = MemoryRuntime::default().create(&names).unwrap();
+        let made = fresh.into_iter();
+        let made = made.map(|fresh| fresh.finish(&mut || Ok(()), &mut Batch::new()).unwrap());
+        let kernels = Kernels {
+            nodes: made.collect(),
+            ours: together.ours(),
+            blueprint: Arc::clone(&blueprint),
+            forwarding: None,
+            stackless: None,
+        };
+        let (mut planner, failed) = (Planner::new(blueprint), FailedEdges::default());
+        let first = planner.first(&failed);
+        let rows = first.plan.routes.rows.clone();
+        planner.installed(first, &failed);
+        let own: Vec<RouteRow> = rows
+            .into_iter()
+            .filter(|r| kernels.ours.has(r.node))
+            .collect();
+        kernels.route(&own).unwrap();
+        (kernels, own, Arc::clone(planner.current()))
+    }
+
+    #[test]
+    fn machines_that_see_half_of_all_ways_see_all_of_them_together() {
+        let mut seen = Vec::new();
+        let mut pairs = 0;
+        for here in [0, 1] {
+            let (kernels, _, snapshot) = machine(here);
+            let (ways, standing) = look(&kernels, &snapshot).unwrap();
+            assert!(standing.complete(), "{standing:?}");
+            let leave = ways.values().filter(|fate| matches!(fate, Fate::Leaves(_)));
+            assert!(leave.count() > 100);
+            pairs += standing.pairs;
+            seen.push(ways);
+        }
+        // Fourteen stations, two families.
+        assert_eq!(pairs, 14 * 13 * 2);
+        let stations = machine(0)
+            .0
+            .blueprint
+            .lab
+            .layout
+            .endpoints()
+            .map(|n| n.id)
+            .collect();
+        assert!(all_arrive(&seen.iter().collect::<Vec<_>>(), &stations));
+        seen.pop();
+        assert!(
+            !all_arrive(&seen.iter().collect::<Vec<_>>(), &stations),
+            "half of them is not enough"
+        );
+    }
+
+    #[test]
+    fn what_is_lost_here_is_named_though_no_station_is() {
+        let (kernels, rows, snapshot) = machine(0);
+        let layout = &kernels.blueprint.lab.layout;
+        let endpoint = |node: NodeId| layout.node(node).class.endpoint;
+        let lost = |row: &&RouteRow| {
+            !endpoint(row.node) && matches!(row.goal, Goal::Node(to) if endpoint(to))
+        };
+        let gone: Vec<RouteRow> = rows.iter().filter(lost).cloned().collect();
+        let gone: Vec<RouteRow> = gone
+            .into_iter()
+            .map(|row| RouteRow { set: false, ..row })
+            .collect();
+        kernels.route(&gone).unwrap();
+        let (ways, standing) = look(&kernels, &snapshot).unwrap();
+        assert!(!standing.complete());
+        let said = standing.example.unwrap();
+        assert!(said.contains("NoRoute"), "{said}");
+        let satellites = ways.iter().filter(|((from, _), _)| !endpoint(*from));
+        assert!(satellites.clone().count() > 0);
+        let mut fates = satellites.map(|(_, fate)| *fate);
+        assert!(fates.all(|fate| fate == Fate::Lost));
+    }
+}

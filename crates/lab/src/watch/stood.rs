@@ -1,0 +1,377 @@
+//! When routes stood again on all machines of a lab: each notes what becomes of packets at its own nodes (`ways.ndjson`), and once all
+//! is over, their notes are put together.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs::File;
+use std::io::{self, BufWriter, Write as _};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_api::summary::ChangeKind;
+use constel_plan::Lab;
+use constel_topology::NodeId;
+use serde::{Deserialize, Serialize};
+
+use crate::answers::view::View;
+use crate::clock::{LabClock, thread_cpu};
+use crate::error::EngineError;
+use crate::nodes::kernels::Kernels;
+use crate::routing::router::Router;
+use crate::routing::ways;
+use crate::watch::changes::{self, Looked, Row, Watches};
+use crate::watch::summary::{ChangeRow, HandoverRow};
+
+/// Looks are at least this far apart.
+const EVERY: Duration = Duration::from_millis(100);
+
+/// A look may cost at most this share of a core.
+const SHARE: u32 = 8;
+
+/// How soon the end is noticed.
+const TICK: Duration = Duration::from_millis(20);
+
+/// Where a machine's looks are, in its results.
+pub const WAYS_FILE: &str = "ways.ndjson";
+
+/// What becomes of packets at a node, as far as its machine can say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub(crate) enum Fate {
+    /// They come to their station.
+    Arrives,
+    /// They leave for this node, which another machine has.
+    Leaves(NodeId),
+    Lost,
+}
+
+/// By node where packets begin or come in, and by the station's address, counted over the lab's stations.
+pub(crate) type Ways = BTreeMap<(NodeId, u32), Fate>;
+
+/// A look of one machine: how its ways differ from those of its look before.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+struct Look {
+    /// Lab time at which it began, nanoseconds.
+    t_ns: u64,
+    /// That of the step whose links it is by.
+    step_ns: u64,
+    /// `None`: there are no packets to follow any more.
+    changed: Vec<(NodeId, u32, Option<Fate>)>,
+}
+
+/// A machine's looks, written one a line.
+pub(crate) struct Notes {
+    file: BufWriter<File>,
+    ways: Ways,
+}
+
+impl Notes {
+    /// No look yet.
+    pub(crate) fn begin(file: File) -> Self {
+        Self {
+            file: BufWriter::new(file),
+            ways: Ways::new(),
+        }
+    }
+
+    /// Looks again and again until lab time is `over`.
+    ///
+    /// # Errors
+    /// When a kernel does not answer, or the file takes no more.
+    pub(crate) fn watch(
+        mut self,
+        kernels: &Kernels,
+        view: &View,
+        clock: &LabClock,
+        over: &AtomicBool,
+    ) -> Result<(), EngineError> {
+        while !over.load(Ordering::Acquire) {
+            let (began, cpu) = (Instant::now(), thread_cpu());
+            if let (Some(snapshot), Some(t_ns)) = (view.snapshot(), clock.now_ns()) {
+                let (ways, _) = ways::look(kernels, &snapshot)?;
+                let noted = self.note(t_ns, snapshot.t_ns, ways);
+                noted.map_err(|source| EngineError::Io {
+                    what: format!("write {WAYS_FILE}"),
+                    source,
+                })?;
+            }
+            // Not the time it took: on a busy machine that is mostly others'.
+            let until = began + ((thread_cpu() - cpu) * SHARE).max(EVERY);
+            while Instant::now() < until && !over.load(Ordering::Acquire) {
+                std::thread::sleep(TICK);
+            }
+        }
+        Ok(())
+    }
+
+    /// A look that began at lab time `t_ns`, by the links of the step of `step_ns`.
+    fn note(&mut self, t_ns: u64, step_ns: u64, ways: Ways) -> io::Result<()> {
+        let is_new = |(key, fate): &(&(NodeId, u32), &Fate)| self.ways.get(key) != Some(fate);
+        let new = ways.iter().filter(is_new);
+        let new = new.map(|(&(from, goal), fate)| (from, goal, Some(*fate)));
+        let gone = self.ways.keys().filter(|key| !ways.contains_key(key));
+        let gone = gone.map(|&(from, goal)| (from, goal, None));
+        let look = Look {
+            t_ns,
+            step_ns,
+            changed: new.chain(gone).collect(),
+        };
+        self.ways = ways;
+        let text = serde_json::to_string(&look).map_err(io::Error::other)?;
+        writeln!(self.file, "{text}")?;
+        // Whole lines are there whatever happens to the machine.
+        self.file.flush()
+    }
+}
+
+/// What a machine noted, and from when on the lab went on without it.
+pub struct Noted<'a> {
+    /// Its `ways.ndjson`.
+    pub text: &'a [u8],
+    /// Lab time, nanoseconds; `None`: it was there to the end.
+    pub lost_from_ns: Option<u64>,
+}
+
+/// Writes into rows of a lab on several machines, in order of time, how long after each change routes stood on all of them: at the first
+/// moment at which the latest looks of all, by the links of one step, had every station's packets arrive. What they do not show stays
+/// unknown.
+pub fn note_when_stood(
+    lab: &Lab,
+    noted: &[Noted<'_>],
+    handovers: &mut [HandoverRow],
+    changes: &mut [ChangeRow],
+) {
+    let steady_ns = |change: &ChangeRow| match change.kind {
+        ChangeKind::DaemonDied => Router::of(&lab.scenario).steady_ns(),
+        _ => 0,
+    };
+    let of_handovers = handovers.iter().enumerate();
+    let of_handovers = of_handovers.map(|(at, row)| (row.t_ns, 0, Row::Handover(at)));
+    let of_changes = changes.iter().enumerate();
+    let of_changes = of_changes.map(|(at, row)| (row.t_ns, steady_ns(row), Row::Change(at)));
+    let mut rows: Vec<(u64, u64, Row)> = of_handovers.chain(of_changes).collect();
+    rows.sort_by_key(|(t_ns, ..)| *t_ns);
+    let mut rows = rows.into_iter().peekable();
+    let mut watches = Watches::default();
+    let stations = lab.layout.endpoints().map(|node| node.id).collect();
+    for (now_ns, stand) in moments(noted, &stations, lab.step_ns()) {
+        while let Some((t_ns, steady_ns, row)) = rows.next_if(|(t_ns, ..)| *t_ns < now_ns) {
+            watches.add(row, t_ns, steady_ns, None);
+        }
+        let Looked { over, .. } = watches.look(now_ns, stand);
+        for (row, after_ns, _) in over {
+            changes::close(handovers, changes, (row, after_ns), None);
+        }
+    }
+}
+
+/// A machine as its looks show it so far.
+#[derive(Default)]
+struct Seen {
+    ways: Ways,
+    step_ns: Option<u64>,
+}
+
+/// Moments at which it is known of all machines what they do, and whether every station's packets arrived at it.
+fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> Vec<(u64, bool)> {
+    let mut looks: Vec<(usize, Look)> = Vec::new();
+    for (machine, noted) in noted.iter().enumerate() {
+        let lines = noted.text.split(|byte| *byte == b'\n');
+        // What was cut off is the last of it.
+        let own = lines.map_while(|line| serde_json::from_slice::<Look>(line).ok());
+        looks.extend(own.map(|look| (machine, look)));
+    }
+    looks.sort_by_key(|(_, look)| look.t_ns);
+    let mut seen: Vec<Seen> = noted.iter().map(|_| Seen::default()).collect();
+    let mut moments = Vec::new();
+    let mut stand = None;
+    for (machine, look) in looks {
+        let Look { t_ns, step_ns, .. } = look;
+        let own = &mut seen[machine];
+        own.step_ns = Some(step_ns);
+        if !look.changed.is_empty() {
+            stand = None;
+        }
+        for (from, goal, fate) in look.changed {
+            match fate {
+                Some(fate) => drop(own.ways.insert((from, goal), fate)),
+                None => drop(own.ways.remove(&(from, goal))),
+            }
+        }
+        for (own, noted) in seen.iter_mut().zip(noted) {
+            if noted.lost_from_ns.is_some_and(|from_ns| from_ns <= step_ns) && !own.ways.is_empty()
+            {
+                own.ways.clear();
+                stand = None;
+            }
+        }
+        let there = seen.iter().zip(noted);
+        let mut there =
+            there.filter(|(_, noted)| noted.lost_from_ns.is_none_or(|from_ns| from_ns > step_ns));
+        // One that began when the next step's links were there already, by those of the step before, says nothing of either.
+        let is_of_step = t_ns < step_ns + every_ns;
+        if is_of_step && there.all(|(own, _)| own.step_ns == Some(step_ns)) {
+            let ways = seen.iter().map(|own| &own.ways);
+            let stand =
+                *stand.get_or_insert_with(|| all_arrive(&ways.collect::<Vec<_>>(), stations));
+            moments.push((t_ns, stand));
+        }
+    }
+    moments
+}
+
+/// Whether packets of every station arrive wherever the topology lets them, by the ways of all machines.
+pub(crate) fn all_arrive(ways: &[&Ways], stations: &BTreeSet<NodeId>) -> bool {
+    // Who has passed more nodes than packets can come in at goes in a circle.
+    let most = ways.iter().map(|own| own.len()).sum::<usize>();
+    let arrives = |&(from, goal): &(NodeId, u32)| {
+        let mut at = from;
+        for _ in 0..=most {
+            match ways.iter().find_map(|own| own.get(&(at, goal))) {
+                Some(Fate::Arrives) => return true,
+                Some(Fate::Leaves(to)) => at = *to,
+                Some(Fate::Lost) | None => return false,
+            }
+        }
+        false
+    };
+    let keys = ways.iter().flat_map(|own| own.keys());
+    let mut of_stations = keys.filter(|(from, _)| stations.contains(from));
+    of_stations.all(arrives)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::iridium;
+
+    /// Lines of a machine's looks: lab time and step in ms, and what differs.
+    fn notes(looks: &[(u64, u64, &[(u32, u32, Option<Fate>)])]) -> Vec<u8> {
+        let mut text = Vec::new();
+        for (t_ms, step_ms, changed) in looks {
+            let changed = changed.iter();
+            let look = Look {
+                t_ns: t_ms * 1_000_000,
+                step_ns: step_ms * 1_000_000,
+                changed: changed
+                    .map(|(n, goal, f)| (NodeId(*n), *goal, *f))
+                    .collect(),
+            };
+            text.extend(serde_json::to_vec(&look).unwrap());
+            text.push(b'\n');
+        }
+        text
+    }
+
+    fn moments_ms(machines: &[(&[u8], Option<u64>)]) -> Vec<(u64, bool)> {
+        let noted = machines.iter().map(|(text, lost_ms)| Noted {
+            text,
+            lost_from_ns: lost_ms.map(|ms| ms * 1_000_000),
+        });
+        let noted: Vec<_> = noted.collect();
+        let moments = moments(&noted, &[NodeId(0), NodeId(9)].into(), 1_000_000_000).into_iter();
+        moments
+            .map(|(t_ns, stand)| (t_ns / 1_000_000, stand))
+            .collect()
+    }
+
+    const ARRIVES: Option<Fate> = Some(Fate::Arrives);
+
+    fn leaves(to: u32) -> Option<Fate> {
+        Some(Fate::Leaves(NodeId(to)))
+    }
+
+    #[test]
+    fn routes_stand_when_no_machine_loses_packets_and_none_sends_them_back() {
+        // Station 0 is on the first machine, station 9 on the second; 5 and 6 are where packets come in there.
+        let first = notes(&[
+            (100, 0, &[(0, 1, leaves(5)), (1, 1, leaves(6))]),
+            (1_100, 1_000, &[(0, 1, Some(Fate::Lost))]),
+            (1_200, 1_000, &[(0, 1, leaves(6))]),
+            (1_300, 1_000, &[]),
+            (1_500, 1_000, &[]),
+            // By links that are no more.
+            (2_001, 1_000, &[]),
+        ]);
+        let second = notes(&[
+            (110, 0, &[(5, 1, ARRIVES), (6, 1, ARRIVES)]),
+            // Neither machine loses anything, and the packets go in a circle.
+            (1_150, 1_000, &[(6, 1, leaves(1))]),
+            (1_400, 1_000, &[(6, 1, ARRIVES)]),
+        ]);
+        let seen = moments_ms(&[(&first, None), (&second, None)]);
+        let expected = [
+            (110, true),
+            // Nothing is known of 1.1 s: the second machine has not looked by that step's links.
+            (1_150, false),
+            (1_200, false),
+            (1_300, false),
+            (1_400, true),
+            (1_500, true),
+        ];
+        assert_eq!(seen, expected);
+    }
+
+    #[test]
+    fn what_is_cut_off_or_was_never_seen_is_no_moment() {
+        let whole = notes(&[(100, 0, &[(0, 1, ARRIVES)]), (200, 0, &[])]);
+        let cut = &whole[..whole.len() - 5];
+        assert_eq!(moments_ms(&[(cut, None)]), [(100, true)]);
+        assert_eq!(moments_ms(&[(&whole, None), (b"", None)]), []);
+    }
+
+    #[test]
+    fn a_lost_machine_is_waited_for_until_the_lab_goes_on_without_it() {
+        let first = notes(&[
+            (100, 0, &[(0, 1, leaves(5))]),
+            (1_100, 1_000, &[]),
+            (2_100, 2_000, &[(0, 1, None)]),
+        ]);
+        let second = notes(&[(120, 0, &[(5, 1, ARRIVES), (9, 0, Some(Fate::Lost))])]);
+        let seen = moments_ms(&[(&first, None), (&second, Some(2_000))]);
+        assert_eq!(seen, [(120, false), (2_100, true)]);
+    }
+
+    #[test]
+    fn rows_learn_when_routes_stood_after_them() {
+        let lab = iridium().lab;
+        let station = lab.layout.endpoints().next().unwrap().id.0;
+        let machine = notes(&[
+            (900, 0, &[(station, 3, ARRIVES)]),
+            (1_100, 1_000, &[(station, 3, Some(Fate::Lost))]),
+            (1_300, 1_000, &[(station, 3, ARRIVES)]),
+            (2_100, 2_000, &[(station, 3, Some(Fate::Lost))]),
+        ]);
+        let noted = Noted {
+            text: &machine,
+            lost_from_ns: None,
+        };
+        let handover = |t_s: u64| HandoverRow {
+            t_ns: t_s * 1_000_000_000,
+            station: "tokyo".to_owned(),
+            from: None,
+            to: None,
+            port: None,
+            routes_stood_after_ns: None,
+            lost_probes: None,
+            control: None,
+        };
+        let change = |kind| ChangeRow {
+            t_ns: 1_000_000_000,
+            kind,
+            cause: String::new(),
+            objects: Vec::new(),
+            routes_stood_after_ns: None,
+            lost_probes: None,
+            control: None,
+        };
+        let mut handovers = [handover(1), handover(2)];
+        let mut changes = [change(ChangeKind::Failure), change(ChangeKind::DaemonDied)];
+        note_when_stood(&lab, &[noted], &mut handovers, &mut changes);
+        let after_ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
+        let stood = handovers.map(|row| after_ms(row.routes_stood_after_ns));
+        assert_eq!(stood, [Some(300), None]);
+        // A daemon's death is over when they have stood for its dead time: here they did not.
+        let stood = changes.map(|row| after_ms(row.routes_stood_after_ns));
+        assert_eq!(stood, [Some(300), None]);
+    }
+}
