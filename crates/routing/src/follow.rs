@@ -6,55 +6,54 @@
 //! cache, a first hop being its place among the node's ways out.
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
 use std::sync::Arc;
 
 use constel_link::PortId;
 use constel_topology::NodeId;
 
-use crate::cost::{Cost, Costs};
-use crate::graph::{Arc as Way, Graph, HOP, Metric, NextHop, Scratch};
+use crate::graph::{Graph, HOP, Metric, NextHop, Scratch, UNREACHABLE};
 use crate::hops::{DIRECT, Hops, NONE, Placed, Rows};
 use crate::runs::Runs;
 
+/// More than any cost: nothing leads from here.
+const DEAD: u64 = UNREACHABLE - 1;
+
 /// A way out that anybody's packets may take.
 #[derive(Clone, Copy)]
-struct Open<C> {
+struct Open {
+    delay_ns: u32,
     peer: u32,
-    /// Its delay, and what a hop costs besides.
-    cost: C,
 }
 
 /// A way out to a destination that nothing passes through.
-struct Direct<C> {
+struct Direct {
     node: u32,
-    cost: C,
+    cost: u64,
     hop: NextHop,
 }
 
 /// A graph, laid out for following.
-pub(crate) struct Follower<'g, C> {
+pub(crate) struct Follower<'g> {
     graph: &'g Graph,
     /// What a hop costs besides its delay.
-    hop: C,
+    hop: u64,
     rows: Arc<Rows>,
     /// In the order of the rows.
-    open: Vec<Open<C>>,
-    runs: Runs<C>,
+    open: Vec<Open>,
+    runs: Runs,
     /// The rows of the graph before, and the nodes whose row is another one now.
     before: Option<(Arc<Rows>, Vec<u32>)>,
 }
 
 /// Memory reused between destinations.
-pub(crate) struct FollowScratch<C> {
+#[derive(Default)]
+pub(crate) struct FollowScratch {
     /// Of the algorithm from scratch.
     pub(crate) plain: Scratch,
-    /// Nodes that were just found to be nearer.
-    heap: BinaryHeap<Reverse<(C, u32)>>,
     /// Nodes from one whose cost is not known yet towards the destination.
     climb: Vec<u32>,
     /// Ways into the destination, by node.
-    direct: Vec<Direct<C>>,
+    direct: Vec<Direct>,
     /// Nodes that turned out to be nearer.
     nearer: Vec<u32>,
     /// Nodes whose ways out were all compared.
@@ -64,53 +63,38 @@ pub(crate) struct FollowScratch<C> {
 }
 
 /// What is being found out about one destination.
-struct Search<'s, C> {
+struct Search<'s> {
     destination: NodeId,
-    cost: Vec<C>,
+    cost: Vec<u64>,
     places: Vec<u8>,
-    scratch: &'s mut FollowScratch<C>,
+    scratch: &'s mut FollowScratch,
 }
 
 /// Ways of all nodes to a destination, and the nodes at which they are others than before.
 pub(crate) struct Followed {
     pub(crate) hops: Hops,
-    pub(crate) cost: Costs,
+    pub(crate) cost: Vec<u64>,
     pub(crate) changed: Vec<u32>,
 }
 
-impl<C: Cost> Default for FollowScratch<C> {
-    fn default() -> Self {
-        Self {
-            plain: Scratch::default(),
-            heap: BinaryHeap::new(),
-            climb: Vec::new(),
-            direct: Vec::new(),
-            nearer: Vec::new(),
-            looked_at: Vec::new(),
-            marked: Vec::new(),
-        }
-    }
-}
-
-impl<'g, C: Cost> Follower<'g, C> {
-    /// Of a graph that comes after the one of these ways. `None`: it is beyond what the layout or its costs have room for.
+impl<'g> Follower<'g> {
+    /// Of a graph that comes after the one of these ways. `None`: it is beyond what the layout has room for.
     pub(crate) fn new(graph: &'g Graph, metric: Metric, before: &[Hops]) -> Option<Self> {
         let hop = match metric {
             Metric::Delay => 0,
             Metric::Hops => HOP,
         };
-        let of = |delay_ns: u64| C::of(hop.checked_add(delay_ns)?);
         let nodes = graph.node_count() as u32;
         let mut rows = Rows::with_room(nodes as usize, graph.ways_count());
         let mut open = Vec::with_capacity(graph.ways_count());
         for node in 0..nodes {
-            for (_, arc) in graph.ways_out(node) {
-                let cost = of(arc.delay_ns)?;
-                if graph.is_transit(arc.peer) {
-                    let peer = arc.peer;
-                    open.push(Open { peer, cost });
-                    rows.push(arc.hop());
-                }
+            let ways = graph.ways_out(node).map(|(_, arc)| arc);
+            for arc in ways.filter(|arc| graph.is_transit(arc.peer)) {
+                open.push(Open {
+                    delay_ns: u32::try_from(arc.delay_ns).ok()?,
+                    peer: arc.peer,
+                });
+                rows.push(arc.hop());
             }
             rows.end_row()?;
         }
@@ -124,14 +108,14 @@ impl<'g, C: Cost> Follower<'g, C> {
             Some((earlier, moved)) if moved.is_empty() && **earlier == rows => Arc::clone(earlier),
             _ => Arc::new(rows),
         };
-        let ways = |node: u32| -> Option<[(u32, C); 4]> {
-            let ways: &[Open<C>; 4] = open[rows.range(node)].try_into().ok()?;
-            Some(ways.map(|way| (way.peer, way.cost)))
+        let ways = |node: u32| -> Option<[(u32, u64); 4]> {
+            let ways: &[Open; 4] = open[rows.range(node)].try_into().ok()?;
+            Some(ways.map(|way| (way.peer, hop + u64::from(way.delay_ns))))
         };
         Some(Self {
             runs: Runs::find(nodes, ways),
             graph,
-            hop: C::of(hop)?,
+            hop,
             rows,
             open,
             before,
@@ -139,13 +123,13 @@ impl<'g, C: Cost> Follower<'g, C> {
     }
 
     /// As [`Graph::ways`] with one first hop each, found from first hops of `before`, which has as many nodes. The result is the
-    /// same whatever they are, as long as no packet comes round by them. `None`: there is no room for what it costs from some node.
+    /// same whatever they are, as long as no packet comes round by them.
     pub(crate) fn ways(
         &self,
         destination: NodeId,
         before: &Hops,
-        scratch: &mut FollowScratch<C>,
-    ) -> Option<Followed> {
+        scratch: &mut FollowScratch,
+    ) -> Followed {
         scratch.looked_at.clear();
         self.find_direct(destination, scratch);
         let places = self.places(before, scratch);
@@ -154,7 +138,7 @@ impl<'g, C: Cost> Follower<'g, C> {
         let order = order.map_or_else(|| (0..nodes).collect(), Arc::clone);
         let mut search = Search {
             destination,
-            cost: vec![C::UNREACHABLE; nodes as usize],
+            cost: vec![UNREACHABLE; nodes as usize],
             places,
             scratch,
         };
@@ -166,10 +150,6 @@ impl<'g, C: Cost> Follower<'g, C> {
             scratch,
             ..
         } = search;
-        let too_far = |cost: &C| *cost != C::UNREACHABLE && cost.has_no_room() != C::ZERO;
-        if cost.iter().any(too_far) {
-            return None;
-        }
         let order = if out_of_order > nodes / 64 {
             self.ordered(&places).into()
         } else {
@@ -181,11 +161,11 @@ impl<'g, C: Cost> Follower<'g, C> {
         changed.retain(|node| hops.of(*node) != before.of(*node));
         changed.sort_unstable();
         changed.dedup();
-        Some(Followed {
+        Followed {
             hops,
-            cost: C::kept(cost),
+            cost,
             changed,
-        })
+        }
     }
 
     /// First hops that were found from scratch, as they are best followed.
@@ -193,7 +173,7 @@ impl<'g, C: Cost> Follower<'g, C> {
         &self,
         destination: NodeId,
         next: Vec<Option<NextHop>>,
-        scratch: &mut FollowScratch<C>,
+        scratch: &mut FollowScratch,
     ) -> Hops {
         self.find_direct(destination, scratch);
         let places = self.places(&Hops::Listed(next), scratch);
@@ -201,7 +181,7 @@ impl<'g, C: Cost> Follower<'g, C> {
         self.placed(places, order, scratch)
     }
 
-    fn placed(&self, places: Vec<u8>, order: Arc<[u32]>, scratch: &FollowScratch<C>) -> Hops {
+    fn placed(&self, places: Vec<u8>, order: Arc<[u32]>, scratch: &FollowScratch) -> Hops {
         let direct = scratch.direct.iter();
         Hops::Placed(Placed {
             rows: Arc::clone(&self.rows),
@@ -211,17 +191,11 @@ impl<'g, C: Cost> Follower<'g, C> {
         })
     }
 
-    fn open_of(&self, node: u32) -> &[Open<C>] {
+    fn open_of(&self, node: u32) -> &[Open] {
         &self.open[self.rows.range(node)]
     }
 
-    /// What a way costs. All of them were looked at when this was made: there is room for each.
-    #[inline]
-    fn cost_of(&self, way: &Way) -> C {
-        self.hop.plus(C::of(way.delay_ns).unwrap_or(C::UNREACHABLE))
-    }
-
-    fn find_direct(&self, destination: NodeId, scratch: &mut FollowScratch<C>) {
+    fn find_direct(&self, destination: NodeId, scratch: &mut FollowScratch) {
         scratch.direct.clear();
         if self.graph.is_transit(destination.0) {
             return;
@@ -229,17 +203,17 @@ impl<'g, C: Cost> Follower<'g, C> {
         let ways = self.graph.ways_in(destination.0).iter();
         scratch.direct.extend(ways.map(|arc| Direct {
             node: arc.peer,
-            cost: self.cost_of(arc),
+            cost: self.hop + arc.delay_ns,
             hop: arc.hop(),
         }));
         // Of several the one that would be chosen.
-        let key = |direct: &Direct<C>| (direct.node, direct.cost, direct.hop.port);
+        let key = |direct: &Direct| (direct.node, direct.cost, direct.hop.port);
         scratch.direct.sort_by_key(key);
         scratch.direct.dedup_by_key(|direct| direct.node);
     }
 
     /// The places of the first hops of before among the ways out that there are now. Whose is gone is taken for looked at.
-    fn places(&self, before: &Hops, scratch: &mut FollowScratch<C>) -> Vec<u8> {
+    fn places(&self, before: &Hops, scratch: &mut FollowScratch) -> Vec<u8> {
         let known = before.placed().zip(self.before.as_ref());
         let known = known.filter(|(placed, (rows, _))| Arc::ptr_eq(&placed.rows, rows));
         let nodes = self.graph.node_count() as u32;
@@ -272,16 +246,16 @@ impl<'g, C: Cost> Follower<'g, C> {
         places
     }
 
-    /// What it costs along the first hops of before, as far as they are still there; [`Cost::UNREACHABLE`] from where they are not.
+    /// What it costs along the first hops of before, as far as they are still there; [`UNREACHABLE`] from where they are not.
     /// Returns how many nodes came before one that is on their way.
-    fn costs_along(&self, order: &[u32], search: &mut Search<'_, C>) -> u32 {
+    fn costs_along(&self, order: &[u32], search: &mut Search<'_>) -> u32 {
         let Search {
             destination,
             cost,
             places,
             scratch,
         } = search;
-        cost[destination.index()] = C::ZERO;
+        cost[destination.index()] = 0;
         for direct in &scratch.direct {
             if places[direct.node as usize] == DIRECT {
                 cost[direct.node as usize] = direct.cost;
@@ -295,43 +269,41 @@ impl<'g, C: Cost> Follower<'g, C> {
         let (mut out_of_order, mut any_dead) = (0, false);
         for &node in order {
             let Some(way) = onward(node) else { continue };
-            if cost[node as usize] != C::UNREACHABLE {
+            if cost[node as usize] != UNREACHABLE {
                 continue;
             }
             let beyond = cost[way.peer as usize];
-            if beyond < C::DEAD {
-                let whole = beyond.plus(way.cost).min(C::DEAD);
-                any_dead |= whole == C::DEAD;
-                cost[node as usize] = whole;
+            if beyond < DEAD {
+                cost[node as usize] = beyond + self.hop + u64::from(way.delay_ns);
                 continue;
             }
             let mut at = node;
             let mut whole = loop {
                 scratch.climb.push(at);
-                let Some(way) = onward(at) else { break C::DEAD };
+                let Some(way) = onward(at) else { break DEAD };
                 at = way.peer;
-                if cost[at as usize] != C::UNREACHABLE {
+                if cost[at as usize] != UNREACHABLE {
                     break cost[at as usize];
                 }
             };
+            any_dead |= whole == DEAD;
             out_of_order += scratch.climb.len() as u32 - 1;
             while let Some(at) = scratch.climb.pop() {
-                let more = onward(at).map_or(C::ZERO, |way| way.cost);
-                whole = whole.plus(more).min(C::DEAD);
+                let more = onward(at).map_or(0, |way| self.hop + u64::from(way.delay_ns));
+                whole = whole.saturating_add(more).min(DEAD);
                 cost[at as usize] = whole;
             }
-            any_dead |= whole == C::DEAD;
         }
         if any_dead {
-            let dead = cost.iter_mut().filter(|cost| **cost == C::DEAD);
-            dead.for_each(|cost| *cost = C::UNREACHABLE);
+            let dead = cost.iter_mut().filter(|cost| **cost == DEAD);
+            dead.for_each(|cost| *cost = UNREACHABLE);
         }
         out_of_order
     }
 
     /// From bounds to the truth.
-    fn correct(&self, search: &mut Search<'_, C>) {
-        search.scratch.heap.clear();
+    fn correct(&self, search: &mut Search<'_>) {
+        search.scratch.plain.heap.clear();
         search.scratch.nearer.clear();
         for at in 0..search.scratch.direct.len() {
             self.look(search.scratch.direct[at].node, search);
@@ -352,7 +324,7 @@ impl<'g, C: Cost> Follower<'g, C> {
             next = run.nodes().end;
         }
         self.compare(next..nodes, search);
-        if search.scratch.heap.is_empty() {
+        if search.scratch.plain.heap.is_empty() {
             return;
         }
         self.settle(search);
@@ -376,17 +348,18 @@ impl<'g, C: Cost> Follower<'g, C> {
     }
 
     /// Looks at those nodes of which the way that is known is not the only best one.
-    fn compare(&self, nodes: std::ops::Range<u32>, search: &mut Search<'_, C>) {
+    fn compare(&self, nodes: std::ops::Range<u32>, search: &mut Search<'_>) {
         for node in nodes {
             let bound = search.cost[node as usize];
             let (mut less, mut equal) = (false, 0_u32);
             for way in self.open_of(node) {
-                let whole = search.cost[way.peer as usize].plus(way.cost);
+                let whole = search.cost[way.peer as usize];
+                let whole = whole.saturating_add(self.hop + u64::from(way.delay_ns));
                 less |= whole < bound;
                 equal += u32::from(whole == bound);
             }
             // Who is cut off as before stays so.
-            let stands = if bound == C::UNREACHABLE {
+            let stands = if bound == UNREACHABLE {
                 search.places[node as usize] == NONE
             } else {
                 equal == 1
@@ -399,16 +372,17 @@ impl<'g, C: Cost> Follower<'g, C> {
 
     /// Compares all ways out of a node: the least cost, then the lower node, then the lower port.
     #[inline(never)]
-    fn look(&self, node: u32, search: &mut Search<'_, C>) {
+    fn look(&self, node: u32, search: &mut Search<'_>) {
         if node == search.destination.0 {
             return;
         }
-        let mut best: (C, u32, PortId) = (C::UNREACHABLE, u32::MAX, PortId(u32::MAX));
+        let mut best: (u64, u32, PortId) = (UNREACHABLE, u32::MAX, PortId(u32::MAX));
         let mut place = NONE;
         let hops = self.rows.row(node);
         for ((way, hop), at) in self.open_of(node).iter().zip(hops).zip(0..) {
-            let whole = search.cost[way.peer as usize].plus(way.cost);
-            if whole != C::UNREACHABLE && (whole, way.peer, hop.port) < best {
+            let beyond = search.cost[way.peer as usize];
+            let whole = beyond.saturating_add(self.hop + u64::from(way.delay_ns));
+            if whole != UNREACHABLE && (whole, way.peer, hop.port) < best {
                 best = (whole, way.peer, hop.port);
                 place = at;
             }
@@ -425,22 +399,22 @@ impl<'g, C: Cost> Follower<'g, C> {
         search.scratch.looked_at.push(node);
         if best.0 < search.cost[node as usize] {
             search.cost[node as usize] = best.0;
-            search.scratch.heap.push(Reverse((best.0, node)));
+            search.scratch.plain.heap.push(Reverse((best.0, node)));
             search.scratch.nearer.push(node);
         }
     }
 
     /// Dijkstra's algorithm from costs that are too high at most, with those that were just lowered in the heap; those that
     /// it lowers are added to the nearer ones.
-    fn settle(&self, search: &mut Search<'_, C>) {
-        let heap = &mut search.scratch.heap;
+    fn settle(&self, search: &mut Search<'_>) {
+        let heap = &mut search.scratch.plain.heap;
         while let Some(Reverse((whole, node))) = heap.pop() {
             let stale = whole > search.cost[node as usize];
             if stale || !self.graph.may_pass(node, search.destination) {
                 continue;
             }
             for arc in self.graph.ways_in(node) {
-                let longer = whole.plus(self.cost_of(arc));
+                let longer = whole + self.hop + arc.delay_ns;
                 let known = &mut search.cost[arc.peer as usize];
                 if longer < *known {
                     *known = longer;

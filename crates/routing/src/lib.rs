@@ -8,7 +8,6 @@ pub mod addresses;
 pub mod areas;
 pub mod blocks;
 pub mod chosen;
-mod cost;
 pub mod daemons;
 pub mod disjoint;
 mod follow;

@@ -1,7 +1,6 @@
 //! Next hops towards a set of destinations, and the changes from one set to the next.
 
 use crate::addresses::AddressPlan;
-use crate::cost::{Cost, Costs};
 use crate::follow::{FollowScratch, Followed, Follower};
 use crate::graph::{Graph, Metric, NextHop, Scratch, UNREACHABLE, Ways};
 use crate::hops::Hops;
@@ -23,7 +22,7 @@ pub struct Routes {
     /// Per destination, further next hops of nodes that have some.
     others: Vec<BTreeMap<u32, Vec<NextHop>>>,
     /// Per destination, per node: by which each hop is nearer.
-    cost: Vec<Costs>,
+    cost: Vec<Vec<u64>>,
 }
 
 /// At which nodes routes are others than before: by destination, by number.
@@ -147,7 +146,7 @@ impl Routes {
         for ways in all {
             routes.next.push(Hops::Listed(ways.next));
             routes.others.push(ways.others);
-            routes.cost.push(Costs::Wide(ways.cost));
+            routes.cost.push(ways.cost);
         }
         routes
     }
@@ -164,48 +163,27 @@ impl Routes {
         threads: usize,
     ) -> (Routes, Changed) {
         let destinations = in_order(destinations);
-        if rule.paths == 1 {
-            // Delays have room in four bytes, nearly always.
-            if let Some(follower) = Follower::<u32>::new(graph, rule.metric, &before.next) {
-                let follower = Some(&follower);
-                return Self::follow(graph, destinations, rule, before, follower, threads);
-            }
-            if let Some(follower) = Follower::<u64>::new(graph, rule.metric, &before.next) {
-                let follower = Some(&follower);
-                return Self::follow(graph, destinations, rule, before, follower, threads);
-            }
-        }
-        Self::follow::<u64>(graph, destinations, rule, before, None, threads)
-    }
-
-    /// Destinations that are in order, each found by the follower where it can.
-    fn follow<C: Cost>(
-        graph: &Graph,
-        destinations: Vec<NodeId>,
-        rule: Rule,
-        before: &Routes,
-        follower: Option<&Follower<'_, C>>,
-        threads: usize,
-    ) -> (Routes, Changed) {
         let most = usize::from(rule.paths);
         let nodes = graph.node_count();
-        let one = |to: NodeId, scratch: &mut FollowScratch<C>| {
+        let follower = (most == 1)
+            .then(|| Follower::new(graph, rule.metric, &before.next))
+            .flatten();
+        let one = |to: NodeId, scratch: &mut FollowScratch| {
             let at = before.destinations.binary_search(&to).ok();
             let old = at.map(|at| &before.next[at]);
             let old = old.filter(|old| old.len() == nodes);
-            let found = follower.zip(old);
-            if let Some(found) = found.and_then(|(f, old)| f.ways(to, old, scratch)) {
-                return (found, BTreeMap::new());
+            if let Some((follower, old)) = follower.as_ref().zip(old) {
+                return (follower.ways(to, old, scratch), BTreeMap::new());
             }
             let ways = graph.ways(to, rule.metric, most, &mut scratch.plain);
-            let hops = match follower {
+            let hops = match &follower {
                 Some(follower) => follower.kept(to, ways.next, scratch),
                 None => Hops::Listed(ways.next),
             };
             let found = Followed {
                 changed: before.differing(at, &hops, &ways.others),
                 hops,
-                cost: Costs::Wide(ways.cost),
+                cost: ways.cost,
             };
             (found, ways.others)
         };
@@ -266,7 +244,7 @@ impl Routes {
                 for node in nodes {
                     let n = node.index();
                     mixed.next[at].listed()[n] = routes.next[at].of(node.0);
-                    mixed.cost[at].wide()[n] = routes.cost[at].of(node.0);
+                    mixed.cost[at][n] = routes.cost[at][n];
                     match routes.others[at].get(&node.0) {
                         Some(others) => mixed.others[at].insert(node.0, others.clone()),
                         None => mixed.others[at].remove(&node.0),
@@ -302,7 +280,10 @@ impl Routes {
     #[must_use]
     pub fn cost(&self, node: NodeId, destination: NodeId) -> Option<u64> {
         let at = self.destinations.binary_search(&destination).ok()?;
-        Some(self.cost[at].of(node.0)).filter(|&d| d != UNREACHABLE)
+        self.cost[at]
+            .get(node.index())
+            .copied()
+            .filter(|&d| d != UNREACHABLE)
     }
 
     /// The fewest changes that turn `before` into `self`, in an order that makes no loops.
@@ -352,7 +333,7 @@ impl Routes {
             let had = |n: u32| old.and_then(|at| before.next[at].of(n));
             order.clear();
             // Nodes without a path have the largest distance, so removals come last.
-            order.extend(nodes.iter().map(|&n| (distance.of(n), n)));
+            order.extend(nodes.iter().map(|&n| (distance[n as usize], n)));
             order.sort_unstable();
             for &(_, n) in &order {
                 tell(HopChange {

@@ -3,7 +3,7 @@
 
 use std::ops::Range;
 
-use crate::cost::Cost;
+use crate::graph::UNREACHABLE;
 use crate::hops::NONE;
 
 /// Shorter runs are not worth it.
@@ -21,9 +21,9 @@ pub(crate) struct Run {
 }
 
 /// All runs of a graph.
-pub(crate) struct Runs<C> {
+pub(crate) struct Runs {
     runs: Vec<Run>,
-    costs: Vec<C>,
+    costs: Vec<u64>,
 }
 
 impl Run {
@@ -39,17 +39,17 @@ impl Run {
     }
 
     /// What is known of the peers that ways of a part lead to.
-    fn peers<'c, C>(&self, part: &Range<u32>, cost: &'c [C]) -> [&'c [C]; 4] {
+    fn peers<'c>(&self, part: &Range<u32>, cost: &'c [u64]) -> [&'c [u64]; 4] {
         let peers = |away: i64| (i64::from(part.start) + away) as usize;
         self.away.map(|away| &cost[peers(away)..][..part.len()])
     }
 }
 
-impl<C: Cost> Runs<C> {
+impl Runs {
     /// Those of so many nodes; `ways` has a node's peers and what it costs to get there, if there are four.
-    pub(crate) fn find(nodes: u32, ways: impl Fn(u32) -> Option<[(u32, C); 4]>) -> Self {
+    pub(crate) fn find(nodes: u32, ways: impl Fn(u32) -> Option<[(u32, u64); 4]>) -> Self {
         let away = |node: u32| {
-            let distance = |(peer, _): (u32, C)| i64::from(peer) - i64::from(node);
+            let distance = |(peer, _): (u32, u64)| i64::from(peer) - i64::from(node);
             Some(ways(node)?.map(distance))
         };
         let (mut runs, mut costs) = (Vec::new(), Vec::new());
@@ -83,21 +83,24 @@ impl<C: Cost> Runs<C> {
     }
 
     /// Whether each node of a part of a run has exactly one way that comes to no more than what is known of the node; that is the one
-    /// that it is known by.
-    pub(crate) fn stand(&self, run: &Run, part: Range<u32>, cost: &[C]) -> bool {
+    /// that it is known by. Where what a way comes to is no more, the difference less one has a sign.
+    pub(crate) fn stand(&self, run: &Run, part: Range<u32>, cost: &[u64]) -> bool {
         let own = &cost[part.start as usize..][..part.len()];
         let peers = run.peers(&part, cost);
         let begin = run.costs + (part.start - run.nodes.start) as usize;
-        let ways: [&[C]; 4] =
+        let ways: [&[u64]; 4] =
             std::array::from_fn(|way| &self.costs[begin + way * run.nodes.len()..][..part.len()]);
-        let mut odd = C::ZERO;
+        let mut odd = 0;
         for n in 0..part.len() {
-            let as_short = |way: usize| peers[way][n].at_most(ways[way][n], own[n]);
-            let count = as_short(0) + as_short(1) + as_short(2) + as_short(3);
-            // Who is cut off is none of these.
-            odd = odd | (count ^ C::ONE) | own[n].has_no_room();
+            let sign = |way: usize| {
+                let whole = peers[way][n].wrapping_add(ways[way][n]);
+                whole.wrapping_sub(own[n]).wrapping_sub(1) >> 63
+            };
+            let signs = sign(0) + sign(1) + sign(2) + sign(3);
+            // Who is cut off has the sign itself.
+            odd |= (signs ^ 1) | (own[n] >> 63);
         }
-        odd == C::ZERO
+        odd == 0
     }
 
     /// Whether nothing leads from any node of a part, and nothing did.
@@ -105,10 +108,10 @@ impl<C: Cost> Runs<C> {
         &self,
         run: &Run,
         part: Range<u32>,
-        cost: &[C],
+        cost: &[u64],
         places: &[u8],
     ) -> bool {
-        let cut_off = |costs: &[C]| costs.iter().all(|cost| *cost == C::UNREACHABLE);
+        let cut_off = |costs: &[u64]| costs.iter().all(|cost| *cost == UNREACHABLE);
         let range = part.start as usize..part.end as usize;
         let placeless = places[range.clone()].iter().all(|place| *place == NONE);
         let peers = run.peers(&part, cost);

@@ -179,14 +179,11 @@ proptest! {
         threads in 1_usize..4,
         planes in any::<bool>(),
         transit in prop::sample::select(vec![GroundTransit::Never, GroundTransit::Allowed]),
-        // Milliseconds; paths, then ways of more than what costs of four bytes have room for.
-        stretch in prop::sample::select(vec![1, 30, 100, 1_000]),
     ) {
         let world = if planes { World::of_planes(rule) } else { World::new(rule) };
         let mut before = Routes::default();
         for seed in seeds {
-            let mut snapshot = shaken(&world.all, seed);
-            snapshot.edges.iter_mut().for_each(|edge| edge.impairment.delay.delay_ns *= stretch);
+            let snapshot = shaken(&world.all, seed);
             let graph = Graph::new(&world.layout, &snapshot, transit);
             let to = &world.destinations;
             let (found, changed) = Routes::compute_from(&graph, to, rule, &before, threads);
