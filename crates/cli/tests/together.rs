@@ -195,7 +195,8 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
         let ping = flow(&told, name);
         assert!(ping["loss_ratio"].as_f64().unwrap() < 0.6, "{ping:#}");
         let (bound, rtt) = (ms(ping, "bound_rtt_ms", "min"), ms(ping, "rtt_ms", "min"));
-        assert!(bound > 10.0 && rtt >= bound - 0.05, "{ping:#}");
+        // Each way is by two clocks, of which what is known changes from question to question.
+        assert!(bound > 10.0 && rtt >= bound - 1.0, "{ping:#}");
         // Nobody saw the way that it took.
         assert_eq!(
             (&ping["paths"], &ping["trustworthy"]),
