@@ -244,8 +244,11 @@ mod tests {
     use super::*;
     use crate::testing::iridium;
 
+    /// From where, to where, and what became of it.
+    type Seen = (u32, u32, Option<Fate>);
+
     /// Lines of a machine's looks: lab time and step in ms, and what differs.
-    fn notes(looks: &[(u64, u64, &[(u32, u32, Option<Fate>)])]) -> Vec<u8> {
+    fn notes(looks: &[(u64, u64, &[Seen])]) -> Vec<u8> {
         let mut text = Vec::new();
         for (t_ms, step_ms, changed) in looks {
             let changed = changed.iter();
