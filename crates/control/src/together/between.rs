@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 
 use constel_agent::{Reach, Row, reaches};
 use constel_api::manifest::Between;
+use constel_host::ethernet::HEADER_BYTES;
 use constel_plan::Lab;
 use constel_underlay::{Carriage, ETHER_TYPE};
 
@@ -22,9 +23,6 @@ pub enum Choice {
     Auto,
 }
 
-/// An Ethernet header, which nodes' interfaces have beside their MTU.
-const HEADER_BYTES: u32 = 14;
-
 /// What it comes to.
 pub(super) struct Settled {
     pub(super) carriage: Carriage,
@@ -40,7 +38,7 @@ pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
     let row = |name: &String| on.rows.iter().find(|row| row.machine == *name);
     let rows: Vec<&Row> = names.iter().filter_map(row).collect();
     let mtus = lab.layout.ports().iter().map(|port| port.mtu_bytes);
-    let frame_bytes = (mtus.max().unwrap_or(0) + HEADER_BYTES) as usize;
+    let frame_bytes = mtus.max().unwrap_or(0) as usize + HEADER_BYTES;
     let settled = |carriage: Carriage, why: String, against: Vec<String>| {
         let mtu = rows.iter().filter_map(|row| row.mtu_bytes).min();
         let mtu_wanted = rows
@@ -70,7 +68,7 @@ pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
     let mtu_wanted = Carriage::Ethernet.mtu_for(frame_bytes, on.encrypted, false);
     let mut against = unfit(&rows, frame_bytes, mtu_wanted);
     if against.is_empty() {
-        let whole = mtu_wanted + HEADER_BYTES as usize;
+        let whole = mtu_wanted + HEADER_BYTES;
         let pairs = reaches(on.store, &names, whole)?;
         against.extend(pairs.iter().filter_map(|pair| in_words(pair, whole)));
     }

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use constel_api::Happening;
@@ -115,11 +116,7 @@ pub(crate) fn run_stages(
         let _over = SetOnDrop(&over);
         let outcome = stages.run();
         over.store(true, Ordering::Release);
-        let watched = watcher.map_or(Ok(()), |watcher| {
-            watcher
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-        });
+        let watched = watcher.map_or(Ok(()), result_of);
         (outcome, watched)
     });
     let helped = helpers.into_inner().stop(&fabric.blueprint);
@@ -516,20 +513,10 @@ impl Stages<'_> {
             let settled = SetOnDrop(quiet);
             let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), seen);
             drop(ending);
-            let ended = traffic
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+            let ended = result_of(traffic);
             drop(settled);
-            let sampled = sampler.map_or(Ok(()), |sampler| {
-                sampler
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            let looked = looks.map_or(Ok(()), |looks| {
-                looks
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
+            let sampled = sampler.map_or(Ok(()), result_of);
+            let looked = looks.map_or(Ok(()), result_of);
             if let (Ok(seen), Err(error)) = (&mut seen, sampled) {
                 seen.fail(format!("the samples are not complete: {error}"));
             }
@@ -553,6 +540,12 @@ impl Stages<'_> {
         })?;
         Ok(Some(Notes::begin(file)))
     }
+}
+
+/// What a thread comes to, once it has ended; its panic is ours.
+fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
+    let ended = thread.join();
+    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// `paths.csv`, where there are flows to follow.
