@@ -18,6 +18,10 @@ use crate::runs::Runs;
 /// More than any cost: nothing leads from here.
 const DEAD: u64 = UNREACHABLE - 1;
 
+/// The order is made anew when more than one of so many nodes comes before one on its way: that takes as long as looking up some
+/// of these again and again.
+const OUT_OF_ORDER: u32 = 10;
+
 /// A way out that anybody's packets may take.
 #[derive(Clone, Copy)]
 struct Open {
@@ -56,10 +60,20 @@ pub(crate) struct FollowScratch {
     direct: Vec<Direct>,
     /// Nodes that turned out to be nearer.
     nearer: Vec<u32>,
+    /// Nodes from which one of these is as good a hop as the one that is known.
+    tied: Vec<u32>,
     /// Nodes whose ways out were all compared.
     looked_at: Vec<u32>,
     /// By node; all false between two uses.
     marked: Vec<bool>,
+}
+
+/// Room for what is found out about one destination, of former use: taken from the system anew, the kernel would clear it page by
+/// page in each step.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Room {
+    pub(crate) cost: Vec<u64>,
+    pub(crate) places: Vec<u8>,
 }
 
 /// What is being found out about one destination.
@@ -128,17 +142,21 @@ impl<'g> Follower<'g> {
         &self,
         destination: NodeId,
         before: &Hops,
+        room: Room,
         scratch: &mut FollowScratch,
     ) -> Followed {
         scratch.looked_at.clear();
         self.find_direct(destination, scratch);
-        let places = self.places(before, scratch);
+        let Room { mut cost, places } = room;
+        let places = self.places(before, places, scratch);
         let nodes = self.graph.node_count() as u32;
         let order = before.order();
         let order = order.map_or_else(|| (0..nodes).collect(), Arc::clone);
+        cost.clear();
+        cost.resize(nodes as usize, UNREACHABLE);
         let mut search = Search {
             destination,
-            cost: vec![UNREACHABLE; nodes as usize],
+            cost,
             places,
             scratch,
         };
@@ -150,7 +168,7 @@ impl<'g> Follower<'g> {
             scratch,
             ..
         } = search;
-        let order = if out_of_order > nodes / 64 {
+        let order = if out_of_order > nodes / OUT_OF_ORDER {
             self.ordered(&places).into()
         } else {
             order
@@ -176,7 +194,7 @@ impl<'g> Follower<'g> {
         scratch: &mut FollowScratch,
     ) -> Hops {
         self.find_direct(destination, scratch);
-        let places = self.places(&Hops::Listed(next), scratch);
+        let places = self.places(&Hops::Listed(next), Vec::new(), scratch);
         let order = self.ordered(&places).into();
         self.placed(places, order, scratch)
     }
@@ -213,14 +231,16 @@ impl<'g> Follower<'g> {
     }
 
     /// The places of the first hops of before among the ways out that there are now. Whose is gone is taken for looked at.
-    fn places(&self, before: &Hops, scratch: &mut FollowScratch) -> Vec<u8> {
+    fn places(&self, before: &Hops, room: Vec<u8>, scratch: &mut FollowScratch) -> Vec<u8> {
         let known = before.placed().zip(self.before.as_ref());
         let known = known.filter(|(placed, (rows, _))| Arc::ptr_eq(&placed.rows, rows));
         let nodes = self.graph.node_count() as u32;
-        let mut places = known.map_or_else(
-            || vec![NONE; nodes as usize],
-            |(placed, _)| placed.places.clone(),
-        );
+        let mut places = room;
+        places.clear();
+        match known {
+            Some((placed, _)) => places.extend_from_slice(&placed.places),
+            None => places.resize(nodes as usize, NONE),
+        }
         let mut anew = |node: u32| {
             let Some(hop) = before.of(node) else { return };
             let place = self.rows.place(node, hop);
@@ -305,6 +325,7 @@ impl<'g> Follower<'g> {
     fn correct(&self, search: &mut Search<'_>) {
         search.scratch.plain.heap.clear();
         search.scratch.nearer.clear();
+        search.scratch.tied.clear();
         for at in 0..search.scratch.direct.len() {
             self.look(search.scratch.direct[at].node, search);
         }
@@ -328,23 +349,19 @@ impl<'g> Follower<'g> {
             return;
         }
         self.settle(search);
-        // Who is nearer than thought may be the better hop of those around.
-        let nearer = std::mem::take(&mut search.scratch.nearer);
+        // All others keep the hops that were found: nobody around is a better one than before, nor as good.
+        let mut again = std::mem::take(&mut search.scratch.nearer);
+        again.append(&mut search.scratch.tied);
         search.scratch.marked.resize(nodes as usize, false);
-        let first = search.scratch.looked_at.len();
-        for &node in &nearer {
-            let around = self.graph.ways_in(node).iter().map(|arc| arc.peer);
-            for of in around.chain([node]) {
-                if !std::mem::replace(&mut search.scratch.marked[of as usize], true) {
-                    self.look(of, search);
-                }
+        for &node in &again {
+            if !std::mem::replace(&mut search.scratch.marked[node as usize], true) {
+                self.look(node, search);
             }
         }
-        search.scratch.marked[search.destination.index()] = false;
-        for &node in &search.scratch.looked_at[first..] {
+        for &node in &again {
             search.scratch.marked[node as usize] = false;
         }
-        search.scratch.nearer = nearer;
+        search.scratch.nearer = again;
     }
 
     /// Looks at those nodes of which the way that is known is not the only best one.
@@ -405,7 +422,7 @@ impl<'g> Follower<'g> {
     }
 
     /// Dijkstra's algorithm from costs that are too high at most, with those that were just lowered in the heap; those that
-    /// it lowers are added to the nearer ones.
+    /// it lowers are added to the nearer ones, those that it finds another equal way for to the tied ones.
     fn settle(&self, search: &mut Search<'_>) {
         let heap = &mut search.scratch.plain.heap;
         while let Some(Reverse((whole, node))) = heap.pop() {
@@ -420,6 +437,8 @@ impl<'g> Follower<'g> {
                     *known = longer;
                     heap.push(Reverse((longer, arc.peer)));
                     search.scratch.nearer.push(arc.peer);
+                } else if longer == *known {
+                    search.scratch.tied.push(arc.peer);
                 }
             }
         }

@@ -8,6 +8,9 @@ use std::collections::{BTreeMap, BinaryHeap};
 /// Distance of a node that has no path.
 pub const UNREACHABLE: u64 = u64::MAX;
 
+/// With fewer edges than this a second thread costs more than it saves.
+const WORTH_A_THREAD: usize = 50_000;
+
 /// Whether traffic may pass through ground nodes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum GroundTransit {
@@ -47,11 +50,11 @@ struct Rows {
 }
 
 impl Rows {
-    /// Keeps the order of `items` inside each row.
-    fn new(nodes: usize, items: &[(u32, Arc)]) -> Rows {
+    /// Keeps the order of `items` inside each row; they are gone through twice.
+    fn new<I: Iterator<Item = (u32, Arc)>>(nodes: usize, items: impl Fn() -> I) -> Rows {
         let mut starts = vec![0_u32; nodes + 1];
-        for (node, _) in items {
-            starts[*node as usize + 1] += 1;
+        for (node, _) in items() {
+            starts[node as usize + 1] += 1;
         }
         for i in 0..nodes {
             starts[i + 1] += starts[i];
@@ -63,10 +66,10 @@ impl Rows {
             far_port: PortId(0),
             delay_ns: 0,
         };
-        let mut arcs = vec![zero; items.len()];
-        for (node, arc) in items {
-            let at = &mut cursor[*node as usize];
-            arcs[*at as usize] = *arc;
+        let mut arcs = vec![zero; starts[nodes] as usize];
+        for (node, arc) in items() {
+            let at = &mut cursor[node as usize];
+            arcs[*at as usize] = arc;
             *at += 1;
         }
         Rows { starts, arcs }
@@ -163,35 +166,43 @@ impl Graph {
     /// The edges of `snapshot` that are usable before its step ends.
     #[must_use]
     pub fn new(layout: &Layout, snapshot: &Snapshot, transit: GroundTransit) -> Graph {
-        let node = |p: PortId| layout.port(p).node.0;
         let end_ns = snapshot.t_ns + layout.spec().step_ns;
         let usable = snapshot
             .edges
             .iter()
             .filter(|e| e.impairment.up_from_ns < end_ns);
-        let most = snapshot.edges.len();
-        let (mut out, mut into) = (Vec::with_capacity(most), Vec::with_capacity(most));
-        for e in usable {
-            let (a, b) = (node(e.from), node(e.to));
-            let delay_ns = e.impairment.delay.delay_ns.max(1);
+        let ends = usable.map(|e| {
+            let node = |p: PortId| layout.port(p).node.0;
             let arc = |peer| Arc {
                 peer,
                 port: e.from,
                 far_port: e.to,
-                delay_ns,
+                delay_ns: e.impairment.delay.delay_ns.max(1),
             };
-            out.push((a, arc(b)));
-            into.push((b, arc(a)));
-        }
+            (node(e.from), node(e.to), arc)
+        });
         let nodes = layout.nodes().len();
+        let out = || Rows::new(nodes, || ends.clone().map(|(a, b, arc)| (a, arc(b))));
+        let into = || Rows::new(nodes, || ends.clone().map(|(a, b, arc)| (b, arc(a))));
+        let (outgoing, incoming) = if snapshot.edges.len() < WORTH_A_THREAD {
+            (out(), into())
+        } else {
+            std::thread::scope(|scope| {
+                let incoming = scope.spawn(into);
+                let outgoing = out();
+                let incoming = incoming.join();
+                let incoming = incoming.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
+                (outgoing, incoming)
+            })
+        };
         let ends_only = layout
             .nodes()
             .iter()
             .map(|n| transit == GroundTransit::Never && !layout.is_transit(n.id))
             .collect();
         Graph {
-            outgoing: Rows::new(nodes, &out),
-            incoming: Rows::new(nodes, &into),
+            outgoing,
+            incoming,
             ends_only,
         }
     }
@@ -219,8 +230,8 @@ impl Graph {
             }
         }
         Graph {
-            outgoing: Rows::new(nodes, &out),
-            incoming: Rows::new(nodes, &into),
+            outgoing: Rows::new(nodes, || out.iter().copied()),
+            incoming: Rows::new(nodes, || into.iter().copied()),
             ends_only: (0..nodes as u32).map(|n| ends_only.contains(&n)).collect(),
         }
     }

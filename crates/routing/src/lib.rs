@@ -28,5 +28,5 @@ pub use blocks::{AddressBlocks, Pair, Prefix4, Prefix6};
 pub use graph::{Graph, GroundTransit, Metric, NextHop, PathHop, Scratch, Tree, UNREACHABLE, Ways};
 pub use path_addresses::{PathAddresses, PathEnd, PathPair};
 pub use path_routes::{PathChange, PathRoutes};
-pub use routes::{Changed, HopChange, RouteChange, Routes, Rule, Via, ends_first};
+pub use routes::{Changed, HopChange, RouteChange, Routes, Rule, Spare, Via, ends_first};
 pub use walk::{Route, Table, Walk, WalkEnd, WalkHop, walk, walk_at, walk_by, walk_until};

@@ -1,7 +1,7 @@
 //! Next hops towards a set of destinations, and the changes from one set to the next.
 
 use crate::addresses::AddressPlan;
-use crate::follow::{FollowScratch, Followed, Follower};
+use crate::follow::{FollowScratch, Followed, Follower, Room};
 use crate::graph::{Graph, Metric, NextHop, Scratch, UNREACHABLE, Ways};
 use crate::hops::Hops;
 use constel_link::PortId;
@@ -23,6 +23,26 @@ pub struct Routes {
     others: Vec<BTreeMap<u32, Vec<NextHop>>>,
     /// Per destination, per node: by which each hop is nearer.
     cost: Vec<Vec<u64>>,
+}
+
+/// The room of routes that are of no more use, for those to come.
+#[derive(Debug, Default)]
+pub struct Spare {
+    rooms: Vec<Room>,
+}
+
+impl Spare {
+    /// Takes the room of these.
+    pub fn keep(&mut self, routes: Routes) {
+        self.rooms.clear();
+        let hops = routes.next.into_iter().map(|hops| match hops {
+            Hops::Placed(placed) => placed.places,
+            Hops::Listed(_) => Vec::new(),
+        });
+        let rooms = routes.cost.into_iter().zip(hops);
+        self.rooms
+            .extend(rooms.map(|(cost, places)| Room { cost, places }));
+    }
 }
 
 /// At which nodes routes are others than before: by destination, by number.
@@ -153,13 +173,14 @@ impl Routes {
 
     /// The same, found from what was planned before, and what is other than there: the routes are those of
     /// [`Routes::compute_by`], and take a fraction of the time where little has changed. Many destinations are shared out among
-    /// `threads`.
+    /// `threads`. They take `spare`'s room, as far as there is some.
     #[must_use]
     pub fn compute_from(
         graph: &Graph,
         destinations: &[NodeId],
         rule: Rule,
         before: &Routes,
+        spare: &mut Spare,
         threads: usize,
     ) -> (Routes, Changed) {
         let destinations = in_order(destinations);
@@ -168,12 +189,12 @@ impl Routes {
         let follower = (most == 1)
             .then(|| Follower::new(graph, rule.metric, &before.next))
             .flatten();
-        let one = |to: NodeId, scratch: &mut FollowScratch| {
+        let one = |to: NodeId, room: Room, scratch: &mut FollowScratch| {
             let at = before.destinations.binary_search(&to).ok();
             let old = at.map(|at| &before.next[at]);
             let old = old.filter(|old| old.len() == nodes);
             if let Some((follower, old)) = follower.as_ref().zip(old) {
-                return (follower.ways(to, old, scratch), BTreeMap::new());
+                return (follower.ways(to, old, room, scratch), BTreeMap::new());
             }
             let ways = graph.ways(to, rule.metric, most, &mut scratch.plain);
             let hops = match &follower {
@@ -189,12 +210,14 @@ impl Routes {
         };
         let mut found: Vec<_> = destinations.iter().map(|_| None).collect();
         // One by one, for a processor that has other work as well must not be waited for.
-        let work = Mutex::new(destinations.iter().zip(&mut found));
+        let mut rooms = spare.rooms.drain(..);
+        let rooms = std::iter::from_fn(move || Some(rooms.next().unwrap_or_default()));
+        let work = Mutex::new(destinations.iter().zip(&mut found).zip(rooms));
         let take = || work.lock().unwrap_or_else(PoisonError::into_inner).next();
         let share = || {
             let mut scratch = FollowScratch::default();
-            while let Some((to, place)) = take() {
-                *place = Some(one(*to, &mut scratch));
+            while let Some(((to, place), room)) = take() {
+                *place = Some(one(*to, room, &mut scratch));
             }
         };
         let enough = destinations.len() * nodes >= WORTH_A_THREAD;

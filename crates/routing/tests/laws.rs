@@ -4,7 +4,7 @@ mod common;
 
 use constel_routing::{
     AddressBlocks, AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch,
-    ends_first,
+    Spare, ends_first,
 };
 use constel_topology::{Layout, NodeId, Snapshot, Stepper};
 use proptest::prelude::*;
@@ -181,18 +181,19 @@ proptest! {
         transit in prop::sample::select(vec![GroundTransit::Never, GroundTransit::Allowed]),
     ) {
         let world = if planes { World::of_planes(rule) } else { World::new(rule) };
-        let mut before = Routes::default();
+        let (mut before, mut spare) = (Routes::default(), Spare::default());
         for seed in seeds {
             let snapshot = shaken(&world.all, seed);
             let graph = Graph::new(&world.layout, &snapshot, transit);
             let to = &world.destinations;
-            let (found, changed) = Routes::compute_from(&graph, to, rule, &before, threads);
+            let (found, changed) =
+                Routes::compute_from(&graph, to, rule, &before, &mut spare, threads);
             prop_assert_eq!(&found, &Routes::compute_by(&graph, to, rule));
             let (mut all, mut known) = (Vec::new(), Vec::new());
             found.each_change(&before, |change| all.push(format!("{change:?}")));
             found.each_of(&changed, &before, |change| known.push(format!("{change:?}")));
             prop_assert_eq!(all, known);
-            before = found;
+            spare.keep(std::mem::replace(&mut before, found));
         }
     }
 

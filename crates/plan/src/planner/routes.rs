@@ -6,7 +6,8 @@ use std::sync::Arc;
 use constel_routing::graph::NextHop;
 use constel_routing::link_state::Reaction;
 use constel_routing::{
-    Graph, GroundTransit, HopChange, Metric, PathChange, RouteChange, Routes, Rule, ends_first,
+    Graph, GroundTransit, HopChange, Metric, PathChange, RouteChange, Routes, Rule, Spare,
+    ends_first,
 };
 use constel_scenario::model::{ComputedRouting, Destinations, Forwarding, Metric as Asked};
 use constel_topology::{Layout, NodeId, Snapshot};
@@ -31,6 +32,8 @@ pub(super) struct RoutePlanner {
     /// By node: whether it has no stack.
     forwards: Vec<bool>,
     planned: Routes,
+    /// Room of those before.
+    spare: Spare,
     /// How many may share the work; asking the machine takes longer than a step of a small lab.
     threads: usize,
     /// What they were computed from.
@@ -88,6 +91,7 @@ impl RoutePlanner {
                 .map(|node| blueprint.lab.forwards(node))
                 .collect(),
             planned: Routes::default(),
+            spare: Spare::default(),
             version: 0,
             by_least_delay: false,
             threads: std::thread::available_parallelism().map_or(1, NonZero::get),
@@ -185,9 +189,9 @@ impl RoutePlanner {
                         Routes::chosen(&graph, to, chosen.at(all, snapshot.t_ns))
                     }
                     None => {
-                        let (before, threads) = (&self.planned, self.threads);
+                        let (before, spare) = (&self.planned, &mut self.spare);
                         let (routes, changed) =
-                            Routes::compute_from(&graph, to, rule, before, threads);
+                            Routes::compute_from(&graph, to, rule, before, spare, self.threads);
                         known = Some(changed);
                         routes
                     }
@@ -281,7 +285,8 @@ impl RoutePlanner {
 
     /// The plan is in the kernels.
     pub(super) fn installed(&mut self, planned: PlannedRoutes) {
-        self.planned = planned.routes;
+        let before = std::mem::replace(&mut self.planned, planned.routes);
+        self.spare.keep(before);
         self.version = planned.version;
         self.by_least_delay = planned.by_least_delay;
         if let (Some(pairs), Some(paths)) = (&mut self.pairs, planned.paths) {
