@@ -9,7 +9,7 @@ use constel_link::{
 use super::instant::Change;
 use super::stats::{RelayStats, ThreadStats, UnintendedDrops};
 use super::thread::{Class, Command, PLACES_PER_TURN, Scheduled, Thread, UpdateReply};
-use crate::clock::{mono_ns, thread_cpu_ns};
+use crate::clock::mono_ns;
 use crate::update::{Applied, KnownEffects};
 
 /// Edges whose times are handed over at a time: some 20 us.
@@ -221,7 +221,7 @@ impl Thread {
             early: state.early,
             free_slots: self.pool.free() + self.rings.handed_out(),
             threads: 1,
-            cpu_ns: thread_cpu_ns(),
+            cpu_ns: self.waiting.cpu_ns(),
             awake_ns: state.awake.total_ns(now),
             uptime_ns: now - state.started_ns,
             sleeps: state.sleeps,

@@ -54,7 +54,8 @@ pub(crate) struct Common {
 pub(crate) struct Running {
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Sender<Command>,
-    pub(crate) thread: NamedThread,
+    /// Of the host: one, or two that take turns.
+    pub(crate) threads: Vec<NamedThread>,
 }
 
 #[derive(Debug)]
@@ -93,7 +94,7 @@ impl RelayHandle {
         let mut commands = Vec::new();
         for running in threads {
             inner.signals.push(running.signals);
-            inner.threads.push(running.thread);
+            inner.threads.extend(running.threads);
             commands.push(running.commands);
         }
         inner.commands = Mutex::new(commands);

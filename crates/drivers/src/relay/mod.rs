@@ -38,6 +38,7 @@ mod pool;
 mod rings;
 mod sched;
 mod send;
+mod shifts;
 mod spsc;
 mod stalls;
 mod stats;
@@ -87,6 +88,7 @@ use passed::Passed;
 use plumbing::{Plumbing, trunk_send};
 use pool::Pool;
 use sched::Waiting;
+use shifts::Shifts;
 use thread::{Command, Signals, State, Thread};
 use transit::Transit;
 use wire::Wires;
@@ -335,21 +337,51 @@ impl Relay {
         }
         let mut running = Vec::new();
         for (signals, commands, thread) in made.into_iter().rev() {
-            let run = move || thread.run();
-            let thread = NamedThread::start_nth(&self.config.lab, running.len(), run);
-            let thread = thread.map_err(|source| DriverError::Os {
-                what: "start the relay's thread".into(),
-                source,
-            });
-            let thread = thread.inspect_err(|_| stop(&running))?;
             running.push(Running {
                 signals,
                 commands,
-                thread,
+                threads: Vec::new(),
             });
+            let begun = self.begin(Box::new(thread), &mut running);
+            begun.inspect_err(|_| stop(&running))?;
         }
         *started = true;
         Ok(RelayHandle::new(common, running))
+    }
+
+    /// Starts the last of the relay's threads: one of the host's, or two that take turns.
+    fn begin(&self, thread: Box<Thread>, running: &mut [Running]) -> Result<()> {
+        let number = running.len().saturating_sub(1);
+        let Some(running) = running.last_mut() else {
+            return Ok(());
+        };
+        let priority = self.config.priority;
+        let refused = |source| DriverError::Os {
+            what: "start the relay's thread".into(),
+            source,
+        };
+        let shifts = self.relieved().then(Shifts::new).transpose();
+        let shifts = shifts.map_err(refused)?.map(Arc::new);
+        let places = if shifts.is_some() { 2 } else { 1 };
+        let mut work = Some(thread);
+        for me in 0..places {
+            let (work, shifts) = (work.take(), shifts.clone());
+            let run = move || thread::serve(me, shifts.as_deref(), priority, work);
+            let started = NamedThread::start_nth(&self.config.lab, number, run);
+            running
+                .threads
+                .push(started.map_err(|source| DriverError::Os {
+                    what: "start the relay's thread".into(),
+                    source,
+                })?);
+        }
+        Ok(())
+    }
+
+    /// Whether there is a processor to which a thread of the relay can go when it has to leave its own to others.
+    fn relieved(&self) -> bool {
+        self.config.priority == Priority::RealTime
+            && Relay::processors().len() > self.config.threads
     }
 
     /// Which thread has which port, `externals` those of interfaces of the host.
@@ -429,7 +461,12 @@ impl Relay {
             signals,
             commands,
             wake_fd: self.loaded.wake_fd(number)?,
-            waiting: Waiting::new(config.priority, config.lead_ns, config.grain_ns),
+            waiting: Waiting::new(
+                config.priority,
+                config.lead_ns,
+                config.grain_ns,
+                self.relieved(),
+            ),
             gro: config.gro,
             passed: config.deduct_stacks.then(|| self.passed()),
             state: State::new(),
@@ -479,12 +516,12 @@ struct Outside {
 /// End threads that were started before another one could not be.
 fn stop(running: &[Running]) {
     for Running {
-        signals, thread, ..
+        signals, threads, ..
     } in running
     {
         signals.stop.store(true, Ordering::SeqCst);
         signals.ring();
-        thread.join();
+        threads.iter().for_each(NamedThread::join);
     }
 }
 

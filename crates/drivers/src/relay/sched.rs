@@ -6,10 +6,11 @@
 //! CPU: it rests in gaps between frames, now and then even without one, and gives up real-time
 //! priority for the rest of a second in which it had too much.
 //!
+//! Where whoever was let in by a rest kept the processor for long, it has itself
+//! [relieved](super::shifts) instead, if there is a thread to do so.
+//!
 //! With a *grain* it does none of this: while frames are inside it wakes at whole multiples of the
 //! grain, takes in what came, sends what is due, and sleeps again.
-
-use std::os::fd::RawFd;
 
 use constel_link::Nanos;
 
@@ -41,6 +42,14 @@ const OWED_MAX_NS: i64 = 500_000;
 /// among them. Who is let in by a rest may well take longer than it: a kernel that is not preempted finishes a system call, or a
 /// batch of interrupts' work, first. If that did not count, a thread with much to do would lose as much by every rest.
 const AHEAD_MAX_NS: i64 = 1_000_000;
+/// When a sleep ends later than this, rests are costly on this host...
+const HELD_UP_NS: Nanos = 300_000;
+/// ...and the thread is relieved instead, for so long...
+const RELIEVED_NS: Nanos = 10_000_000_000;
+/// ...whenever so much is owed: after some 4 ms of work.
+const RELIEF_OWED_NS: i64 = 14 * RELIEF_NS;
+/// With so much owed nobody has come: it rests all the same.
+const UNRELIEVED_NS: i64 = 21 * RELIEF_NS;
 /// Where something is due, what is owed is put off until there is a gap, unless it is more than this.
 const PUT_OFF_MAX_NS: i64 = 3 * RELIEF_NS;
 /// A gap must be longer than a rest by this: waking up takes a while.
@@ -72,12 +81,13 @@ pub(crate) enum Plan {
     },
 }
 
-/// A sleep that is over.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Slept {
-    pub(crate) start_ns: Nanos,
-    pub(crate) end_ns: Nanos,
-    pub(crate) timed_out: bool,
+/// What is overdue towards others.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Overdue {
+    /// A rest, until then.
+    Rest { until: Nanos },
+    /// Another thread is to go on with the work.
+    Relief,
 }
 
 /// The waiting strategy.
@@ -98,6 +108,14 @@ pub(crate) struct Waiting {
     /// A rest was put off: the next gap is to be used for it.
     put_off: bool,
     window: Since,
+    /// There is a thread to relieve this one.
+    relief: bool,
+    /// Until when it is to, instead of rests.
+    relieved_until_ns: Nanos,
+    /// CPU time of the thread when it took over, of those before it, and of all when one last left.
+    began_cpu_ns: Nanos,
+    before_cpu_ns: Nanos,
+    left_cpu_ns: Nanos,
 }
 
 /// When something began, and the thread's CPU time then.
@@ -108,7 +126,12 @@ struct Since {
 }
 
 impl Waiting {
-    pub(crate) fn new(priority: Priority, lead_ns: Nanos, grain_ns: Nanos) -> Waiting {
+    pub(crate) fn new(
+        priority: Priority,
+        lead_ns: Nanos,
+        grain_ns: Nanos,
+        relief: bool,
+    ) -> Waiting {
         Waiting {
             priority,
             lead_ns: lead_ns.clamp(LEAD_MIN_NS, LEAD_MAX_NS),
@@ -120,18 +143,16 @@ impl Waiting {
             account: Since::default(),
             put_off: false,
             window: Since::default(),
+            relief,
+            relieved_until_ns: 0,
+            began_cpu_ns: 0,
+            before_cpu_ns: 0,
+            left_cpu_ns: 0,
         }
     }
 
-    /// Set the calling thread up.
+    /// The calling thread, which was [set up](set_up), takes over: what others had while it was not at work is theirs.
     pub(crate) fn enter(&mut self) {
-        // SAFETY: calls about the calling thread, with plain values.
-        unsafe {
-            // Timers of normal threads are 50 us late by default.
-            libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
-            let tid = libc::syscall(libc::SYS_gettid) as libc::id_t;
-            libc::setpriority(libc::PRIO_PROCESS, tid, -20);
-        }
         if self.priority == Priority::RealTime {
             self.real_time = schedule(libc::SCHED_FIFO, 50);
             self.in_real_time = self.real_time;
@@ -142,17 +163,38 @@ impl Waiting {
             cpu_ns: thread_cpu_ns(),
         };
         self.account = self.window;
+        self.began_cpu_ns = self.window.cpu_ns;
+        self.before_cpu_ns = self.left_cpu_ns;
+        self.owed_ns = 0;
+        self.put_off = false;
     }
 
-    /// To be called every turn: keeps the thread from running away with its CPU. Where a rest is
-    /// overdue, returns until when. `cpu_ns` tells the thread's CPU time: what it spends on going to
+    /// Another thread may take over from here on, and the calling one is to come back when it is called.
+    pub(crate) fn leave(&mut self) {
+        self.left_cpu_ns = self.cpu_ns();
+        if self.real_time && !self.in_real_time {
+            schedule(libc::SCHED_FIFO, 50);
+        }
+    }
+
+    /// The CPU time that the work has taken, whoever did it; asked by the thread that does.
+    pub(crate) fn cpu_ns(&self) -> Nanos {
+        self.before_cpu_ns + thread_cpu_ns() - self.began_cpu_ns
+    }
+
+    /// Whether sleeps are costly, and there is another thread to share them.
+    pub(crate) fn relieved(&self, now: Nanos) -> bool {
+        self.relief && now < self.relieved_until_ns
+    }
+
+    /// To be called every turn: keeps the thread from running away with its CPU. Tells what is overdue. `cpu_ns` tells the thread's CPU time: what it spends on going to
     /// sleep and being woken at once is no sleep. `due` tells when the next frame is due.
     pub(crate) fn pace(
         &mut self,
         now: Nanos,
         cpu_ns: impl FnOnce() -> Nanos,
         due: impl FnOnce() -> Nanos,
-    ) -> Option<Nanos> {
+    ) -> Option<Overdue> {
         let period = now.saturating_sub(self.account.from_ns);
         if !self.real_time || period < PERIOD_NS {
             return None;
@@ -182,12 +224,17 @@ impl Waiting {
         if !self.in_real_time || owed <= REST_MIN_NS {
             return None;
         }
+        if self.relieved(now) && self.owed_ns < UNRELIEVED_NS {
+            return (self.owed_ns >= RELIEF_OWED_NS).then_some(Overdue::Relief);
+        }
         if due().saturating_sub(now) > owed + WAKE_NS {
-            return Some(now + owed);
+            return Some(Overdue::Rest { until: now + owed });
         }
         self.put_off = self.owed_ns < PUT_OFF_MAX_NS;
         let rest = (self.owed_ns - PUT_OFF_MAX_NS).max(RELIEF_NS);
-        (!self.put_off).then_some(now + rest as Nanos)
+        (!self.put_off).then_some(Overdue::Rest {
+            until: now + rest as Nanos,
+        })
     }
 
     /// What to do when the next thing is due at `due` and there is so much to do `before`.
@@ -207,7 +254,7 @@ impl Waiting {
             return Plan::Sleep { until };
         }
         let spun = now.saturating_sub(self.last_sleep_ns) > SPIN_NS;
-        if self.in_real_time && (spun || self.put_off) {
+        if self.in_real_time && (spun || self.put_off) && !self.relieved(now) {
             let rest = (due.saturating_sub(now) / 2).min(REST_NS);
             if rest >= REST_MIN_NS {
                 return Plan::Rest { until: now + rest };
@@ -216,40 +263,21 @@ impl Waiting {
         Plan::Spin
     }
 
-    /// Sleep until that time, a frame (unless this is a rest) or the bell. Returns when it began and
-    /// when it ended, and whether the time was what ended it.
-    pub(crate) fn sleep(&mut self, until: Nanos, frames: Option<RawFd>, bell: RawFd) -> Slept {
-        let poll = |fd| libc::pollfd {
-            fd,
-            events: libc::POLLIN,
-            revents: 0,
-        };
-        // A negative descriptor is passed over.
-        let mut fds = [poll(frames.unwrap_or(-1)), poll(bell)];
-        let start = mono_ns();
-        let left = until.saturating_sub(start);
-        let timeout = libc::timespec {
-            tv_sec: (left / 1_000_000_000) as libc::time_t,
-            tv_nsec: (left % 1_000_000_000) as libc::c_long,
-        };
-        let timeout = if until == Nanos::MAX {
-            std::ptr::null()
-        } else {
-            &raw const timeout
-        };
-        // SAFETY: two poll entries and a local timeout; no signal mask.
-        let woken = unsafe { libc::ppoll(fds.as_mut_ptr(), 2, timeout, std::ptr::null()) };
-        let now = mono_ns();
+    /// A sleep until then is over.
+    pub(crate) fn slept(&mut self, until: Nanos, now: Nanos) {
         self.last_sleep_ns = now;
         self.put_off = false;
-        if woken == 0 {
-            self.learn(now.saturating_sub(until));
+        if let Some(late_ns) = now.checked_sub(until) {
+            self.learn(late_ns);
+            if late_ns > HELD_UP_NS {
+                self.held_up(now);
+            }
         }
-        Slept {
-            start_ns: start,
-            end_ns: now,
-            timed_out: woken == 0,
-        }
+    }
+
+    /// Whoever was let in kept the processor for long.
+    pub(crate) fn held_up(&mut self, now: Nanos) {
+        self.relieved_until_ns = now + RELIEVED_NS;
     }
 
     fn learn(&mut self, late_ns: Nanos) {
@@ -264,6 +292,20 @@ impl Waiting {
     /// The present lead.
     pub(crate) fn lead_ns(&self) -> Nanos {
         self.lead_ns
+    }
+}
+
+/// Set the calling thread up, once.
+pub(crate) fn set_up(priority: Priority) {
+    // SAFETY: calls about the calling thread, with plain values.
+    unsafe {
+        // Timers of normal threads are 50 us late by default.
+        libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
+        let tid = libc::syscall(libc::SYS_gettid) as libc::id_t;
+        libc::setpriority(libc::PRIO_PROCESS, tid, -20);
+    }
+    if priority == Priority::RealTime {
+        schedule(libc::SCHED_FIFO, 50);
     }
 }
 
@@ -283,7 +325,7 @@ mod tests {
     use super::*;
 
     fn waiting() -> Waiting {
-        let mut w = Waiting::new(Priority::RealTime, 80_000, 0);
+        let mut w = Waiting::new(Priority::RealTime, 80_000, 0, false);
         w.real_time = true;
         w.in_real_time = true;
         w
@@ -291,7 +333,7 @@ mod tests {
 
     #[test]
     fn sleeps_until_the_lead_and_spins_after() {
-        let w = Waiting::new(Priority::Nice, 80_000, 0);
+        let w = Waiting::new(Priority::Nice, 80_000, 0, false);
         assert_eq!(
             w.plan(1000, Nanos::MAX, 0),
             Plan::Sleep {
@@ -341,7 +383,7 @@ mod tests {
             now += PERIOD_NS;
             cpu += PERIOD_NS - slept;
             let due = if busy { now } else { Nanos::MAX };
-            if let Some(until) = w.pace(now, || cpu, || due) {
+            if let Some(Overdue::Rest { until }) = w.pace(now, || cpu, || due) {
                 rests.push(until - now);
                 now = until;
             }
@@ -390,7 +432,8 @@ mod tests {
         // A period as long as many, all of it work.
         let due = || 0;
         let (now, cpu) = (11 * one, 11 * one);
-        assert_eq!(w.pace(now, || cpu, due), Some(now + 8 * relief));
+        let until = now + 8 * relief;
+        assert_eq!(w.pace(now, || cpu, due), Some(Overdue::Rest { until }));
         // Asleep for long: that counts for later, but not for ever.
         let (now, cpu) = (now + 1000 * one, cpu);
         assert_eq!(w.pace(now, || cpu, due), None);
@@ -413,9 +456,42 @@ mod tests {
         assert!((60..80).contains(&(away * 1000 / now)), "{away} of {now}");
     }
 
+    /// Nothing but work, on a host where a rest takes a millisecond: relief is asked for, and a rest taken where none comes.
+    #[test]
+    fn who_is_held_up_is_relieved() {
+        let mut w = waiting();
+        w.relief = true;
+        let mut asks = |held_up: bool, periods: u64| {
+            w.owed_ns = 0;
+            let base = w.account.from_ns;
+            w.relieved_until_ns = if held_up { Nanos::MAX } else { 0 };
+            let asked = |n| {
+                let now = base + n * PERIOD_NS;
+                w.pace(now, || now, || now).map(|overdue| (n, overdue))
+            };
+            let asked: Vec<_> = (1..=periods).filter_map(asked).collect();
+            asked
+        };
+        let relief: Vec<_> = (14..=20).map(|n| (n, Overdue::Relief)).collect();
+        assert_eq!(asks(true, 20), relief, "none before 4 ms of work");
+        let first = |asked: Vec<(u64, Overdue)>| asked.first().map(|(n, _)| *n);
+        assert_eq!(first(asks(false, 13)), Some(3), "rests as ever");
+        let nobody = asks(true, 21).pop();
+        assert!(
+            matches!(nobody, Some((21, Overdue::Rest { .. }))),
+            "{nobody:?}"
+        );
+        // Gaps are not for resting then.
+        let now = w.last_sleep_ns + SPIN_NS + 1;
+        w.relieved_until_ns = now + 1;
+        assert_eq!(w.plan(now, now + 35_000, 0), Plan::Spin);
+        w.relieved_until_ns = now;
+        assert!(matches!(w.plan(now, now + 35_000, 0), Plan::Rest { .. }));
+    }
+
     #[test]
     fn with_a_grain_it_wakes_at_whole_multiples_while_frames_are_inside() {
-        let w = Waiting::new(Priority::RealTime, 80_000, 500_000);
+        let w = Waiting::new(Priority::RealTime, 80_000, 500_000, false);
         let rest = |until| Plan::Rest { until };
         assert_eq!(w.plan(1_000_001, 1_000_002, 55_000), rest(1_500_000));
         assert_eq!(
@@ -429,25 +505,19 @@ mod tests {
     }
 
     #[test]
-    fn a_rest_is_not_ended_by_frames() {
+    fn who_wakes_late_is_held_up() {
         let mut w = waiting();
-        // SAFETY: plain system calls.
-        let (frames, bell) = unsafe { (libc::eventfd(1, 0), libc::eventfd(0, 0)) };
-        let until = mono_ns() + 2_000_000;
-        assert!(
-            !w.sleep(until, Some(frames), bell).timed_out,
-            "a frame is there"
-        );
-        assert!(mono_ns() < until);
-        assert!(w.sleep(until, None, bell).timed_out);
-        assert!(mono_ns() >= until);
-        // SAFETY: ours.
-        unsafe { (libc::close(frames), libc::close(bell)) };
+        w.relief = true;
+        w.slept(1_000_000, 1_000_000 + HELD_UP_NS);
+        assert!(!w.relieved(2_000_000));
+        w.slept(2_000_000, 2_000_001 + HELD_UP_NS);
+        assert!(w.relieved(2_000_001 + HELD_UP_NS));
+        assert!(!w.relieved(2_000_001 + HELD_UP_NS + RELIEVED_NS));
     }
 
     #[test]
     fn the_lead_follows_late_wake_ups() {
-        let mut w = Waiting::new(Priority::Nice, 80_000, 0);
+        let mut w = Waiting::new(Priority::Nice, 80_000, 0, false);
         w.learn(90_000);
         assert_eq!(w.lead_ns(), 100_000);
         (0..10).for_each(|_| w.learn(1_000_000));

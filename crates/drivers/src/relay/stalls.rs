@@ -10,6 +10,7 @@
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::sync::Arc;
 
 use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::{Stall, StallStats};
@@ -22,10 +23,16 @@ const BASE_AGE_NS: Nanos = 10_000_000;
 /// Stalls kept; older ones are only in the sums.
 const KEPT: usize = 8192;
 
+/// What the kernel tells of the calling thread. Without it, stalls are seen all the same, but not what they were spent on.
+pub(crate) fn schedstat() -> Option<Arc<File>> {
+    let file = File::open("/proc/thread-self/schedstat").ok();
+    file.map(Arc::new)
+}
+
 /// The thread's own book about when it ran.
 #[derive(Debug)]
 pub(crate) struct Stalls {
-    schedstat: Option<File>,
+    schedstat: Option<Arc<File>>,
     /// Where gaps are measured from: wall clock, CPU time, time in the run queue.
     base_ns: Nanos,
     base_cpu_ns: Nanos,
@@ -52,10 +59,9 @@ impl Stalls {
         }
     }
 
-    /// To be called first, by the thread itself.
-    pub(crate) fn enter(&mut self) {
-        // Without it, stalls are seen all the same, but not what they were spent on.
-        self.schedstat = File::open("/proc/thread-self/schedstat").ok();
+    /// To be called first, by the thread whose book it is from here on, with what is [its own](schedstat).
+    pub(crate) fn enter(&mut self, schedstat: Option<Arc<File>>) {
+        self.schedstat = schedstat;
         self.rebase(mono_ns());
     }
 
@@ -163,7 +169,7 @@ mod tests {
     #[test]
     fn work_is_no_stall_and_absence_is_one() {
         let mut stalls = Stalls::new();
-        stalls.enter();
+        stalls.enter(schedstat());
         // Busy for 20 ms: whatever others took of it meanwhile is counted as theirs, no more.
         let start = Instant::now();
         let cpu = thread_cpu_ns();
@@ -191,7 +197,7 @@ mod tests {
     #[test]
     fn sleep_is_no_stall_but_waking_late_is() {
         let mut stalls = Stalls::new();
-        stalls.enter();
+        stalls.enter(schedstat());
         let now = mono_ns();
         stalls.woke(now, now + 900_000, now + 1_000_000);
         assert_eq!(stalls.sums().count, 0);
@@ -227,7 +233,7 @@ mod tests {
         let mine = std::thread::spawn(move || {
             bind();
             let mut stalls = Stalls::new();
-            stalls.enter();
+            stalls.enter(schedstat());
             while Instant::now() < end {
                 stalls.look(mono_ns());
             }

@@ -2,6 +2,7 @@
 //! divide the nodes among them ([`super::across`]).
 
 use std::collections::VecDeque;
+use std::fs::File;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -25,8 +26,9 @@ use super::object::Loaded;
 use super::passed::Passed;
 use super::pool::Pool;
 use super::rings::Rings;
-use super::sched::{Plan, Waiting};
-use super::stalls::Stalls;
+use super::sched::{self, Overdue, Plan, Priority, Waiting};
+use super::shifts::{self, Ended, News, Shifts};
+use super::stalls::{self, Stalls};
 use super::stats::ThreadStats;
 use super::times::EdgeTimes;
 use super::transit::{Transit, TransitCounts};
@@ -227,6 +229,9 @@ pub(crate) struct State {
     /// A GSO frame cut up; kept for its memory.
     pub(super) cut: Vec<SlotRef>,
     pub(super) sleeps: u64,
+    pub(super) asleep: Option<Asleep>,
+    /// Which of the host's threads does its work.
+    pub(super) at_work: Option<usize>,
     pub(super) updates: u64,
     pub(super) longest_update_ns: Nanos,
     pub(super) started_ns: Nanos,
@@ -256,6 +261,8 @@ impl State {
             gso_refused: 0,
             cut: Vec::new(),
             sleeps: 0,
+            asleep: None,
+            at_work: None,
             updates: 0,
             longest_update_ns: 0,
             started_ns: mono_ns(),
@@ -263,16 +270,67 @@ impl State {
     }
 }
 
+/// One of the host's threads that are a thread of the relay, number `me` of `shifts` if there are two. `work` is with the
+/// first one at first.
+pub(super) fn serve(
+    me: usize,
+    shifts: Option<&Shifts<Box<Thread>>>,
+    priority: Priority,
+    work: Option<Box<Thread>>,
+) {
+    sched::set_up(priority);
+    let here = Place {
+        me,
+        shifts,
+        schedstat: stalls::schedstat(),
+    };
+    match (shifts, work) {
+        (Some(shifts), work) => shifts.serve(me, work, |thread| thread.run(&here)),
+        (None, Some(thread)) => drop(thread.run(&here)),
+        (None, None) => (),
+    }
+}
+
+/// One of the host's threads.
+struct Place<'s> {
+    me: usize,
+    shifts: Option<&'s Shifts<Box<Thread>>>,
+    /// What the kernel tells of it.
+    schedstat: Option<Arc<File>>,
+}
+
+impl Place<'_> {
+    /// Nobody is to come while this one sleeps; false where it is here already.
+    fn call_off(&self) -> bool {
+        self.shifts.is_none_or(Shifts::call_off)
+    }
+}
+
+/// A sleep that the relay's thread is in.
+#[derive(Clone, Copy)]
+pub(crate) struct Asleep {
+    start_ns: Nanos,
+    until_ns: Nanos,
+}
+
 impl Thread {
-    /// Runs until told to stop.
-    pub(crate) fn run(mut self) {
-        self.waiting.enter();
-        self.state.stalls.enter();
-        // SAFETY: plain system call.
-        let me = unsafe { libc::gettid() };
-        let told = self.loaded.told(self.number);
-        told.thread.store(me as u64, Ordering::Relaxed);
+    /// Runs until told to stop, or until another one may go on.
+    fn run(mut self: Box<Self>, here: &Place<'_>) -> Ended<Box<Thread>> {
+        let asleep = self.state.asleep.take();
+        if let Some(asleep) = asleep {
+            self.woke(asleep);
+        }
+        if self.state.at_work != Some(here.me) {
+            if asleep.is_some() {
+                self.waiting.held_up(mono_ns());
+            }
+            self.take_over(here);
+        }
         loop {
+            if here.shifts.is_some_and(Shifts::is_here) {
+                self.waiting.leave();
+                return Ended::HandOver(self);
+            }
             let now = mono_ns();
             self.state.stalls.look(now);
             // What is far behind is no reason to put a rest off until others are due.
@@ -280,17 +338,34 @@ impl Thread {
                 late if late > FAR_BEHIND_NS => self.table.next_punctual().unwrap_or(Nanos::MAX),
                 _ => next_due(&mut self.table, &self.air, &self.far, &self.state),
             };
-            if let Some(until) = self.waiting.pace(now, thread_cpu_ns, due) {
-                self.sleep(until, true);
+            let overdue = self.waiting.pace(now, thread_cpu_ns, due);
+            match (overdue, here.shifts) {
+                (Some(Overdue::Relief), Some(shifts)) => shifts.call(here.me),
+                (Some(Overdue::Rest { until }), _) if here.call_off() => {
+                    self.sleep(until, true);
+                }
+                _ => (),
             }
             let took = self.turn(now);
             if self.signals.attention.load(Ordering::Relaxed) && !self.attend() {
-                return;
+                return Ended::Over;
             }
-            if !took {
-                self.wait();
+            if !took && let Some((until, news)) = self.wait(here) {
+                self.waiting.leave();
+                return Ended::Asleep(self, until, news);
             }
         }
+    }
+
+    /// The calling thread goes on with the work of another.
+    fn take_over(&mut self, here: &Place<'_>) {
+        self.state.at_work = Some(here.me);
+        self.waiting.enter();
+        self.state.stalls.enter(here.schedstat.clone());
+        // SAFETY: plain system call.
+        let tid = unsafe { libc::gettid() };
+        let told = self.loaded.told(self.number);
+        told.thread.store(tid as u64, Ordering::Relaxed);
     }
 
     /// Take in what has arrived, send what is due. True when there may be more to do at once.
@@ -482,47 +557,80 @@ impl Thread {
         work
     }
 
-    /// Nothing to do at the moment: spin if something is due soon, else sleep.
-    fn wait(&mut self) {
+    /// Nothing to do at the moment: spin if something is due soon, else sleep. Tells until when, and what ends it before, where
+    /// two threads are to do so.
+    fn wait(&mut self, here: &Place<'_>) -> Option<(Nanos, News)> {
         let now = mono_ns();
         self.state.awake.look(now);
         let due = next_due(&mut self.table, &self.air, &self.far, &self.state);
         let before = self.state.warm_up.time(due);
-        match self.waiting.plan(now, due, before) {
+        let (until, rest) = match self.waiting.plan(now, due, before) {
             Plan::Spin if self.state.warm_up.worth_it(now, due) && self.pending() == 0 => {
                 warm_up::queue(&mut self.xsk, &self.loaded.slots);
                 self.flush();
                 self.state.warm_up.done(mono_ns());
+                return None;
             }
-            Plan::Spin => std::hint::spin_loop(),
+            Plan::Spin => {
+                std::hint::spin_loop();
+                return None;
+            }
+            // Who is here already takes over, and sleeps itself.
+            _ if !here.call_off() => return None,
             Plan::Sleep { until } => {
                 let until = until.min(self.state.awake.until());
                 // Nobody tells us of slots that come back.
                 let scarce = self.pool.homes.are_scarce();
                 let latest = if scarce { now + SCARCE_NS } else { Nanos::MAX };
-                self.sleep(until.min(latest), false);
+                (until.min(latest), false)
             }
-            Plan::Rest { until } => self.sleep(until, true),
+            Plan::Rest { until } => (until, true),
+        };
+        if here.shifts.is_some() && until < Nanos::MAX && self.waiting.relieved(now) {
+            return self.fall_asleep(until, rest);
         }
+        self.sleep(until, rest);
+        None
     }
 
     /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
     fn sleep(&mut self, until: Nanos, rest: bool) {
-        let news = !rest && (self.rings.fall_asleep() || self.has_news());
-        if !news && !self.signals.attention.load(Ordering::SeqCst) {
-            self.state.sleeps += 1;
-            let bell = self.signals.bell.as_raw_fd();
-            let frames = (!rest).then_some(self.wake_fd);
-            let slept = self.waiting.sleep(until, frames, bell);
-            let wanted = if slept.timed_out {
-                until
-            } else {
-                self.rings.look();
-                self.rings.oldest().unwrap_or(Nanos::MAX).min(until)
-            };
-            let stalls = &mut self.state.stalls;
-            stalls.woke(slept.start_ns, wanted, slept.end_ns);
+        let news = self.fall_asleep(until, rest);
+        if let (Some((_, news)), Some(asleep)) = (news, self.state.asleep.take()) {
+            shifts::poll(news, until);
+            self.woke(asleep);
         }
+    }
+
+    /// What ends a sleep until then before its time; `None` where there is no sleep, as something is there already.
+    fn fall_asleep(&mut self, until: Nanos, rest: bool) -> Option<(Nanos, News)> {
+        let news = !rest && (self.rings.fall_asleep() || self.has_news());
+        if news || self.signals.attention.load(Ordering::SeqCst) {
+            self.rings.wake_up();
+            return None;
+        }
+        self.state.sleeps += 1;
+        self.state.asleep = Some(Asleep {
+            start_ns: mono_ns(),
+            until_ns: until,
+        });
+        let bell = self.signals.bell.as_raw_fd();
+        Some((until, [(!rest).then_some(self.wake_fd), Some(bell)]))
+    }
+
+    /// The sleep is over.
+    fn woke(&mut self, asleep: Asleep) {
+        let now = mono_ns();
+        self.waiting.slept(asleep.until_ns, now);
+        let wanted = if now >= asleep.until_ns {
+            asleep.until_ns
+        } else {
+            self.rings.look();
+            let oldest = self.rings.oldest().unwrap_or(Nanos::MAX);
+            oldest.min(asleep.until_ns)
+        };
+        let stalls = &mut self.state.stalls;
+        stalls.woke(asleep.start_ns, wanted, now);
         self.rings.wake_up();
     }
 

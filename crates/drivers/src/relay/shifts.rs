@@ -1,0 +1,514 @@
+//! Two of the host's threads that take turns at one piece of work, each on another processor.
+//!
+//! A real-time thread has to let others in now and then, and whoever is let in may keep the processor for milliseconds: a
+//! kernel that is not preempted finishes a system call first. Two threads are not so easily held up at once:
+//!
+//! - One that has worked for long *calls* the other to another processor, and works on until that one is there. The work
+//!   waits for nobody, and both processors are free for others half of the time.
+//! - One that sleeps until an instant *lays the work down*. If it does not come back to it in time, the other one takes it.
+//!
+//! The work has its memory in the caches of one processor, so that it changes hands only then.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
+
+use constel_link::Nanos;
+
+use crate::clock::mono_ns;
+
+/// Nobody was called.
+const IDLE: u32 = 0;
+/// The other one shall come.
+const CALLED: u32 = 1;
+/// It is there and waits for the work, spinning.
+const HERE: u32 = 2;
+/// The work is there for it.
+const HANDED: u32 = 3;
+/// The work is done.
+const OVER: u32 = 4;
+
+/// Whoever was called and is not given the work for so long goes back to sleep.
+const PATIENCE_NS: Nanos = 2_000_000;
+
+/// Whoever laid the work down has so long to come back to it: more than waking up takes.
+const GRACE_NS: Nanos = 150_000;
+
+/// What the two threads share.
+#[derive(Debug)]
+pub(crate) struct Shifts<W> {
+    state: AtomicU32,
+    laid: Mutex<Option<Laid<W>>>,
+    /// Goes off when the other one may take what was laid down.
+    alarm: OwnedFd,
+    /// Wakes either thread for anything else.
+    bells: [OwnedFd; 2],
+    /// The kernel's numbers of the threads, once they run.
+    tids: [OnceLock<libc::pid_t>; 2],
+    /// Where they may run.
+    allowed: libc::cpu_set_t,
+    /// The processor that the one who waits is kept from; -1: none.
+    kept_from: AtomicI32,
+}
+
+/// Work that nobody has at the moment.
+#[derive(Debug)]
+struct Laid<W> {
+    work: W,
+    /// By which thread.
+    by: usize,
+    /// From when on the other one may take it.
+    due_ns: Nanos,
+}
+
+/// What ends a sleep before its time: something to read at one of these.
+pub(crate) type News = [Option<RawFd>; 2];
+
+/// Why a shift has ended.
+#[derive(Debug)]
+pub(crate) enum Ended<W> {
+    /// All is done.
+    Over,
+    /// The other one [is here](Shifts::is_here).
+    HandOver(W),
+    /// There is nothing to do until then, or until there is something to read at one of these.
+    Asleep(W, Nanos, News),
+}
+
+impl<W> Shifts<W> {
+    /// For threads that may run where the calling one may.
+    ///
+    /// # Errors
+    /// The kernel has no more descriptors for it.
+    pub(crate) fn new() -> io::Result<Shifts<W>> {
+        // SAFETY: plain old data.
+        let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
+        // SAFETY: about the calling thread, with a local of the size given. Where it fails, nobody can be sent anywhere.
+        unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) };
+        // SAFETY: plain system calls; the results are checked.
+        let alarm = unsafe {
+            libc::timerfd_create(
+                libc::CLOCK_MONOTONIC,
+                libc::TFD_CLOEXEC | libc::TFD_NONBLOCK,
+            )
+        };
+        // SAFETY: as above.
+        let bell = || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
+        Ok(Shifts {
+            state: AtomicU32::new(IDLE),
+            laid: Mutex::new(None),
+            alarm: owned(alarm)?,
+            bells: [owned(bell())?, owned(bell())?],
+            tids: [OnceLock::new(), OnceLock::new()],
+            allowed,
+            kept_from: AtomicI32::new(-1),
+        })
+    }
+
+    /// Works in shifts as thread `me` (0 or 1) until the work is done. Thread 0 has the work at first, and the other one
+    /// `None`.
+    pub(crate) fn serve(&self, me: usize, first: Option<W>, mut shift: impl FnMut(W) -> Ended<W>) {
+        // However this ends, the other one does not wait for ever.
+        let _end = End { shifts: self, me };
+        // SAFETY: plain system call.
+        let _ = self.tids[me].set(unsafe { libc::gettid() });
+        let mut work = first.or_else(|| self.wait(me));
+        while let Some(mine) = work {
+            work = match shift(mine) {
+                Ended::Over => return,
+                Ended::HandOver(mine) => self.hand_over(me, mine).or_else(|| self.wait(me)),
+                Ended::Asleep(mine, until, news) => {
+                    self.sleep(me, mine, until, news).or_else(|| self.wait(me))
+                }
+            };
+        }
+    }
+
+    /// Have the other one come, to another processor than this thread's. Nothing if it was called before, or does not run
+    /// yet.
+    pub(crate) fn call(&self, me: usize) {
+        if self.tids[1 - me].get().is_none() {
+            return;
+        }
+        let called = self.change(IDLE, CALLED);
+        if called.is_ok() {
+            self.keep_apart(me);
+            ring(&self.bells[1 - me]);
+        }
+    }
+
+    /// The other one was called, and waits for the work.
+    #[inline]
+    pub(crate) fn is_here(&self) -> bool {
+        self.state.load(Ordering::Relaxed) == HERE
+    }
+
+    /// Call the other one off; false where it is here already.
+    #[inline]
+    pub(crate) fn call_off(&self) -> bool {
+        match self.state.load(Ordering::Relaxed) {
+            CALLED => self.change(CALLED, IDLE) != Err(HERE),
+            state => state != HERE,
+        }
+    }
+
+    fn change(&self, from: u32, to: u32) -> Result<u32, u32> {
+        self.state
+            .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
+    }
+
+    /// Whoever waits does so for another processor than that of the calling thread `me`.
+    fn keep_apart(&self, me: usize) {
+        // SAFETY: plain system call.
+        let cpu = unsafe { libc::sched_getcpu() };
+        if self.kept_from.swap(cpu, Ordering::AcqRel) == cpu {
+            return;
+        }
+        let mut elsewhere = self.allowed;
+        if let Ok(cpu) = usize::try_from(cpu) {
+            // SAFETY: within the set, as the kernel ran us there.
+            unsafe { libc::CPU_CLR(cpu, &mut elsewhere) };
+        }
+        if let Some(other) = self.tids[1 - me].get() {
+            confine(*other, &elsewhere);
+        }
+    }
+
+    /// The work back where the other one has gone meanwhile.
+    fn hand_over(&self, me: usize, work: W) -> Option<W> {
+        *self.laid() = Some(Laid {
+            work,
+            by: me,
+            due_ns: Nanos::MAX,
+        });
+        match self.change(HERE, HANDED) {
+            Ok(_) => None,
+            Err(_) => self.take(me),
+        }
+    }
+
+    /// Lays the work down until then. The work, unless the other one has it.
+    fn sleep(&self, me: usize, work: W, until: Nanos, news: News) -> Option<W> {
+        self.keep_apart(me);
+        let due_ns = until.saturating_add(GRACE_NS);
+        let mut laid = self.laid();
+        *laid = Some(Laid {
+            work,
+            by: me,
+            due_ns,
+        });
+        set(&self.alarm, due_ns);
+        drop(laid);
+        let [first, second] = news;
+        poll([first, second, Some(self.bells[me].as_raw_fd())], until);
+        let work = self.take(me);
+        if work.is_some() {
+            // The other one need not wake to find nothing.
+            set(&self.alarm, Nanos::MAX);
+        }
+        work
+    }
+
+    /// Until there is work for the calling thread, or all is done.
+    fn wait(&self, me: usize) -> Option<W> {
+        loop {
+            let work = match self.state.load(Ordering::Acquire) {
+                OVER => return None,
+                CALLED => self.come(me),
+                _ => self.take_due(me),
+            };
+            if work.is_some() {
+                return work;
+            }
+            let (alarm, bell) = (self.alarm.as_raw_fd(), self.bells[me].as_raw_fd());
+            poll([Some(alarm), Some(bell), None], Nanos::MAX);
+            read(&self.bells[me]);
+        }
+    }
+
+    fn come(&self, me: usize) -> Option<W> {
+        self.change(CALLED, HERE).ok()?;
+        let since = mono_ns();
+        while self.state.load(Ordering::Acquire) == HERE {
+            std::hint::spin_loop();
+            if mono_ns().saturating_sub(since) > PATIENCE_NS {
+                let _ = self.change(HERE, IDLE);
+            }
+        }
+        self.change(HANDED, IDLE).ok()?;
+        let handed = self.laid().take();
+        handed.map(|laid| self.taken(me, laid))
+    }
+
+    /// What the calling thread laid down, if it is there yet.
+    fn take(&self, me: usize) -> Option<W> {
+        let own = self.laid().take_if(|laid| laid.by == me);
+        own.map(|laid| laid.work)
+    }
+
+    /// What the other one laid down, once it is due. The alarm has been heard then.
+    fn take_due(&self, me: usize) -> Option<W> {
+        let mut laid = self.laid();
+        read(&self.alarm);
+        let now = mono_ns();
+        let due = laid.take_if(|laid| laid.due_ns <= now);
+        if let Some(laid) = &*laid {
+            set(&self.alarm, laid.due_ns);
+        }
+        drop(laid);
+        due.map(|laid| self.taken(me, laid))
+    }
+
+    fn taken(&self, me: usize, laid: Laid<W>) -> W {
+        // From here on this thread runs where the kernel likes.
+        confine(0, &self.allowed);
+        self.kept_from.store(-1, Ordering::Release);
+        self.keep_apart(me);
+        laid.work
+    }
+
+    fn laid(&self) -> MutexGuard<'_, Option<Laid<W>>> {
+        self.laid.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// What a thread does at its end.
+struct End<'a, W> {
+    shifts: &'a Shifts<W>,
+    me: usize,
+}
+
+impl<W> Drop for End<'_, W> {
+    fn drop(&mut self) {
+        self.shifts.state.store(OVER, Ordering::Release);
+        ring(&self.shifts.bells[1 - self.me]);
+    }
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+/// Best effort: where it is refused, the thread comes to where it may run.
+fn confine(tid: libc::pid_t, to: &libc::cpu_set_t) {
+    // SAFETY: about a thread of ours, with a set of the size given.
+    unsafe { libc::sched_setaffinity(tid, size_of_val(to), to) };
+}
+
+/// Have a timer go off at an instant, whatever it was set to.
+fn set(alarm: &OwnedFd, at_ns: Nanos) {
+    let mut when: libc::itimerspec = {
+        // SAFETY: plain old data.
+        unsafe { std::mem::zeroed() }
+    };
+    // All zero would stop it.
+    let at_ns = at_ns.max(1);
+    when.it_value.tv_sec = (at_ns / 1_000_000_000) as libc::time_t;
+    when.it_value.tv_nsec = (at_ns % 1_000_000_000) as libc::c_long;
+    // SAFETY: a descriptor of ours and a local.
+    unsafe {
+        libc::timerfd_settime(
+            alarm.as_raw_fd(),
+            libc::TFD_TIMER_ABSTIME,
+            &raw const when,
+            std::ptr::null_mut(),
+        )
+    };
+}
+
+fn ring(bell: &OwnedFd) {
+    let one = 1u64;
+    // SAFETY: eight bytes from a local; an eventfd takes them or is full, and full rings too.
+    unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
+}
+
+fn read(fd: &OwnedFd) {
+    let mut count = 0u64;
+    // SAFETY: eight bytes into a local; the descriptor does not block.
+    unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+}
+
+/// Sleep until that time, or until there is something to read at one of these.
+pub(crate) fn poll<const N: usize>(fds: [Option<RawFd>; N], until: Nanos) {
+    // A negative descriptor is passed over.
+    let mut fds = fds.map(|fd| libc::pollfd {
+        fd: fd.unwrap_or(-1),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let left = until.saturating_sub(mono_ns());
+    let timeout = libc::timespec {
+        tv_sec: (left / 1_000_000_000) as libc::time_t,
+        tv_nsec: (left % 1_000_000_000) as libc::c_long,
+    };
+    let timeout = if until == Nanos::MAX {
+        std::ptr::null()
+    } else {
+        &raw const timeout
+    };
+    // SAFETY: N poll entries and a local timeout; no signal mask.
+    unsafe {
+        libc::ppoll(
+            fds.as_mut_ptr(),
+            N as libc::nfds_t,
+            timeout,
+            std::ptr::null(),
+        )
+    };
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::sync::mpsc::channel;
+    use std::thread;
+
+    use super::*;
+
+    /// Who had each turn, and on which processor.
+    type Turns = Vec<(usize, i32)>;
+
+    /// Both threads, for so many turns: `end` ends a turn.
+    fn turns(
+        count: usize,
+        end: impl Fn(usize, &Shifts<Turns>, Turns) -> Ended<Turns> + Send + Sync + 'static,
+    ) -> Turns {
+        let (shifts, end) = (Arc::new(Shifts::new().unwrap()), Arc::new(end));
+        let (send, done) = channel();
+        let run = |me: usize, first: Option<Turns>| {
+            let (shifts, end, send) = (shifts.clone(), end.clone(), send.clone());
+            thread::spawn(move || {
+                shifts.serve(me, first, |mut turns| {
+                    // SAFETY: plain system call.
+                    turns.push((me, unsafe { libc::sched_getcpu() }));
+                    if turns.len() == count {
+                        send.send(turns).unwrap();
+                        return Ended::Over;
+                    }
+                    end(me, &shifts, turns)
+                });
+            })
+        };
+        let threads = [run(0, Some(Turns::new())), run(1, None)];
+        threads
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        done.recv().unwrap()
+    }
+
+    fn changes<T: PartialEq>(turns: &Turns, of: impl Fn(&(usize, i32)) -> T) -> usize {
+        let pairs = turns.windows(2);
+        pairs.filter(|pair| of(&pair[0]) != of(&pair[1])).count()
+    }
+
+    #[test]
+    fn who_is_called_goes_on_elsewhere() {
+        let several = thread::available_parallelism().is_ok_and(|n| n.get() > 1);
+        let turns = turns(200, |me, shifts, turns| {
+            while !shifts.is_here() {
+                shifts.call(me);
+                std::hint::spin_loop();
+            }
+            Ended::HandOver(turns)
+        });
+        // One who waited for too long is gone when the work is handed over, and it is had once more.
+        assert!(changes(&turns, |turn| turn.0) > 150, "{turns:?}");
+        assert!(
+            changes(&turns, |turn| turn.1) > 100 || !several,
+            "{turns:?}"
+        );
+    }
+
+    #[test]
+    fn work_laid_down_is_had_again_at_its_time() {
+        let due = Arc::new(Mutex::new(0));
+        let turns = turns(300, {
+            let due = due.clone();
+            move |_, _, turns| {
+                let mut due = due.lock().unwrap();
+                let now = mono_ns();
+                assert!(now >= *due, "{now} before {due}");
+                *due = now + 400_000;
+                Ended::Asleep(turns, *due, [None, None])
+            }
+        });
+        assert_eq!(turns.len(), 300);
+    }
+
+    /// The first one sleeps for a minute while its work is due, as if it were kept from its processor.
+    #[test]
+    fn who_does_not_come_back_loses_the_work() {
+        let shifts = Arc::new(Shifts::new().unwrap());
+        let other = thread::spawn({
+            let shifts = shifts.clone();
+            move || {
+                let mut had = 0;
+                shifts.serve(1, None, |work: u32| {
+                    had = work;
+                    Ended::Over
+                });
+                had
+            }
+        });
+        let at_ns = mono_ns();
+        *shifts.laid() = Some(Laid {
+            work: 7,
+            by: 0,
+            due_ns: at_ns + 20_000_000,
+        });
+        set(&shifts.alarm, at_ns + 20_000_000);
+        assert_eq!(other.join().unwrap(), 7);
+        assert!(mono_ns() - at_ns >= 20_000_000);
+        assert_eq!(shifts.take(0), None);
+    }
+
+    #[test]
+    fn news_end_a_sleep() {
+        // SAFETY: plain system call.
+        let news = owned(unsafe { libc::eventfd(1, 0) }).unwrap();
+        let fd = news.as_raw_fd();
+        let from = mono_ns();
+        let turns = turns(20, move |_, _, turns| {
+            Ended::Asleep(turns, mono_ns() + 60_000_000_000, [Some(fd), None])
+        });
+        assert_eq!(turns.len(), 20);
+        assert!(mono_ns() - from < 30_000_000_000);
+    }
+
+    #[test]
+    fn who_is_called_off_stays_away_and_the_end_wakes_all() {
+        let shifts = Arc::new(Shifts::new().unwrap());
+        let other = thread::spawn({
+            let shifts = shifts.clone();
+            move || shifts.serve(1, None, |_: u32| unreachable!("it was never handed over"))
+        });
+        shifts.serve(0, Some(7), |work| {
+            for _ in 0..1000 {
+                shifts.call(0);
+                shifts.call_off();
+            }
+            assert_eq!(work, 7);
+            Ended::Over
+        });
+        other.join().unwrap();
+    }
+
+    #[test]
+    fn a_panic_of_one_ends_the_other() {
+        let shifts = Arc::new(Shifts::new().unwrap());
+        let other = thread::spawn({
+            let shifts = shifts.clone();
+            move || shifts.serve(1, None, |work: u32| Ended::HandOver(work))
+        });
+        let one = thread::spawn(move || {
+            shifts.serve(0, Some(1), |_| std::panic::resume_unwind(Box::new(())));
+        });
+        assert!(one.join().is_err());
+        other.join().unwrap();
+    }
+}
