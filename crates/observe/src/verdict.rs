@@ -22,8 +22,9 @@ pub struct Machine {
     /// What the hypervisor says it took of all processors meanwhile, nanoseconds (in steps of
     /// 10 ms).
     pub steal_ns: u64,
-    /// Share of lab time in which some program of this machine, in the lab or not, waited for a
-    /// processor (`/proc/pressure/cpu`). `None` where the kernel does not tell.
+    /// Share of lab time in which some program of the lab waited for a processor (`cpu.pressure` of its
+    /// cgroup); of this machine, where there is no cgroup2 or containers are an engine's
+    /// (`/proc/pressure/cpu`). `None` where the kernel does not tell.
     #[serde(default)]
     pub processor_wait_ratio: Option<f64>,
 }

@@ -229,6 +229,13 @@ impl LabCgroup {
         }
     }
 
+    /// Since it was made, the time in which some process in it or below waited for a processor, nanoseconds in steps of 1 us
+    /// (`cpu.pressure`). `None` where the kernel does not count it.
+    #[must_use]
+    pub fn processor_wait_ns(&self) -> Option<u64> {
+        processor_wait_ns(&self.path.join("cpu.pressure"))
+    }
+
     /// Its directory.
     pub fn path(&self) -> &Path {
         &self.path
@@ -448,6 +455,21 @@ fn mark(path: PathBuf) -> Result<LabCgroup> {
 }
 
 /// The group vanished: ENOENT, or ENODEV when its files were open or being opened.
+/// Since boot, the time in which some process of this host waited for a processor, nanoseconds in steps of 1 us. `None` where the
+/// kernel does not count it.
+#[must_use]
+pub fn host_processor_wait_ns() -> Option<u64> {
+    processor_wait_ns(Path::new("/proc/pressure/cpu"))
+}
+
+/// What a file of pressure stall information says of "some".
+fn processor_wait_ns(file: &Path) -> Option<u64> {
+    let text = fs::read_to_string(file).ok()?;
+    let some = text.lines().find(|line| line.starts_with("some "))?;
+    let total_us: u64 = some.rsplit_once("total=")?.1.parse().ok()?;
+    Some(total_us * 1000)
+}
+
 fn is_absent(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
 }

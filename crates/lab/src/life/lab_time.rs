@@ -16,7 +16,6 @@ use crate::clock::{LabClock, mono_ns, thread_cpu};
 use crate::error::EngineError;
 use crate::information::News;
 use crate::life::bring_up::Fabric;
-use crate::life::manifest::processor_wait_ns;
 use crate::nodes::containers::{self, Containers};
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
@@ -175,7 +174,8 @@ impl LabTime<'_> {
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = Looks::default();
-        let (began, waited_before_ns) = (Instant::now(), processor_wait_ns());
+        let waited_ns = || self.fabric.launcher.cgroups.processor_wait_ns();
+        let (began, waited_before_ns) = (Instant::now(), waited_ns());
         self.tell_paths(steps);
         self.sample(steps, &mut seen)?;
         let step_ns = self.fabric.blueprint.lab.step_ns();
@@ -189,8 +189,8 @@ impl LabTime<'_> {
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
         self.note_late(&mut seen)?;
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
-        let waited_ns = |before| Some(processor_wait_ns()?.saturating_sub(before));
-        let waited_ns = waited_before_ns.and_then(waited_ns);
+        let waited_ns = waited_before_ns.zip(waited_ns());
+        let waited_ns = waited_ns.map(|(before, now)| now.saturating_sub(before));
         seen.processor_wait_ratio =
             waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
         if self.stopped() && seen.lab_time_ns < duration_ns {

@@ -191,12 +191,3 @@ pub(crate) fn stolen_ns() -> u64 {
         .and_then(|line| line.split_ascii_whitespace().nth(8));
     ticks.and_then(|t| t.parse::<u64>().ok()).unwrap_or(0) * 10_000_000
 }
-
-/// Since boot, the time in which some program waited for a processor, nanoseconds in steps of 1 us. `None` where the
-/// kernel does not count it.
-pub(crate) fn processor_wait_ns() -> Option<u64> {
-    let text = fs::read_to_string("/proc/pressure/cpu").ok()?;
-    let some = text.lines().find(|line| line.starts_with("some "))?;
-    let total_us: u64 = some.rsplit_once("total=")?.1.parse().ok()?;
-    Some(total_us * 1000)
-}

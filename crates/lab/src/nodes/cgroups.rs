@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use constel_host::cgroup::LabCgroup;
 use constel_host::cgroup::limits::{LimitedGroups, Limits};
+use constel_host::cgroup::{LabCgroup, host_processor_wait_ns};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
 use constel_host::sysctl;
@@ -28,6 +28,8 @@ pub(crate) struct Cgroups {
     /// What they may take: all, and those of nodes with limits of their own.
     lab: LimitedGroups,
     nodes: BTreeMap<String, LimitedGroups>,
+    /// Some containers are an engine's, which has groups of its own for them.
+    by_engine: bool,
 }
 
 impl Cgroups {
@@ -73,6 +75,7 @@ impl Cgroups {
             all,
             sharing: cpu.filter(|_| sharing),
             nodes: BTreeMap::new(),
+            by_engine: plan.containers().any(|(_, container)| container.by_engine),
         };
         made.check(of_nodes.iter().map(|(_, limit)| limit).chain([&asked.lab]))?;
         for (name, limit) in of_nodes {
@@ -131,6 +134,13 @@ impl Cgroups {
     pub(crate) fn paths(&self, node: &str) -> Vec<PathBuf> {
         let groups = self.of(node).into_iter();
         groups.map(|group| group.path().to_owned()).collect()
+    }
+
+    /// The time in which some process of the lab waited for a processor, nanoseconds since some instant: of any process of this
+    /// host where those of the lab are not told apart.
+    pub(crate) fn processor_wait_ns(&self) -> Option<u64> {
+        let told_apart = self.all.as_ref().filter(|_| !self.by_engine);
+        told_apart.map_or_else(host_processor_wait_ns, LabCgroup::processor_wait_ns)
     }
 
     /// What is not limited because this host lacks the controller.
