@@ -227,9 +227,9 @@ class Machines:
         return self.spaces[number - 1].start(CONSTEL, "agent", "--store", STORE, "--name", f"m{number}", "--underlay", "under0",
                                              stdout=log, stderr=log, env=env)
 
-    def wait(self, count):
+    def wait(self, count, within_s=30):
         """Until so many machines are up and know their clocks by the wire."""
-        until = time.monotonic() + 30
+        until = time.monotonic() + within_s
         while True:
             rows = json.loads(self.wire.run(CONSTEL, "machines", "--store", STORE, "--json"))
             known = [row for row in rows if row["state"] == "up" and row["clock_by"] in ("itself", "underlay")]
