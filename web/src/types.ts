@@ -259,6 +259,12 @@ export type Event = ({
   cause: string;
   objects: (string)[];
 } | {
+  kind: "nodes-moved";
+  from: string;
+  to: string;
+  nodes: (string)[];
+  away_s: number;
+} | {
   kind: "member-joined";
   network: string;
   node: string;
@@ -811,6 +817,13 @@ export type MachineRow = {
 };
 
 export type LostRow = {
+  from_ns: number;
+  nodes: (string)[];
+  moved?: (MovedRow)[];
+};
+
+export type MovedRow = {
+  to: string;
   from_ns: number;
   nodes: (string)[];
 };

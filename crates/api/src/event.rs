@@ -27,6 +27,7 @@ impl Happening {
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let (one, many): ([Option<&String>; 2], &[String]) = match self {
             Self::Failure { objects, .. } | Self::Repair { objects, .. } => ([None; 2], objects),
+            Self::NodesMoved { nodes, .. } => ([None; 2], nodes),
             Self::Handover { from, to, .. } => ([from.as_ref(), to.as_ref()], &[]),
             Self::DisjointPaths { between, .. } => ([None; 2], between),
             Self::LinkSet { link, .. } => ([Some(link), None], &[]),
@@ -120,6 +121,17 @@ pub enum Happening {
         cause: String,
         /// The nodes and links that are whole again.
         objects: Vec<String>,
+    },
+    /// Nodes of a machine that was lost began anew on another one, and have their links from now on.
+    NodesMoved {
+        /// The machine that was lost.
+        from: String,
+        /// The one that has them.
+        to: String,
+        /// The nodes.
+        nodes: Vec<String>,
+        /// How long they had no links, seconds of lab time.
+        away_s: f64,
     },
     /// A member of a network was brought into it by hand.
     MemberJoined {

@@ -124,7 +124,21 @@ pub struct MachineRow {
 pub struct LostRow {
     /// From when on its nodes had no links, lab time, nanoseconds: the same step on all other machines.
     pub from_ns: u64,
-    /// Its nodes, in the order of the lab's.
+    /// Its nodes, in the order of the lab's; those that it had taken itself are among them.
+    pub nodes: Vec<String>,
+    /// Those that began anew on others; absent: none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub moved: Vec<MovedRow>,
+}
+
+/// Nodes of a lost machine that began anew on another one.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct MovedRow {
+    /// That machine.
+    pub to: String,
+    /// From when on they had links again, lab time, nanoseconds: the same step on all machines.
+    pub from_ns: u64,
+    /// They, in the order of the lab's.
     pub nodes: Vec<String>,
 }
 

@@ -7,6 +7,7 @@ use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
 use constel_bpf::{Aligned, BpfError, Result, Side};
 use constel_host::ethernet::{EthernetSocket, Filter, Interface};
+use constel_link::PortId;
 use constel_underlay::{ETHER_TYPE, Endpoint};
 use libbpf_rs::{MapCore, MapFlags, MapHandle, Object, ObjectBuilder};
 
@@ -20,6 +21,8 @@ static OBJECT: &Aligned<[u8]> =
 pub(crate) struct Ethernet {
     socket: EthernetSocket,
     strangers: MapHandle,
+    /// By port, the machine that has its node.
+    owners: MapHandle,
     /// The program on the interface.
     _leaves: OwnedFd,
 }
@@ -35,13 +38,23 @@ impl Ethernet {
         let arrives = constel_bpf::program(&object, "cst_arrive")?;
         let filter = Filter::Program(arrives.as_fd());
         let socket = EthernetSocket::open(interface.ifindex, ETHER_TYPE, filter)?;
-        let strangers = constel_bpf::map(&object, "cst_strangers")?;
-        let strangers = MapHandle::try_from(&strangers);
+        let keep = |map: &str| {
+            let kept = MapHandle::try_from(&constel_bpf::map(&object, map)?);
+            kept.map_err(BpfError::refused("keep a map of the programs"))
+        };
         Ok(Self {
             socket,
-            strangers: strangers.map_err(BpfError::refused("keep the count of strangers"))?,
+            strangers: keep("cst_strangers")?,
+            owners: keep("cst_owners")?,
             _leaves: constel_bpf::link(&object, "cst_leave", interface.ifindex, Side::Egress)?,
         })
+    }
+
+    /// A port's node is on another machine from now on.
+    pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), OpenError> {
+        let (port, machine) = (port.0.to_ne_bytes(), (machine as u32).to_ne_bytes());
+        let told = self.owners.update(&port, &machine, MapFlags::ANY);
+        Ok(told.map_err(BpfError::refused("tell the programs where a node is"))?)
     }
 
     pub(crate) fn strangers(&self) -> u64 {
@@ -64,7 +77,7 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
     let mut builder = ObjectBuilder::default();
     builder.name("cst_cross").map_err(&error)?;
     let mut open = builder.open_memory(&OBJECT.0).map_err(&error)?;
-    let owners = machines.owners();
+    let owners: Vec<usize> = machines.owners().collect();
     for mut map in open.maps_mut() {
         let name = map.name().to_string_lossy().into_owned();
         match name.as_str() {

@@ -139,6 +139,22 @@ impl Crossing {
     pub fn lose(&self, machine: usize) -> bool {
         self.shared.machines.lose(machine)
     }
+
+    /// The nodes of these ports are on this machine of the lab from here on: what is sent to them goes there, and only what comes from
+    /// there is theirs.
+    ///
+    /// # Errors
+    /// [`Wrong::NoMachine`]; what the kernel refuses, by raw Ethernet.
+    pub fn give(&self, ports: &[PortId], machine: usize) -> Result<(), OpenError> {
+        let Shared {
+            machines, socket, ..
+        } = &*self.shared;
+        for &port in ports {
+            machines.give(port, machine)?;
+            socket.give(port, machine)?;
+        }
+        Ok(())
+    }
 }
 
 impl Listening {

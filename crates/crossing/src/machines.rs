@@ -1,6 +1,6 @@
 //! Who has which port, and where they are.
 
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use constel_link::PortId;
 use constel_underlay::{Carriage, Cipher, Endpoint, Key, Whose};
@@ -43,7 +43,8 @@ pub(crate) struct Machines {
     here: usize,
     machines: Vec<Machine>,
     is_lost: Vec<AtomicBool>,
-    owners: Vec<usize>,
+    /// By port. Whoever has a node that was a lost machine's is told while nothing is sent for it.
+    owners: Vec<AtomicUsize>,
     session: u32,
     key: Option<Key>,
 }
@@ -82,7 +83,7 @@ impl Machines {
             here,
             is_lost: machines.iter().map(|_| AtomicBool::new(false)).collect(),
             machines,
-            owners,
+            owners: owners.into_iter().map(AtomicUsize::new).collect(),
             session,
             key,
         })
@@ -94,8 +95,27 @@ impl Machines {
     }
 
     /// The number of the machine that has each port's node, by port.
-    pub(crate) fn owners(&self) -> &[usize] {
-        &self.owners
+    pub(crate) fn owners(&self) -> impl Iterator<Item = usize> {
+        let owners = self.owners.iter();
+        owners.map(|owner| owner.load(Ordering::Acquire))
+    }
+
+    fn owner(&self, port: PortId) -> Option<usize> {
+        let owner = self.owners.get(port.0 as usize)?;
+        Some(owner.load(Ordering::Acquire))
+    }
+
+    /// A port's node is on another machine from now on; ports that there are not are passed over.
+    pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), Wrong> {
+        let machines = self.machines.len();
+        if machine >= machines {
+            let number = machine;
+            return Err(Wrong::NoMachine { number, machines });
+        }
+        if let Some(owner) = self.owners.get(port.0 as usize) {
+            owner.store(machine, Ordering::Release);
+        }
+        Ok(())
     }
 
     pub(crate) fn endpoint(&self, machine: usize) -> Endpoint {
@@ -121,9 +141,9 @@ impl Machines {
 
     /// Ports whose nodes are not here.
     pub(crate) fn far_ports(&self) -> Vec<PortId> {
-        let ports = (0..).map(PortId).zip(&self.owners);
+        let ports = (0..).map(PortId).zip(self.owners());
         ports
-            .filter(|(_, owner)| **owner != self.here)
+            .filter(|(_, owner)| *owner != self.here)
             .map(|(port, _)| port)
             .collect()
     }
@@ -143,14 +163,14 @@ impl Machines {
 
     /// The other machine, if it is not lost, to which frames for this port go, and where it listens.
     pub(crate) fn way_to(&self, port: PortId) -> Option<(usize, Endpoint)> {
-        let owner = *self.owners.get(port.0 as usize)?;
+        let owner = self.owner(port)?;
         (owner != self.here && !self.has_lost(owner)).then(|| (owner, self.machines[owner].address))
     }
 
     /// Whether the machine that has this port is lost.
     pub(crate) fn is_of_lost(&self, port: PortId) -> bool {
-        let owner = self.owners.get(port.0 as usize);
-        owner.is_some_and(|&owner| owner != self.here && self.has_lost(owner))
+        let owner = self.owner(port);
+        owner.is_some_and(|owner| owner != self.here && self.has_lost(owner))
     }
 
     /// The other machine that sends from this address.
@@ -162,9 +182,9 @@ impl Machines {
 
     /// Whose port this is, for who receives.
     pub(crate) fn whose(&self, port: PortId) -> Whose {
-        match self.owners.get(port.0 as usize) {
-            Some(&owner) if owner == self.here => Whose::Ours,
-            Some(&owner) if !self.has_lost(owner) => {
+        match self.owner(port) {
+            Some(owner) if owner == self.here => Whose::Ours,
+            Some(owner) if !self.has_lost(owner) => {
                 Whose::Machine(owner, self.machines[owner].token)
             }
             _ => Whose::Nobody,
@@ -240,6 +260,22 @@ mod tests {
         );
         assert_eq!(known.whose(PortId(2)), Whose::Machine(2, 3));
         assert!(known.is_of_lost(PortId(3)) && !known.is_of_lost(PortId(2)));
+    }
+
+    #[test]
+    fn what_was_a_lost_machines_is_anothers_and_only_his() {
+        let machines = vec![machine("a", 1), machine("b", 2), machine("c", 3)];
+        let known = told(layout(machines, vec![0, 1, 1, 2])).unwrap();
+        assert!(known.lose(1));
+        known.give(PortId(1), 0).unwrap();
+        known.give(PortId(2), 2).unwrap();
+        known.give(PortId(9), 2).unwrap();
+        assert_eq!(known.whose(PortId(1)), Whose::Ours);
+        assert_eq!(known.whose(PortId(2)), Whose::Machine(2, 3));
+        assert_eq!(known.way_to(PortId(1)), None);
+        assert_eq!(known.way_to(PortId(2)), Some((2, at(3))));
+        assert!(!known.is_of_lost(PortId(2)));
+        assert!(known.give(PortId(1), 3).is_err());
     }
 
     #[test]

@@ -6,6 +6,7 @@ use std::os::fd::{AsFd, BorrowedFd};
 
 use constel_host::datagrams::{Outgoing, send_all};
 use constel_host::ethernet::{HEADER_BYTES, Interface};
+use constel_link::PortId;
 use constel_underlay::{Carriage, ETHER_TYPE, Endpoint};
 use rustix::net::sockopt::{
     set_socket_recv_buffer_size, set_socket_recv_buffer_size_force, set_socket_send_buffer_size,
@@ -115,6 +116,14 @@ impl Socket {
         let (header, datagram) = bytes.split_at_mut_checked(HEADER_BYTES)?;
         let source = header[6..12].try_into().ok()?;
         Some((Endpoint::Ethernet(source), datagram))
+    }
+
+    /// A port's node is on another machine from now on.
+    pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), OpenError> {
+        match self {
+            Self::Udp(_) => Ok(()),
+            Self::Ethernet(ethernet) => ethernet.give(port, machine),
+        }
     }
 
     /// Frames of nobody who is one of the machines, as far as they do not come as far as the socket.

@@ -53,6 +53,7 @@ by_both! {
     strangers_and_who_is_lost_reach_nobody
     nothing_is_sent_when_the_time_for_it_is_over
     a_port_changes_sides_in_one_instant
+    what_a_lost_machine_had_comes_here
 }
 
 /// What nothing is refused for but where it comes from, or that it is not sealed.
@@ -544,4 +545,41 @@ fn a_port_changes_sides_in_one_instant(by: Carriage) {
     assert_eq!(numbers(&here), half);
     let rest: Vec<u16> = (FRAMES / 2..FRAMES).collect();
     assert_eq!(numbers(&there), rest);
+}
+
+/// The node of a machine that is lost is made anew, on a port that was far: frames reach it and come from it, each when it is due, and what
+/// the lost machine still sends for it reaches nobody.
+fn what_a_lost_machine_had_comes_here(by: Carriage) {
+    let _alone = ALONE.lock();
+    let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
+    let delay = Impairment::delay_only(3 * MS);
+    pair.link(delay);
+    assert_eq!(one_way((pair.near(), 1), (pair.far(), 2), 1).len(), 1);
+    let Side { lab, crossing, .. } = &pair.sides[0];
+    assert!(crossing.lose(1));
+    lab.apply(vec![remove(0, 1)]);
+    let node = Node::new();
+    node.port(&lab.relay, PortId(1), 0, 2);
+    lab.handle.come_home(&[PortId(1)]).unwrap();
+    crossing.give(&[PortId(1)], 0).unwrap();
+    lab.apply(vec![set(0, 1, delay), set(1, 0, delay)]);
+    let times = [
+        one_way((pair.near(), 1), (&node, 2), 20),
+        one_way((&node, 2), (pair.near(), 1), 20),
+    ];
+    for times in times {
+        assert!(times[0] >= 3 * MS && times[10] < 5 * MS, "{times:?}");
+    }
+    let refused = pair.counts(0).1.refused;
+    let receiver = pair.near().run(|| Raw::new(ODD));
+    // By raw Ethernet it does not come as far as the socket.
+    let strangers = pair.counts(0).0.strangers;
+    let back = pair.far().run(|| Raw::new(0));
+    back.send(&frame(mac_of(PortId(0)), mac_of(PortId(1)), ODD, &[7; 60]));
+    eventually("what the lost machine sends is refused", || {
+        let (counts, from) = pair.counts(0);
+        (from.refused > refused || counts.strangers > strangers).then_some(())
+    });
+    receiver.timeout(Duration::from_millis(50));
+    assert_eq!(receiver.next(), None);
 }

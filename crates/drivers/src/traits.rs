@@ -286,6 +286,17 @@ pub trait Links: fmt::Debug + Send + Sync {
         Err(no_machines())
     }
 
+    /// The nodes of these far ports are here from now on: edges to them end at the nodes, whose ports are [attached](Plane::attach),
+    /// and frames that come from afar are none of theirs. To be called while no edge leads to them or away from them.
+    ///
+    /// # Errors
+    /// [`DriverError::NoSuchPort`], and when the driver has been stopped.
+    ///
+    /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
+    fn come_home(&self, _ports: &[PortId]) -> Result<()> {
+        Err(no_machines())
+    }
+
     /// End the driver's thread and wait for it. Frames inside are gone.
     fn stop(&self);
 }

@@ -22,11 +22,12 @@ mod watch;
 pub mod wires;
 
 pub use error::EngineError;
+pub use life::losses::{Change, Loss, Return, back_ns, gone_ns};
 pub use life::manifest::{bounds, data_ages};
 pub use life::options::{Finished, Options};
 pub use life::room::room;
 pub use life::run::run;
-pub use life::together::{Gate, Loss, Standing, Together, not_on_several};
+pub use life::together::{Gate, Standing, Together, not_on_several};
 pub use nodes::builder::workers_here;
 pub use nodes::engine::engine_of;
 pub use nodes::importing::ImportProgress;

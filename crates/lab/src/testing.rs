@@ -12,7 +12,8 @@ use constel_plan::{Blueprint, Lab};
 
 use crate::clock::mono_ns;
 use crate::error::EngineError;
-use crate::life::together::{Gate, Loss, Standing, Together};
+use crate::life::losses::Change;
+use crate::life::together::{Gate, Standing, Together};
 use crate::progress::Progress;
 
 /// Progress that nobody watches.
@@ -100,9 +101,11 @@ impl Gate for OpenGate {
 
     fn crossing(&self, _: &Arc<Crossing>) {}
 
-    fn losses(&self) -> Vec<Loss> {
+    fn changes(&self) -> Vec<Change> {
         Vec::new()
     }
+
+    fn took(&self, _: usize, _: Option<&str>) {}
 
     fn doubts(&self) -> Vec<String> {
         Vec::new()

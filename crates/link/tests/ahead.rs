@@ -158,3 +158,32 @@ proptest! {
         }
     }
 }
+
+/// What carried frames to a port is there no more: they come out when they are due, of edges that come again too.
+#[test]
+fn frames_for_a_port_that_came_home_come_out_when_they_are_due() {
+    let impairment = Impairment::delay_only(3_000_000);
+    let mut table = table(impairment, Effects::default(), 2_000_000);
+    let (mut log, mut out) = (Log::default(), Vec::new());
+    let apply = |table: &mut EdgeTable<u32>, at_ns, change| {
+        let update = EdgeUpdate {
+            changes: vec![change],
+        };
+        let update = update.check(3).unwrap();
+        table.apply(at_ns, &update, &mut Log::default()).unwrap();
+    };
+    // One is on its way when the edge goes.
+    table.arrive(0, NEAR, mac_of(FAR), 100, 1, &mut log);
+    let (from, to) = (NEAR, FAR);
+    apply(&mut table, 10, EdgeChange::Remove { from, to });
+    table.come_out_in_time(&[FAR, PortId(99)]);
+    let set = EdgeChange::Set {
+        from,
+        to,
+        impairment,
+    };
+    apply(&mut table, 20, set);
+    table.arrive(30, NEAR, mac_of(FAR), 100, 2, &mut log);
+    until(&mut table, (30, 10_000_000), &mut log, &mut out);
+    assert_eq!(out, [(3_000_000, 3_000_000, 1), (3_000_030, 3_000_030, 2)]);
+}

@@ -14,14 +14,18 @@
 #![forbid(unsafe_code)]
 
 mod graph;
+mod homes;
 mod load;
 mod machine;
 mod partition;
 mod placement;
 mod round_robin;
 mod ties;
+mod without;
 
+pub use homes::{Homes, Moved};
 pub use load::{Load, Loads};
 pub use machine::{MOST_MACHINES, Machine, Machines, MachinesError, NameError};
 pub use placement::{Order, Pin, PinError, Placement, PlacementError};
 pub use round_robin::{Dealt, weighted_round_robin};
+pub use without::Division;

@@ -164,7 +164,9 @@ impl Placement {
                 other: name(torn.other.0),
             }
         })?;
-        let of_unit = place(&graph, machines, order, || orders(lab, &graph))?;
+        let of_unit = place(&graph, machines, order, || {
+            orders(lab, &graph, &|node| node)
+        })?;
         let mut machine_of = vec![0; count as usize];
         for (unit, machine) in of_unit.into_iter().enumerate() {
             for node in graph.nodes(unit) {
@@ -181,6 +183,14 @@ impl Placement {
     #[must_use]
     pub fn machine_of(&self, node: NodeId) -> usize {
         usize::from(self.machine_of[node.index()])
+    }
+
+    pub(crate) fn of(&self) -> &[u16] {
+        &self.machine_of
+    }
+
+    pub(crate) fn put(&mut self, node: NodeId, machine: usize) {
+        self.machine_of[node.index()] = machine as u16;
     }
 
     /// The nodes of a machine, in their order.
@@ -310,10 +320,10 @@ fn by_turns(graph: &Graph, weights: &[u32], caps: &[Option<u32>]) -> Option<Vec<
 }
 
 /// Orders in which what is side by side belongs together: plane after plane, and slot after slot, each with the nodes
-/// on the ground after the satellites that they are tied to most.
-fn orders(lab: &Lab, graph: &Graph) -> Vec<Vec<usize>> {
+/// on the ground after the satellites that they are tied to most. `id` is the lab's number of a node of the graph.
+pub(crate) fn orders(lab: &Lab, graph: &Graph, id: &dyn Fn(u32) -> u32) -> Vec<Vec<usize>> {
     let seat = |unit: usize| {
-        let node = lab.layout.node(NodeId(graph.nodes(unit)[0]));
+        let node = lab.layout.node(NodeId(id(graph.nodes(unit)[0])));
         node.seat
             .map(|seat| (seat.constellation, seat.shell, seat.plane, seat.slot))
     };

@@ -27,6 +27,20 @@ impl Ours {
         Self { has: Some(has) }
     }
 
+    /// They, and these.
+    #[must_use]
+    pub fn and(&self, more: impl IntoIterator<Item = NodeId>) -> Self {
+        let mut has = self.has.clone();
+        if let Some(has) = &mut has {
+            for node in more {
+                if let Some(has) = has.get_mut(node.index()) {
+                    *has = true;
+                }
+            }
+        }
+        Self { has }
+    }
+
     /// Whether the machine has every node.
     #[must_use]
     pub fn is_all(&self) -> bool {
@@ -93,5 +107,8 @@ mod tests {
         assert!(all.is_all() && all.has(NodeId(7)) && !ours.is_all() && !ours.has(NodeId(7)));
         assert_eq!(all.edges(&layout, &plan.edges), plan.edges);
         assert!(!ours.has(NodeId(u32::MAX)), "nobody is none of ours");
+        let more = ours.and([NodeId(7), NodeId(u32::MAX)]);
+        assert!(more.has(NodeId(7)) && more.has(NodeId(6)) && !more.has(NodeId(9)));
+        assert_eq!(all.and([NodeId(7)]), all);
     }
 }

@@ -80,7 +80,7 @@ pub struct Scenario {
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
-    /// What becomes of a lab on several machines when one of them is lost; never [`OnMachineLoss::Move`].
+    /// What becomes of a lab on several machines when one of them is lost.
     #[serde(skip_serializing_if = "OnMachineLoss::is_default")]
     pub on_machine_loss: OnMachineLoss,
     /// What flies: constellations by name, then formations by name; may be none.

@@ -137,7 +137,6 @@ fn every_code_has_a_case() {
         "lab-name",
         "limit",
         "link",
-        "machine-loss",
         "missing-column",
         "missing-key",
         "missing-unit",

@@ -240,6 +240,57 @@ impl Failures {
         true
     }
 
+    /// Further nodes go with a failure that waits to be told, from `from_ns` on. False when it waits for nothing.
+    pub(crate) fn begin_also(
+        &mut self,
+        layout: &Layout,
+        failure: usize,
+        nodes: &[NodeId],
+        from_ns: u64,
+    ) -> bool {
+        let failures = &layout.spec().failures;
+        if failures.get(failure).map(|own| own.when) != Some(FailureTime::Told) {
+            return false;
+        }
+        let more = nodes.iter().map(|node| Group {
+            failure: failure as u16,
+            hits: Hits::Nodes(vec![*node]),
+            clock: Clock::Scheduled {
+                from_ns,
+                until_ns: u64::MAX,
+            },
+        });
+        self.groups.extend(more);
+        true
+    }
+
+    /// These nodes of a failure that was told are whole again from `until_ns` on. False when it waits for nothing.
+    pub(crate) fn end(
+        &mut self,
+        layout: &Layout,
+        failure: usize,
+        nodes: &[NodeId],
+        until_ns: u64,
+    ) -> bool {
+        let failures = &layout.spec().failures;
+        if failures.get(failure).map(|own| own.when) != Some(FailureTime::Told) {
+            return false;
+        }
+        for group in &mut self.groups {
+            // Nodes of such a failure are each a group of their own.
+            let Hits::Nodes(own) = &group.hits else {
+                continue;
+            };
+            if usize::from(group.failure) == failure
+                && own.iter().all(|node| nodes.contains(node))
+                && let Clock::Scheduled { until_ns: ends, .. } = &mut group.clock
+            {
+                *ends = until_ns.min(*ends);
+            }
+        }
+        true
+    }
+
     /// Nothing ever fails.
     pub(crate) fn none() -> Failures {
         Failures { groups: Vec::new() }

@@ -13,6 +13,7 @@ use crate::ground::{Flight, Watcher};
 use crate::ground_link::{Path, share};
 use crate::layout::Layout;
 use crate::network;
+use crate::node::NodeId;
 use crate::policy::{Policy, built_in};
 use crate::sky::Sky;
 use crate::snapshot::{Edge, Snapshot};
@@ -144,9 +145,26 @@ impl Stepper {
     /// Says when a failure of the spec begins whose time is [`Told`](crate::FailureTime::Told): with the first step at or after
     /// `from_ns`. What was said earlier holds. False when the spec has no such failure.
     pub fn fail_from(&mut self, name: &str, from_ns: u64) -> bool {
-        let failures = &self.layout.spec().failures;
-        let place = failures.iter().position(|failure| failure.name == name);
+        let place = self.place_of(name);
         place.is_some_and(|place| self.failures.begin(&self.layout, place, from_ns))
+    }
+
+    /// As [`Stepper::fail_from`], for nodes that go with the failure and that the spec does not name.
+    pub fn fail_also(&mut self, name: &str, nodes: &[NodeId], from_ns: u64) -> bool {
+        let place = self.place_of(name);
+        place.is_some_and(|at| self.failures.begin_also(&self.layout, at, nodes, from_ns))
+    }
+
+    /// These nodes of a failure that was told are whole again, with the first step at or after `until_ns`; the others stay as they
+    /// are. False when the spec has no such failure.
+    pub fn heal_from(&mut self, name: &str, nodes: &[NodeId], until_ns: u64) -> bool {
+        let place = self.place_of(name);
+        place.is_some_and(|at| self.failures.end(&self.layout, at, nodes, until_ns))
+    }
+
+    fn place_of(&self, failure: &str) -> Option<usize> {
+        let failures = &self.layout.spec().failures;
+        failures.iter().position(|own| own.name == failure)
     }
 
     /// What is stepped through.

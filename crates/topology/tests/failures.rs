@@ -119,6 +119,32 @@ fn a_failure_that_is_told_begins_when_it_is_told_to() {
     assert!(!scheduled.fail_from("storm", 0), "it has a time of its own");
 }
 
+/// Nodes that were told to go come back one by one, and take others with them when they go again.
+#[test]
+fn nodes_of_a_failure_that_is_told_come_back_when_it_is_told() {
+    let nodes = ["iridium-2-3", "iridium-2-4", "tokyo"];
+    let layout = build(|_| {}).layout().clone();
+    let target = FailureTarget::Nodes(nodes[..2].iter().map(|n| (*n).to_owned()).collect());
+    let layout = layout.with_failures(vec![failure("machine b", target, FailureTime::Told)]);
+    let layout = Arc::new(layout.unwrap());
+    let mut stepper = Stepper::new(Arc::clone(&layout), sky(vec![iridium()]));
+    let [first, second, third] = nodes.map(|name| layout.find(name).unwrap().id);
+    assert!(
+        !stepper.fail_also("machine c", &[third], 0) && !stepper.heal_from("machine c", &[], 0)
+    );
+    assert!(stepper.fail_from("machine b", SECOND));
+    assert!(stepper.fail_also("machine b", &[third], 2 * SECOND));
+    assert!(stepper.heal_from("machine b", &[first, third], 3 * SECOND));
+    let broken = |stepper: &mut Stepper| {
+        let broken = stepper.advance().broken.nodes;
+        broken.iter().map(|(node, _)| *node).collect::<Vec<_>>()
+    };
+    assert_eq!(broken(&mut stepper), []);
+    assert_eq!(broken(&mut stepper), [first, second]);
+    assert_eq!(broken(&mut stepper), [first, second, third]);
+    assert_eq!(broken(&mut stepper), [second]);
+}
+
 #[test]
 fn planes_seams_poles_and_regions_break() {
     let hit = |what| {

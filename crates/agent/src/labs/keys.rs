@@ -40,6 +40,24 @@ pub(crate) fn loss(lab: &str, machine: &str) -> String {
     format!("{}{machine}", losses(lab))
 }
 
+/// That machines have made anew what they were to take of one that is lost.
+pub(crate) fn taken(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/taken/")
+}
+
+pub(crate) fn took(lab: &str, lost: &str, taker: &str) -> String {
+    format!("{}{lost}/{taker}", taken(lab))
+}
+
+/// That nodes of a lost machine have their links again.
+pub(crate) fn backs(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/back/")
+}
+
+pub(crate) fn back(lab: &str, lost: &str) -> String {
+    format!("{}{lost}", backs(lab))
+}
+
 /// Files of a lab's scenario.
 pub(crate) fn files(lab: &str) -> String {
     format!("constel/labs/file/{lab}/")

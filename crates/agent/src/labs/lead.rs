@@ -1,7 +1,6 @@
 //! The process that leads a lab on several machines: it writes the order, brings the parts together, says when lab time begins and
 //! that it is over, and fetches what they left. Without it the lab ends: everything it wrote goes with its lease.
 
-use std::collections::BTreeSet;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use constel_store::{
 use constel_underlay::Key;
 
 use super::keys;
-use super::model::{End, File, Go, Loss, Order, Part, Phase, Ways};
+use super::model::{Agreed, End, File, Go, Loss, Order, Part, Phase, Ways};
 use super::parts::Parts;
 use super::pieces;
 use super::speech::Given;
@@ -62,6 +61,8 @@ pub struct Led {
     pub ended: Option<String>,
     /// The machines, in the order's order.
     pub machines: Vec<Ended>,
+    /// What became of them in lab time, in the order in which all were told.
+    pub agreed: Vec<Agreed>,
 }
 
 /// How a machine's part ended.
@@ -173,6 +174,21 @@ pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<Given>, Error> {
     Ok(Some(Given { order, files }))
 }
 
+/// What became of a lab's machines so far, in the order in which all were told.
+///
+/// # Errors
+/// When the store cannot be asked.
+pub fn agreed(store: &dyn Store, lab: &str) -> Result<Vec<Agreed>, Error> {
+    let Some(order) = store.get(&keys::order(lab))? else {
+        return Ok(Vec::new());
+    };
+    let mut parts = Parts::new(lab, order.created);
+    for (key, entry) in store.list(&keys::lab(lab))?.entries {
+        parts.learn_entry(&key, Some(&entry));
+    }
+    Ok(parts.agreed().cloned().collect())
+}
+
 /// Labs that are led now.
 ///
 /// # Errors
@@ -275,9 +291,9 @@ impl Lead<'_> {
         let mut follow = Follow::new(Arc::clone(self.store), &keys::lab(&self.order.lab))?;
         let mut parts = Parts::new(&self.order.lab, number);
         for (key, entry) in follow.known() {
-            parts.learn(key, Some(&entry.value));
+            parts.learn_entry(key, Some(entry));
         }
-        let mut told = BTreeSet::new();
+        let mut told = 0;
         let began = Instant::now();
         let (mut ways, mut go, mut ended) = (None, false, None::<(String, Instant)>);
         loop {
@@ -329,20 +345,31 @@ impl Lead<'_> {
                 Err(error) => return Err(error.into()),
             };
             for Event { key, entry, .. } in events {
-                let value = entry.as_ref().map(|entry| entry.value.as_slice());
-                parts.learn(&key, value);
+                parts.learn_entry(&key, entry.as_ref());
             }
-            for (name, loss) in &parts.losses {
-                if told.insert(name.clone()) {
-                    (self.say)(&format!(
-                        "machine {name} is lost: {}; the lab goes on without its {} nodes",
-                        loss.why,
-                        parts.nodes(name)
-                    ));
-                }
-            }
+            let agreed = parts.agreed().skip(told);
+            agreed.for_each(|agreed| self.tell(agreed, &parts));
+            told = parts.agreed().count();
         }
         self.fetch(parts, ways, ended.map(|(why, _)| why))
+    }
+
+    /// Says what became of machines.
+    fn tell(&self, agreed: &Agreed, parts: &Parts) {
+        match agreed {
+            Agreed::Lost { machine, loss } => {
+                let nodes = parts.nodes(machine);
+                let then = match self.order.moves {
+                    true => format!("the others make its {nodes} nodes anew"),
+                    false => format!("the lab goes on without its {nodes} nodes"),
+                };
+                (self.say)(&format!("machine {machine} is lost: {}; {then}", loss.why));
+            }
+            Agreed::Back { machine, back } => (self.say)(&format!(
+                "what machine {machine} had is on {}",
+                back.ready.join(", ")
+            )),
+        }
     }
 
     /// Writes the order; the number of the change by which it is there.
@@ -493,6 +520,7 @@ impl Lead<'_> {
             ways,
             ended,
             machines,
+            agreed: parts.agreed().cloned().collect(),
         })
     }
 }

@@ -4,12 +4,13 @@
 use std::time::{Duration, Instant};
 
 use constel_store::{Condition, Txn};
+use serde::Serialize;
 
 use super::keys;
-use super::model::Loss;
+use super::model::{Agreed, Loss, Took};
 use super::part::{Own, Told};
 use super::process::Process;
-use super::speech::{Lost, ToPart};
+use super::speech::{Back, Lost, ToPart};
 use crate::clocks::mono_ns;
 
 /// What is in the store all machines have heard so soon, or go by an older plan and are lost themselves.
@@ -20,53 +21,149 @@ const PROPOSE_EVERY: Duration = Duration::from_secs(1);
 impl Own<'_> {
     /// Without machines that are lost: the first that notices says in the store from when, and all go by that.
     pub(super) fn go_on(&mut self, heard: &mut Told, process: &mut Process) {
-        for (place, machine) in self.order.machines.iter().enumerate() {
-            let name = &machine.name;
-            let is_own = name == self.keeper.name;
-            match self.parts.losses.get(name) {
-                Some(_) if !heard.lost.insert(place) => {}
-                Some(loss) if is_own => {
+        let places = self.order.machines.iter().map(|machine| &machine.name);
+        let names: Vec<String> = places.cloned().collect();
+        let place = |name: &str| names.iter().position(|known| known == name);
+        let news: Vec<Agreed> = self.parts.agreed().skip(heard.agreed).cloned().collect();
+        heard.agreed += news.len();
+        for agreed in news {
+            match agreed {
+                Agreed::Lost { machine, loss } if machine == self.keeper.name => {
                     let failure = format!("the others go on without it: {}", loss.why);
                     self.part.failure.get_or_insert(failure);
                     if heard.ends() {
                         process.say(&ToPart::End);
                     }
                 }
-                Some(loss) => process.say(&ToPart::Lost(Lost {
-                    machine: place,
-                    from_ns: loss.from_ns,
-                })),
-                None if is_own => {}
-                None => {
-                    let tried = heard
-                        .proposed
-                        .is_some_and(|at| at.elapsed() < PROPOSE_EVERY);
-                    let why = self.parts.trouble(name).filter(|_| !tried);
-                    if let Some(why) = why {
-                        heard.proposed = Some(Instant::now());
-                        self.propose(name, why, heard.zero_ns);
+                Agreed::Lost { machine, loss } => {
+                    let from_ns = loss.from_ns;
+                    if let Some(machine) = place(&machine) {
+                        process.say(&ToPart::Lost(Lost { machine, from_ns }));
+                    }
+                }
+                Agreed::Back { machine, back } => {
+                    let ready = back.ready.iter().filter_map(|name| place(name));
+                    let ready = ready.collect();
+                    let from_ns = back.from_ns;
+                    if let Some(machine) = place(&machine) {
+                        process.say(&ToPart::Back(Back {
+                            machine,
+                            from_ns,
+                            ready,
+                        }));
                     }
                 }
             }
         }
+        let may = |tried: &Option<Instant>| tried.is_none_or(|at| at.elapsed() >= PROPOSE_EVERY);
+        let zero_ns = heard.zero_ns;
+        if may(&heard.proposed) && self.propose_losses(zero_ns) {
+            heard.proposed = Some(Instant::now());
+        }
+        if may(&heard.took) && self.say_what_was_taken(&names) {
+            heard.took = Some(Instant::now());
+        }
+        if may(&heard.returned) && self.propose_returns(&names, zero_ns) {
+            heard.returned = Some(Instant::now());
+        }
+    }
+
+    /// Says of machines in trouble that the lab goes on without them. Whether the store was asked.
+    fn propose_losses(&self, zero_ns: u64) -> bool {
+        let mut asked = false;
+        for machine in &self.order.machines {
+            let name = &machine.name;
+            if name == self.keeper.name || self.parts.losses.contains_key(name) {
+                continue;
+            }
+            if let Some(why) = self.parts.trouble(name) {
+                asked = true;
+                self.propose(name, why, zero_ns);
+            }
+        }
+        asked
     }
 
     /// Says that the lab goes on without a machine, unless somebody has said so or the lab ends. What does not get through is
     /// tried again.
     fn propose(&self, machine: &str, why: String, zero_ns: u64) {
-        let now_ns = mono_ns().saturating_add_signed(self.time.ahead_ns());
-        let key = keys::loss(&self.order.lab, machine);
         let loss = Loss {
             order: self.part.order,
-            from_ns: known_by_ns(now_ns, zero_ns),
+            from_ns: self.known_by_ns(zero_ns),
             why,
             by: self.keeper.name.to_owned(),
         };
-        let (Some(lease), Ok(text)) = (self.lease, serde_json::to_vec(&loss)) else {
+        self.say_once(keys::loss(&self.order.lab, machine), &loss, Txn::new());
+    }
+
+    /// Says what this machine has made anew of those that are lost: that it does so by its right to its name, and that they have none
+    /// any more. Whether the store was asked.
+    fn say_what_was_taken(&self, names: &[String]) -> bool {
+        let mut asked = false;
+        for (machine, failure) in &self.took {
+            let (own, lab) = (self.keeper.name, &self.order.lab);
+            let Some(lost) = names.get(*machine) else {
+                continue;
+            };
+            let known = self.parts.taken.get(&(lost.clone(), own.to_owned()));
+            let Some(at) = self.parts.lost_at(lost).filter(|_| known.is_none()) else {
+                continue;
+            };
+            asked = true;
+            let mut txn = Txn::new().when(Condition::created_at(keys::loss(lab, lost), at));
+            if self.parts.lost.contains_key(lost) {
+                txn = txn.when(Condition::absent(keys::part(lab, lost)));
+            }
+            let took = Took {
+                order: self.part.order,
+                token: self.keeper.token,
+                failure: failure.clone(),
+            };
+            self.say_once(keys::took(lab, lost, own), &took, txn);
+        }
+        asked
+    }
+
+    /// Says from when on nodes of lost machines have their links again, once all that were to make some have, or are lost themselves.
+    /// Whether the store was asked.
+    fn propose_returns(&self, names: &[String], zero_ns: u64) -> bool {
+        let mut asked = false;
+        for (machine, takers) in &self.takers {
+            let Some(lost) = names.get(*machine) else {
+                continue;
+            };
+            let takers = takers.iter().filter_map(|place| names.get(*place));
+            let ready = self.parts.ready(lost, takers.map(String::as_str));
+            // Where none is, nothing comes back.
+            let ready = ready.filter(|ready| !ready.is_empty() && !self.parts.is_back(lost));
+            let Some(ready) = ready else { continue };
+            asked = true;
+            let back = super::model::Back {
+                order: self.part.order,
+                from_ns: self.known_by_ns(zero_ns),
+                ready,
+                by: self.keeper.name.to_owned(),
+            };
+            self.say_once(keys::back(&self.order.lab, lost), &back, Txn::new());
+        }
+        asked
+    }
+
+    /// Lab time by which all know what is said now.
+    fn known_by_ns(&self, zero_ns: u64) -> u64 {
+        known_by_ns(
+            mono_ns().saturating_add_signed(self.time.ahead_ns()),
+            zero_ns,
+        )
+    }
+
+    /// Puts it with the order, as long as the name is ours and nobody has.
+    fn say_once(&self, key: String, what: &impl Serialize, txn: Txn) {
+        let (Some(lease), Ok(text)) = (self.lease, serde_json::to_vec(what)) else {
             return;
         };
         let owner = crate::keys::owner(self.keeper.name);
-        let txn = Txn::new()
+        let txn = txn
             .when(Condition::created_at(owner, self.keeper.token))
             .when(Condition::absent(&key))
             .put_leased(key, text, lease);

@@ -9,6 +9,8 @@
 //! | `lab/LAB/ways` | where the machines listen ([`Ways`]) | who leads | with its lease |
 //! | `lab/LAB/go` | when lab time is zero ([`Go`]) | who leads | with its lease |
 //! | `lab/LAB/lost/MACHINE` | that the lab goes on without a machine, and from when ([`Loss`]) | the first of the others that notices | with the order |
+//! | `lab/LAB/taken/LOST/MACHINE` | that a machine has made what it takes of a lost one, and by which right ([`Took`]) | that machine's agent | with the order |
+//! | `lab/LAB/back/LOST` | that all of it has links again, and from when ([`Back`]) | the first that sees all of them ready | with the order |
 //! | `lab/LAB/end` | that it is to end, and why | anybody | with the order |
 //! | `result/LAB/MACHINE/N/PIECE` | what a part left | its agent | with the agent's lease, or when it was fetched |
 //! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and what it came to ([`ask()`]) | whoever asks, and the agent | with the asker's lease |
@@ -38,8 +40,12 @@ mod stream;
 
 pub use ask::{Question, Said, ask, follow, shell};
 pub use folder::{clear_left, hold};
-pub use lead::{Ended, Keep, Lead, LeadFailure, Led, end, lead, order_of, running, wait_gone};
+pub use lead::{
+    Ended, Keep, Lead, LeadFailure, Led, agreed, end, lead, order_of, running, wait_gone,
+};
 pub use list::{Listed, ListedPart, listed};
-pub use model::{End, File, Go, Loss, Node, Order, Part, Phase, Standing, Ways};
+pub use model::{
+    Agreed, Back, End, File, Go, Loss, Node, Order, Part, Phase, Standing, Took, Ways,
+};
 pub use pieces::{MOST_BYTES, write_below};
 pub use shell::{Keyboard, Size};

@@ -44,6 +44,8 @@ pub struct Order {
     pub traffic: bool,
     /// Whether the lab goes on without machines that are lost in lab time.
     pub goes_on: bool,
+    /// Whether the others then make these machines' nodes anew.
+    pub moves: bool,
     /// By what frames go between the machines.
     pub between: Carriage,
     /// Whether they are encrypted.
@@ -146,6 +148,49 @@ pub struct Loss {
     pub why: String,
     /// The machine that noticed first.
     pub by: String,
+}
+
+/// That a machine has made anew what it was to take of one that is lost.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Took {
+    /// Of which order: the number of the change that made it.
+    pub order: u64,
+    /// By which right: the number of the change by which its agent joined, which is on its frames.
+    pub token: u64,
+    /// Why it could not.
+    pub failure: Option<String>,
+}
+
+/// That nodes of a lost machine have their links again.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Back {
+    /// Of which order: the number of the change that made it.
+    pub order: u64,
+    /// Lab time by which all know of it, nanoseconds.
+    pub from_ns: u64,
+    /// The machines that have made what they were to take.
+    pub ready: Vec<String>,
+    /// The machine that said so.
+    pub by: String,
+}
+
+/// What all machines of a lab go by, in the order in which it came into the store.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Agreed {
+    /// The lab goes on without a machine.
+    Lost {
+        /// The machine.
+        machine: String,
+        /// From when.
+        loss: Loss,
+    },
+    /// Nodes of a machine that was lost are on others.
+    Back {
+        /// The machine that was lost.
+        machine: String,
+        /// From when, and who has them.
+        back: Back,
+    },
 }
 
 /// That a lab is to end.

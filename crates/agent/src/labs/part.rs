@@ -1,6 +1,6 @@
 //! An agent's side of labs: it has each part run by a process of its own, and tells the store how far that is.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::io;
 use std::num::NonZeroU32;
@@ -207,6 +207,10 @@ pub(super) struct Own<'a> {
     pub(super) hold: Option<fs::File>,
     /// The lab's name here.
     pub(super) called: Option<String>,
+    /// By the place of a lost machine: those of the machines that make its nodes anew.
+    pub(super) takers: BTreeMap<usize, Vec<usize>>,
+    /// By the same: that this one has made what it was to, or why it could not.
+    pub(super) took: BTreeMap<usize, Option<String>>,
 }
 
 impl<'a> Own<'a> {
@@ -225,6 +229,8 @@ impl<'a> Own<'a> {
             folder: None,
             hold: None,
             called: None,
+            takers: BTreeMap::new(),
+            took: BTreeMap::new(),
             is_untold: false,
             part: Part {
                 order: number,
@@ -288,14 +294,13 @@ impl<'a> Own<'a> {
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
                 for (key, entry) in news.iter().flat_map(Follow::known) {
-                    self.parts.learn(key, Some(&entry.value));
+                    self.parts.learn_entry(key, Some(entry));
                 }
             }
             let Some(follow) = &mut news else { continue };
             // A store that is away for a while is asked again.
             for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
-                let value = entry.as_ref().map(|entry| entry.value.as_slice());
-                self.parts.learn(&key, value);
+                self.parts.learn_entry(&key, entry.as_ref());
             }
             let order = self.part.order;
             let known = |key: String| {
@@ -358,6 +363,8 @@ impl<'a> Own<'a> {
                 });
                 self.say();
             }
+            FromPart::Takers { machine, takers } => drop(self.takers.insert(machine, takers)),
+            FromPart::Took { machine, failure } => drop(self.took.insert(machine, failure)),
             FromPart::Say(text) => {
                 let lab = &self.order.lab;
                 self.keeper.watcher.tell(&format!("lab {lab}: {text}"));
@@ -451,10 +458,12 @@ pub(super) struct Told {
     pub(super) end: bool,
     /// Lab time zero, by the common clock.
     pub(super) zero_ns: u64,
-    /// Machines that the lab goes on without, by their places.
-    pub(super) lost: BTreeSet<usize>,
-    /// When the store was last asked to say so of one.
+    /// So much of what all go by.
+    pub(super) agreed: usize,
+    /// When the store was last asked to say that one is lost, that this one has made what it takes, and that nodes are back.
     pub(super) proposed: Option<Instant>,
+    pub(super) took: Option<Instant>,
+    pub(super) returned: Option<Instant>,
 }
 
 impl Told {

@@ -2,10 +2,10 @@
 
 use std::collections::BTreeMap;
 
-use constel_store::Revision;
+use constel_store::{Entry, Revision};
 
 use super::keys;
-use super::model::{Loss, Part, Phase};
+use super::model::{Agreed, Back, Loss, Part, Phase, Took};
 
 /// What is known of the parts of one lab.
 pub(super) struct Parts {
@@ -17,6 +17,10 @@ pub(super) struct Parts {
     pub(super) lost: BTreeMap<String, Part>,
     /// Those that the lab goes on without.
     pub(super) losses: BTreeMap<String, Loss>,
+    /// By lost machine and by who took something of it.
+    pub(super) taken: BTreeMap<(String, String), Took>,
+    /// What all go by, by the change with which it came.
+    agreed: BTreeMap<Revision, Agreed>,
 }
 
 impl Parts {
@@ -27,15 +31,43 @@ impl Parts {
             known: BTreeMap::new(),
             lost: BTreeMap::new(),
             losses: BTreeMap::new(),
+            taken: BTreeMap::new(),
+            agreed: BTreeMap::new(),
         }
     }
 
     /// What happened to a key of the lab.
-    pub(super) fn learn(&mut self, key: &str, value: Option<&[u8]>) {
-        if let Some(name) = key.strip_prefix(&keys::losses(&self.lab)) {
+    pub(super) fn learn_entry(&mut self, key: &str, entry: Option<&Entry>) {
+        let value = entry.map(|entry| entry.value.as_slice());
+        self.learn(key, value, entry.map_or(0, |entry| entry.created));
+    }
+
+    /// What happened to a key of the lab, which was made by the change of this number, if it is there.
+    fn learn(&mut self, key: &str, value: Option<&[u8]>, created: Revision) {
+        if let Some(machine) = key.strip_prefix(&keys::losses(&self.lab)) {
             let loss = value.and_then(|text| serde_json::from_slice::<Loss>(text).ok());
-            let loss = loss.filter(|loss| loss.order == self.order);
-            self.losses.extend(loss.map(|loss| (name.to_owned(), loss)));
+            if let Some(loss) = loss.filter(|loss| loss.order == self.order) {
+                let machine = machine.to_owned();
+                self.losses.insert(machine.clone(), loss.clone());
+                self.agreed.insert(created, Agreed::Lost { machine, loss });
+            }
+            return;
+        }
+        if let Some(machine) = key.strip_prefix(&keys::backs(&self.lab)) {
+            let back = value.and_then(|text| serde_json::from_slice::<Back>(text).ok());
+            if let Some(back) = back.filter(|back| back.order == self.order) {
+                let machine = machine.to_owned();
+                self.agreed.insert(created, Agreed::Back { machine, back });
+            }
+            return;
+        }
+        if let Some(names) = key.strip_prefix(&keys::taken(&self.lab)) {
+            let took = value.and_then(|text| serde_json::from_slice::<Took>(text).ok());
+            let took = took.filter(|took| took.order == self.order);
+            if let (Some(took), Some((lost, taker))) = (took, names.split_once('/')) {
+                let names = (lost.to_owned(), taker.to_owned());
+                self.taken.insert(names, took);
+            }
             return;
         }
         let Some(name) = key.strip_prefix(&keys::parts(&self.lab)) else {
@@ -59,6 +91,45 @@ impl Parts {
         if let Some(part) = part.filter(|part| part.order == self.order) {
             self.known.insert(name.to_owned(), part);
         }
+    }
+
+    /// What all go by so far, in the order in which it came.
+    pub(super) fn agreed(&self) -> impl Iterator<Item = &Agreed> {
+        self.agreed.values()
+    }
+
+    /// The change with which a machine was said to be lost.
+    pub(super) fn lost_at(&self, name: &str) -> Option<Revision> {
+        let is_it =
+            |agreed: &Agreed| matches!(agreed, Agreed::Lost { machine, .. } if machine == name);
+        let mut all = self.agreed.iter();
+        all.find(|(_, agreed)| is_it(agreed)).map(|(at, _)| *at)
+    }
+
+    /// Whether it was said that a lost machine's nodes are there again.
+    pub(super) fn is_back(&self, name: &str) -> bool {
+        let is_it =
+            |agreed: &Agreed| matches!(agreed, Agreed::Back { machine, .. } if machine == name);
+        self.agreed.values().any(is_it)
+    }
+
+    /// Of the machines that are to take something of a lost one, those that have; `None`: one is neither ready nor lost itself.
+    pub(super) fn ready<'n>(
+        &self,
+        lost: &str,
+        takers: impl Iterator<Item = &'n str>,
+    ) -> Option<Vec<String>> {
+        let mut ready = Vec::new();
+        for taker in takers {
+            let took = self.taken.get(&(lost.to_owned(), taker.to_owned()));
+            match took {
+                _ if self.losses.contains_key(taker) => {}
+                Some(Took { failure: None, .. }) => ready.push(taker.to_owned()),
+                Some(_) => {}
+                None => return None,
+            }
+        }
+        Some(ready)
     }
 
     /// Nothing was ever heard of the machine.
@@ -137,31 +208,31 @@ pub(super) mod tests {
         let key = |name: &str| keys::part("l", name);
         let mut parts = Parts::new("l", 7);
         assert!(parts.is_silent("a"));
-        parts.learn(&key("a"), Some(&text(Phase::Running)));
-        parts.learn(&key("b"), Some(&text(Phase::Running)));
-        parts.learn("constel/labs/lab/l/go", Some(b"{}"));
+        parts.learn(&key("a"), Some(&text(Phase::Running)), 0);
+        parts.learn(&key("b"), Some(&text(Phase::Running)), 0);
+        parts.learn("constel/labs/lab/l/go", Some(b"{}"), 0);
         assert!(!parts.all_over(&names) && parts.why_to_end(&names).is_none());
         // Of a lab that had the name before.
         let other = Part {
             order: 6,
             ..part(Phase::Ended, 0, 0)
         };
-        parts.learn(&key("a"), Some(&serde_json::to_vec(&other).unwrap()));
+        parts.learn(&key("a"), Some(&serde_json::to_vec(&other).unwrap()), 0);
         assert!(!parts.known_over());
-        parts.learn(&key("b"), None);
+        parts.learn(&key("b"), None, 0);
         let why = parts.why_to_end(&names).unwrap();
         assert!(
             why.contains("machine b") && why.contains("in lab time"),
             "{why}"
         );
         // It comes again: that is not the one that was lost.
-        parts.learn(&key("b"), Some(&text(Phase::Listening)));
+        parts.learn(&key("b"), Some(&text(Phase::Listening)), 0);
         assert!(parts.lost.contains_key("b") && !parts.known.contains_key("b"));
         assert!(!parts.is_silent("b"));
-        parts.learn(&key("a"), Some(&text(Phase::Ended)));
+        parts.learn(&key("a"), Some(&text(Phase::Ended)), 0);
         assert!(parts.all_over(&names));
         // What it has told stays known.
-        parts.learn(&key("a"), None);
+        parts.learn(&key("a"), None, 0);
         assert!(parts.all_over(&names) && !parts.lost.contains_key("a"));
     }
 
@@ -178,9 +249,55 @@ pub(super) mod tests {
             serde_json::to_vec(&loss).unwrap()
         };
         let mut parts = Parts::new("l", 7);
-        parts.learn(&keys::loss("l", "b"), Some(&text(6)));
+        parts.learn(&keys::loss("l", "b"), Some(&text(6)), 0);
         assert!(parts.losses.is_empty());
-        parts.learn(&keys::loss("l", "b"), Some(&text(7)));
+        parts.learn(&keys::loss("l", "b"), Some(&text(7)), 9);
         assert_eq!(parts.losses["b"].from_ns, 5);
+        assert_eq!((parts.lost_at("b"), parts.lost_at("a")), (Some(9), None));
+    }
+
+    fn json(value: &impl serde::Serialize) -> Vec<u8> {
+        serde_json::to_vec(value).unwrap()
+    }
+
+    #[test]
+    fn all_go_by_what_came_first_and_wait_for_who_is_not_ready() {
+        let mut parts = Parts::new("l", 7);
+        let loss = |by: &str| Loss {
+            order: 7,
+            from_ns: 5,
+            why: String::new(),
+            by: by.to_owned(),
+        };
+        let back = Back {
+            order: 7,
+            from_ns: 6,
+            ready: vec!["c".to_owned()],
+            by: "c".to_owned(),
+        };
+        // A listing is by names.
+        parts.learn(&keys::back("l", "a"), Some(&json(&back)), 14);
+        parts.learn(&keys::loss("l", "a"), Some(&json(&loss("c"))), 12);
+        parts.learn(&keys::loss("l", "b"), Some(&json(&loss("c"))), 13);
+        let order = parts.agreed().map(|agreed| match agreed {
+            Agreed::Lost { machine, .. } => format!("{machine} lost"),
+            Agreed::Back { machine, .. } => format!("{machine} back"),
+        });
+        assert_eq!(order.collect::<Vec<_>>(), ["a lost", "b lost", "a back"]);
+        assert!(parts.is_back("a") && !parts.is_back("b"));
+        let took = |failure: Option<&str>| Took {
+            order: 7,
+            token: 3,
+            failure: failure.map(str::to_owned),
+        };
+        let ready = |parts: &Parts| parts.ready("a", ["b", "c", "d"].into_iter());
+        parts.learn(&keys::took("l", "a", "c"), Some(&json(&took(None))), 15);
+        assert_eq!(ready(&parts), None, "d is not ready");
+        parts.learn(
+            &keys::took("l", "a", "d"),
+            Some(&json(&took(Some("no memory")))),
+            16,
+        );
+        assert_eq!(ready(&parts), Some(vec!["c".to_owned()]), "b is lost");
     }
 }

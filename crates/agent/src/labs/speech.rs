@@ -26,6 +26,8 @@ pub enum ToPart {
     Go(u64),
     /// The lab goes on without this machine.
     Lost(Lost),
+    /// Nodes of a lost machine have their links again.
+    Back(Back),
     /// End in good order.
     End,
 }
@@ -50,6 +52,17 @@ pub struct Lost {
     pub from_ns: u64,
 }
 
+/// Nodes of a lost machine that others have made anew.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Back {
+    /// The lost machine's place in the order.
+    pub machine: usize,
+    /// Lab time by which all know of it, nanoseconds.
+    pub from_ns: u64,
+    /// Places of the machines that have made what they were to take.
+    pub ready: Vec<usize>,
+}
+
 /// What the process says.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -64,6 +77,20 @@ pub enum FromPart {
         nodes: u64,
         /// The number.
         plan: String,
+    },
+    /// These machines, by their places, are to make anew what a lost one had.
+    Takers {
+        /// The lost one's place.
+        machine: usize,
+        /// Theirs.
+        takers: Vec<usize>,
+    },
+    /// What this machine was to take of a lost one is made, without links.
+    Took {
+        /// The lost one's place.
+        machine: usize,
+        /// Why it could not be made.
+        failure: Option<String>,
     },
     /// For people.
     Say(String),

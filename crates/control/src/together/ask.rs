@@ -1,14 +1,18 @@
 //! Which machines take a lab, whether they can, and who gets what.
 
+use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use constel_agent::labs::{Node, Order, order_of, running};
+use constel_agent::labs::{Agreed, Node, Order, agreed, order_of, running};
 use constel_agent::{Row, State};
 use constel_api::manifest::Between;
 use constel_lab::not_on_several;
-use constel_machines::{Loads, Machine, Machines, Order as Dealt, Pin, Placement};
+use constel_machines::{
+    Division, Homes, Loads, Machine, Machines, Moved, Order as Dealt, Pin, Placement,
+};
 use constel_plan::NotOne;
 use constel_store::Store;
+use constel_topology::NodeId;
 use constel_underlay::{Carriage, Room, Ways};
 use serde::Serialize;
 
@@ -126,6 +130,16 @@ impl Asked {
         placement.map_err(|error| Error::Undividable(error.to_string()))
     }
 
+    /// Where nodes are, as machines are lost.
+    pub(crate) fn homes(&self, scenario: &Scenario, placement: Placement) -> Homes {
+        let division = Division {
+            machines: self.machines.clone(),
+            pins: self.pins.clone(),
+            order: self.order,
+        };
+        Homes::new(&scenario.lab, division, placement)
+    }
+
     /// Machines of a store by their names, or all that are there, with the weights and capacities that they have said.
     ///
     /// # Errors
@@ -222,7 +236,7 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
         return Err(Error::Machines(format!("lab {lab} has no scenario")));
     };
     let scenario = Scenario::given(&shown, &text, files.collect())?;
-    let placement = asked.place(&scenario)?;
+    let mut homes = asked.homes(&scenario, asked.place(&scenario)?);
     let id = scenario.lab.find(node).map_err(|error| match error {
         NotOne::None { nearest, .. } => Error::NoNode {
             lab: lab.to_owned(),
@@ -231,7 +245,45 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
         },
         several @ NotOne::Several { .. } => Error::Machines(several.to_string()),
     })?;
-    Ok(asked.machines.all()[placement.machine_of(id)].name.clone())
+    if given.order.moves {
+        let agreed = agreed(store, lab)?;
+        follow(&mut homes, &asked.machines, &agreed, true);
+    }
+    Ok(asked.machines.all()[homes.machine_of(id)].name.clone())
+}
+
+/// What became of nodes when machines were lost.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Fate {
+    /// A machine is lost, and what of its nodes others take.
+    Lost(usize, Moved),
+    /// Where nodes of one are that have their links again.
+    Back(usize, BTreeMap<NodeId, usize>),
+}
+
+/// Follows what all machines go by; what each of these comes to, with the lab time by which all know. What tells nothing new is not
+/// there.
+pub(super) fn follow(
+    homes: &mut Homes,
+    machines: &Machines,
+    agreed: &[Agreed],
+    moves: bool,
+) -> Vec<(Fate, u64)> {
+    let place = |name: &str| machines.find(name);
+    let fate = |agreed: &Agreed| match agreed {
+        Agreed::Lost { machine, loss } => {
+            let machine = place(machine)?;
+            let moved = homes.lose(machine, moves)?;
+            Some((Fate::Lost(machine, moved), loss.from_ns))
+        }
+        Agreed::Back { machine, back } => {
+            let ready = back.ready.iter().filter_map(|name| place(name));
+            let machine = place(machine)?;
+            let nodes = homes.back(machine, &ready.collect());
+            Some((Fate::Back(machine, nodes), back.from_ns))
+        }
+    };
+    agreed.iter().filter_map(fate).collect()
 }
 
 impl Scenario {
@@ -323,6 +375,7 @@ impl Scenario {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use constel_agent::labs::{Back, Loss};
 
     fn row(machine: &str) -> Row {
         let text = format!(
@@ -332,6 +385,58 @@ mod tests {
             env!("CARGO_PKG_VERSION")
         );
         serde_json::from_str(&text).unwrap()
+    }
+
+    /// Whoever asks for a node asks the machine that has it after all that was agreed on.
+    #[test]
+    fn nodes_are_asked_for_where_they_are_by_now() {
+        let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
+                    i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
+                    isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}}\n";
+        let scenario = Scenario::given("t.yaml", text.as_bytes(), Vec::new()).unwrap();
+        let asked = Asked {
+            machines: "a,b,c".parse().unwrap(),
+            pins: Vec::new(),
+            order: Dealt::RoundRobin,
+        };
+        let (why, by) = (String::new(), "c".to_owned());
+        let lost = |machine: &str| Agreed::Lost {
+            machine: machine.to_owned(),
+            loss: Loss {
+                order: 1,
+                from_ns: 5,
+                why: why.clone(),
+                by: by.clone(),
+            },
+        };
+        let back = Agreed::Back {
+            machine: "b".to_owned(),
+            back: Back {
+                order: 1,
+                from_ns: 9,
+                ready: vec!["a".to_owned()],
+                by: by.clone(),
+            },
+        };
+        let of = |agreed: &[Agreed]| {
+            let mut homes = asked.homes(&scenario, asked.place(&scenario).unwrap());
+            let fates = follow(&mut homes, &asked.machines, agreed, true).len();
+            let nodes = scenario.lab.layout.nodes().iter();
+            let of: Vec<usize> = nodes.map(|node| homes.machine_of(node.id)).collect();
+            (of, fates)
+        };
+        // Dealt by turns, at first and again.
+        let with = |of_b: &dyn Fn(usize) -> usize| {
+            let of = |n: usize| if n % 3 == 1 { of_b(n / 3) } else { n % 3 };
+            (0..66).map(of).collect::<Vec<usize>>()
+        };
+        let by_turns = |turn: usize| [0, 2][turn % 2];
+        assert_eq!(of(&[]), (with(&|_| 1), 0));
+        assert_eq!(of(&[lost("b"), lost("b")]), (with(&by_turns), 1));
+        // What c does not make is where it was.
+        let back = of(&[lost("b"), back]);
+        assert_eq!(back, (with(&|turn| [0, 1][turn % 2]), 2));
+        assert_eq!(of(&[lost("b"), lost("c")]), (vec![0; 66], 2));
     }
 
     #[test]

@@ -1,5 +1,6 @@
 //! Leading a lab on several machines: order, parts, results in one folder with one verdict.
 
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
@@ -8,14 +9,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use constel_agent::labs::{Lead, Led, Order, lead};
 use constel_agent::{Row, host_name};
 use constel_api::manifest::{Between, Manifest};
-use constel_api::summary::{LostRow, Summary};
+use constel_api::summary::{LostRow, MovedRow, Summary};
 use constel_host::claim::LabName;
-use constel_lab::{EngineError, Loss};
+use constel_lab::{EngineError, back_ns, gone_ns};
 use constel_plan::Lab;
 use constel_scenario::model::OnMachineLoss;
 use constel_store::Store;
+use constel_topology::NodeId;
 
-use super::ask::Asked;
+use super::ask::{Asked, Fate, follow};
 use super::between::Choice;
 use super::merge::{Left, merge};
 use super::name_there;
@@ -100,7 +102,8 @@ impl Scenario {
             traffic: options.traffic,
             between: looked.carriage,
             encrypted: on.encrypted,
-            goes_on: self.lab.scenario.on_machine_loss == OnMachineLoss::Continue,
+            goes_on: self.lab.scenario.on_machine_loss != OnMachineLoss::End,
+            moves: self.lab.scenario.on_machine_loss == OnMachineLoss::Move,
             files: Vec::new(),
         };
         let mut files = vec![(self.file.clone(), self.text.clone().into_bytes())];
@@ -142,21 +145,46 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Of each machine, from when on the lab, which ended at `end_ns`, went on without which of its nodes, if it did.
+    /// Of each machine, from when on the lab, which ended at `end_ns`, went on without which of its nodes, if it did, and which of them
+    /// came back where.
     fn gone(&self, asked: &Asked, led: &Led, end_ns: u64) -> Result<Vec<Option<LostRow>>, Error> {
-        let placement = asked.place(self)?;
-        let rows = led.machines.iter().enumerate().map(|(machine, ended)| {
-            let loss = ended.loss.as_ref()?;
-            let from_ns = loss.from_ns;
-            let from_ns = Loss { machine, from_ns }.gone_ns(self.lab.step_ns());
-            let nodes = self.lab.layout.nodes().iter();
-            let own = nodes.filter(|node| placement.machine_of(node.id) == machine);
-            (from_ns < end_ns).then(|| LostRow {
-                from_ns,
-                nodes: own.map(|node| node.name.clone()).collect(),
-            })
-        });
-        Ok(rows.collect())
+        let mut homes = asked.homes(self, asked.place(self)?);
+        let moves = self.lab.scenario.on_machine_loss == OnMachineLoss::Move;
+        let step_ns = self.lab.step_ns();
+        let named = |nodes: &mut dyn Iterator<Item = NodeId>| {
+            let name = |node| self.lab.layout.node(node).name.clone();
+            nodes.map(name).collect::<Vec<String>>()
+        };
+        let mut rows: Vec<Option<LostRow>> = vec![None; asked.machines.all().len()];
+        for (fate, known_ns) in follow(&mut homes, &asked.machines, &led.agreed, moves) {
+            match fate {
+                Fate::Lost(machine, moved) => {
+                    let from_ns = gone_ns(known_ns, step_ns);
+                    rows[machine] = (from_ns < end_ns).then(|| LostRow {
+                        from_ns,
+                        nodes: named(&mut moved.nodes.into_iter()),
+                        moved: Vec::new(),
+                    });
+                }
+                Fate::Back(machine, nodes) => {
+                    let Some(row) = &mut rows[machine] else {
+                        continue;
+                    };
+                    let from_ns = back_ns(known_ns, row.from_ns, step_ns);
+                    let to: BTreeSet<usize> = nodes.values().copied().collect();
+                    let moved = to.into_iter().map(|to| {
+                        let own = nodes.iter().filter(|(_, of)| **of == to);
+                        MovedRow {
+                            to: asked.machines.all()[to].name.clone(),
+                            from_ns,
+                            nodes: named(&mut own.map(|(node, _)| *node)),
+                        }
+                    });
+                    row.moved.extend(moved.filter(|_| from_ns < end_ns));
+                }
+            }
+        }
+        Ok(rows)
     }
 }
 

@@ -111,6 +111,8 @@ pub(super) fn merge(
         note_when_stood(lab, &noted, &mut handovers, &mut changes);
     }
     let mut flows: Vec<_> = all().flat_map(|summary| summary.flows.clone()).collect();
+    // One that its machine had not begun may have run where its node came to be.
+    flows_of_lost.retain(|lost| flows.iter().all(|row| row.name != lost.name));
     flows.extend(flows_of_lost);
     for row in &mut flows {
         learn_server(row, &servers);
@@ -294,8 +296,23 @@ fn lost_in_words(machine: &str, gone: &LostRow) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
+    let then: Vec<String> = gone
+        .moved
+        .iter()
+        .map(|moved| {
+            let (count, to) = (moved.nodes.len(), &moved.to);
+            format!(
+                "{count} began anew on machine {to}, and were back at {} s",
+                moved.from_ns as f64 / 1e9
+            )
+        })
+        .collect();
+    let then = match then.is_empty() {
+        true => String::new(),
+        false => format!("; {}", then.join("; ")),
+    };
     format!(
-        "machine {machine}: it was lost, and the lab went on without its {} nodes from lab time {} s on: {}{and_more}",
+        "machine {machine}: it was lost, and the lab went on without its {} nodes from lab time {} s on: {}{and_more}{then}",
         gone.nodes.len(),
         gone.from_ns as f64 / 1e9,
         named.join(", ")
@@ -345,6 +362,7 @@ fn both(a: Machine, b: Machine) -> Machine {
 mod tests {
     use super::*;
     use constel_api::summary::ChangeKind;
+    use constel_api::summary::MovedRow;
     use constel_observe::flows::{Outcome, parse_received};
 
     fn change(kind: ChangeKind, object: &str, stood_ms: Option<u64>) -> ChangeRow {
@@ -357,6 +375,24 @@ mod tests {
             lost_probes: stood_ms,
             control: None,
         }
+    }
+
+    #[test]
+    fn who_has_what_a_lost_machine_had_is_in_the_verdict() {
+        let gone = LostRow {
+            from_ns: 8_000_000_000,
+            nodes: vec!["a".to_owned(), "b".to_owned()],
+            moved: vec![MovedRow {
+                to: "m2".to_owned(),
+                from_ns: 11_000_000_000,
+                nodes: vec!["b".to_owned()],
+            }],
+        };
+        assert_eq!(
+            lost_in_words("m1", &gone),
+            "machine m1: it was lost, and the lab went on without its 2 nodes from lab time 8 s on: a, b; 1 began anew on machine m2, \
+             and were back at 11 s"
+        );
     }
 
     #[test]

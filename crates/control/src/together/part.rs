@@ -1,20 +1,23 @@
 //! A machine's part of a lab, in a process that its agent has started and speaks with.
 
+use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
 use std::net::{IpAddr, UdpSocket};
 use std::num::{NonZeroU32, NonZeroU64};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use constel_agent::labs::speech::{Beat, FromPart, Lost, RESULTS, ToPart, read};
+use constel_agent::labs::speech::{Back, Beat, FromPart, Lost, RESULTS, ToPart, read};
 use constel_agent::labs::{Order, Ways, hold};
 use constel_crossing::{
     Carriage, Crossing, Endpoint, Interface, LabTime, Machine, OpenError, Wire,
 };
-use constel_lab::{EngineError, Gate, Loss, Progress, Standing, Together};
+use constel_lab::{Change, EngineError, Gate, Loss, Progress, Return, Standing, Together};
+use constel_machines::{Homes, Moved};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ask::Asked;
@@ -117,6 +120,10 @@ fn part(
     talk.say(&FromPart::Listening(listens));
     let ways = talk.ways()?;
     let nodes = scenario.lab.layout.nodes().iter();
+    let homes = asked.homes(&scenario, placement.clone());
+    let (moves, following) = (order.moves, Arc::clone(talk));
+    let news = talk.news_of_machines();
+    thread::spawn(move || following.follow(homes, moves, news));
     let together = Together {
         here,
         machines: machines(&order, &ways),
@@ -185,13 +192,21 @@ struct Heard {
     go: Option<u64>,
     /// What was known of the clock at lab time zero.
     began: Option<Beat>,
-    /// Machines that are lost.
-    losses: Vec<Loss>,
+    /// What became of machines.
+    changes: Vec<Change>,
+    /// Who makes out what that means.
+    follows: Option<Sender<News>>,
     /// The furthest that both clocks went apart since.
     drift_ns: u64,
     crossing: Option<Arc<Crossing>>,
     /// Why the part ends by itself.
     over: Option<String>,
+}
+
+/// What becomes of machines, as it is heard.
+enum News {
+    Lost(Lost),
+    Back(Back),
 }
 
 impl Talk {
@@ -228,6 +243,7 @@ impl Talk {
                     heard.go = Some(zero_ns);
                 }
                 Ok(ToPart::Lost(lost)) => self.lose(lost),
+                Ok(ToPart::Back(back)) => self.tell(News::Back(back)),
                 Ok(ToPart::End) => {
                     self.told.store(true, Ordering::Release);
                     self.end(None);
@@ -243,14 +259,56 @@ impl Talk {
 
     /// What it sends goes nowhere from now on; its nodes go with a step.
     fn lose(&self, lost: Lost) {
-        let mut heard = self.heard();
-        if let Some(crossing) = &heard.crossing {
+        if let Some(crossing) = &self.heard().crossing {
             crossing.lose(lost.machine);
         }
-        heard.losses.push(Loss {
-            machine: lost.machine,
-            from_ns: lost.from_ns,
-        });
+        self.tell(News::Lost(lost));
+    }
+
+    /// Whoever follows what becomes of nodes hears of it: it may take longer than news of the agent may wait.
+    fn tell(&self, news: News) {
+        let heard = self.heard();
+        if let Some(follows) = &heard.follows {
+            // It ends with this process.
+            let _ = follows.send(news);
+        }
+    }
+
+    /// What becomes of machines from now on.
+    fn news_of_machines(&self) -> Receiver<News> {
+        let (send, news) = channel();
+        self.heard().follows = Some(send);
+        news
+    }
+
+    /// Makes out where nodes are, as machines are lost, and tells the lab.
+    fn follow(&self, mut homes: Homes, moves: bool, news: Receiver<News>) {
+        for news in news {
+            let change = match news {
+                News::Lost(Lost { machine, from_ns }) => {
+                    let Some(Moved { nodes, to }) = homes.lose(machine, moves) else {
+                        continue;
+                    };
+                    let takers: BTreeSet<usize> = to.values().copied().collect();
+                    if !takers.is_empty() {
+                        let takers = takers.into_iter().collect();
+                        self.say(&FromPart::Takers { machine, takers });
+                    }
+                    Change::Lost(Loss {
+                        machine,
+                        from_ns,
+                        nodes,
+                        to,
+                    })
+                }
+                News::Back(back) => Change::Back(Return {
+                    machine: back.machine,
+                    from_ns: back.from_ns,
+                    nodes: homes.back(back.machine, &back.ready.into_iter().collect()),
+                }),
+            };
+            self.heard().changes.push(change);
+        }
     }
 
     fn beat(&self, beat: Beat) {
@@ -328,8 +386,13 @@ impl Gate for Talk {
         self.heard().crossing = Some(Arc::clone(crossing));
     }
 
-    fn losses(&self) -> Vec<Loss> {
-        self.heard().losses.clone()
+    fn changes(&self) -> Vec<Change> {
+        self.heard().changes.clone()
+    }
+
+    fn took(&self, machine: usize, failure: Option<&str>) {
+        let failure = failure.map(str::to_owned);
+        self.say(&FromPart::Took { machine, failure });
     }
 
     fn doubts(&self) -> Vec<String> {
@@ -413,18 +476,46 @@ mod tests {
         assert!(matches!(heard, Err(EngineError::Interrupted)), "{heard:?}");
     }
 
+    /// A lab on three machines, of which one is lost and comes back on the others.
     #[test]
-    fn the_lab_is_told_which_machines_are_lost() {
-        let lost = Lost {
-            machine: 2,
-            from_ns: 7,
+    fn the_lab_is_told_what_becomes_of_machines() {
+        let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
+                    i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
+                    isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}}\n";
+        let scenario = Scenario::given("t.yaml", text.as_bytes(), Vec::new()).unwrap();
+        let asked = Asked {
+            machines: "a,b,c".parse().unwrap(),
+            pins: Vec::new(),
+            order: constel_machines::Order::RoundRobin,
         };
-        let talk = told(&[beat(5, 0), ToPart::Go(0), ToPart::Lost(lost)]);
-        let loss = Loss {
-            machine: 2,
+        let homes = asked.homes(&scenario, asked.place(&scenario).unwrap());
+        let talk = Arc::new(Talk::default());
+        let news = talk.news_of_machines();
+        let following = Arc::clone(&talk);
+        let follows = thread::spawn(move || following.follow(homes, true, news));
+        let (machine, ready) = (2, vec![0, 1]);
+        talk.lose(Lost {
+            machine,
             from_ns: 7,
+        });
+        talk.lose(Lost {
+            machine,
+            from_ns: 8,
+        });
+        talk.tell(News::Back(Back {
+            machine,
+            from_ns: 9,
+            ready,
+        }));
+        talk.heard().follows = None;
+        follows.join().unwrap();
+        let changes = talk.changes();
+        let [Change::Lost(lost), Change::Back(back)] = &changes[..] else {
+            panic!("{changes:?}");
         };
-        assert_eq!(talk.losses(), [loss]);
+        assert_eq!((lost.from_ns, lost.nodes.len()), (7, 22));
+        assert_eq!((back.from_ns, &back.nodes), (9, &lost.to));
+        assert!(lost.to.values().all(|to| *to < 2), "{lost:?}");
     }
 
     #[test]

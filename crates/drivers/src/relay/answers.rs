@@ -66,6 +66,11 @@ impl Thread {
                     self.far.take(&arrival, &mut self.pool);
                 }
             }
+            Command::ComeHome(ports, reply) => {
+                self.table.come_out_in_time(&ports);
+                self.far.come_home(&ports);
+                let _ = reply.try_send(());
+            }
             Command::Stats(reply) => {
                 let stats = self.stats();
                 let _ = reply.try_send(stats);

@@ -7,6 +7,8 @@
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_link::{Delivery, Nanos, PortId};
 
@@ -87,11 +89,11 @@ impl Ord for Held {
     }
 }
 
-/// Which ports' nodes are not here.
+/// Which ports' nodes are not here. Clones share it.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FarSet {
     /// By port; beyond the end: it is here.
-    is_far: Vec<bool>,
+    is_far: Arc<[AtomicBool]>,
 }
 
 impl FarSet {
@@ -101,12 +103,24 @@ impl FarSet {
         for port in ports {
             is_far[port.0 as usize] = true;
         }
-        FarSet { is_far }
+        FarSet {
+            is_far: is_far.into_iter().map(AtomicBool::new).collect(),
+        }
     }
 
     #[inline]
     pub(crate) fn has(&self, port: PortId) -> bool {
-        self.is_far.get(port.0 as usize) == Some(&true)
+        let is_far = self.is_far.get(port.0 as usize);
+        is_far.is_some_and(|is_far| is_far.load(Ordering::Relaxed))
+    }
+
+    /// The nodes of these ports are here from now on.
+    pub(crate) fn come_home(&self, ports: &[PortId]) {
+        for port in ports {
+            if let Some(is_far) = self.is_far.get(port.0 as usize) {
+                is_far.store(false, Ordering::Relaxed);
+            }
+        }
     }
 }
 
@@ -125,15 +139,21 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    pub(crate) fn new(far: Option<FarPorts>) -> Far {
+    /// `ports` are those that `far` is for, where there are some.
+    pub(crate) fn new(far: Option<FarPorts>, ports: FarSet) -> Far {
         let Some(far) = far else {
             return Far::default();
         };
         Far {
-            ports: FarSet::new(&far.ports),
+            ports,
             carry: Some(far.carry),
             ..Far::default()
         }
+    }
+
+    /// The nodes of these ports are here from now on.
+    pub(crate) fn come_home(&self, ports: &[PortId]) {
+        self.ports.come_home(ports);
     }
 
     /// Whether this port's node is not here.

@@ -469,6 +469,13 @@ impl Links for RelayHandle {
             .try_for_each(|(thread, arrivals)| self.send(thread, Command::Arrive(arrivals)))
     }
 
+    fn come_home(&self, ports: &[PortId]) -> Result<()> {
+        let all = self.inner.common.ports;
+        ports.iter().try_for_each(|&port| check_port(port, all))?;
+        // Far ports are all with the first thread, and stay there.
+        self.ask(|reply| Command::ComeHome(ports.to_vec(), reply))
+    }
+
     fn tap(&self, wanted: Wanted) -> Result<Tapping> {
         let (tap, tapping) = Tap::new(wanted);
         self.ask_all(|reply| Command::Tap(tap.clone(), reply))?;

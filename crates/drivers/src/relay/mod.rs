@@ -291,6 +291,7 @@ impl Relay {
         let mut sockets = std::mem::take(&mut *sockets);
         let far_ports = far.as_ref().map_or(&[][..], |far| far.ports.as_slice());
         let owners = Arc::new(self.owners(&sockets, far_ports));
+        let far_set = FarSet::new(far_ports);
         for port in (0..self.config.ports).map(PortId) {
             if let Some(wire) = self.wires.of(port) {
                 let thread = &self.loaded.back(wire).thread;
@@ -299,7 +300,7 @@ impl Relay {
         }
         let common = Common {
             ports: self.config.ports,
-            far: FarSet::new(far_ports),
+            far: far_set.clone(),
             wires: self.wires.clone(),
             loaded: self.loaded.clone(),
             channels: self.channel_threads(&owners),
@@ -328,7 +329,7 @@ impl Relay {
                 } else {
                     Vec::new()
                 },
-                far: far.take_if(|_| first),
+                far: far.take_if(|_| first).map(|far| (far, far_set.clone())),
                 transit: self.config.transit.clone().filter(|_| first),
             };
             let across = across.pop().map(Box::new);
@@ -441,9 +442,11 @@ impl Relay {
             under_way_ns: UNDER_WAY_LATE_NS + config.grain_ns,
             lasting_ns: OVERLOAD_NS,
         }));
-        if let Some(far) = &outside.far {
+        if let Some((far, _)) = &outside.far {
             table.come_out_ahead(&far.ports, far.ahead_ns);
         }
+        let (far, far_set) = outside.far.unzip();
+        let far = Far::new(far, far_set.unwrap_or_default());
         Ok(Thread {
             number,
             loaded: self.loaded.clone(),
@@ -454,7 +457,7 @@ impl Relay {
             xsk,
             externals: Externals::new(outside.sockets),
             air: Air::new(&config.channels)?,
-            far: Far::new(outside.far),
+            far,
             transit: Transit::new(outside.transit),
             wires: self.wires.clone(),
             gso_out,
@@ -509,7 +512,7 @@ impl Relay {
 /// What only the first thread has.
 struct Outside {
     sockets: Vec<(PortId, Xsk)>,
-    far: Option<FarPorts>,
+    far: Option<(FarPorts, FarSet)>,
     transit: Option<Arc<Table>>,
 }
 

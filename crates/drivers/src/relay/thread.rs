@@ -106,6 +106,8 @@ pub(crate) enum Command {
     TapAlso(u64, Wanted, SyncSender<()>),
     /// Frames that came from far ports.
     Arrive(Vec<Arrival>),
+    /// The nodes of these ports are here from now on.
+    ComeHome(Vec<PortId>, SyncSender<()>),
 }
 
 pub(super) struct Scheduled {

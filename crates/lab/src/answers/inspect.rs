@@ -190,7 +190,7 @@ pub(crate) fn path(
 fn walk_row(kernels: &Kernels, address: IpAddr, walked: &Walk, path: Option<u8>) -> Walked {
     let blueprint = kernels.blueprint.as_ref();
     let end = match walked.end {
-        WalkEnd::NoRoute(at) if !kernels.ours.has(at) && !kernels.knows_all_ways() => format!(
+        WalkEnd::NoRoute(at) if !kernels.ours().has(at) && !kernels.knows_all_ways() => format!(
             "goes on at {}, which another machine has: ask for the path from there",
             blueprint.lab.layout.node(at).name
         ),

@@ -157,7 +157,7 @@ impl View {
     /// # Errors
     /// [`ErrorCode::Unsupported`] on one of several machines.
     fn alone(held: &Held) -> Result<(), ApiError> {
-        if held.kernels.ours.is_all() {
+        if held.kernels.ours().is_all() {
             return Ok(());
         }
         let error = "this lab runs on several machines, where nothing is changed by hand; give it to the scenario (`failures`), \

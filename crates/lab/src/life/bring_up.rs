@@ -10,7 +10,8 @@ use constel_drivers::{Links, Plane, PlaneConfig};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
 use constel_plan::{Blueprint, Lab, Management, Ours};
-use constel_scenario::model::StackTime;
+use constel_runtime::NodeRuntime;
+use constel_scenario::model::{OnMachineLoss, StackTime};
 use constel_topology::Port;
 
 use crate::answers::impair;
@@ -22,7 +23,7 @@ use crate::life::site::Site;
 use crate::life::threads::RelayThreads;
 use crate::life::together::{Between, Together};
 use crate::nodes::builder::{Builder, carries_gso};
-use crate::nodes::kernels::Kernels;
+use crate::nodes::kernels::{Here, Kernels};
 use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
 use crate::nodes::management::ManagementNet;
 use crate::nodes::stackless::Stackless;
@@ -43,6 +44,10 @@ pub(crate) struct Fabric {
     /// What goes between the machines, where the lab is on several.
     pub(crate) between: Option<Between>,
     pub(crate) launcher: Arc<Launcher>,
+    /// What makes nodes, where some may come later: those of machines that are lost.
+    pub(crate) runtime: Option<Box<dyn NodeRuntime>>,
+    /// Nodes send TCP's super-frames.
+    pub(crate) super_frames: bool,
     pub(crate) memory_per_node_bytes: u64,
     pub(crate) nodes_s: f64,
     /// Of [`Plane::lost_before_capture`], what was lost before there were edges.
@@ -143,13 +148,17 @@ pub(crate) fn fabric(
         let took_s = started.elapsed().as_secs_f64();
         stage.end(&format!("{ports_here} interfaces in {took_s:.2} s"));
         drop(veths);
-        made = Some((plane, nodes, crossing));
+        let moves = blueprint.lab.scenario.on_machine_loss == OnMachineLoss::Move;
+        let runtime = Some(runtime).filter(|_| moves && together.is_some());
+        made = Some((plane, nodes, crossing, (runtime, super_frames)));
         Ok(())
     })?;
-    let (plane, nodes, crossing) = made.expect("made, or refused");
+    let (plane, nodes, crossing, (runtime, super_frames)) = made.expect("made, or refused");
+    let (nodes, elsewhere) = nodes;
     let kernels = Arc::new(Kernels {
         nodes,
-        ours,
+        elsewhere,
+        here: Here::new(ours),
         blueprint: Arc::clone(&blueprint),
         forwarding,
         stackless,
@@ -188,6 +197,8 @@ pub(crate) fn fabric(
         between,
         kernels,
         launcher,
+        runtime,
+        super_frames,
     })
 }
 
@@ -247,8 +258,9 @@ fn say_privileges(blueprint: &Blueprint, progress: &dyn Progress) {
 
 /// Paths to the nodes' namespaces, for other processes; they work as long as this process lives. One file, not one a
 /// node: `/run` may be a disk.
-fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
+pub(crate) fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
     let kernels = &launcher.kernels;
+    let ours = kernels.ours();
     let paths: BTreeMap<&str, std::path::PathBuf> = kernels
         .blueprint
         .lab
@@ -256,7 +268,7 @@ fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
         .nodes()
         .iter()
         .zip(kernels.nodes.iter())
-        .filter(|(node, _)| kernels.ours.has(node.id) && !kernels.blueprint.lab.forwards(node.id))
+        .filter(|(node, _)| ours.has(node.id) && !kernels.blueprint.lab.forwards(node.id))
         .map(|(node, live)| (node.name.as_str(), live.netns_path()))
         .collect();
     let text = serde_json::to_string(&paths).map_err(|error| EngineError::Io {

@@ -2,7 +2,6 @@
 
 use std::borrow::Cow;
 use std::cell::RefCell;
-use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
@@ -16,6 +15,8 @@ use crate::clock::{LabClock, mono_ns, thread_cpu};
 use crate::error::EngineError;
 use crate::information::News;
 use crate::life::bring_up::Fabric;
+use crate::life::losses::{Back, Losses};
+use crate::life::moving::Moving;
 use crate::nodes::containers::{self, Containers};
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, Incident, What};
@@ -54,7 +55,9 @@ pub(crate) struct Observed {
     /// Whether no machine knows alone when routes stand again, as other machines have the rest of ways.
     is_part: bool,
     /// Machines that are lost, as far as that is planned.
-    lost: BTreeSet<usize>,
+    pub(crate) lost: Losses,
+    /// Nodes that were made anew and have their links soon.
+    pub(crate) coming: Vec<Back>,
     pub(crate) paths: Paths,
     /// Whether the link plane tells which frames were late.
     pub(crate) tells_lateness: bool,
@@ -74,6 +77,8 @@ pub(crate) struct LabTime<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) helpers: &'a RefCell<Helpers>,
     pub(crate) containers: &'a RefCell<Containers>,
+    /// What makes nodes of machines that are lost, where that is asked for.
+    pub(crate) moving: Option<Moving>,
 }
 
 impl LabTime<'_> {
@@ -244,25 +249,11 @@ impl LabTime<'_> {
         for change in broken {
             self.note_broken(change, steps, before.clone(), seen);
         }
+        self.note_moved(steps.current().t_ns, seen);
         for handover in &handovers {
             self.note_handover(handover, steps, before.clone(), seen);
         }
         Ok(true)
-    }
-
-    /// Nodes of machines that are lost go with the step that all others let them go with.
-    fn lose_machines(
-        &self,
-        steps: &mut Steps<Machine>,
-        seen: &mut Observed,
-    ) -> Result<(), EngineError> {
-        let Some(between) = &self.fabric.between else {
-            return Ok(());
-        };
-        let next_ns = steps.current().t_ns + self.fabric.blueprint.lab.step_ns();
-        let said = between.lose(&mut steps.planner, next_ns, &mut seen.lost)?;
-        said.iter().for_each(|text| self.progress.say(text));
-        Ok(())
     }
 
     /// How long after the step's time its routes stood. Kernels acknowledge each route that Constel computes; what

@@ -232,7 +232,13 @@ impl<'a> Session<'a> {
             containers: fabric.blueprint.lab.containers().count(),
             memory_per_node_bytes: fabric.memory_per_node_bytes,
         };
+        let later = fabric.runtime.is_some();
+        let ports = later.then(|| {
+            let map = fabric.kernels.forwarding.clone();
+            site.ports(fabric.plane.as_ref(), fabric.super_frames, map)
+        });
         let context = Context {
+            ports: ports.as_deref(),
             options,
             claim,
             results: &self.results,
@@ -247,6 +253,7 @@ impl<'a> Session<'a> {
         };
         let stolen_before_ns = stolen_ns();
         let outcome = run_stages(context, &fabric, &mut times);
+        drop(ports);
         let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
 
         view.change(|live| live.state = ApiState::Stopping);

@@ -5,6 +5,7 @@ use std::fs::File;
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
 use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
@@ -24,9 +25,11 @@ use crate::information::Informant;
 use crate::life::bring_up::Fabric;
 use crate::life::lab_time::{LabTime, Observed};
 use crate::life::manifest::bounds;
+use crate::life::moving::Moving;
 use crate::life::options::Options;
 use crate::life::together::{Between, Standing};
 use crate::nodes::containers::Containers;
+use crate::nodes::ports::PortMaker;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, logs_folder};
 use crate::routing::limit::Limit;
@@ -34,6 +37,7 @@ use crate::routing::machine::Machine;
 use crate::routing::router::Router;
 use crate::routing::steps::{StepTimes, Steps};
 use crate::traffic::helpers::Helpers;
+use crate::traffic::late::Late;
 use crate::traffic::{self, Traffic};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
@@ -48,6 +52,8 @@ use crate::watch::summary::{
 
 /// What the stages are given.
 pub(crate) struct Context<'a> {
+    /// What makes ports of nodes that come in lab time, where some may.
+    pub(crate) ports: Option<&'a dyn PortMaker>,
     pub(crate) options: &'a Options,
     pub(crate) claim: &'a mut Claim,
     pub(crate) results: &'a Results,
@@ -307,8 +313,8 @@ impl Stages<'_> {
             ..
         } = &self.context;
         let blueprint = &self.fabric.blueprint;
-        let ours = &self.fabric.kernels.ours;
-        let count = self.router.processes(&blueprint.lab, ours);
+        let ours = self.fabric.kernels.ours();
+        let count = self.router.processes(&blueprint.lab, &ours);
         let stage = Stage::begin(*progress, "daemons", count as u64);
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
@@ -496,7 +502,21 @@ impl Stages<'_> {
                 Sampler::begin(wanted, kernels, links, self.context.results.dir())
             })
             .transpose()?;
-        let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
+        let mut lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
+        let owner = self.context.claim.owner();
+        let (fabric, progress) = (self.fabric, self.context.progress);
+        let later = self.context.ports.zip(options.together.as_ref());
+        let late = Late {
+            flows: if options.traffic {
+                &scenario.traffic
+            } else {
+                &[]
+            },
+            launcher: &fabric.launcher,
+            results: self.context.results,
+            clock,
+            log,
+        };
         let (over, quiet) = (AtomicBool::new(false), AtomicBool::new(false));
         let quiet = &quiet;
         let daemons = &mut *self.daemons;
@@ -507,16 +527,32 @@ impl Stages<'_> {
             let (kernels, view, over) = (&self.fabric.kernels, &self.context.view, &over);
             let looks =
                 notes.map(|notes| scope.spawn(move || notes.watch(kernels, view, clock, over)));
+            let (flows, coming) = channel();
+            lab_time.moving = later.and_then(|(ports, together)| {
+                Moving::begin(scope, fabric, ports, together, (owner, progress), flows)
+            });
+            let late = scope.spawn(move || late.run(coming, stop));
             // However lab time ends, by a panic too: the traffic ends with it.
             let ending = SetOnDrop(over);
             // And the samples after it, so that the traffic's last frames are in it.
             let settled = SetOnDrop(quiet);
             let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), seen);
+            drop(lab_time);
             drop(ending);
             let ended = result_of(traffic);
+            let late = result_of(late);
             drop(settled);
             let sampled = sampler.map_or(Ok(()), result_of);
             let looked = looks.map_or(Ok(()), result_of);
+            if let Ok(seen) = &mut seen {
+                late.failures
+                    .into_iter()
+                    .for_each(|failure| seen.fail(failure));
+            }
+            let ended = ended.map(|mut ran| {
+                ran.jobs.extend(late.jobs);
+                ran
+            });
             if let (Ok(seen), Err(error)) = (&mut seen, sampled) {
                 seen.fail(format!("the samples are not complete: {error}"));
             }
@@ -574,6 +610,7 @@ fn lab_time_of<'a>(
         progress: context.progress,
         helpers,
         containers,
+        moving: None,
     }
 }
 

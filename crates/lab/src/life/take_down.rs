@@ -51,6 +51,7 @@ pub(crate) fn take_down(
         between,
         kernels,
         launcher,
+        runtime,
         ..
     } = fabric;
     let count = kernels.count() as u64;
@@ -61,6 +62,7 @@ pub(crate) fn take_down(
     drop(between);
     handle.stop();
     drop(launcher);
+    drop(runtime);
     // The last one to hold them is this function: threads and views have ended. One by one, so that the kernel
     // removes the first ones while we still look into the others.
     let mut nodes = Arc::into_inner(kernels).map(|kernels| kernels.nodes);

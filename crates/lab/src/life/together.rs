@@ -1,6 +1,5 @@
 //! A lab on several machines, as one of them sees it: who has what, what goes between them, and what no such lab does.
 
-use std::collections::BTreeSet;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
@@ -9,11 +8,13 @@ use std::sync::atomic::AtomicBool;
 use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
+use constel_link::PortId;
 use constel_plan::{Lab, Ours, Planner};
 use constel_scenario::model::{Mode, OnMachineLoss};
 use constel_topology::{Failure, FailureTarget, FailureTime, NodeId};
 
 use crate::error::EngineError;
+use crate::life::losses::{Change, Losses, Machines, News, loss_of};
 
 /// This machine's part of a lab on several.
 pub struct Together {
@@ -50,29 +51,6 @@ pub struct Standing {
     pub plan: String,
 }
 
-/// A machine that the lab goes on without: what all of its machines were told, with the same number.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Loss {
-    /// The machine's number.
-    pub machine: usize,
-    /// Lab time by which all others know of it, nanoseconds.
-    pub from_ns: u64,
-}
-
-impl Loss {
-    /// From when on the machine's nodes have no links, lab time, nanoseconds: the first step that is planned after all others know.
-    /// A step is planned when the one before it has begun.
-    #[must_use]
-    pub fn gone_ns(&self, step_ns: u64) -> u64 {
-        (self.from_ns.div_ceil(step_ns) + 1) * step_ns
-    }
-}
-
-/// What a lab calls the failure that takes a lost machine's nodes out.
-fn loss_of(machine: &str) -> String {
-    format!("loss of machine {machine}")
-}
-
 /// Where machines wait for each other.
 pub trait Gate: Send + Sync {
     /// The part stands. Waits until all do; gives the instant of `CLOCK_MONOTONIC` that is lab time zero.
@@ -84,8 +62,11 @@ pub trait Gate: Send + Sync {
     /// What is between the machines now, and may be used: until when this machine may send, for one.
     fn crossing(&self, crossing: &Arc<Crossing>);
 
-    /// The machines that are lost.
-    fn losses(&self) -> Vec<Loss>;
+    /// What happened to the machines so far, in the order in which all were told.
+    fn changes(&self) -> Vec<Change>;
+
+    /// What this machine was to take of one that is lost is here, without links; or why it is not.
+    fn took(&self, machine: usize, failure: Option<&str>);
 
     /// What has happened between the machines that makes the figures untrustworthy.
     fn doubts(&self) -> Vec<String>;
@@ -119,7 +100,7 @@ impl Together {
     /// # Errors
     /// When the scenario has a failure of the same name.
     pub(crate) fn may_lose(&self, lab: Lab) -> Result<Lab, EngineError> {
-        if lab.scenario.on_machine_loss != OnMachineLoss::Continue {
+        if lab.scenario.on_machine_loss == OnMachineLoss::End {
             return Ok(lab);
         }
         let failures = self.machines.iter().enumerate().map(|(number, machine)| {
@@ -186,11 +167,16 @@ impl Together {
             what: "listen for the other machines".to_owned(),
             source,
         })?;
-        let machines = self.machines.iter();
+        let names = self.machines.iter().map(|machine| machine.name.clone());
         Ok(Between {
             listening,
+            crossing,
             gate: Arc::clone(&self.gate),
-            machines: machines.map(|machine| machine.name.clone()).collect(),
+            machines: Machines {
+                here: self.here,
+                names: names.collect(),
+                machine_of: self.machine_of.clone(),
+            },
         })
     }
 }
@@ -198,24 +184,47 @@ impl Together {
 /// What goes between the machines, as long as the lab does.
 pub(crate) struct Between {
     listening: Listening,
+    crossing: Arc<Crossing>,
     gate: Arc<dyn Gate>,
-    /// Their names, by number.
-    machines: Vec<String>,
+    machines: Machines,
 }
 
 impl Between {
-    /// Has the nodes of lost machines fail, before the step that begins at `next_ns` is planned. `known` are those of which that was
-    /// done. Says whose nodes go, and from when on.
+    /// Has the nodes of lost machines fail and those that were made anew come back, before the step that begins at `next_ns` is planned.
+    /// What follows from what was not known before.
     ///
     /// # Errors
-    /// When it is too late for one: the others have planned without it.
-    pub(crate) fn lose(
+    /// When it is too late for one: the others have planned by it. When the kernel is not told where nodes are now.
+    pub(crate) fn hear(
         &self,
         planner: &mut Planner,
         next_ns: u64,
-        known: &mut BTreeSet<usize>,
-    ) -> Result<Vec<String>, EngineError> {
-        lose(&self.gate.losses(), &self.machines, planner, next_ns, known)
+        known: &mut Losses,
+    ) -> Result<News, EngineError> {
+        let changes = self.gate.changes();
+        let news = known.hear(&changes, &self.machines, planner, next_ns)?;
+        let layout = &planner.blueprint().lab.layout;
+        for (machine, nodes) in news.back.iter().flat_map(|back| &back.nodes) {
+            let ports = nodes.iter().flat_map(|node| layout.ports_of(*node));
+            let ports: Vec<PortId> = ports.map(|port| port.id).collect();
+            self.crossing.give(&ports, *machine)?;
+        }
+        Ok(news)
+    }
+
+    /// What this machine was to take of one that is lost is here, or why it is not.
+    pub(crate) fn took(&self, machine: usize, failure: Option<&str>) {
+        self.gate.took(machine, failure);
+    }
+
+    /// This machine's number.
+    pub(crate) fn here(&self) -> usize {
+        self.machines.here
+    }
+
+    /// The name of a machine.
+    pub(crate) fn name(&self, machine: usize) -> &str {
+        &self.machines.names[machine]
     }
 
     /// What has crossed so far.
@@ -230,35 +239,6 @@ impl Between {
         wrong.extend(crossed_badly(&self.counts(), before));
         wrong
     }
-}
-
-fn lose(
-    losses: &[Loss],
-    machines: &[String],
-    planner: &mut Planner,
-    next_ns: u64,
-    known: &mut BTreeSet<usize>,
-) -> Result<Vec<String>, EngineError> {
-    let step_ns = planner.blueprint().lab.step_ns();
-    let mut said = Vec::new();
-    for loss in losses {
-        if !known.insert(loss.machine) {
-            continue;
-        }
-        let (name, gone_ns) = (&machines[loss.machine], loss.gone_ns(step_ns));
-        if gone_ns < next_ns {
-            return Err(EngineError::Apart(format!(
-                "it heard of the {} when the others had planned without it: the store is too slow, or the machine too busy",
-                loss_of(name)
-            )));
-        }
-        planner.fail_from(&loss_of(name), gone_ns);
-        said.push(format!(
-            "machine {name} is lost: the lab goes on without its nodes, from lab time {} s on",
-            gone_ns as f64 / 1e9
-        ));
-    }
-    Ok(said)
 }
 
 /// What became of frames between the machines that nobody asked for.
@@ -347,14 +327,40 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
         scenario.transport != Default::default(),
         "`transport`: midnodes and proxies are for one machine; leave it out",
     );
+    why.extend(not_moved(lab));
     why
+}
+
+/// Why nodes of a lost machine cannot be made anew on others, where the scenario asks for that.
+fn not_moved(lab: &Lab) -> Vec<String> {
+    let scenario = &lab.scenario;
+    if scenario.on_machine_loss != OnMachineLoss::Move {
+        return Vec::new();
+    }
+    let refused = [
+        (
+            matches!(scenario.routing.mode, Mode::Daemons(_)),
+            "routing daemons are not started anew on another machine; use `routing: {mode: computed}`, or `continue`",
+        ),
+        (
+            !lab.channels().is_empty(),
+            "the state of a shared medium is gone with its machine; use `continue`",
+        ),
+        (
+            scenario.sampling.is_some(),
+            "`sample` is written where nodes were at first; leave it out, or use `continue`",
+        ),
+    ];
+    let refused = refused.into_iter().filter(|(is_so, _)| *is_so);
+    refused
+        .map(|(_, what)| format!("`on_machine_loss: move`: {what}"))
+        .collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::{blueprint, computed_iridium, lab, on_two_machines, shipped};
-    use constel_plan::{Blueprint, FailedEdges};
     use constel_underlay::CrossingCounts;
 
     #[test]
@@ -386,6 +392,14 @@ mod tests {
                 ),
             ),
             ("`information`", format!("{sky}information: [{{}}]\n")),
+            (
+                "`on_machine_loss: move`: routing daemons",
+                format!("{}on_machine_loss: move\n", shipped("iridium")),
+            ),
+            (
+                "`on_machine_loss: move`: `sample`",
+                format!("{sky}sample: {{edges: [tokyo]}}\non_machine_loss: move\n"),
+            ),
         ] {
             let refused = refused(&text);
             assert!(
@@ -393,65 +407,6 @@ mod tests {
                 "{key}: {refused:?}"
             );
         }
-    }
-
-    /// A planner of a lab that goes on without machines that are lost, and the number of nodes that each of two has.
-    fn going_on() -> (Planner, Vec<String>) {
-        let blueprint = blueprint(&format!(
-            "{}on_machine_loss: continue\n",
-            computed_iridium()
-        ));
-        let together = on_two_machines(&blueprint);
-        let names = together.machines.iter().map(|m| m.name.clone()).collect();
-        let lab = together.may_lose(blueprint.lab).unwrap();
-        let blueprint = Blueprint::new(lab).unwrap_or_else(|e| panic!("{e}"));
-        (Planner::new(Arc::new(blueprint)), names)
-    }
-
-    /// The plans of so many steps; the loss is heard of before the step that begins then is planned, in seconds.
-    fn plans(loss: Option<(Loss, u64)>, steps: u64) -> Result<Vec<(Vec<u8>, usize)>, EngineError> {
-        let (mut planner, names) = going_on();
-        let failed = FailedEdges::default();
-        let first = planner.first(&failed);
-        planner.installed(first, &failed);
-        let mut known = BTreeSet::new();
-        let mut plans = Vec::new();
-        for step in 1..=steps {
-            let next_ns = planner.current().t_ns + planner.blueprint().lab.step_ns();
-            let heard = loss.filter(|(_, heard_s)| step >= *heard_s);
-            let losses: Vec<Loss> = heard.into_iter().map(|(loss, _)| loss).collect();
-            let said = lose(&losses, &names, &mut planner, next_ns, &mut known)?;
-            let told = loss.is_some_and(|(_, heard_s)| step == heard_s);
-            assert_eq!(said.len(), usize::from(told), "said once: {said:?}");
-            let mut next = planner.advance();
-            planner.route(&mut next, &failed);
-            let text = serde_json::to_vec(&next.plan).unwrap();
-            let layout = &planner.blueprint().lab.layout;
-            let theirs = |port| layout.port(port).node.index() % 2 == 1;
-            let edges = next.snapshot.edges.iter();
-            let left = edges.filter(|edge| theirs(edge.from) || theirs(edge.to));
-            plans.push((text, left.count()));
-            planner.installed(next, &failed);
-        }
-        Ok(plans)
-    }
-
-    #[test]
-    fn all_others_plan_without_a_lost_machine_from_the_same_step_on() {
-        let loss = Loss {
-            machine: 1,
-            from_ns: 2_300_000_000,
-        };
-        assert_eq!(loss.gone_ns(1_000_000_000), 4_000_000_000);
-        let calm = plans(None, 7).unwrap();
-        let soon = plans(Some((loss, 1)), 7).unwrap();
-        let last = plans(Some((loss, 4)), 7).unwrap();
-        assert_eq!(soon, last, "whenever each has heard of it");
-        assert_eq!(soon[..3], calm[..3], "nothing changes before");
-        assert!(calm[3..].iter().all(|(_, left)| *left > 100));
-        assert!(soon[3..].iter().all(|(_, left)| *left == 0));
-        let late = plans(Some((loss, 5)), 7).unwrap_err().to_string();
-        assert!(late.contains("loss of machine other"), "{late}");
     }
 
     #[test]

@@ -89,13 +89,16 @@ struct Fresh {
 /// Nodes and their numbers.
 type Numbered = Vec<(usize, Box<dyn Node>)>;
 
+/// Nodes by number, and those among them that other machines have.
+pub(crate) type Built = (Vec<Box<dyn Node>>, BTreeMap<NodeId, Elsewhere>);
+
 impl Builder<'_> {
     /// Makes every node that is here with its ports, attached to the link plane; what stands for those that are on other machines
     /// comes with them. Nothing is left on failure: dropping the nodes removes all that was made in them.
     ///
     /// # Errors
     /// The first that the runtime, the port maker or a node's kernel refuses.
-    pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Vec<Box<dyn Node>>, EngineError> {
+    pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Built, EngineError> {
         let lab = &self.blueprint.lab;
         let all = lab.layout.nodes();
         let ours = self.together.map_or_else(Ours::all, Together::ours);
@@ -105,12 +108,37 @@ impl Builder<'_> {
             .into_iter()
             .filter(|number| !lab.forwards(all[*number].id))
             .collect();
+        let mut nodes: BTreeMap<usize, Box<dyn Node>> =
+            self.make(&made, stage)?.into_iter().collect();
+        if let Some(all) = self.stackless {
+            for node in lab.forwarders().filter(|node| ours.has(*node)) {
+                let all = Arc::clone(all);
+                nodes.insert(node.index(), Box::new(StacklessNode { all, node }));
+            }
+        }
+        let mut others = BTreeMap::new();
+        for number in elsewhere {
+            let node = &all[number];
+            let machine = self.together.map_or("?", |own| own.machine(node.id));
+            let there = Elsewhere::new(&node.name, machine)?;
+            others.insert(node.id, there.clone());
+            nodes.insert(number, Box::new(there));
+        }
+        Ok((nodes.into_values().collect(), others))
+    }
+
+    /// Makes the nodes of these numbers, which have stacks, with their ports, attached to the link plane. Nothing is left on failure.
+    ///
+    /// # Errors
+    /// As [`Builder::build`].
+    pub(crate) fn make(&self, made: &[usize], stage: &Stage<'_>) -> Result<Numbered, EngineError> {
+        let all = self.blueprint.lab.layout.nodes();
         let workers = self.together.map_or_else(workers_here, |own| own.workers);
         let workers = workers.get() as usize;
         let (sender, receiver) = sync_channel::<Fresh>(workers);
         let receiver = Mutex::new(receiver);
         let done = AtomicU64::new(0);
-        let parts = thread::scope(|scope| {
+        thread::scope(|scope| {
             let maker = scope.spawn(move || -> Result<(), EngineError> {
                 for numbers in made.chunks(NODES_PER_BATCH) {
                     let names = numbers.iter().map(|number| all[*number].name.as_str());
@@ -147,20 +175,7 @@ impl Builder<'_> {
                 (Some(error), _) | (None, Err(error)) => Err(error),
                 (None, Ok(())) => Ok(parts),
             }
-        })?;
-        let mut nodes: BTreeMap<usize, Box<dyn Node>> = parts.into_iter().collect();
-        if let Some(all) = self.stackless {
-            for node in lab.forwarders().filter(|node| ours.has(*node)) {
-                let all = Arc::clone(all);
-                nodes.insert(node.index(), Box::new(StacklessNode { all, node }));
-            }
-        }
-        for number in elsewhere {
-            let node = &all[number];
-            let machine = self.together.map_or("?", |own| own.machine(node.id));
-            nodes.insert(number, Box::new(Elsewhere::new(&node.name, machine)?));
-        }
-        Ok(nodes.into_values().collect())
+        })
     }
 
     fn work(

@@ -1,7 +1,8 @@
 //! The kernels of one machine's nodes: what they are told and what they are asked.
 
+use std::collections::BTreeMap;
 use std::net::IpAddr;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 
 use constel_host::netlink::{
     AddressSpec, Batch, InstalledRoute, IpPrefix, Mac, NeighbourSpec, NextHop,
@@ -18,6 +19,7 @@ use constel_scenario::model::Mode;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;
+use crate::nodes::elsewhere::Elsewhere;
 use crate::nodes::stackless::Stackless;
 use crate::routing::forwarding::Forwarding;
 
@@ -26,15 +28,50 @@ pub(crate) struct Kernels {
     pub(crate) blueprint: Arc<Blueprint>,
     /// By node number; of those that are on other machines, what is known here.
     pub(crate) nodes: Vec<Box<dyn Node>>,
+    /// Those that other machines have, or had when the lab came up.
+    pub(crate) elsewhere: BTreeMap<NodeId, Elsewhere>,
     /// Which of them are here.
-    pub(crate) ours: Ours,
+    pub(crate) here: Here,
     /// `None`: packets go by the kernels' tables.
     pub(crate) forwarding: Option<Arc<Forwarding>>,
     /// Those without a stack; `None`: all have one.
     pub(crate) stackless: Option<Arc<Stackless>>,
 }
 
+/// Which nodes are here: more, once some come that a lost machine had.
+pub(crate) struct Here(RwLock<Arc<Ours>>);
+
+impl Here {
+    pub(crate) fn new(ours: Ours) -> Self {
+        Self(RwLock::new(Arc::new(ours)))
+    }
+}
+
 impl Kernels {
+    /// Which nodes are here now.
+    pub(crate) fn ours(&self) -> Arc<Ours> {
+        let ours = self.here.0.read();
+        Arc::clone(&ours.unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// Nodes that were another machine's are here from now on.
+    pub(crate) fn take_in(&self, nodes: Vec<(NodeId, Box<dyn Node>)>) {
+        let mut ours = self.here.0.write().unwrap_or_else(PoisonError::into_inner);
+        *ours = Arc::new(ours.and(nodes.iter().map(|(node, _)| *node)));
+        for (node, live) in nodes {
+            if let Some(elsewhere) = self.elsewhere.get(&node) {
+                elsewhere.comes_here(live);
+            }
+        }
+    }
+
+    /// A node is on another machine of this name now.
+    pub(crate) fn goes_to(&self, node: NodeId, machine: &str) {
+        if let Some(elsewhere) = self.elsewhere.get(&node) {
+            elsewhere.goes_to(machine);
+        }
+    }
+
     /// One node's kernel.
     pub(crate) fn node(&self, node: NodeId) -> &dyn Node {
         self.nodes[node.index()].as_ref()
@@ -49,11 +86,12 @@ impl Kernels {
 
     /// How many nodes are here.
     pub(crate) fn count(&self) -> usize {
-        if self.ours.is_all() {
+        let ours = self.ours();
+        if ours.is_all() {
             return self.nodes.len();
         }
         let nodes = self.blueprint.lab.layout.nodes().iter();
-        nodes.filter(|node| self.ours.has(node.id)).count()
+        nodes.filter(|node| ours.has(node.id)).count()
     }
 
     /// Everything a node has in its tables.

@@ -15,7 +15,7 @@ use constel_topology::Port;
 use crate::error::EngineError;
 use crate::life::together::Together;
 use crate::nodes::builder::{Builder, workers_here};
-use crate::nodes::kernels::Kernels;
+use crate::nodes::kernels::{Here, Kernels};
 use crate::nodes::ports::{PortHand, PortMaker};
 use crate::progress::Stage;
 use crate::testing::{Silent, blueprint, computed_iridium, iridium, on_two_machines};
@@ -120,13 +120,14 @@ fn build_all_of(
         stackless: None,
         together,
     };
-    let nodes = builder.build(&Stage::begin(&Silent, "nodes", 80))?;
+    let (nodes, elsewhere) = builder.build(&Stage::begin(&Silent, "nodes", 80))?;
     Ok(Kernels {
         nodes,
+        elsewhere,
         blueprint: std::sync::Arc::new(blueprint),
         forwarding: None,
         stackless: None,
-        ours: together.map_or_else(Ours::all, Together::ours),
+        here: Here::new(together.map_or_else(Ours::all, Together::ours)),
     })
 }
 
@@ -178,14 +179,14 @@ fn nodes_of_other_machines_refuse_and_say_where_they_are() {
     let layout = &kernels.blueprint.lab.layout;
     assert_eq!((kernels.nodes.len(), kernels.count()), (80, 40));
     assert_eq!(runtime.alive(), 40);
-    let ours = |port: &&Port| kernels.ours.has(port.node);
+    let ours = |port: &&Port| kernels.ours().has(port.node);
     let ours: BTreeSet<PortId> = layout.ports().iter().filter(ours).map(|p| p.id).collect();
     assert_eq!(*ports.made.lock().unwrap(), ours);
     assert_eq!(*ports.attached.lock().unwrap(), ours);
     let far = layout
         .nodes()
         .iter()
-        .find(|node| !kernels.ours.has(node.id));
+        .find(|node| !kernels.ours().has(node.id));
     let far = far.unwrap();
     let error = kernels
         .node(far.id)

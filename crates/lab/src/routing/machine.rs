@@ -45,10 +45,11 @@ impl Machine {
     /// this machine as much memory as if it had every node.
     fn followed_elsewhere(&self, routes: &RoutesPlan) -> Vec<RouteRow> {
         let layout = &self.kernels.blueprint.lab.layout;
+        let here = self.kernels.ours();
         let is_followed = |row: &&RouteRow| {
             let leads_to_an_end =
                 matches!(row.goal, Goal::Node(to) if layout.node(to).class.endpoint);
-            leads_to_an_end && !self.kernels.ours.has(row.node)
+            leads_to_an_end && !here.has(row.node)
         };
         routes.rows.iter().filter(is_followed).cloned().collect()
     }
@@ -78,7 +79,8 @@ impl Applier for Machine {
         at_ns: Option<u64>,
     ) -> Result<Submitted, EngineError> {
         let layout = &self.kernels.blueprint.lab.layout;
-        let ours = self.kernels.ours.edges(layout, changes);
+        let here = self.kernels.ours();
+        let ours = here.edges(layout, changes);
         let changes = at_clock(&ours, self.zero_ns);
         let due_ns = at_ns.map(|at_ns| self.zero_ns + at_ns);
         Ok(Submitted {
@@ -100,7 +102,8 @@ impl Applier for Machine {
     fn put_map(&mut self, rows: &[RouteRow]) {
         if let Some(forwarding) = &self.kernels.forwarding {
             let layout = &self.kernels.blueprint.lab.layout;
-            let ours = rows.iter().filter(|row| self.kernels.ours.has(row.node));
+            let here = self.kernels.ours();
+            let ours = rows.iter().filter(|row| here.has(row.node));
             ours.for_each(|row| forwarding.put(layout, row));
         }
     }
@@ -119,16 +122,17 @@ impl Applier for Machine {
 
     fn forget(&mut self, gone: &[Adjacency]) -> Result<(), EngineError> {
         let layout = &self.kernels.blueprint.lab.layout;
-        self.kernels.forget(&self.kernels.ours.ends(layout, gone))
+        self.kernels.forget(&self.kernels.ours().ends(layout, gone))
     }
 
     fn learn(&mut self, come: &[Adjacency]) -> Result<(), EngineError> {
         let layout = &self.kernels.blueprint.lab.layout;
-        self.kernels.learn(&self.kernels.ours.ends(layout, come))
+        self.kernels.learn(&self.kernels.ours().ends(layout, come))
     }
 
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, EngineError> {
-        let ours = self.kernels.ours.routes(routes);
+        let here = self.kernels.ours();
+        let ours = here.routes(routes);
         let (first, rest) = ours.rows.split_at(ours.first);
         let mut requests = self.kernels.route(first)?;
         let mut stood_ns = mono_ns();
@@ -137,7 +141,7 @@ impl Applier for Machine {
             requests += self.kernels.route(&ours.paths)?;
             stood_ns = mono_ns();
         }
-        if !self.kernels.ours.is_all() {
+        if !here.is_all() {
             self.kernels.route(&self.followed_elsewhere(routes))?;
         }
         Ok(RoutesApplied { requests, stood_ns })

@@ -134,7 +134,7 @@ impl<'a> Tables<'a> {
         if let Some(route) = self.kernels.without_stack(node, goal) {
             return Ok(route);
         }
-        if !self.kernels.ours.has(node) {
+        if !self.kernels.ours().has(node) {
             return lookup(self.kernels, node, goal);
         }
         let table = &mut self.known[node.index()];

@@ -28,7 +28,8 @@ pub(crate) fn look(
 ) -> Result<(Ways, Standing), EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
-    let ours = |node: NodeId| kernels.ours.has(node);
+    let here = kernels.ours();
+    let ours = |node: NodeId| here.has(node);
     let stations: Vec<NodeId> = layout.endpoints().map(|node| node.id).collect();
     let goals: Vec<(NodeId, IpAddr)> = stations
         .iter()
@@ -93,6 +94,7 @@ pub(crate) fn look(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::nodes::kernels::Here;
     use crate::testing::{blueprint, computed_iridium, on_two_machines};
     use crate::watch::stood::all_arrive;
     use constel_host::netlink::Batch;
@@ -113,7 +115,8 @@ mod tests {
         let made = made.map(|fresh| fresh.finish(&mut || Ok(()), &mut Batch::new()).unwrap());
         let kernels = Kernels {
             nodes: made.collect(),
-            ours: together.ours(),
+            elsewhere: Default::default(),
+            here: Here::new(together.ours()),
             blueprint: Arc::clone(&blueprint),
             forwarding: None,
             stackless: None,
@@ -124,7 +127,7 @@ mod tests {
         planner.installed(first, &failed);
         let own: Vec<RouteRow> = rows
             .into_iter()
-            .filter(|r| kernels.ours.has(r.node))
+            .filter(|r| kernels.ours().has(r.node))
             .collect();
         kernels.route(&own).unwrap();
         (kernels, own, Arc::clone(planner.current()))

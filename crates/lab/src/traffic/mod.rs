@@ -4,6 +4,7 @@ mod commands;
 pub(crate) mod congestion;
 mod gateways;
 pub(crate) mod helpers;
+pub(crate) mod late;
 mod lost;
 pub(crate) mod output;
 mod reboots;
@@ -115,7 +116,7 @@ impl Traffic {
         results: &Results,
         launcher: Arc<Launcher>,
     ) -> Result<Self, EngineError> {
-        let ours = &launcher.kernels.ours;
+        let ours = launcher.kernels.ours();
         let job = |flow: &Flow| {
             let mut plan = commands::plan(
                 blueprint,

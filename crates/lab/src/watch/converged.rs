@@ -200,11 +200,9 @@ fn look(
     told: impl Fn(NodeId, NodeId) -> bool,
 ) -> Result<Look, EngineError> {
     let Kernels {
-        blueprint,
-        nodes,
-        ours,
-        ..
+        blueprint, nodes, ..
     } = kernels;
+    let ours = kernels.ours();
     // Every family's address of every goal.
     let asked: Vec<(NodeId, IpAddr)> = goals
         .iter()

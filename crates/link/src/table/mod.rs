@@ -123,6 +123,21 @@ impl<F> EdgeTable<F> {
         self.ahead_ns = ahead_ns;
     }
 
+    /// Frames for these ports come out when they are due from here on, like all others: nothing else takes them there any more.
+    pub fn come_out_in_time(&mut self, to: &[PortId]) {
+        for port in to {
+            if let Some(far) = self.far.get_mut(port.0 as usize) {
+                *far = false;
+            }
+        }
+        // Of an edge that went and still holds frames it is kept how it was, should it come again.
+        for entry in self.entries.iter_mut().flatten() {
+            if self.far.get(entry.to as usize) == Some(&false) {
+                entry.edge.come_out_ahead(0);
+            }
+        }
+    }
+
     /// How much before they are due frames for this port come out.
     fn ahead_ns(&self, to: u32) -> Nanos {
         match self.far.get(to as usize) {

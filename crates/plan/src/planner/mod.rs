@@ -90,6 +90,16 @@ impl Planner {
         self.stepper.fail_from(failure, from_ns)
     }
 
+    /// As [`Planner::fail_from`], for nodes that go with the failure and that the lab does not name in it.
+    pub fn fail_also(&mut self, failure: &str, nodes: &[NodeId], from_ns: u64) -> bool {
+        self.stepper.fail_also(failure, nodes, from_ns)
+    }
+
+    /// These nodes of a failure that was told are whole again with the first step at or after `until_ns` that is planned from here on.
+    pub fn heal_from(&mut self, failure: &str, nodes: &[NodeId], until_ns: u64) -> bool {
+        self.stepper.heal_from(failure, nodes, until_ns)
+    }
+
     /// What the lab is made of.
     #[must_use]
     pub fn blueprint(&self) -> &Arc<Blueprint> {

@@ -249,7 +249,9 @@ pub enum OnMachineLoss {
     /// Its nodes lose all their links, from the same step on for all other machines, and the lab goes on without them. The verdict
     /// names machine and nodes.
     Continue,
-    /// Its nodes would come up on the others. That is refused: what they had in memory and in their files is gone with the machine.
+    /// As `continue`, and then the others make its nodes anew, each a part of them, and all of these have their links back with one
+    /// step. Memory, files, open connections and running programs are gone with the machine. What is pinned to it, and what no other
+    /// machine has room for, stays lost.
     Move,
 }
 

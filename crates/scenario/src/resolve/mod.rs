@@ -37,7 +37,7 @@ mod weather;
 
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
-use crate::model::{OnMachineLoss, Scenario};
+use crate::model::Scenario;
 use crate::parse::Parsed;
 use crate::walk::{Path, Seg};
 
@@ -59,7 +59,6 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
 
     check_times(parsed, &mut errors);
     check_name(parsed, &mut errors);
-    check_machine_loss(parsed, &mut errors);
     skyless::check(parsed, &mut errors);
     let found = constellations::resolve(parsed, &mut inputs, &mut errors);
     let (constellations, beneath): (Vec<_>, Vec<_>) = found.into_iter().partition(|f| f.nodes);
@@ -164,24 +163,6 @@ fn check_name(parsed: &Parsed, errors: &mut Diagnostics) {
         errors.push(
             error(format!("no lab can be called `{name}`"))
                 .with_reason("Constel keeps what concerns the whole host by that name"),
-        );
-    }
-}
-
-/// Nodes do not move: nothing of what they were is anywhere else.
-fn check_machine_loss(parsed: &Parsed, errors: &mut Diagnostics) {
-    if parsed.raw.on_machine_loss == OnMachineLoss::Move {
-        let path = [Seg::Key("on_machine_loss")];
-        let message = "nodes of a machine that is lost cannot be moved".to_owned();
-        errors.push(
-            parsed
-                .error_at(&path, "machine-loss", message)
-                .with_reason(
-                    "their memory, files and connections are gone with the machine, so others could only begin anew",
-                )
-                .with_suggestion(
-                    "`continue` goes on without them, `end` ends the lab".to_owned(),
-                ),
         );
     }
 }

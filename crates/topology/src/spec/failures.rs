@@ -145,6 +145,7 @@ pub enum FailureTime {
         /// Mean time from a failure to its repair, at least 1.
         mttr_ns: u64,
     },
-    /// For good, from when [`Stepper::fail_from`](crate::Stepper::fail_from) says; never, where it does not.
+    /// From when [`Stepper::fail_from`](crate::Stepper::fail_from) says, until
+    /// [`Stepper::heal_from`](crate::Stepper::heal_from) does; never, where nobody says.
     Told,
 }

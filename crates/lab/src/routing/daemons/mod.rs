@@ -117,7 +117,7 @@ impl Daemons {
                 Access::Chooses => stations.next().unwrap_or_default(),
                 Access::Serves | Access::None => Served::new(),
             };
-            if !launcher.kernels.ours.has(node.id) {
+            if !launcher.kernels.ours().has(node.id) {
                 continue;
             }
             let contexts = contexts(

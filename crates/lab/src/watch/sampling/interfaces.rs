@@ -52,7 +52,7 @@ impl Interfaces {
         for (number, node) in kernels.nodes.iter().enumerate() {
             let id = NodeId(number as u32);
             let name = &layout.node(id).name;
-            let has_stack = !kernels.blueprint.lab.forwards(id) && kernels.ours.has(id);
+            let has_stack = !kernels.blueprint.lab.forwards(id) && kernels.ours().has(id);
             if !has_stack || !wanted.has_interfaces(name) {
                 continue;
             }

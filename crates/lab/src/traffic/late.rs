@@ -1,0 +1,110 @@
+//! Flows of nodes that a lost machine had and that begin anew here: their servers are started again, and clients whose time is yet to come.
+
+use std::sync::Arc;
+use std::sync::mpsc::Receiver;
+use std::thread;
+
+use constel_observe::results::Results;
+use constel_scenario::model::{Action, Flow};
+use constel_topology::NodeId;
+
+use crate::clock::LabClock;
+use crate::error::EngineError;
+use crate::nodes::launcher::Launcher;
+use crate::traffic::{Ended, Job, Traffic};
+use crate::watch::event_log::EventLog;
+
+/// Nodes that are here from now on.
+pub(crate) struct Come {
+    pub(crate) nodes: Vec<NodeId>,
+    /// From when on they have links, lab time, nanoseconds.
+    pub(crate) back_ns: u64,
+}
+
+/// What such flows run with.
+#[derive(Clone, Copy)]
+pub(crate) struct Late<'a> {
+    pub(crate) flows: &'a [Flow],
+    pub(crate) launcher: &'a Arc<Launcher>,
+    pub(crate) results: &'a Results,
+    pub(crate) clock: &'a LabClock,
+    pub(crate) log: &'a EventLog,
+}
+
+/// Flows, and how each ended.
+type Jobs = Vec<(Job, Ended)>;
+
+/// What became of them.
+#[derive(Default)]
+pub(crate) struct LateRan {
+    pub(crate) jobs: Jobs,
+    /// Why some did not run.
+    pub(crate) failures: Vec<String>,
+}
+
+impl Late<'_> {
+    /// Runs the flows of all nodes that come, until nobody tells of any more and `stop` says so.
+    pub(crate) fn run(
+        self,
+        coming: Receiver<Come>,
+        stop: impl Fn() -> bool + Copy + Send,
+    ) -> LateRan {
+        let all: Vec<Result<Jobs, EngineError>> = thread::scope(|scope| {
+            let come = |come: Come| scope.spawn(move || self.run_of(&come, stop));
+            let threads: Vec<_> = coming.into_iter().map(come).collect();
+            let ended = threads.into_iter().map(|thread| thread.join());
+            let ended =
+                ended.map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
+            ended.collect()
+        });
+        let mut ran = LateRan::default();
+        for ended in all {
+            match ended {
+                Ok(jobs) => ran.jobs.extend(jobs),
+                Err(error) => ran
+                    .failures
+                    .push(format!("flows of nodes that came here: {error}")),
+            }
+        }
+        ran
+    }
+
+    fn run_of(self, come: &Come, stop: impl Fn() -> bool) -> Result<Jobs, EngineError> {
+        let launcher = Arc::clone(self.launcher);
+        let dir = launcher.lab_dir.clone();
+        let blueprint = Arc::clone(&launcher.kernels.blueprint);
+        let traffic = Traffic::plan(&blueprint, self.flows, &dir, self.results, launcher)?;
+        let mut traffic = traffic.only_of(come);
+        traffic.start_servers()?;
+        Ok(traffic.run(self.clock, self.log, stop)?.jobs)
+    }
+}
+
+impl Traffic {
+    /// What concerns nodes that came: servers in them, whose flows are not over by then; and clients in them that begin later. What began
+    /// before is over, but for commands, which begin anew as in a node that was down.
+    fn only_of(mut self, come: &Come) -> Self {
+        let has_come = |node: NodeId| come.nodes.contains(&node);
+        let (jobs, serving) = (
+            std::mem::take(&mut self.jobs),
+            std::mem::take(&mut self.serving),
+        );
+        for mut job in jobs.into_iter().chain(serving) {
+            // Others have been listening since the lab came up.
+            let server = job.plan.server.take();
+            job.plan.server = server.filter(|server| has_come(server.launch.node));
+            let time = job.time_ns();
+            let begins = *time.start() >= come.back_ns || matches!(job.flow.action, Action::Run(_));
+            if *time.end() <= come.back_ns {
+                continue;
+            }
+            if !has_come(job.client_node()) {
+                self.serving
+                    .extend(Some(job).filter(|job| job.plan.server.is_some()));
+            } else if begins {
+                self.jobs.push(job);
+            }
+        }
+        self
+    }
+}
