@@ -16,7 +16,7 @@ use crate::life::manifest::bounds;
 
 /// Edges that only glide on are changed so many at a time, which takes a fraction of a millisecond, with a pause
 /// between: frames do not wait for all of a large constellation.
-const GLIDING_AT_ONCE: usize = 2_000;
+const GLIDING_AT_ONCE: usize = 500;
 const GLIDING_PAUSE_NS: u64 = 1_000_000;
 
 /// How often a waiting loop looks whether it should stop.
