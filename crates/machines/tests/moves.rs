@@ -1,5 +1,7 @@
 //! Machines of a lab are lost, and others take their nodes.
 
+mod common;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;
 
@@ -8,17 +10,7 @@ use constel_plan::Lab;
 use constel_topology::NodeId;
 use proptest::prelude::*;
 
-fn lab(file: &str) -> Lab {
-    let path = format!(
-        concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/{}"),
-        file
-    );
-    let text = std::fs::read_to_string(&path).unwrap();
-    let parsed = constel_scenario::parse(&path, &text).unwrap_or_else(|e| panic!("{e}"));
-    let files = constel_scenario::DiskFiles::beside(&path);
-    let scenario = constel_scenario::resolve(&parsed, &files).unwrap_or_else(|e| panic!("{e}"));
-    Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"))
-}
+use common::lab;
 
 fn iridium() -> &'static Lab {
     static LAB: OnceLock<Lab> = OnceLock::new();

@@ -224,8 +224,7 @@ impl Failures {
 
     /// A failure that waits for it begins at `from_ns`, or keeps an earlier beginning. False when it waits for nothing.
     pub(crate) fn begin(&mut self, layout: &Layout, failure: usize, from_ns: u64) -> bool {
-        let failures = &layout.spec().failures;
-        if failures.get(failure).map(|own| own.when) != Some(FailureTime::Told) {
+        if !is_told(layout, failure) {
             return false;
         }
         for group in &mut self.groups {
@@ -248,8 +247,7 @@ impl Failures {
         nodes: &[NodeId],
         from_ns: u64,
     ) -> bool {
-        let failures = &layout.spec().failures;
-        if failures.get(failure).map(|own| own.when) != Some(FailureTime::Told) {
+        if !is_told(layout, failure) {
             return false;
         }
         let more = nodes.iter().map(|node| Group {
@@ -272,8 +270,7 @@ impl Failures {
         nodes: &[NodeId],
         until_ns: u64,
     ) -> bool {
-        let failures = &layout.spec().failures;
-        if failures.get(failure).map(|own| own.when) != Some(FailureTime::Told) {
+        if !is_told(layout, failure) {
             return false;
         }
         for group in &mut self.groups {
@@ -352,6 +349,12 @@ pub(crate) struct Moment<'a> {
     pub(crate) positions: &'a [DVec3],
     /// The Sun, if it matters.
     pub(crate) sun: Option<DVec3>,
+}
+
+/// Whether a failure of the spec waits to be told when it begins.
+fn is_told(layout: &Layout, failure: usize) -> bool {
+    let own = layout.spec().failures.get(failure);
+    own.is_some_and(|own| own.when == FailureTime::Told)
 }
 
 fn hit(hits: &Hits, failure: u16, layout: &Layout, moment: &Moment<'_>, out: &mut Broken) {

@@ -373,9 +373,23 @@ impl Scenario {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use constel_agent::labs::{Back, Loss};
+
+    /// 66 satellites, dealt by turns to three machines.
+    pub(in crate::together) fn three_machines() -> (Scenario, Asked) {
+        let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
+                    i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
+                    isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}}\n";
+        let scenario = Scenario::given("t.yaml", text.as_bytes(), Vec::new()).unwrap();
+        let asked = Asked {
+            machines: "a,b,c".parse().unwrap(),
+            pins: Vec::new(),
+            order: Dealt::RoundRobin,
+        };
+        (scenario, asked)
+    }
 
     fn row(machine: &str) -> Row {
         let text = format!(
@@ -390,15 +404,7 @@ mod tests {
     /// Whoever asks for a node asks the machine that has it after all that was agreed on.
     #[test]
     fn nodes_are_asked_for_where_they_are_by_now() {
-        let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
-                    i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
-                    isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}}\n";
-        let scenario = Scenario::given("t.yaml", text.as_bytes(), Vec::new()).unwrap();
-        let asked = Asked {
-            machines: "a,b,c".parse().unwrap(),
-            pins: Vec::new(),
-            order: Dealt::RoundRobin,
-        };
+        let (scenario, asked) = three_machines();
         let (why, by) = (String::new(), "c".to_owned());
         let lost = |machine: &str| Agreed::Lost {
             machine: machine.to_owned(),

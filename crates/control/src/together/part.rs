@@ -435,6 +435,7 @@ impl Progress for Telling {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::together::ask::tests::three_machines;
 
     fn beat(ahead_ns: i64, clock_jumps: u64) -> ToPart {
         ToPart::Beat(Beat {
@@ -479,15 +480,7 @@ mod tests {
     /// A lab on three machines, of which one is lost and comes back on the others.
     #[test]
     fn the_lab_is_told_what_becomes_of_machines() {
-        let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
-                    i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
-                    isl: {pattern: plus-grid, link: {rate: 100 Mbit/s}}}\n";
-        let scenario = Scenario::given("t.yaml", text.as_bytes(), Vec::new()).unwrap();
-        let asked = Asked {
-            machines: "a,b,c".parse().unwrap(),
-            pins: Vec::new(),
-            order: constel_machines::Order::RoundRobin,
-        };
+        let (scenario, asked) = three_machines();
         let homes = asked.homes(&scenario, asked.place(&scenario).unwrap());
         let talk = Arc::new(Talk::default());
         let news = talk.news_of_machines();

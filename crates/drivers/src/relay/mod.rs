@@ -18,6 +18,7 @@ mod across;
 mod air;
 mod answers;
 mod awake;
+mod bell;
 mod external;
 mod far;
 mod gro;
@@ -338,24 +339,26 @@ impl Relay {
         }
         let mut running = Vec::new();
         for (signals, commands, thread) in made.into_iter().rev() {
+            let mut threads = Vec::new();
+            let begun = self.begin(Box::new(thread), running.len(), &mut threads);
             running.push(Running {
                 signals,
                 commands,
-                threads: Vec::new(),
+                threads,
             });
-            let begun = self.begin(Box::new(thread), &mut running);
             begun.inspect_err(|_| stop(&running))?;
         }
         *started = true;
         Ok(RelayHandle::new(common, running))
     }
 
-    /// Starts the last of the relay's threads: one of the host's, or two that take turns.
-    fn begin(&self, thread: Box<Thread>, running: &mut [Running]) -> Result<()> {
-        let number = running.len().saturating_sub(1);
-        let Some(running) = running.last_mut() else {
-            return Ok(());
-        };
+    /// Starts one of the relay's threads: one of the host's, or two that take turns.
+    fn begin(
+        &self,
+        thread: Box<Thread>,
+        number: usize,
+        threads: &mut Vec<NamedThread>,
+    ) -> Result<()> {
         let priority = self.config.priority;
         let refused = |source| DriverError::Os {
             what: "start the relay's thread".into(),
@@ -369,12 +372,7 @@ impl Relay {
             let (work, shifts) = (work.take(), shifts.clone());
             let run = move || thread::serve(me, shifts.as_deref(), priority, work);
             let started = NamedThread::start_nth(&self.config.lab, number, run);
-            running
-                .threads
-                .push(started.map_err(|source| DriverError::Os {
-                    what: "start the relay's thread".into(),
-                    source,
-                })?);
+            threads.push(started.map_err(refused)?);
         }
         Ok(())
     }

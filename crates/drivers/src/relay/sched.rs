@@ -187,8 +187,9 @@ impl Waiting {
         self.relief && now < self.relieved_until_ns
     }
 
-    /// To be called every turn: keeps the thread from running away with its CPU. Tells what is overdue. `cpu_ns` tells the thread's CPU time: what it spends on going to
-    /// sleep and being woken at once is no sleep. `due` tells when the next frame is due.
+    /// To be called every turn: keeps the thread from running away with its CPU. Tells what is
+    /// overdue. `cpu_ns` tells the thread's CPU time: what it spends on going to sleep and being woken
+    /// at once is no sleep. `due` tells when the next frame is due.
     pub(crate) fn pace(
         &mut self,
         now: Nanos,

@@ -10,12 +10,13 @@
 //! The work has its memory in the caches of one processor, so that it changes hands only then.
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use constel_link::Nanos;
 
+use super::bell::{self, Alarm, Bell};
 use crate::clock::mono_ns;
 
 /// Nobody was called.
@@ -41,9 +42,9 @@ pub(crate) struct Shifts<W> {
     state: AtomicU32,
     laid: Mutex<Option<Laid<W>>>,
     /// Goes off when the other one may take what was laid down.
-    alarm: OwnedFd,
+    alarm: Alarm,
     /// Wakes either thread for anything else.
-    bells: [OwnedFd; 2],
+    bells: [Bell; 2],
     /// The kernel's numbers of the threads, once they run.
     tids: [OnceLock<libc::pid_t>; 2],
     /// Where they may run.
@@ -86,20 +87,11 @@ impl<W> Shifts<W> {
         let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
         // SAFETY: about the calling thread, with a local of the size given. Where it fails, nobody can be sent anywhere.
         unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) };
-        // SAFETY: plain system calls; the results are checked.
-        let alarm = unsafe {
-            libc::timerfd_create(
-                libc::CLOCK_MONOTONIC,
-                libc::TFD_CLOEXEC | libc::TFD_NONBLOCK,
-            )
-        };
-        // SAFETY: as above.
-        let bell = || unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
         Ok(Shifts {
             state: AtomicU32::new(IDLE),
             laid: Mutex::new(None),
-            alarm: owned(alarm)?,
-            bells: [owned(bell())?, owned(bell())?],
+            alarm: Alarm::new()?,
+            bells: [Bell::new()?, Bell::new()?],
             tids: [OnceLock::new(), OnceLock::new()],
             allowed,
             kept_from: AtomicI32::new(-1),
@@ -134,7 +126,7 @@ impl<W> Shifts<W> {
         let called = self.change(IDLE, CALLED);
         if called.is_ok() {
             self.keep_apart(me);
-            ring(&self.bells[1 - me]);
+            self.bells[1 - me].ring();
         }
     }
 
@@ -198,14 +190,14 @@ impl<W> Shifts<W> {
             by: me,
             due_ns,
         });
-        set(&self.alarm, due_ns);
+        self.alarm.set(due_ns);
         drop(laid);
         let [first, second] = news;
-        poll([first, second, Some(self.bells[me].as_raw_fd())], until);
+        bell::sleep([first, second, Some(self.bells[me].fd())], until);
         let work = self.take(me);
         if work.is_some() {
             // The other one need not wake to find nothing.
-            set(&self.alarm, Nanos::MAX);
+            self.alarm.set(Nanos::MAX);
         }
         work
     }
@@ -221,9 +213,9 @@ impl<W> Shifts<W> {
             if work.is_some() {
                 return work;
             }
-            let (alarm, bell) = (self.alarm.as_raw_fd(), self.bells[me].as_raw_fd());
-            poll([Some(alarm), Some(bell), None], Nanos::MAX);
-            read(&self.bells[me]);
+            let bell = &self.bells[me];
+            bell::sleep([Some(self.alarm.fd()), Some(bell.fd())], Nanos::MAX);
+            bell.hear();
         }
     }
 
@@ -250,11 +242,11 @@ impl<W> Shifts<W> {
     /// What the other one laid down, once it is due. The alarm has been heard then.
     fn take_due(&self, me: usize) -> Option<W> {
         let mut laid = self.laid();
-        read(&self.alarm);
+        self.alarm.hear();
         let now = mono_ns();
         let due = laid.take_if(|laid| laid.due_ns <= now);
         if let Some(laid) = &*laid {
-            set(&self.alarm, laid.due_ns);
+            self.alarm.set(laid.due_ns);
         }
         drop(laid);
         due.map(|laid| self.taken(me, laid))
@@ -282,84 +274,14 @@ struct End<'a, W> {
 impl<W> Drop for End<'_, W> {
     fn drop(&mut self) {
         self.shifts.state.store(OVER, Ordering::Release);
-        ring(&self.shifts.bells[1 - self.me]);
+        self.shifts.bells[1 - self.me].ring();
     }
-}
-
-fn owned(fd: RawFd) -> io::Result<OwnedFd> {
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: a fresh descriptor that nobody else owns.
-    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Best effort: where it is refused, the thread comes to where it may run.
 fn confine(tid: libc::pid_t, to: &libc::cpu_set_t) {
     // SAFETY: about a thread of ours, with a set of the size given.
     unsafe { libc::sched_setaffinity(tid, size_of_val(to), to) };
-}
-
-/// Have a timer go off at an instant, whatever it was set to.
-fn set(alarm: &OwnedFd, at_ns: Nanos) {
-    let mut when: libc::itimerspec = {
-        // SAFETY: plain old data.
-        unsafe { std::mem::zeroed() }
-    };
-    // All zero would stop it.
-    let at_ns = at_ns.max(1);
-    when.it_value.tv_sec = (at_ns / 1_000_000_000) as libc::time_t;
-    when.it_value.tv_nsec = (at_ns % 1_000_000_000) as libc::c_long;
-    // SAFETY: a descriptor of ours and a local.
-    unsafe {
-        libc::timerfd_settime(
-            alarm.as_raw_fd(),
-            libc::TFD_TIMER_ABSTIME,
-            &raw const when,
-            std::ptr::null_mut(),
-        )
-    };
-}
-
-fn ring(bell: &OwnedFd) {
-    let one = 1u64;
-    // SAFETY: eight bytes from a local; an eventfd takes them or is full, and full rings too.
-    unsafe { libc::write(bell.as_raw_fd(), (&raw const one).cast(), size_of::<u64>()) };
-}
-
-fn read(fd: &OwnedFd) {
-    let mut count = 0u64;
-    // SAFETY: eight bytes into a local; the descriptor does not block.
-    unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
-}
-
-/// Sleep until that time, or until there is something to read at one of these.
-pub(crate) fn poll<const N: usize>(fds: [Option<RawFd>; N], until: Nanos) {
-    // A negative descriptor is passed over.
-    let mut fds = fds.map(|fd| libc::pollfd {
-        fd: fd.unwrap_or(-1),
-        events: libc::POLLIN,
-        revents: 0,
-    });
-    let left = until.saturating_sub(mono_ns());
-    let timeout = libc::timespec {
-        tv_sec: (left / 1_000_000_000) as libc::time_t,
-        tv_nsec: (left % 1_000_000_000) as libc::c_long,
-    };
-    let timeout = if until == Nanos::MAX {
-        std::ptr::null()
-    } else {
-        &raw const timeout
-    };
-    // SAFETY: N poll entries and a local timeout; no signal mask.
-    unsafe {
-        libc::ppoll(
-            fds.as_mut_ptr(),
-            N as libc::nfds_t,
-            timeout,
-            std::ptr::null(),
-        )
-    };
 }
 
 #[cfg(test)]
@@ -461,7 +383,7 @@ mod tests {
             by: 0,
             due_ns: at_ns + 20_000_000,
         });
-        set(&shifts.alarm, at_ns + 20_000_000);
+        shifts.alarm.set(at_ns + 20_000_000);
         assert_eq!(other.join().unwrap(), 7);
         assert!(mono_ns() - at_ns >= 20_000_000);
         assert_eq!(shifts.take(0), None);
@@ -469,9 +391,9 @@ mod tests {
 
     #[test]
     fn news_end_a_sleep() {
-        // SAFETY: plain system call.
-        let news = owned(unsafe { libc::eventfd(1, 0) }).unwrap();
-        let fd = news.as_raw_fd();
+        let news = Bell::new().unwrap();
+        news.ring();
+        let fd = news.fd();
         let from = mono_ns();
         let turns = turns(20, move |_, _, turns| {
             Ended::Asleep(turns, mono_ns() + 60_000_000_000, [Some(fd), None])

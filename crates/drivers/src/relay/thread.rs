@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 use std::fs::File;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+use std::os::fd::RawFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, SyncSender};
@@ -16,6 +16,7 @@ use constel_medium::Counters;
 use super::across::Across;
 use super::air::Air;
 use super::awake::Awake;
+use super::bell::{self, Bell};
 use super::external::{ExternalCounts, Externals, Steer};
 use super::far::{Arrival, Far};
 use super::gso_out::GsoSender;
@@ -27,7 +28,7 @@ use super::passed::Passed;
 use super::pool::Pool;
 use super::rings::Rings;
 use super::sched::{self, Overdue, Plan, Priority, Waiting};
-use super::shifts::{self, Ended, News, Shifts};
+use super::shifts::{Ended, News, Shifts};
 use super::stalls::{self, Stalls};
 use super::stats::ThreadStats;
 use super::times::EdgeTimes;
@@ -122,36 +123,26 @@ pub(crate) struct Signals {
     pub(crate) attention: AtomicBool,
     pub(crate) stop: AtomicBool,
     /// Wakes the thread from its sleep.
-    pub(crate) bell: OwnedFd,
+    pub(crate) bell: Bell,
 }
 
 impl Signals {
     pub(crate) fn new() -> Result<Signals> {
-        // SAFETY: plain system call; the result is checked.
-        let bell = unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) };
-        if bell < 0 {
-            return Err(DriverError::last_os("make an eventfd"));
-        }
+        let bell = Bell::new().map_err(|source| DriverError::Os {
+            what: "make an eventfd".into(),
+            source,
+        })?;
         Ok(Signals {
             attention: AtomicBool::new(false),
             stop: AtomicBool::new(false),
-            // SAFETY: a fresh descriptor that nobody else owns.
-            bell: unsafe { OwnedFd::from_raw_fd(bell) },
+            bell,
         })
     }
 
     /// Have the thread look up, whatever it does.
     pub(crate) fn ring(&self) {
         self.attention.store(true, Ordering::SeqCst);
-        let one = 1u64;
-        // SAFETY: eight bytes from a local; an eventfd takes them or is full, and full rings too.
-        unsafe {
-            libc::write(
-                self.bell.as_raw_fd(),
-                (&raw const one).cast(),
-                size_of::<u64>(),
-            )
-        };
+        self.bell.ring();
     }
 }
 
@@ -588,8 +579,8 @@ impl Thread {
             }
             Plan::Rest { until } => (until, true),
         };
-        if here.shifts.is_some() && until < Nanos::MAX && self.waiting.relieved(now) {
-            return self.fall_asleep(until, rest);
+        if until < Nanos::MAX && self.waiting.relieved(now) {
+            return Some((until, self.fall_asleep(until, rest)?));
         }
         self.sleep(until, rest);
         None
@@ -598,14 +589,14 @@ impl Thread {
     /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
     fn sleep(&mut self, until: Nanos, rest: bool) {
         let news = self.fall_asleep(until, rest);
-        if let (Some((_, news)), Some(asleep)) = (news, self.state.asleep.take()) {
-            shifts::poll(news, until);
+        if let Some((news, asleep)) = news.zip(self.state.asleep.take()) {
+            bell::sleep(news, until);
             self.woke(asleep);
         }
     }
 
     /// What ends a sleep until then before its time; `None` where there is no sleep, as something is there already.
-    fn fall_asleep(&mut self, until: Nanos, rest: bool) -> Option<(Nanos, News)> {
+    fn fall_asleep(&mut self, until: Nanos, rest: bool) -> Option<News> {
         let news = !rest && (self.rings.fall_asleep() || self.has_news());
         if news || self.signals.attention.load(Ordering::SeqCst) {
             self.rings.wake_up();
@@ -616,8 +607,8 @@ impl Thread {
             start_ns: mono_ns(),
             until_ns: until,
         });
-        let bell = self.signals.bell.as_raw_fd();
-        Some((until, [(!rest).then_some(self.wake_fd), Some(bell)]))
+        let bell = self.signals.bell.fd();
+        Some([(!rest).then_some(self.wake_fd), Some(bell)])
     }
 
     /// The sleep is over.
@@ -645,15 +636,7 @@ impl Thread {
     /// Treat all commands. False when it is time to stop.
     fn attend(&mut self) -> bool {
         self.signals.attention.store(false, Ordering::SeqCst);
-        let mut count = 0u64;
-        // SAFETY: eight bytes into a local; the bell does not block.
-        unsafe {
-            libc::read(
-                self.signals.bell.as_raw_fd(),
-                (&raw mut count).cast(),
-                size_of::<u64>(),
-            )
-        };
+        self.signals.bell.hear();
         if self.signals.stop.load(Ordering::SeqCst) {
             return false;
         }

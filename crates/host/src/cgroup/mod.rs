@@ -454,7 +454,6 @@ fn mark(path: PathBuf) -> Result<LabCgroup> {
     Ok(LabCgroup { path })
 }
 
-/// The group vanished: ENOENT, or ENODEV when its files were open or being opened.
 /// Since boot, the time in which some process of this host waited for a processor, nanoseconds in steps of 1 us. `None` where the
 /// kernel does not count it.
 #[must_use]
@@ -470,6 +469,7 @@ fn processor_wait_ns(file: &Path) -> Option<u64> {
     Some(total_us * 1000)
 }
 
+/// The group vanished: ENOENT, or ENODEV when its files were open or being opened.
 fn is_absent(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
 }

@@ -4,6 +4,7 @@
 //! carries nothing.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use constel_host::netlink::{InstalledRoute, RouteTarget};
 use constel_routing::walk::{Route, Table, Walk, walk_by, walk_until};
@@ -11,7 +12,7 @@ use constel_topology::{NodeId, Snapshot};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
-use constel_plan::{Blueprint, Reach};
+use constel_plan::{Blueprint, Ours, Reach};
 
 /// `RTN_UNICAST`: the only kind that forwards.
 pub(crate) const UNICAST: u8 = 1;
@@ -96,6 +97,8 @@ fn in_transit(kernels: &Kernels, from: NodeId, node: NodeId, goal: IpAddr) -> Op
 /// Tables as they were when a walk first came through a node: each is read once, and only if needed.
 pub(crate) struct Tables<'a> {
     kernels: &'a Kernels,
+    /// Which nodes are here.
+    ours: Arc<Ours>,
     known: Vec<Option<Table>>,
 }
 
@@ -104,6 +107,7 @@ impl<'a> Tables<'a> {
     pub(crate) fn new(kernels: &'a Kernels) -> Self {
         Self {
             kernels,
+            ours: kernels.ours(),
             known: vec![None; kernels.nodes.len()],
         }
     }
@@ -134,7 +138,7 @@ impl<'a> Tables<'a> {
         if let Some(route) = self.kernels.without_stack(node, goal) {
             return Ok(route);
         }
-        if !self.kernels.ours().has(node) {
+        if !self.ours.has(node) {
             return lookup(self.kernels, node, goal);
         }
         let table = &mut self.known[node.index()];

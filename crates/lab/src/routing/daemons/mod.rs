@@ -112,12 +112,13 @@ impl Daemons {
         let spec = spec.with_uplinks(layout, &serving);
         let mut stations = serving.into_iter();
         let mut keys: Vec<Key> = Vec::new();
+        let ours = launcher.kernels.ours();
         for node in layout.nodes() {
             let satellites = match node.class.access {
                 Access::Chooses => stations.next().unwrap_or_default(),
                 Access::Serves | Access::None => Served::new(),
             };
-            if !launcher.kernels.ours().has(node.id) {
+            if !ours.has(node.id) {
                 continue;
             }
             let contexts = contexts(

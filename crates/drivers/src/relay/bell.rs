@@ -1,0 +1,122 @@
+//! What a thread sleeps by: bells, alarms, and the sleep itself.
+
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use constel_link::Nanos;
+
+use crate::clock::mono_ns;
+
+/// Wakes whoever listens for it, until it is heard.
+#[derive(Debug)]
+pub(crate) struct Bell(OwnedFd);
+
+impl Bell {
+    /// # Errors
+    /// The kernel has no more descriptors for it.
+    pub(crate) fn new() -> io::Result<Bell> {
+        // SAFETY: plain system call; the result is checked.
+        owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Bell)
+    }
+
+    pub(crate) fn ring(&self) {
+        let one = 1u64;
+        // SAFETY: eight bytes from a local; an eventfd takes them or is full, and full rings too.
+        unsafe { libc::write(self.fd(), (&raw const one).cast(), size_of::<u64>()) };
+    }
+
+    pub(crate) fn hear(&self) {
+        hear(&self.0);
+    }
+
+    /// What there is to read at while it rings.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Goes off at an instant.
+#[derive(Debug)]
+pub(crate) struct Alarm(OwnedFd);
+
+impl Alarm {
+    /// # Errors
+    /// As [`Bell::new`].
+    pub(crate) fn new() -> io::Result<Alarm> {
+        let flags = libc::TFD_CLOEXEC | libc::TFD_NONBLOCK;
+        // SAFETY: plain system call; the result is checked.
+        owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }).map(Alarm)
+    }
+
+    /// Have it go off then, whatever it was set to.
+    pub(crate) fn set(&self, at_ns: Nanos) {
+        // SAFETY: plain old data.
+        let mut when: libc::itimerspec = unsafe { std::mem::zeroed() };
+        // All zero would stop it.
+        when.it_value = timespec(at_ns.max(1));
+        // SAFETY: a descriptor of ours and a local.
+        unsafe {
+            libc::timerfd_settime(
+                self.fd(),
+                libc::TFD_TIMER_ABSTIME,
+                &raw const when,
+                std::ptr::null_mut(),
+            )
+        };
+    }
+
+    pub(crate) fn hear(&self) {
+        hear(&self.0);
+    }
+
+    /// What there is to read at once it has gone off.
+    pub(crate) fn fd(&self) -> RawFd {
+        self.0.as_raw_fd()
+    }
+}
+
+/// Sleep until that time, or until there is something to read at one of these.
+pub(crate) fn sleep<const N: usize>(fds: [Option<RawFd>; N], until: Nanos) {
+    // A negative descriptor is passed over.
+    let mut fds = fds.map(|fd| libc::pollfd {
+        fd: fd.unwrap_or(-1),
+        events: libc::POLLIN,
+        revents: 0,
+    });
+    let timeout = timespec(until.saturating_sub(mono_ns()));
+    let timeout = if until == Nanos::MAX {
+        std::ptr::null()
+    } else {
+        &raw const timeout
+    };
+    // SAFETY: N poll entries and a local timeout; no signal mask.
+    unsafe {
+        libc::ppoll(
+            fds.as_mut_ptr(),
+            N as libc::nfds_t,
+            timeout,
+            std::ptr::null(),
+        )
+    };
+}
+
+fn timespec(ns: Nanos) -> libc::timespec {
+    libc::timespec {
+        tv_sec: (ns / 1_000_000_000) as libc::time_t,
+        tv_nsec: (ns % 1_000_000_000) as libc::c_long,
+    }
+}
+
+fn owned(fd: RawFd) -> io::Result<OwnedFd> {
+    if fd < 0 {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: a fresh descriptor that nobody else owns.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
+}
+
+fn hear(fd: &OwnedFd) {
+    let mut count = 0u64;
+    // SAFETY: eight bytes into a local; the descriptor does not block.
+    unsafe { libc::read(fd.as_raw_fd(), (&raw mut count).cast(), size_of::<u64>()) };
+}
