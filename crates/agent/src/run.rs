@@ -220,6 +220,8 @@ struct Agent<'a> {
 impl Agent<'_> {
     /// Until it is asked to end and its parts of labs are down, or it has lost its lease.
     fn stay(&mut self, has_ended: &dyn Fn() -> bool) -> Result<(), Failure> {
+        // A lease is not to end because hundreds of a lab's programs begin at once.
+        constel_host::process::go_first();
         let mut asked: Option<Instant> = None;
         loop {
             if has_ended() {

@@ -10,7 +10,6 @@ use constel_drivers::{Links, mono_ns};
 use constel_host::datagrams::{Incoming, MOST_AT_ONCE};
 use constel_underlay::{CrossingCounts, Endpoint, Receiver};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::process::setpriority_process;
 
 use crate::Shared;
 use crate::wire::Socket;
@@ -20,8 +19,6 @@ const LOOK_EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// The nice value of a thread that goes first.
-const FIRST: i32 = -20;
 /// Longer than any frame with what is around it: what is longer is none of ours.
 const DATAGRAM_BYTES: usize = 4_096;
 
@@ -93,7 +90,7 @@ impl Listener {
     /// Until it is to end, or the relay has.
     fn run(&self) {
         // Before normal threads, if we may: what waits here for longer than the head start leaves is late.
-        let _ = setpriority_process(None, FIRST);
+        constel_host::process::go_first();
         let mut incoming = Incoming::new(DATAGRAM_BYTES);
         let mut arrivals = Vec::with_capacity(MOST_AT_ONCE);
         while !self.end.load(Ordering::Acquire) {

@@ -33,6 +33,14 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
+/// The nice value of a thread that goes first.
+const FIRST: i32 = -20;
+
+/// The calling thread goes before normal ones from here on, and what it starts; without the right to that, nothing changes.
+pub fn go_first() {
+    let _ = rustix::process::setpriority_process(None, FIRST);
+}
+
 /// Finds a command as a shell would: a name with `/` as it is, any other along `search`
 /// (the value of a `PATH`).
 ///
