@@ -1,5 +1,6 @@
 //! The scenario's own traffic: servers first, then each flow at its lab time, results read at the end.
 
+mod buffers;
 mod commands;
 pub(crate) mod congestion;
 mod gateways;
@@ -117,6 +118,7 @@ impl Traffic {
         launcher: Arc<Launcher>,
     ) -> Result<Self, EngineError> {
         let ours = launcher.kernels.ours();
+        let most_bytes = buffers::most_bytes();
         let job = |flow: &Flow| {
             let mut plan = commands::plan(
                 blueprint,
@@ -128,6 +130,15 @@ impl Traffic {
             let apart = ends.is_some_and(|[from, to]| ours.has(from) != ours.has(to));
             if let Some(flag) = plan.apart_flag.filter(|_| apart) {
                 plan.client.argv.push(flag.to_owned());
+            }
+            // The server is told as well, and ends where its kernel does not give it: that of another machine is not known here.
+            if let Some(rate) = plan.datagrams.filter(|_| !apart)
+                && let Some(most) = most_bytes
+            {
+                let bytes = buffers::wanted_bytes(rate, most);
+                plan.client
+                    .argv
+                    .extend(["-w".to_owned(), bytes.to_string()]);
             }
             plan.server = plan.server.filter(|server| ours.has(server.launch.node));
             Ok(Job {
