@@ -290,6 +290,38 @@ def gen2(rows):
     ])
 
 
+def arms(rows, key):
+    """Rows by what is compared, and of each arm the median of its rounds (least to greatest) of a figure."""
+    for what in dict.fromkeys(row[key] for row in rows):
+        arm = [row for row in rows if row[key] == what]
+
+        def each(of, factor=1.0, digits=None):
+            values = sorted((of(row) if callable(of) else row[of]) * factor for row in arm)
+            return spread({"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}, digits=digits)
+
+        yield what, arm, each, f"{sum(row['trustworthy'] for row in arm)} of {len(arm)}"
+
+
+def shell1(rows):
+    head = ["satellites", "up, s", "down, s", "memory, MiB", "processors busy, idle sky", "links", "carried, Mbit/s", "lost, %",
+            "processor, s a Gbit and link", "frames late, p99, us", "trustworthy"]
+    return table(head, [
+        [what, each("up_s"), each("down_s"), each("memory_mib"), each("idle_processors"), arm[0]["links"], each("throughput_bps", 1e-6), each("loss_ratio", 100, 3),
+         each(lambda row: row["flow_processors"] / (row["throughput_bps"] / 1e9 * row["links"])), each("lateness_p99_ns", 1e-3, 0), trusted]
+        for what, arm, each, trusted in arms(rows, "by")
+    ])
+
+
+def twenty_hops(rows):
+    head = ["flow", "links", "carried, Mbit/s", "lost of UDP, %; sent again by TCP", "frames late, p99, us", "lost by the emulator", "relay's processor, %", "trustworthy"]
+    body = []
+    for what, arm, each, trusted in arms(rows, "what"):
+        again = each("loss_ratio", 100, 3) if arm[0]["loss_ratio"] is not None else each("retransmits", digits=0)
+        body.append([what, arm[0]["links"], each("throughput_bps", 1e-6), again, each("lateness_p99_ns", 1e-3, 0), sum(row["lost_by_emulator"] for row in arm),
+                     each("relay_cpu_ratio", 100, 0), trusted])
+    return table(head, body)
+
+
 def idle_hops(rows):
     return table(
         ["hops, by", "p50, us", "p99, us", "lost", "early"],
@@ -486,12 +518,19 @@ def positions(rows):
 
 TABLES = {
     "bringup": bringup, "containers": containers, "engines": containers, "construction": construction, "information": information,
-    "starrynet": starrynet, "accuracy": accuracy, "rate": rate, "isolation": isolation, "isolation-threads": isolation, "hostile": hostile,
+    "starrynet": starrynet, "accuracy": accuracy, "accuracy-threads": accuracy, "rate": rate, "isolation": isolation, "isolation-threads": isolation, "hostile": hostile,
     "overload": overload, "update": update, "steps": steps, "gen2": gen2, "handover": handover,
-    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "hops": hops, "idle-hops": idle_hops, "tcp": tcp, "square": square,
+    "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "hops": hops, "twenty-hops": twenty_hops, "shell1": shell1, "idle-hops": idle_hops, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "tcp-qemu": tcp_qemu, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,
     "positions": positions, "web": web, "page": page, "rules": rules, "samples": samples, "install": install,
 }
+
+
+def others(data):
+    """What others did on the machine before it began, where that is enough to be seen in figures."""
+    if "busy_before" in data:
+        return "" if data["busy_before"] < 0.1 else f", **{100 * data['busy_before']:.0f} % of the processors were others' before it began: not a quiet machine**"
+    return "" if data["load_before"] < 0.5 else f", **load {data['load_before']:.1f} before it began: not a quiet machine**"
 
 
 def section(name):
@@ -499,7 +538,7 @@ def section(name):
     if not raw.exists():
         return f"No raw data of this version yet: `benches/run {name}` measures it and writes the table."
     data = json.loads(raw.read_text())
-    load = "" if data["load_before"] < 0.5 else f", **load {data['load_before']:.1f} before it began: not a quiet machine**"
+    load = others(data)
     about = f"`{data['command']}`, {data['date'][:10]}, {data['commit']}, Linux {data['kernel']}, {data['processors']}{load}:"
     return f"{about}\n\n{TABLES[name](data['rows'])}"
 
