@@ -159,6 +159,9 @@ class Machines:
     """Namespaces on one wire, an agent in each, and etcd on the wire: on a disk of its own, or below `work`. With a `way`, it takes so long
     from each machine to the others. With walls, machines have wall clocks of their own."""
 
+    # Words before etcd's own.
+    BEFORE_STORE = ()
+
     def __init__(self, count, work, has_disk=False, way=None, has_walls=False):
         self.work = work
         self.walls = Walls(count, work) if has_walls else None
@@ -206,10 +209,10 @@ class Machines:
 
     def start_store(self):
         log = open(self.work / "etcd.log", "ab")
-        data, more = ["etcd", "--data-dir", str(self.work / "etcd")], []
+        data, more = [*self.BEFORE_STORE, "etcd", "--data-dir", str(self.work / "etcd")], []
         if self.disk:
             # Snapshots often, so that a full disk is noticed soon.
-            data = [*self.disk.enter, "etcd", "--data-dir", f"{self.disk.at}/etcd"]
+            data = [*self.BEFORE_STORE, *self.disk.enter, "etcd", "--data-dir", f"{self.disk.at}/etcd"]
             more = ["--quota-backend-bytes", str(QUOTA_MIB << 20), "--snapshot-count", "10", "--max-wals", "2"]
         self.etcd = self.wire.start(
             *data, *more, "--listen-client-urls", f"http://{STORE_AT}:2379",

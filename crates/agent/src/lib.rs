@@ -17,6 +17,7 @@ mod list;
 mod measure;
 mod reach;
 mod record;
+mod recorder;
 mod run;
 mod underlay;
 

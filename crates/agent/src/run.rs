@@ -2,29 +2,26 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, PoisonError};
 use std::time::{Duration, Instant};
 
-use constel_store::{Condition, Error, Outcome, Revision, Store, Txn};
+use constel_store::{Error, Revision, Store, Txn};
 
 use crate::answers;
 use crate::clocks::drawn;
-use crate::facts;
 use crate::hold::Hold;
 use crate::join::{Refusal, Why, join};
 use crate::keys;
 use crate::labs::part::Keeper;
 use crate::measure::{Latest, Measure};
 use crate::reach;
-use crate::record::{Owner, Record};
+use crate::record::Owner;
+use crate::recorder::Recorder;
 use crate::underlay::{Listen, Responder};
 
-/// The record is written anew so often, and as soon as the clock is known.
-const RECORD_EVERY: Duration = Duration::from_secs(5);
-
 /// How soon an end is noticed, and a lease that is over.
-const LOOK_EVERY: Duration = Duration::from_millis(50);
+pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// An agent that was asked to end waits so long for its parts of labs.
 const PARTS_DOWN_WITHIN: Duration = Duration::from_secs(120);
@@ -123,25 +120,23 @@ pub fn run(
     let latest = Latest::new(None);
     let (leaving, parts) = (AtomicBool::new(false), AtomicUsize::new(0));
     let until_ns = AtomicU64::new(hold.until_ns());
+    let recorder = Recorder::new(store, options, watcher, token, responder.as_ref(), &latest);
     let mut agent = Agent {
-        store,
         options,
         watcher,
         token,
         hold,
-        responder: responder.as_ref(),
-        latest: &latest,
+        recorder: &recorder,
         leaving: &leaving,
         parts: &parts,
         until_ns: &until_ns,
-        written: None,
         has_told_trouble: false,
-        has_told_full: false,
     };
     let ended = std::thread::scope(|scope| {
         // However this ends, a panic included, so do they: the scope waits for them.
         let _ends = Ends(&end);
         scope.spawn(|| answers::answer(store, &options.name, &end));
+        scope.spawn(|| recorder.write_on(&end));
         if let Some(responder) = &responder {
             scope.spawn(|| responder.answer(&end));
             if let Some((interface, echo)) = responder.raw() {
@@ -191,7 +186,7 @@ impl Drop for Ends<'_> {
     }
 }
 
-fn lost(name: &str, reason: &str) -> Failure {
+pub(crate) fn lost(name: &str, reason: &str) -> Failure {
     Failure::Lost {
         name: name.to_owned(),
         reason: reason.to_owned(),
@@ -199,22 +194,17 @@ fn lost(name: &str, reason: &str) -> Failure {
 }
 
 struct Agent<'a> {
-    store: &'a Arc<dyn Store>,
     options: &'a Options,
     watcher: &'a dyn Watcher,
     hold: Hold,
     token: Revision,
-    responder: Option<&'a Responder>,
-    latest: &'a Latest,
+    recorder: &'a Recorder<'a>,
     /// It was asked to end: its parts of labs end first.
     leaving: &'a AtomicBool,
     parts: &'a AtomicUsize,
     /// Until when the name is ours, for those who send by that right.
     until_ns: &'a AtomicU64,
-    /// When the record was written, and whether the clock was in it.
-    written: Option<(Instant, bool)>,
     has_told_trouble: bool,
-    has_told_full: bool,
 }
 
 impl Agent<'_> {
@@ -239,8 +229,8 @@ impl Agent<'_> {
             self.hold.turn()?;
             self.until_ns.store(self.hold.until_ns(), Ordering::Release);
             self.tell_trouble();
-            if self.is_due() {
-                self.write()?;
+            if let Some(failure) = self.recorder.failure() {
+                return Err(failure);
             }
             std::thread::sleep(LOOK_EVERY);
         }
@@ -268,65 +258,6 @@ impl Agent<'_> {
             _ => {}
         }
         self.has_told_trouble = self.hold.trouble.is_some();
-    }
-
-    fn is_due(&self) -> bool {
-        match self.written {
-            None => true,
-            Some((at, had_clock)) => {
-                let has_clock = self.clock().is_some();
-                at.elapsed() >= RECORD_EVERY || has_clock != had_clock
-            }
-        }
-    }
-
-    fn clock(&self) -> Option<crate::record::Clock> {
-        let latest = self.latest.lock();
-        let heard = latest.unwrap_or_else(PoisonError::into_inner);
-        heard.as_ref().map(|heard| heard.clock.clone())
-    }
-
-    fn write(&mut self) -> Result<(), Failure> {
-        let options = self.options;
-        let cores = facts::cores();
-        let record = Record {
-            version: options.version.clone(),
-            host: facts::host_name(),
-            pid: std::process::id(),
-            weight: options.weight,
-            capacity: options.capacity,
-            workers: options.workers.get(),
-            cores,
-            memory_bytes: facts::memory(),
-            load: facts::load(),
-            nodes: self.watcher.nodes(),
-            underlay: self.responder.map(Responder::now),
-            clock: self.clock(),
-        };
-        let had_clock = record.clock.is_some();
-        let text = serde_json::to_vec(&record).map_err(|e| Error::Invalid(e.to_string()))?;
-        let owned = Condition::created_at(keys::owner(&options.name), self.token);
-        let txn = Txn::new()
-            .when(owned)
-            .put(keys::record(&options.name), text);
-        match self.store.commit(&txn) {
-            Ok(Outcome::Committed { .. }) => self.has_told_full = false,
-            Ok(Outcome::Refused) => {
-                return Err(lost(&options.name, "the store has ended it"));
-            }
-            // It is written the next time. Whether we are still there, the lease decides.
-            Err(Error::Unreachable(_) | Error::Uncertain(_)) => {}
-            // Its lease is renewed all the same.
-            Err(error @ Error::Full(_)) => {
-                if !std::mem::replace(&mut self.has_told_full, true) {
-                    let text = format!("{error}; labs go on, nothing new begins");
-                    self.watcher.tell(&text);
-                }
-            }
-            Err(error) => return Err(error.into()),
-        }
-        self.written = Some((Instant::now(), had_clock));
-        Ok(())
     }
 
     /// Nothing of ours stays in the store, unless we were lost.
