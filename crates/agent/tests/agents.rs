@@ -10,7 +10,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use constel_agent::{By, Failure, Listen, Options, Refusal, Row, State, Watcher, machines, run};
-use constel_store::{Embedded, Error, Folder, LeaseId, Listing, Outcome, Store, Txn, Watch};
+use constel_store::{Embedded, Error, Folder, LEASE, LeaseId, Listing, Outcome, Store, Txn, Watch};
 
 #[derive(Default)]
 struct Told(Mutex<Vec<String>>);
@@ -415,6 +415,33 @@ fn a_store_that_is_full_costs_nobody_a_name() {
     away.is_full.store(false, Ordering::Release);
     agent.end().unwrap();
     assert_eq!(store.list("").unwrap().entries, []);
+}
+
+/// Whose nodes take longer to be counted than a lease lasts: the kernel is busy with a lab that goes down.
+struct Busy;
+
+impl Watcher for Busy {
+    fn nodes(&self) -> u64 {
+        std::thread::sleep(LEASE + LEASE / 2);
+        1
+    }
+
+    fn tell(&self, _: &str) {}
+}
+
+#[test]
+fn what_takes_long_to_tell_costs_nobody_a_name() {
+    let store: Arc<dyn Store> = Arc::new(Embedded::new());
+    let stop = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let agent = scope.spawn(|| run(&store, &options("a"), &Busy, &stop));
+        // Its record comes after its first count, by when the lease of who does not renew it is over.
+        let told = |row: &&Row| row.nodes.is_some();
+        let row = until(&store, "its record", |rows| rows.iter().find(told).cloned());
+        assert_eq!((row.state, row.nodes), (State::Up, Some(1)));
+        stop.store(true, Ordering::Release);
+        agent.join().unwrap().unwrap();
+    });
 }
 
 #[test]
