@@ -303,10 +303,10 @@ def arms(rows, key):
 
 
 def shell1(rows):
-    head = ["satellites", "up, s", "down, s", "memory, MiB", "processors busy, idle sky", "links", "carried, Mbit/s", "lost, %",
+    head = ["satellites", "up, s", "down, s", "the machine, MiB", "its process, MiB", "processors busy, idle sky", "links", "carried, Mbit/s", "lost, %",
             "processor, s a Gbit and link", "frames late, p99, us", "trustworthy"]
     return table(head, [
-        [what, each("up_s"), each("down_s"), each("memory_mib"), each("idle_processors"), arm[0]["links"], each("throughput_bps", 1e-6), each("loss_ratio", 100, 3),
+        [what, each("up_s"), each("down_s"), each("memory_mib"), each("process_mib"), each("idle_processors"), arm[0]["links"], each("throughput_bps", 1e-6), each("loss_ratio", 100, 3),
          each(lambda row: row["flow_processors"] / (row["throughput_bps"] / 1e9 * row["links"])), each("lateness_p99_ns", 1e-3, 0), trusted]
         for what, arm, each, trusted in arms(rows, "by")
     ])
