@@ -1,17 +1,21 @@
 //! Which process this is, in a way that survives the reuse of process numbers.
 
 use std::fs;
+use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, Result};
+
+/// Clock ticks in a second, as `/proc` has them on every architecture that we run on.
+const TICKS_PER_S: i64 = 100;
 
 /// A process number with the moment the process started, on which boot of which machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessIdent {
     /// Process number.
     pub pid: u32,
-    /// Start, in clock ticks since boot (field 22 of `/proc/<pid>/stat`).
+    /// Start, in clock ticks since boot (field 22 of `/proc/<pid>/stat`, less what the reader's time namespace adds).
     pub start_ticks: u64,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
@@ -98,12 +102,33 @@ fn start_ticks(pid: u32) -> Result<Option<u64>> {
         .collect();
     match (fields.first(), fields.get(19).and_then(|f| f.parse().ok())) {
         (Some(&("Z" | "X")), _) => Ok(None),
-        (Some(_), Some(ticks)) => Ok(Some(ticks)),
+        (Some(_), Some(ticks)) => Ok(Some(u64::saturating_add_signed(ticks, -added_ticks()))),
         _ => Err(Error::Protocol {
             what: path,
             detail: stat,
         }),
     }
+}
+
+/// What the kernel adds to starts of processes when this process asks: its time namespace may call another moment that of boot
+/// (`time_namespaces(7)`), and a lab of that namespace must not look dead from outside.
+fn added_ticks() -> i64 {
+    static ADDED: OnceLock<i64> = OnceLock::new();
+    *ADDED.get_or_init(|| {
+        // Kernels without time namespaces have no such file.
+        let text = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
+        boottime_ticks(&text).unwrap_or(0)
+    })
+}
+
+/// The offset of `CLOCK_BOOTTIME` in the kernel's list, in clock ticks.
+fn boottime_ticks(offsets: &str) -> Option<i64> {
+    let row = offsets
+        .lines()
+        .find_map(|row| row.strip_prefix("boottime"))?;
+    let mut numbers = row.split_whitespace().map(str::parse::<i64>);
+    let (seconds, nanoseconds) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
+    Some(seconds * TICKS_PER_S + nanoseconds / (1_000_000_000 / TICKS_PER_S))
 }
 
 /// A `/proc/<pid>` file of a process that is gone: ENOENT when opening, ESRCH when reading.
@@ -114,6 +139,42 @@ pub(crate) fn is_gone(e: &std::io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn offsets_are_read() {
+        let text = "monotonic           5         0\nboottime        86400  20000000\n";
+        assert_eq!(boottime_ticks(text), Some(8_640_002));
+        assert_eq!(boottime_ticks("boottime -3 0"), Some(-300));
+        assert_eq!(boottime_ticks(""), None);
+    }
+
+    /// Asked about the same process from a time namespace that is a day ahead.
+    #[test]
+    fn a_process_is_the_same_from_every_time_namespace() {
+        const ABOUT: &str = "CONSTEL_TEST_IDENT_ABOUT";
+        if let Ok(pid) = std::env::var(ABOUT) {
+            let ident = ProcessIdent::of(pid.parse().unwrap()).unwrap().unwrap();
+            println!("mark {}", ident.mark());
+            return;
+        }
+        if fs::metadata("/proc/self/ns/time").is_err() {
+            return;
+        }
+        let me = ProcessIdent::current().unwrap();
+        let there = std::process::Command::new("unshare")
+            .args(["--time", "--boottime", "86400"])
+            .arg(std::env::current_exe().unwrap())
+            .args(["--exact", "--nocapture"])
+            .arg("ident::tests::a_process_is_the_same_from_every_time_namespace")
+            .env(ABOUT, me.pid.to_string())
+            .output()
+            .unwrap();
+        let said = String::from_utf8(there.stdout).unwrap();
+        assert!(
+            said.contains(&format!("mark {}\n", me.mark())),
+            "{said} {me:?}"
+        );
+    }
 
     #[test]
     fn knows_itself_and_a_dead_child() {
