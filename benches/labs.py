@@ -1,7 +1,9 @@
 """Runs of labs, and what they take of the machine meanwhile."""
 
-import os
+import json
 import subprocess
+import sys
+import tempfile
 import time
 from pathlib import Path
 
@@ -22,14 +24,18 @@ def peak_mib(pid):
         return 0
 
 
-def run(scenario, name, results, flags):
-    """`constel run`; its exit code, what the machine had less at the worst moment, and what the lab's process took at most, MiB."""
+def run(scenario, name, folder, flags):
+    """`constel run`, to results in the folder: its summary, what the machine had less at the worst moment, and what the lab's process took at most,
+    MiB. A run that is not to be trusted is one; where there is none, this program ends."""
     before, own = available_mib(), 0
-    least = before
+    least, results = before, Path(folder, "results")
     command = ["target/release/constel", "run", scenario, "--name", name, "--results", results, *flags]
-    with open(os.devnull, "w") as nowhere:
-        lab = subprocess.Popen(command, cwd=ROOT, stdout=nowhere, stderr=nowhere)
+    with tempfile.TemporaryFile("w+") as said:
+        lab = subprocess.Popen(command, cwd=ROOT, stdout=subprocess.DEVNULL, stderr=said)
         while lab.poll() is None:
             least, own = min(least, available_mib()), max(own, peak_mib(lab.pid))
             time.sleep(0.2)
-    return lab.returncode, before - least, own
+        said.seek(0)
+        if lab.returncode not in (0, 3):
+            sys.exit(f"{name}: exit code {lab.returncode}: {said.read()[-600:]}")
+    return json.loads((results / "summary.json").read_text()), before - least, own

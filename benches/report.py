@@ -32,6 +32,12 @@ def spread(row, factor=1.0, digits=None):
     return "{} ({} to {})".format(*(number(row[k] * factor, digits) for k in ("median", "least", "greatest")))
 
 
+def of_rounds(values):
+    """What `spread` wants, of the rounds' values."""
+    values = sorted(values)
+    return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+
+
 def table(head, rows):
     lines = ["| " + " | ".join(head) + " |", "|---" + "|---:" * (len(head) - 1) + "|"]
     return "\n".join(lines + ["| " + " | ".join(str(c) for c in row) + " |" for row in rows])
@@ -53,8 +59,7 @@ def bringup(data):
             for key in path:
                 r = r[key]
             values.append(r)
-        values.sort()
-        return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+        return of_rounds(values)
 
     head = [f"{data['namespaces']:,} namespaces, {data['interfaces']:,} interfaces", "Constel", "`ip -batch`", "ratio"]
     rows = [
@@ -74,8 +79,7 @@ def containers(data):
     labs = data["labs"]
 
     def of(count, runtime, key, scale):
-        values = sorted(r[key] * scale for r in labs if r["nodes"] == count and r["runtime"] == runtime)
-        return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
+        return of_rounds(r[key] * scale for r in labs if r["nodes"] == count and r["runtime"] == runtime)
 
     head = ["nodes", "runtime", "up, s", "down, s", "kB a node", "first packets answered",
             "above netns: up, ms a node", "above netns: kB a node"]
@@ -296,8 +300,7 @@ def arms(rows, key):
         arm = [row for row in rows if row[key] == what]
 
         def each(of, factor=1.0, digits=None):
-            values = sorted((of(row) if callable(of) else row[of]) * factor for row in arm)
-            return spread({"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}, digits=digits)
+            return spread(of_rounds((of(row) if callable(of) else row[of]) for row in arm), factor, digits)
 
         yield what, arm, each, f"{sum(row['trustworthy'] for row in arm)} of {len(arm)}"
 
@@ -505,8 +508,7 @@ def versions(data):
 
 def positions(rows):
     def seconds(key):
-        found = sorted(r[key] for r in rows)
-        return spread({"median": found[len(found) // 2], "least": found[0], "greatest": found[-1]})
+        return spread(of_rounds(r[key] for r in rows))
 
     head = ["elements to ITRF", "s", "from skyfield's at most, m"]
     return table(head, [
@@ -538,8 +540,7 @@ def section(name):
     if not raw.exists():
         return f"No raw data of this version yet: `benches/run {name}` measures it and writes the table."
     data = json.loads(raw.read_text())
-    load = others(data)
-    about = f"`{data['command']}`, {data['date'][:10]}, {data['commit']}, Linux {data['kernel']}, {data['processors']}{load}:"
+    about = f"`{data['command']}`, {data['date'][:10]}, {data['commit']}, Linux {data['kernel']}, {data['processors']}{others(data)}:"
     return f"{about}\n\n{TABLES[name](data['rows'])}"
 
 

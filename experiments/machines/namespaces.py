@@ -40,6 +40,22 @@ def missing(*more):
     return None
 
 
+def run_local(machines, results, *flags):
+    """What `local` says of its lab; where there was none, this program ends."""
+    command = [ROOT / "experiments/machines/local", str(machines), "--results", results, *flags]
+    ran = subprocess.run(command, stdout=subprocess.PIPE, text=True)
+    if ran.returncode:
+        sys.exit(f"{' '.join(map(str, command))} ended with {ran.returncode}: {ran.stdout[-2000:]}")
+    return json.loads(ran.stdout)
+
+
+def keep(file, command, rows, **more):
+    """Writes raw data, with what it was measured by and where."""
+    commit = subprocess.run(["git", "-C", ROOT, "rev-parse", "--short", "HEAD"], stdout=subprocess.PIPE, text=True).stdout.strip()
+    about = {"command": command, "commit": commit, "kernel": os.uname().release, **more, "processors": os.cpu_count(), "rows": rows}
+    file.write_text(json.dumps(about, indent=1) + "\n")
+
+
 class Space:
     """Namespaces for network and clocks that go with this process, however it ends."""
 

@@ -20,37 +20,18 @@ use crate::underlay::Responder;
 const RECORD_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Recorder<'a> {
-    store: &'a Arc<dyn Store>,
-    options: &'a Options,
-    watcher: &'a dyn Watcher,
-    token: Revision,
-    responder: Option<&'a Responder>,
-    latest: &'a Latest,
+    pub(crate) store: &'a Arc<dyn Store>,
+    pub(crate) options: &'a Options,
+    pub(crate) watcher: &'a dyn Watcher,
+    /// Since when the machine's name is ours.
+    pub(crate) token: Revision,
+    pub(crate) responder: Option<&'a Responder>,
+    pub(crate) latest: &'a Latest,
     /// Why it writes no more.
-    failure: Mutex<Option<Failure>>,
+    pub(crate) failure: Mutex<Option<Failure>>,
 }
 
-impl<'a> Recorder<'a> {
-    /// Of the machine whose name is ours since `token`.
-    pub(crate) fn new(
-        store: &'a Arc<dyn Store>,
-        options: &'a Options,
-        watcher: &'a dyn Watcher,
-        token: Revision,
-        responder: Option<&'a Responder>,
-        latest: &'a Latest,
-    ) -> Self {
-        Self {
-            store,
-            options,
-            watcher,
-            token,
-            responder,
-            latest,
-            failure: Mutex::new(None),
-        }
-    }
-
+impl Recorder<'_> {
     /// Why no more is written, told once; `None`: it is, or it was told.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use constel_store::{Error, Revision, Store, Txn};
@@ -120,7 +120,15 @@ pub fn run(
     let latest = Latest::new(None);
     let (leaving, parts) = (AtomicBool::new(false), AtomicUsize::new(0));
     let until_ns = AtomicU64::new(hold.until_ns());
-    let recorder = Recorder::new(store, options, watcher, token, responder.as_ref(), &latest);
+    let recorder = Recorder {
+        store,
+        options,
+        watcher,
+        token,
+        responder: responder.as_ref(),
+        latest: &latest,
+        failure: Mutex::new(None),
+    };
     let mut agent = Agent {
         options,
         watcher,

@@ -6,9 +6,10 @@ use std::sync::OnceLock;
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, Result};
+use crate::time_namespace::{Clock, ahead_of_kernel_ns};
 
-/// Clock ticks in a second, as `/proc` has them on every architecture that we run on.
-const TICKS_PER_S: i64 = 100;
+/// A clock tick, as `/proc` has it on every architecture that we run on.
+const TICK_NS: i64 = 10_000_000;
 
 /// A process number with the moment the process started, on which boot of which machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
@@ -102,7 +103,7 @@ fn start_ticks(pid: u32) -> Result<Option<u64>> {
         .collect();
     match (fields.first(), fields.get(19).and_then(|f| f.parse().ok())) {
         (Some(&("Z" | "X")), _) => Ok(None),
-        (Some(_), Some(ticks)) => Ok(Some(u64::saturating_add_signed(ticks, -added_ticks()))),
+        (Some(_), Some(ticks)) => Ok(Some(u64::saturating_add_signed(ticks, -added_ticks()?))),
         _ => Err(Error::Protocol {
             what: path,
             detail: stat,
@@ -110,25 +111,15 @@ fn start_ticks(pid: u32) -> Result<Option<u64>> {
     }
 }
 
-/// What the kernel adds to starts of processes when this process asks: its time namespace may call another moment that of boot
-/// (`time_namespaces(7)`), and a lab of that namespace must not look dead from outside.
-fn added_ticks() -> i64 {
+/// What the kernel adds to starts of processes when this process asks: a lab of another time namespace must not look dead from
+/// outside.
+fn added_ticks() -> Result<i64> {
     static ADDED: OnceLock<i64> = OnceLock::new();
-    *ADDED.get_or_init(|| {
-        // Kernels without time namespaces have no such file.
-        let text = fs::read_to_string("/proc/self/timens_offsets").unwrap_or_default();
-        boottime_ticks(&text).unwrap_or(0)
-    })
-}
-
-/// The offset of `CLOCK_BOOTTIME` in the kernel's list, in clock ticks.
-fn boottime_ticks(offsets: &str) -> Option<i64> {
-    let row = offsets
-        .lines()
-        .find_map(|row| row.strip_prefix("boottime"))?;
-    let mut numbers = row.split_whitespace().map(str::parse::<i64>);
-    let (seconds, nanoseconds) = (numbers.next()?.ok()?, numbers.next()?.ok()?);
-    Some(seconds * TICKS_PER_S + nanoseconds / (1_000_000_000 / TICKS_PER_S))
+    if let Some(added) = ADDED.get() {
+        return Ok(*added);
+    }
+    let added = ahead_of_kernel_ns(Clock::Boottime)? / TICK_NS;
+    Ok(*ADDED.get_or_init(|| added))
 }
 
 /// A `/proc/<pid>` file of a process that is gone: ENOENT when opening, ESRCH when reading.
@@ -139,14 +130,6 @@ pub(crate) fn is_gone(e: &std::io::Error) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn offsets_are_read() {
-        let text = "monotonic           5         0\nboottime        86400  20000000\n";
-        assert_eq!(boottime_ticks(text), Some(8_640_002));
-        assert_eq!(boottime_ticks("boottime -3 0"), Some(-300));
-        assert_eq!(boottime_ticks(""), None);
-    }
 
     /// Asked about the same process from a time namespace that is a day ahead.
     #[test]

@@ -26,10 +26,11 @@ use std::sync::{Arc, Mutex};
 
 use constel_host::netlink::{Attributes, Batch, Socket, Tc, TcVerb, VethEnd, handle};
 use constel_host::netns::NetNs;
+use constel_host::time_namespace::{Clock, ahead_of_kernel_ns};
 use constel_link::{EdgeCounters, EdgeStats, Histogram, Nanos, PlaneReport, PortId, Totals};
 
 use crate::DriverKind;
-use crate::clock::{ahead_of_kernel_ns, mono_ns};
+use crate::clock::mono_ns;
 use crate::config::PlaneConfig;
 use crate::error::{DriverError, Result};
 use crate::kernel_plane::{InKernel, KernelPlane};
@@ -72,7 +73,7 @@ struct Edt {
 /// # Errors
 /// What the kernel refused.
 pub(crate) fn make(config: &PlaneConfig) -> Result<Box<dyn Plane>> {
-    if ahead_of_kernel_ns()? != 0 {
+    if ahead_of_kernel_ns(Clock::Monotonic)? != 0 {
         let text = "the edt driver does not work in a time namespace: frames leave by the kernel's own clock";
         return Err(DriverError::Unable(text.to_owned()));
     }

@@ -4,12 +4,12 @@ use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use constel_bpf::{Aligned, BpfError, Mapped, Side};
+use constel_host::time_namespace::{Clock, ahead_of_kernel_ns};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::layout::{
     Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, THREADS_MAX, Told,
 };
-use crate::clock::ahead_of_kernel_ns;
 use crate::error::Result;
 use crate::ports::FIRST_PORT;
 
@@ -195,7 +195,7 @@ fn set_constants(value: Option<&mut [u8]>, sizes: Sizes) -> Result<()> {
     let value = constel_bpf::constants(value, &expected)?;
     value[..4].copy_from_slice(&(sizes.ring - 1).to_ne_bytes());
     value[16..20].copy_from_slice(&sizes.cpus.to_ne_bytes());
-    let ahead_ns = ahead_of_kernel_ns()?.cast_unsigned();
+    let ahead_ns = ahead_of_kernel_ns(Clock::Monotonic)?.cast_unsigned();
     let halves = [ahead_ns as u32, (ahead_ns >> 32) as u32];
     value[20..24].copy_from_slice(&halves[0].to_ne_bytes());
     value[24..].copy_from_slice(&halves[1].to_ne_bytes());

@@ -1,7 +1,7 @@
 //! Room for datagrams in the sockets of flows: what is lost is to be lost on the way, not because a program waited for a processor.
 
-use std::fs;
-
+use constel_host::sysctl;
+use constel_scenario::model::{Action, Transport};
 use constel_units::DataRate;
 
 /// For how long a receiver may be kept from its processor and lose none, milliseconds.
@@ -10,19 +10,29 @@ const KEPT_MS: u64 = 100;
 /// What every kernel gives who asks, bytes.
 const LEAST_BYTES: u64 = 212_992;
 
-/// What to ask for at this rate of payload, bytes, where the kernel gives so much at `most`.
-pub(super) fn wanted_bytes(rate: DataRate, most: u64) -> u64 {
+/// How a flow's client is told what both ends are to ask for, where the kernel of both gives so much at `most`; nothing where it
+/// sends no datagrams of iperf3.
+pub(super) fn flags(action: &Action, most: Option<u64>) -> Vec<String> {
+    let (Action::Iperf3(iperf3), Some(most)) = (action, most) else {
+        return Vec::new();
+    };
+    let Transport::Udp { rate } = iperf3.transport else {
+        return Vec::new();
+    };
+    vec!["-w".to_owned(), wanted_bytes(rate, most).to_string()]
+}
+
+/// What to ask for at this rate of payload, bytes.
+fn wanted_bytes(rate: DataRate, most: u64) -> u64 {
     let kept = rate.bps() / 8 / 1000 * KEPT_MS;
     kept.max(LEAST_BYTES).min(most)
 }
 
 /// What this machine's kernel gives at most, for sending and for receiving, bytes.
 pub(super) fn most_bytes() -> Option<u64> {
-    let of = |name: &str| -> Option<u64> {
-        let text = fs::read_to_string(format!("/proc/sys/net/core/{name}")).ok()?;
-        text.trim().parse().ok()
-    };
-    Some(of("rmem_max")?.min(of("wmem_max")?))
+    let most = ["net.core.rmem_max", "net.core.wmem_max"].map(sysctl::read_as::<u64>);
+    let [receiving, sending] = most.map(Result::ok);
+    Some(receiving?.min(sending?))
 }
 
 #[cfg(test)]

@@ -8,7 +8,7 @@ use constel_scenario::model::{
     Transport,
 };
 use constel_topology::NodeId;
-use constel_units::{DataRate, TimeSpan};
+use constel_units::TimeSpan;
 
 use crate::error::EngineError;
 use crate::watch::paths::Pair;
@@ -58,8 +58,6 @@ pub(crate) struct FlowPlan {
     pub(crate) zero_flag: Option<&'static str>,
     /// How the client is told that the other end is on another machine; `None`: it makes no difference to it.
     pub(crate) apart_flag: Option<&'static str>,
-    /// Of iperf3's datagrams: the rate of their payload.
-    pub(crate) datagrams: Option<DataRate>,
     /// The two ends of flows that have them, for paths and bounds.
     pub(crate) ends: Option<Pair>,
 }
@@ -128,7 +126,6 @@ pub(crate) fn plan(
             },
             zero_flag: None,
             apart_flag: None,
-            datagrams: None,
             ends: None,
         }),
     }
@@ -189,7 +186,6 @@ fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPla
         },
         zero_flag: None,
         apart_flag: None,
-        datagrams: None,
         ends: Some(ends),
     })
 }
@@ -227,7 +223,6 @@ fn plan_probe(
         client: Launch { node: from, argv },
         zero_flag: Some("--zero-ns"),
         apart_flag: Some("--apart"),
-        datagrams: None,
         ends: Some(ends),
     })
 }
@@ -255,12 +250,10 @@ fn plan_iperf3(
         "--connect-timeout",
         "5000",
     ]);
-    let mut datagrams = None;
     match &iperf3.transport {
         Transport::Tcp { congestion } => argv.extend(words(&["-C", congestion])),
         Transport::Udp { rate } => {
             // 1200 bytes pass every link with room for tunnels; IPv6 would fragment iperf3's default.
-            datagrams = Some(*rate);
             argv.extend(words(&["-u", "-b", &rate.bps().to_string(), "-l", "1200"]));
         }
     }
@@ -279,7 +272,6 @@ fn plan_iperf3(
         client: Launch { node: from, argv },
         zero_flag: None,
         apart_flag: None,
-        datagrams,
         ends: Some(ends),
     })
 }
@@ -343,7 +335,6 @@ fn plan_http(
         client: Launch { node: from, argv },
         zero_flag: None,
         apart_flag: None,
-        datagrams: None,
         ends: Some(ends),
     })
 }
@@ -393,7 +384,6 @@ fn plan_transfer(
         },
         zero_flag: None,
         apart_flag: Some("--apart"),
-        datagrams: None,
         ends: Some(ends),
     })
 }

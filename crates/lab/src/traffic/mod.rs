@@ -132,13 +132,9 @@ impl Traffic {
                 plan.client.argv.push(flag.to_owned());
             }
             // The server is told as well, and ends where its kernel does not give it: that of another machine is not known here.
-            if let Some(rate) = plan.datagrams.filter(|_| !apart)
-                && let Some(most) = most_bytes
-            {
-                let bytes = buffers::wanted_bytes(rate, most);
-                plan.client
-                    .argv
-                    .extend(["-w".to_owned(), bytes.to_string()]);
+            if !apart {
+                let flags = buffers::flags(&flow.action, most_bytes);
+                plan.client.argv.extend(flags);
             }
             plan.server = plan.server.filter(|server| ours.has(server.launch.node));
             Ok(Job {
