@@ -76,10 +76,12 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
     }
     let words = says(&lab, "west", "rm /run/constel/node.json");
     assert!(words.contains("Read-only file system"), "{words}");
+    // Wherever a lab writes; a whole disk would take a search minutes.
+    let results = lab.results.display();
     let all = says(
         &lab,
         "west",
-        "find / -xdev -name node.json; find /run /tmp -name node.json",
+        &format!("find /run /tmp /var/tmp /dev {results} -name node.json 2>/dev/null"),
     );
     assert_eq!(all, "/run/constel/node.json\n");
     assert_eq!(
@@ -308,7 +310,7 @@ fn a_handover_is_in_the_file_within_milliseconds() {
                    phasing: 1, altitude: 550 km}"
             .to_owned(),
     };
-    let seconds = std::env::var("CONSTEL_TEST_SECONDS").map_or(60, |text| text.parse().unwrap());
+    let seconds = std::env::var("CONSTEL_TEST_SECONDS").map_or(40, |text| text.parse().unwrap());
     let names: Vec<String> = (0..STATIONS).map(|n| format!("g{n}")).collect();
     let station = |(n, name): (i32, &String)| {
         let (latitude, longitude) = (n * 37 % 90 - 45, n * 73 % 360 - 180);
