@@ -191,7 +191,7 @@ impl Far {
             self.no_slot += 1;
             return;
         };
-        pool.own_more(slot, arrival.from.0);
+        pool.own_more(slot, pool.wires.account(arrival.from));
         let frame = SlotRef {
             slot,
             len: bytes.len() as u16,

@@ -239,7 +239,7 @@ impl Relay {
             slots: config.slots * config.threads as u32 + 1,
             cpus,
             threads: config.threads as u32,
-            ports: wired,
+            ports: wires.accounts(config.ports)?,
             ring: per_cpu,
         };
         let loaded = Arc::new(Loaded::new(sizes)?);
@@ -568,10 +568,6 @@ impl Plane for Relay {
     fn far(&self, far: FarPorts) -> Result<()> {
         let mut ports = far.ports.iter();
         ports.try_for_each(|&port| check_port(port, self.config.ports))?;
-        if self.config.transit.is_some() {
-            let text = "nodes without a stack and ports whose nodes are elsewhere, in one lab";
-            return Err(DriverError::Unsupported(vec![text.to_owned()]));
-        }
         *self.far.lock().map_err(|_| DriverError::Stopped)? = Some(far);
         Ok(())
     }

@@ -78,7 +78,7 @@ impl Thread {
             && (self.space() as usize) > batch.len()
             && let Some(delivery) = self.table.pop_punctual(now, &mut self.pool)
         {
-            match self.transit.reached(&delivery) {
+            match self.reached(&delivery) {
                 Some(member) => passed_on += self.pass_on(member, delivery),
                 None => {
                     self.add(&mut batch, delivery);
@@ -120,13 +120,20 @@ impl Thread {
             let Some(delivery) = delivery else {
                 return filled(false, passed_on);
             };
-            if let Some(member) = self.transit.reached(&delivery) {
+            if let Some(member) = self.reached(&delivery) {
                 passed_on += self.pass_on(member, delivery);
             } else if self.add(batch, delivery) {
                 // It takes its time: look at the clock again.
                 return filled(false, passed_on);
             }
         }
+    }
+
+    /// The number of the node that a frame has reached, if that is here and has no stack.
+    #[inline]
+    fn reached(&self, delivery: &Delivery<SlotRef>) -> Option<u32> {
+        let member = self.transit.reached(delivery)?;
+        (!self.far.has(delivery.to)).then_some(member)
     }
 
     /// True when it is a GSO frame.
@@ -216,15 +223,21 @@ impl Thread {
         }
         let mut batch = std::mem::take(&mut self.state.batch);
         batch.clear();
-        while batch.sendings() < TX_BATCH
+        let mut passed_on = 0;
+        while batch.sendings() + passed_on / PASSED_AS_ONE < TX_BATCH
             && (self.space() as usize) > batch.len()
             && let Some(delivery) = self.far.pop_due(now)
         {
-            self.add(&mut batch, delivery);
+            match self.reached(&delivery) {
+                Some(member) => passed_on += self.pass_on(member, delivery),
+                None => {
+                    self.add(&mut batch, delivery);
+                }
+            }
         }
         let sent = self.send_batch(&batch);
         self.state.batch = batch;
-        sent.is_some()
+        sent.is_some() || passed_on > 0
     }
 
     /// Hand a frame to what takes it to its far port, frame by frame.

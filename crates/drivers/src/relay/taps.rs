@@ -99,7 +99,7 @@ impl Pool {
         let entered = self.entered(frame);
         let owner = self
             .first_slot(frame)
-            .map(|slot| self.wires.port(self.owner(slot)));
+            .and_then(|slot| self.wires.of_account(self.owner(slot)));
         if let Some(from) = entered.map(|entered| entered.from).or(owner) {
             let times = (mono_ns(), entered.map(|entered| entered.at_ns));
             self.show(times, from, Sight::Dropped(cause), frame);

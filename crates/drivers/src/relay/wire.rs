@@ -49,6 +49,26 @@ impl Wires {
         Ok(count)
     }
 
+    /// How many accounts of slots there are, of so many ports in all: what comes from afar may have a port that is no interface.
+    ///
+    /// # Errors
+    /// As [`Wires::count`].
+    pub(crate) fn accounts(&self, ports: u32) -> Result<u32> {
+        Ok(self.count(ports)? + u32::from(!self.of.is_empty()))
+    }
+
+    /// The account of a port: its number, or the one that all ports without a number have together.
+    #[inline]
+    pub(crate) fn account(&self, port: PortId) -> u32 {
+        self.of(port).unwrap_or(self.ports.len() as u32)
+    }
+
+    /// The port of an account; `None`: it is that of those without a number.
+    pub(crate) fn of_account(&self, account: u32) -> Option<PortId> {
+        let alone = self.of.is_empty() || (account as usize) < self.ports.len();
+        alone.then(|| self.port(account))
+    }
+
     /// The port of a number.
     #[inline]
     pub(crate) fn port(&self, wire: u32) -> PortId {
@@ -80,6 +100,12 @@ mod tests {
         let some = Wires::new(100_000, |port| port.0 < 99_990 && port.0 != 5);
         assert_eq!(some.count(100_000).unwrap(), 11);
         assert_eq!(some.of(PortId(4)), None);
+        assert_eq!((all.accounts(9).unwrap(), all.account(PortId(7))), (9, 7));
+        assert_eq!(all.of_account(7), Some(PortId(7)));
+        assert_eq!(some.accounts(100_000).unwrap(), 12);
+        assert_eq!(some.account(PortId(4)), 11);
+        let ports = [11, 10].map(|account| some.of_account(account));
+        assert_eq!(ports, [None, Some(PortId(99_999))]);
         for (wire, port) in [(0, 5), (1, 99_990), (10, 99_999)] {
             assert_eq!(some.of(PortId(port)), Some(wire));
             assert_eq!(some.port(wire), PortId(port));

@@ -158,3 +158,84 @@ fn a_flood_from_afar_leaves_room() {
     let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(stats.unintended.total(), 2_000 - 1_025 / 4, "{stats:?}");
 }
+
+/// What is carried off, for whoever hands it over.
+struct Pass(mpsc::Sender<Arrival>);
+
+impl Carry for Pass {
+    fn carry(&mut self, (from, to): (PortId, PortId), due_ns: u64, frame: &[u8]) {
+        let _ = self.0.send(arrival(from, to, due_ns, frame));
+    }
+
+    fn flush(&mut self) {}
+}
+
+/// Nodes without a stack, a machine each and a node with one at its side: what reaches one goes on there, and only there.
+#[test]
+fn nodes_without_a_stack_forward_where_they_are() {
+    let table = transit::table();
+    let machine = |number: u32, pass: mpsc::Sender<Arrival>| {
+        let config = RelayConfig {
+            slots: transit::SLOTS as u32,
+            transit: Some(table.clone()),
+            ..RelayConfig::new(format!("apart{number}"), 6, 1)
+        };
+        let relay = Relay::new(config).unwrap();
+        let ports = (0..6).filter(|port| port / 3 != number).map(PortId);
+        let far = FarPorts {
+            ports: ports.collect(),
+            ahead_ns: 2 * MS,
+            carry: Box::new(Pass(pass)),
+        };
+        relay.far(far).unwrap();
+        let (own, node) = (PortId(5 * number), Node::new());
+        node.port(&relay, own, 0, number as u8 + 1);
+        let handle = relay.start_relay().unwrap();
+        let nodes = vec![node];
+        Lab {
+            relay,
+            handle,
+            nodes,
+        }
+    };
+    let ((to_b, from_a), (to_a, from_b)) = (mpsc::channel(), mpsc::channel());
+    let (a, b) = (machine(0, to_b), machine(1, to_a));
+    let between = |from, to| vec![set(from, to, Impairment::delay_only(5 * MS))];
+    a.apply([link(0, 1, 5 * MS), between(2, 3)].concat());
+    b.apply([link(4, 5, 5 * MS), between(3, 2)].concat());
+    for (arrivals, at) in [(from_a, b.handle.clone()), (from_b, a.handle.clone())] {
+        // They end with the relay that they come from.
+        std::thread::spawn(move || {
+            arrivals
+                .iter()
+                .for_each(|one| at.arrive(vec![one]).unwrap());
+        });
+    }
+    let sender = a.nodes[0].run(|| Raw::new(transit::IPV4));
+    let receiver = b.nodes[0].run(|| Raw::new(transit::IPV4));
+    let packet = |hops| transit::packet(v4(2), hops, &[7; 100]);
+    let mut ways = (0..20).map(|_| {
+        let before_ns = real_ns();
+        sender.send(&transit::sent(&packet(64)));
+        let (got, _) = transit::next(&receiver, transit::UDP);
+        assert_eq!(got[14..], packet(62));
+        real_ns() - before_ns
+    });
+    let all = ways.by_ref().collect::<Vec<_>>();
+    // No later than a busy machine makes it.
+    assert!(all.iter().all(|took| *took >= 15 * MS), "{all:?}");
+    assert!(all.iter().any(|took| *took < 25 * MS), "{all:?}");
+    // It dies at the far one, and the answer comes back over both.
+    sender.send(&transit::sent(&packet(2)));
+    let (answer, _) = transit::next(&sender, transit::ICMP);
+    assert_eq!((answer[34], &answer[26..30]), (11, &[10, 9, 0, 2][..]));
+    for (lab, counts) in [(&a, [(21, 0), (0, 0)]), (&b, [(0, 0), (20, 1)])] {
+        let done = lab.handle.all_transit().unwrap();
+        let done: Vec<_> = done.iter().map(|c| (c.forwarded, c.answered)).collect();
+        // The answer passes the near one as well.
+        let near = u64::from(counts[0].0 > 0);
+        assert_eq!(done, [(counts[0].0 + near, counts[0].1), counts[1]]);
+        let stats = lab.handle.relay_stats().unwrap();
+        assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    }
+}

@@ -10,7 +10,7 @@ use constel_transit::{Cause, GoalAddresses, Member, MemberPort, Table, TableSpec
 
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const UDP: u8 = 17;
-const ICMP: u8 = 1;
+pub(super) const ICMP: u8 = 1;
 pub(super) const SLOTS: usize = 4096;
 /// The largest packet of the second node's right port.
 const NARROW_MTU: u32 = 1000;
@@ -20,7 +20,7 @@ fn own(member: u8) -> Ipv4Addr {
 }
 
 /// Ports 0 and 5 are of nodes, 1 to 4 of two that forward, in a row.
-fn table() -> Arc<Table> {
+pub(super) fn table() -> Arc<Table> {
     let port = |port, far_port, mtu_bytes| MemberPort {
         port: PortId(port),
         far_port: Some(PortId(far_port)),
