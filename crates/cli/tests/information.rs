@@ -310,7 +310,7 @@ fn a_handover_is_in_the_file_within_milliseconds() {
                    phasing: 1, altitude: 550 km}"
             .to_owned(),
     };
-    let seconds = std::env::var("CONSTEL_TEST_SECONDS").map_or(40, |text| text.parse().unwrap());
+    let seconds = std::env::var("CONSTEL_TEST_SECONDS").map_or(60, |text| text.parse().unwrap());
     let names: Vec<String> = (0..STATIONS).map(|n| format!("g{n}")).collect();
     let station = |(n, name): (i32, &String)| {
         let (latitude, longitude) = (n * 37 % 90 - 45, n * 73 % 360 - 180);
