@@ -8,6 +8,7 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
+use support::container;
 use support::host::Host;
 use support::{finish, stderr, workspace};
 
@@ -24,12 +25,18 @@ fn local(flags: &[&str]) -> Option<Value> {
 }
 
 fn local_on(machines: &str, flags: &[&str]) -> Option<Value> {
+    local_of(machines, flags, None)
+}
+
+/// The same with images that are in a folder of the test.
+fn local_of(machines: &str, flags: &[&str], images: Option<&Path>) -> Option<Value> {
     for _ in 0..TRIES {
         let mut command = Command::new(workspace().join("experiments/machines/local"));
         command
             .args([machines, "--flag=--name=cli-test-two"])
             .args(flags)
-            .env("CONSTEL", support::CONSTEL);
+            .env("CONSTEL", support::CONSTEL)
+            .envs(images.map(|place| ("XDG_CACHE_HOME", place)));
         let output = finish(command, WITHIN);
         let told = serde_json::from_slice(&output.stdout);
         match output.status.code() {
@@ -236,6 +243,60 @@ fn flows_of_all_kinds_go_from_machine_to_machine() {
     host.assert_as_before("after flows between two machines");
 }
 
+/// Stations are containers, and are told who they are; satellites only forward. Each is where it is placed, and packets go over both.
+#[test]
+fn containers_and_nodes_without_a_stack_are_on_two_machines() {
+    let host = Host::take();
+    let place = tempfile::tempdir().unwrap();
+    container::import(place.path());
+    let results = place.path().join("results");
+    let flags = [
+        "--for",
+        "10s",
+        "--flag=--set=nodes={satellites: {runtime: forward}, \
+         stations: {image: box, command: [sh, -c, 'cat /run/constel/node.json; exec sleep 1000']}}",
+        "--flag=--set=information=[{classes: [ground]}]",
+        "--results",
+        results.to_str().unwrap(),
+    ];
+    let Some(told) = local_of("2", &flags, Some(place.path())) else {
+        return;
+    };
+    assert_eq!(told["flows"].as_array().unwrap().len(), 4);
+    for flow in told["flows"].as_array().unwrap() {
+        assert!(flow["loss_ratio"].as_f64().unwrap() < 0.02, "{flow:#}");
+        let (path, p50) = (ms(flow, "path_rtt_ms", "max"), ms(flow, "rtt_ms", "p50"));
+        assert!(p50 < path + 3.0, "{flow:#}");
+    }
+    let document =
+        |path: &Path| -> Value { serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap() };
+    let summary = document(&results.join("summary.json"));
+    assert_eq!(summary["size"]["containers"], 14);
+    let images = &document(&results.join("manifest.json"))["images"];
+    assert_eq!(
+        (&images[0]["name"], &images[0]["nodes"]),
+        (&"box".into(), &14.into())
+    );
+    let counts = ["m1", "m2"].map(|machine| {
+        let own = results.join("machines").join(machine);
+        let nodes = std::fs::read_dir(own.join("nodes")).unwrap().flatten();
+        let said = nodes.map(|node| {
+            let said = document(&node.path().join("program.log"));
+            assert_eq!(said["name"], node.file_name().to_str().unwrap());
+            assert_eq!(said["lab"], told["lab"], "{said:#}");
+        });
+        // What crossed was forwarded by both.
+        let forwarded = &document(&own.join("summary.json"))["relay"]["forwarded"];
+        assert!(forwarded.as_u64().unwrap() > 100, "{forwarded}");
+        said.count()
+    });
+    assert!(
+        counts.iter().sum::<usize>() == 14 && !counts.contains(&0),
+        "{counts:?}"
+    );
+    host.assert_as_before("after containers on two machines");
+}
+
 /// A machine whose agent is killed ends the lab on all, and the verdict names it.
 #[test]
 fn an_agent_that_is_killed_ends_the_lab_and_is_named() {
@@ -417,6 +478,9 @@ fn answers_again(again: &Value, away_s: f64) {
         let after_s = after_s.unwrap_or_else(|| panic!("{again:#}"));
         assert!((4.0..40.0).contains(&after_s), "{key}: {after_s}");
     }
+    let nodes = again["nodes"].as_object().unwrap().values();
+    let nodes: u64 = nodes.map(|nodes| nodes.as_u64().unwrap()).sum();
+    assert_eq!(nodes, 80, "all are on those that are left: {again:#}");
     let asked = again["asked"].as_array().unwrap();
     for row in asked {
         // Whoever is lost has said nothing of its own events.
@@ -444,7 +508,13 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
         return;
     };
     let asked = told["asked"].as_array().unwrap();
-    assert_eq!(asked.len(), 26, "each of two machines: {told:#}");
+    assert_eq!(asked.len(), 26 + 7, "each of two machines: {told:#}");
+    let crossing: Vec<&str> = told["crossing"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|n| n.as_str().unwrap())
+        .collect();
     for row in asked {
         let out = row["stdout"].as_str().unwrap();
         let said = row["stderr"].as_str().unwrap();
@@ -477,9 +547,26 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
                 let path: Value = serde_json::from_str(out).unwrap();
                 assert_eq!(path["from"], "tokyo", "{path:#}");
             }
+            "link fail" | "link heal" => {
+                let set: Value = serde_json::from_str(out).unwrap();
+                assert_eq!(set["edges"].as_array().unwrap().len(), 2, "{set:#}");
+                assert_eq!(set["routes"]["state"], "stood", "{set:#}");
+            }
+            "link" if crossing.contains(&row["args"][0].as_str().unwrap()) => {
+                let link: Value = serde_json::from_str(out).unwrap();
+                let why = link["why"].as_str().unwrap();
+                assert!(why.starts_with("down: failed by hand at"), "{link:#}");
+            }
             _ => assert!(serde_json::from_str::<Value>(out).unwrap().is_object()),
         }
     }
+    // From the machine that has the station or from another: what leaves it is late from then on, until that is taken away.
+    let rtts = asked
+        .iter()
+        .filter_map(|row| rtt_ms(row["stdout"].as_str().unwrap()));
+    let rtts: Vec<f64> = rtts.collect();
+    let (late, in_time): (Vec<f64>, Vec<f64>) = rtts.iter().partition(|rtt| **rtt > 350.0);
+    assert_eq!((late.len(), in_time.len()), (1, 4), "{rtts:?}");
     assert_eq!(told["copied"], serde_json::json!([true, true]));
     // Followed from the first question on, until the lab was down.
     let followed = &told["followed"];
@@ -488,6 +575,21 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     of_both(lines);
     let last = lines.lines().last().map(serde_json::from_str::<Value>);
     assert_eq!(last.unwrap().unwrap()["kind"], "finished", "{lines}");
+    // Both machines did all that was set by hand, each at the same lab time.
+    let events = lines
+        .lines()
+        .map(|line| serde_json::from_str::<Value>(line).unwrap());
+    let set: Vec<Value> = events.filter(|event| event["kind"] == "link-set").collect();
+    let links: Vec<&Value> = set.iter().map(|event| &event["link"]).collect();
+    let link = crossing.join("-");
+    assert_eq!(links, [&*link, &*link, "tokyo/gsl0", "tokyo/gsl0"]);
+    for event in set {
+        assert_eq!(
+            event["machines"],
+            serde_json::json!(["m1", "m2"]),
+            "{event:#}"
+        );
+    }
     for part in told["listed"].as_array().unwrap() {
         assert_eq!(part["phase"], "running", "{part:#}");
     }
@@ -564,6 +666,12 @@ fn each_was_sampled_where_it_is(results: &Path) {
         "{interfaces:?}"
     );
     assert_eq!(senders, ["sydney", "tokyo"]);
+}
+
+/// The mean of what a `ping` saw.
+fn rtt_ms(said: &str) -> Option<f64> {
+    let (_, figures) = said.split_once("rtt min/avg/max/mdev = ")?;
+    figures.split('/').nth(1)?.parse().ok()
 }
 
 /// Events of both machines, by lab time; that of the clock was noted by both, and is there once.

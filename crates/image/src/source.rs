@@ -140,6 +140,19 @@ impl Source {
         self
     }
 
+    /// The file or folder of this machine that it is, if it is one.
+    #[must_use]
+    pub fn path(&self) -> Option<&Path> {
+        match self {
+            Self::Path(path)
+            | Self::Layout { path, .. }
+            | Self::Archive { path, .. }
+            | Self::PackagesOf { root: path, .. }
+            | Self::RootFs(path) => Some(path),
+            Self::Packages(_) | Self::Engine(_) | Self::Registry(_) => None,
+        }
+    }
+
     /// Finds the image and reads its documents.
     pub(crate) fn find(&self, context: &Context<'_>) -> Result<Found, Located> {
         match self {

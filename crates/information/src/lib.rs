@@ -9,7 +9,7 @@
 //!
 //! ```
 //! use constel_information::{Stamp, Telling, changes};
-//! use constel_plan::{Blueprint, Lab};
+//! use constel_plan::{Blueprint, Lab, Ours};
 //! use constel_scenario::{DiskFiles, parse, resolve};
 //!
 //! let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/iridium.yaml");
@@ -17,7 +17,7 @@
 //! let lab = Lab::new(resolve(&parse(path, &text)?, &DiskFiles::beside(path))?)?;
 //! let blueprint = std::sync::Arc::new(Blueprint::new(lab).unwrap());
 //! let first = blueprint.lab.stepper().advance();
-//! let telling = Telling::new(&blueprint).unwrap();
+//! let telling = Telling::new(&blueprint, &Ours::all()).unwrap();
 //! let tokyo = blueprint.lab.layout.find("tokyo").unwrap().id;
 //! assert_eq!(telling.asking().collect::<Vec<_>>(), [tokyo]);
 //! let peers = telling.peers(tokyo, &first, Stamp { revision: 1, t_ns: 0 });

@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use constel_link::PortId;
-use constel_plan::{Blueprint, node_ifindex};
+use constel_plan::{Blueprint, Ours, node_ifindex};
 use constel_scenario::model::TopologyScope;
 use constel_topology::{LaserSlot, NodeId, Snapshot};
 
@@ -36,18 +36,19 @@ pub struct Stamp {
     pub t_ns: u64,
 }
 
-/// What the nodes of a lab are told.
+/// What the nodes of a lab are told, those of one machine.
 pub struct Telling {
     blueprint: Arc<Blueprint>,
     asked: BTreeMap<NodeId, Asked>,
 }
 
 impl Telling {
-    /// Of this lab; `None` when none of its nodes asks.
+    /// Of this lab, for those of its nodes that are here; `None` when none of them asks.
     #[must_use]
-    pub fn new(blueprint: &Arc<Blueprint>) -> Option<Self> {
+    pub fn new(blueprint: &Arc<Blueprint>, ours: &Ours) -> Option<Self> {
         let entries = &blueprint.lab.scenario.information;
         let nodes = blueprint.lab.layout.nodes().iter();
+        let nodes = nodes.filter(|node| ours.has(node.id));
         let asked = nodes.filter_map(|node| {
             let own = entries.iter();
             let mut own = own

@@ -21,6 +21,8 @@ mod traffic;
 mod watch;
 pub mod wires;
 
+pub use answers::impair::{Impairing, On};
+pub use answers::orders::SetTogether;
 pub use error::EngineError;
 pub use life::losses::{Change, Loss, Return, back_ns, gone_ns};
 pub use life::manifest::{bounds, data_ages};

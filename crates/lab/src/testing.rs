@@ -10,6 +10,8 @@ use constel_api::{Event, Next, Subscription};
 use constel_crossing::{Crossing, Endpoint, LabTime, Machine, Wire};
 use constel_plan::{Blueprint, Lab};
 
+use crate::answers::impair::Impairing;
+use crate::answers::orders::SetTogether;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::life::losses::Change;
@@ -75,6 +77,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
         token: 1,
     };
     Together {
+        lab: "lab".to_owned(),
         here: 0,
         machines: vec![machine("own", &ours), machine("other", &theirs)],
         machine_of: (0..blueprint.lab.layout.nodes().len())
@@ -92,7 +95,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
 }
 
 /// Nobody is waited for.
-struct OpenGate;
+pub(crate) struct OpenGate;
 
 impl Gate for OpenGate {
     fn standing(&self, _: &Standing, _: &AtomicBool) -> Result<u64, EngineError> {
@@ -106,6 +109,13 @@ impl Gate for OpenGate {
     }
 
     fn took(&self, _: usize, _: Option<&str>) {}
+
+    fn order(&self, _: u64, _: &Impairing) {}
+
+    fn set_together(&self, _: usize, within: Duration) -> Option<SetTogether> {
+        std::thread::sleep(within);
+        None
+    }
 
     fn doubts(&self) -> Vec<String> {
         Vec::new()

@@ -3,8 +3,10 @@
 use std::borrow::Cow;
 
 use constel_link::EdgeChange;
+use constel_scenario::model::Container;
 use constel_topology::{Layout, NodeId};
 
+use crate::lab::Lab;
 use crate::step_plan::{Adjacency, RoutesPlan, edges_of, ends_of};
 
 /// The nodes of a lab that a machine has.
@@ -52,6 +54,11 @@ impl Ours {
     pub fn has(&self, node: NodeId) -> bool {
         let has = self.has.as_ref();
         has.is_none_or(|has| has.get(node.index()) == Some(&true))
+    }
+
+    /// Nodes here that are made of an image, with it, in their order.
+    pub fn containers<'a>(&'a self, lab: &'a Lab) -> impl Iterator<Item = (NodeId, &'a Container)> {
+        lab.containers().filter(|(node, _)| self.has(*node))
     }
 
     /// The edges whose frames are sent here, in the same order.

@@ -58,6 +58,16 @@ pub(crate) fn back(lab: &str, lost: &str) -> String {
     format!("{}{lost}", backs(lab))
 }
 
+/// What all machines change by hand.
+pub(crate) fn changes(lab: &str) -> String {
+    format!("constel/labs/lab/{lab}/change/")
+}
+
+/// A change that a machine was asked for, the one of this number.
+pub(crate) fn change(lab: &str, machine: &str, number: u64) -> String {
+    format!("{}{machine}/{number}", changes(lab))
+}
+
 /// Files of a lab's scenario.
 pub(crate) fn files(lab: &str) -> String {
     format!("constel/labs/file/{lab}/")

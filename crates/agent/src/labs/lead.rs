@@ -1,6 +1,7 @@
 //! The process that leads a lab on several machines: it writes the order, brings the parts together, says when lab time begins and
 //! that it is over, and fetches what they left. Without it the lab ends: everything it wrote goes with its lease.
 
+use std::collections::BTreeMap;
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +14,7 @@ use constel_store::{
 use constel_underlay::Key;
 
 use super::keys;
-use super::model::{Agreed, End, File, Go, Loss, Order, Part, Phase, Ways};
+use super::model::{Agreed, End, File, Go, Loss, Order, Part, Phase, Standing, Ways};
 use super::parts::Parts;
 use super::pieces;
 use super::speech::Given;
@@ -439,14 +440,8 @@ impl Lead<'_> {
         let Some(standing) = standing.collect::<Option<Vec<_>>>() else {
             return Ok(false);
         };
-        let (first, one) = &standing[0];
-        let other = standing.iter().find(|(_, other)| other.plan != one.plan);
-        if let Some((second, other)) = other {
-            let failure = format!(
-                "machines {first} and {second} plan different labs ({} and {}): their programs or their files differ",
-                one.plan, other.plan
-            );
-            if let Some(part) = parts.known.get_mut(second) {
+        if let Some((machine, failure)) = difference(&standing) {
+            if let Some(part) = parts.known.get_mut(machine) {
                 part.failure = Some(failure);
             }
             return Ok(false);
@@ -534,9 +529,63 @@ fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
     longest.iter().rev().take(2).sum::<u64>() + WAKING_NS
 }
 
+/// A machine that is about to run another lab than one before it, and what differs.
+fn difference(standing: &[(String, Standing)]) -> Option<(&str, String)> {
+    let (first, one) = standing.first()?;
+    if let Some((second, other)) = standing.iter().find(|(_, other)| other.plan != one.plan) {
+        let failure = format!(
+            "machines {first} and {second} plan different labs ({} and {}): their programs or their files differ",
+            one.plan, other.plan
+        );
+        return Some((second, failure));
+    }
+    // Each has those of its own nodes.
+    let mut known: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
+    for (machine, standing) in standing {
+        for (name, id) in &standing.images {
+            let (first, one) = *known.entry(name).or_insert((machine, id));
+            if one != id {
+                let failure = format!(
+                    "the image {name} of machine {first} is {one}, and that of {machine} is {id}: `constel image import` the same on both"
+                );
+                return Some((machine, failure));
+            }
+        }
+    }
+    None
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn machines_that_plan_or_are_made_of_something_else_are_named() {
+        let standing = |plan: &str, images: &[(&str, &str)]| Standing {
+            nodes: 1,
+            plan: plan.to_owned(),
+            images: images
+                .iter()
+                .map(|(name, id)| ((*name).to_owned(), (*id).to_owned()))
+                .collect(),
+            at_ns: 0,
+        };
+        let differ = |all: &[Standing]| {
+            let named = ["a", "b", "c"].map(str::to_owned).into_iter();
+            let all: Vec<_> = named.zip(all.iter().cloned()).collect();
+            difference(&all).map(|(machine, why)| (machine.to_owned(), why))
+        };
+        let same = standing("1", &[("box", "x")]);
+        let none = standing("1", &[("other", "z")]);
+        assert_eq!(differ(&[same.clone(), none.clone(), same.clone()]), None);
+        let (machine, why) = differ(&[same.clone(), standing("2", &[])]).unwrap();
+        assert!(machine == "b" && why.contains("plan different labs (1 and 2)"));
+        let other = standing("1", &[("box", "y")]);
+        let (machine, why) = differ(&[same, none, other]).unwrap();
+        assert!(
+            machine == "c" && why.contains("the image box of machine a is x, and that of c is y")
+        );
+    }
     use crate::labs::parts::tests::part;
 
     #[test]

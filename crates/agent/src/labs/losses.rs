@@ -3,7 +3,7 @@
 
 use std::time::{Duration, Instant};
 
-use constel_store::{Condition, Txn};
+use constel_store::{Condition, Error, Outcome, Result, Txn};
 use serde::Serialize;
 
 use super::keys;
@@ -93,7 +93,7 @@ impl Own<'_> {
             why,
             by: self.keeper.name.to_owned(),
         };
-        self.say_once(keys::loss(&self.order.lab, machine), &loss, Txn::new());
+        let _ = self.put_once(keys::loss(&self.order.lab, machine), &loss, Txn::new());
     }
 
     /// Says what this machine has made anew of those that are lost: that it does so by its right to its name, and that they have none
@@ -119,7 +119,7 @@ impl Own<'_> {
                 token: self.keeper.token,
                 failure: failure.clone(),
             };
-            self.say_once(keys::took(lab, lost, own), &took, txn);
+            let _ = self.put_once(keys::took(lab, lost, own), &took, txn);
         }
         asked
     }
@@ -144,13 +144,13 @@ impl Own<'_> {
                 ready,
                 by: self.keeper.name.to_owned(),
             };
-            self.say_once(keys::back(&self.order.lab, lost), &back, Txn::new());
+            let _ = self.put_once(keys::back(&self.order.lab, lost), &back, Txn::new());
         }
         asked
     }
 
     /// Lab time by which all know what is said now.
-    fn known_by_ns(&self, zero_ns: u64) -> u64 {
+    pub(super) fn known_by_ns(&self, zero_ns: u64) -> u64 {
         known_by_ns(
             mono_ns().saturating_add_signed(self.time.ahead_ns()),
             zero_ns,
@@ -158,16 +158,18 @@ impl Own<'_> {
     }
 
     /// Puts it with the order, as long as the name is ours and nobody has.
-    fn say_once(&self, key: String, what: &impl Serialize, txn: Txn) {
-        let (Some(lease), Ok(text)) = (self.lease, serde_json::to_vec(what)) else {
-            return;
-        };
+    pub(super) fn put_once(&self, key: String, what: &impl Serialize, txn: Txn) -> Result<Outcome> {
+        let invalid = |why: String| Error::Invalid(why);
+        let lease = self
+            .lease
+            .ok_or_else(|| invalid("an order without a lease".to_owned()))?;
+        let text = serde_json::to_vec(what).map_err(|e| invalid(e.to_string()))?;
         let owner = crate::keys::owner(self.keeper.name);
         let txn = txn
             .when(Condition::created_at(owner, self.keeper.token))
             .when(Condition::absent(&key))
             .put_leased(key, text, lease);
-        let _ = self.keeper.store.commit(&txn);
+        self.keeper.store.commit(&txn)
     }
 }
 

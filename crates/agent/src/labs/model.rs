@@ -1,5 +1,7 @@
 //! What is written about a lab on several machines, as JSON.
 
+use std::collections::BTreeMap;
+
 use constel_underlay::{Carriage, Endpoint, Key};
 use serde::{Deserialize, Serialize};
 
@@ -88,6 +90,8 @@ pub struct Standing {
     pub nodes: u64,
     /// A number made of the plan of lab time zero: the same everywhere.
     pub plan: String,
+    /// Digests of the images of its nodes, by the scenario's names for them: the same wherever they are.
+    pub images: BTreeMap<String, String>,
     /// What time it was by the clock that all machines have in common, nanoseconds.
     pub at_ns: u64,
 }
@@ -172,6 +176,17 @@ pub struct Back {
     pub ready: Vec<String>,
     /// The machine that said so.
     pub by: String,
+}
+
+/// What all machines change by hand at one lab time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Changed {
+    /// Of which order of a lab: the number of the change that made it.
+    pub order: u64,
+    /// Lab time, nanoseconds: all have heard of it by then.
+    pub at_ns: u64,
+    /// What is changed.
+    pub what: serde_json::Value,
 }
 
 /// What all machines of a lab go by, in the order in which it came into the store.

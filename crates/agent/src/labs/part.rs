@@ -12,10 +12,11 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_store::{
-    Condition, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
+    Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
 };
 
 use super::answerer::Answerer;
+use super::changes::Changes;
 use super::common_time::CommonTime;
 use super::folder;
 use super::keys;
@@ -201,6 +202,8 @@ pub(super) struct Own<'a> {
     is_untold: bool,
     /// What all parts do.
     pub(super) parts: Parts,
+    /// What all change by hand.
+    pub(super) changes: Changes,
     pub(super) time: CommonTime,
     pub(super) folder: Option<PathBuf>,
     /// Somebody works in the folder.
@@ -225,6 +228,7 @@ impl<'a> Own<'a> {
             order,
             lease,
             parts: Parts::new(&order.lab, number),
+            changes: Changes::default(),
             time: CommonTime::default(),
             folder: None,
             hold: None,
@@ -294,13 +298,16 @@ impl<'a> Own<'a> {
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
                 for (key, entry) in news.iter().flat_map(Follow::known) {
-                    self.parts.learn_entry(key, Some(entry));
+                    self.learn(key, Some(entry));
                 }
             }
             let Some(follow) = &mut news else { continue };
             // A store that is away for a while is asked again.
             for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
-                self.parts.learn_entry(&key, entry.as_ref());
+                self.learn(&key, entry.as_ref());
+            }
+            for changing in self.changes.take() {
+                process.say(&ToPart::Change(changing));
             }
             let order = self.part.order;
             let known = |key: String| {
@@ -326,12 +333,23 @@ impl<'a> Own<'a> {
             if known(keys::end(&self.order.lab)).is_some() && heard.ends() {
                 process.say(&ToPart::End);
             }
-            if self.order.goes_on && self.part.phase == Phase::Running {
-                self.go_on(&mut heard, &mut process);
+            if self.part.phase == Phase::Running {
+                self.tell_changes(heard.zero_ns);
+                if self.order.goes_on {
+                    self.go_on(&mut heard, &mut process);
+                }
             }
             if let Some(called) = &self.called {
                 answerer.look(program, called, self.part.phase);
             }
+        }
+    }
+
+    /// What happened to a key of the lab.
+    fn learn(&mut self, key: &str, entry: Option<&Entry>) {
+        self.parts.learn_entry(key, entry);
+        if let Some(entry) = entry {
+            self.changes.learn(self.order, self.part.order, key, entry);
         }
     }
 
@@ -353,18 +371,24 @@ impl<'a> Own<'a> {
                 self.say();
             }
             FromPart::Called(name) => self.called = Some(name),
-            FromPart::Standing { nodes, plan } => {
+            FromPart::Standing {
+                nodes,
+                plan,
+                images,
+            } => {
                 let ahead_ns = self.time.ahead_ns();
                 self.part.phase = Phase::Standing;
                 self.part.standing = Some(Standing {
                     nodes,
                     plan,
+                    images,
                     at_ns: mono_ns().saturating_add_signed(ahead_ns),
                 });
                 self.say();
             }
             FromPart::Takers { machine, takers } => drop(self.takers.insert(machine, takers)),
             FromPart::Took { machine, failure } => drop(self.took.insert(machine, failure)),
+            FromPart::Order { number, what } => self.changes.ask(number, what),
             FromPart::Say(text) => {
                 let lab = &self.order.lab;
                 self.keeper.watcher.tell(&format!("lab {lab}: {text}"));

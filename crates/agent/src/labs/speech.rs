@@ -3,6 +3,8 @@
 //!
 //! The process ends its part when its input ends: without its agent, nobody knows whether the machine may still send.
 
+use std::collections::BTreeMap;
+
 use constel_underlay::Endpoint;
 use serde::{Deserialize, Serialize};
 
@@ -15,7 +17,7 @@ pub const ORDER_FILE: &str = "order.json";
 pub const RESULTS: &str = "results";
 
 /// What an agent says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToPart {
     /// Where all listen.
@@ -28,6 +30,8 @@ pub enum ToPart {
     Lost(Lost),
     /// Nodes of a lost machine have their links again.
     Back(Back),
+    /// What all machines change by hand at one lab time.
+    Change(Changing),
     /// End in good order.
     End,
 }
@@ -63,20 +67,35 @@ pub struct Back {
     pub ready: Vec<usize>,
 }
 
+/// What all machines change by hand at one lab time.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+pub struct Changing {
+    /// The place of the machine that was asked.
+    pub by: usize,
+    /// Which of its orders it is.
+    pub number: u64,
+    /// Lab time, nanoseconds.
+    pub at_ns: u64,
+    /// What is changed, in words that are the process's own.
+    pub what: serde_json::Value,
+}
+
 /// What the process says.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromPart {
     /// It listens there.
     Listening(Endpoint),
     /// The lab has this name on its machine.
     Called(String),
-    /// Its part stands: so many nodes, and a number made of the plan of lab time zero.
+    /// Its part stands: so many nodes, a number made of the plan of lab time zero, and what they are made of.
     Standing {
         /// Nodes.
         nodes: u64,
         /// The number.
         plan: String,
+        /// Digests of the images of its nodes, by the scenario's names for them.
+        images: BTreeMap<String, String>,
     },
     /// These machines, by their places, are to make anew what a lost one had.
     Takers {
@@ -91,6 +110,13 @@ pub enum FromPart {
         machine: usize,
         /// Why it could not be made.
         failure: Option<String>,
+    },
+    /// Somebody asked this machine for a change that all are to make.
+    Order {
+        /// Which of its orders it is.
+        number: u64,
+        /// The change.
+        what: serde_json::Value,
     },
     /// For people.
     Say(String),

@@ -10,6 +10,10 @@ pub(crate) struct Info {
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: InfoVerb,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
+    /// machine that has the node.
+    #[arg(long, global = true, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long, global = true)]
     pub(crate) json: bool,

@@ -65,6 +65,10 @@ pub(crate) struct LinkEnds {
     pub(crate) a: String,
     /// The other end's node.
     pub(crate) b: Option<String>,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. All of them make the change at
+    /// one lab time, two seconds from now.
+    #[arg(long, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
@@ -183,6 +187,9 @@ pub(crate) struct LinkSet {
     /// Frames of which one bit is flipped.
     #[arg(long, value_name = "RATIO")]
     pub(crate) corrupt: Option<Ratio>,
+    /// All of it as one JSON document, in the form of the lab's interface (`docs/reference/api.schema.json`), instead of flags.
+    #[arg(long, value_name = "JSON")]
+    pub(crate) effects: Option<String>,
 }
 
 /// Distributions of jitter.

@@ -37,6 +37,7 @@ fn elsewhere(args: &Exec, store: &Place) -> Outcome {
         node: &args.node,
         verb: std::iter::once("exec".to_owned()).chain(flags).collect(),
         args: node.chain(args.command.iter().cloned()).collect(),
+        input: Vec::new(),
     }
     .run()
 }

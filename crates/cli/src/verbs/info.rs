@@ -4,8 +4,10 @@ use std::io::Read;
 use std::path::Path;
 
 use constel_control::Lab;
+use constel_store::Place;
 use serde::Serialize;
 
+use super::there::Elsewhere;
 use crate::args::{Info, InfoVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -15,6 +17,9 @@ const MOST_BYTES: u64 = (1 << 20) + 1;
 
 /// Put, remove, send.
 pub(crate) fn run(args: &Info) -> Outcome {
+    if let Some(store) = &args.store {
+        return far(store, &args.verb, args.json);
+    }
     match &args.verb {
         InfoVerb::Put(put) => {
             let text = read(&put.file)?;
@@ -45,6 +50,37 @@ pub(crate) fn run(args: &Info) -> Outcome {
             })
         }
     }
+}
+
+/// On the machine that has the node.
+fn far(store: &Place, verb: &InfoVerb, json: bool) -> Outcome {
+    let (word, lab, node, rest, input) = match verb {
+        InfoVerb::Put(put) => {
+            let rest = vec![put.name.clone(), "-".to_owned()];
+            let text = read(&put.file)?;
+            ("put", &put.lab, &put.node, rest, text.into_bytes())
+        }
+        InfoVerb::Remove(file) => {
+            let rest = vec![file.name.clone()];
+            ("remove", &file.lab, &file.node, rest, Vec::new())
+        }
+        InfoVerb::Send(send) => {
+            let rest = vec![send.data.clone()];
+            ("send", &send.lab, &send.node, rest, Vec::new())
+        }
+    };
+    let flags = json.then(|| "--json".to_owned());
+    let verb = ["info".to_owned(), word.to_owned()].into_iter();
+    let node_and_rest = std::iter::once(node.clone()).chain(rest);
+    let elsewhere = Elsewhere {
+        store,
+        lab,
+        node,
+        verb: verb.chain(flags).collect(),
+        args: node_and_rest.collect(),
+        input,
+    };
+    elsewhere.run()
 }
 
 fn print(args: &Info, answer: &impl Serialize, text: impl Fn() -> String) -> Outcome {

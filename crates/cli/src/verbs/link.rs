@@ -1,5 +1,6 @@
 //! `constel link`: one link's live state, and changes of it by hand.
 
+mod far;
 mod laws;
 
 use constel_api::SetLink;
@@ -10,62 +11,44 @@ use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
 use constel_units::{DataSize, Ratio};
 
-use super::there::Elsewhere;
 use crate::args::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Shows or changes.
 pub(crate) fn run(args: &Link) -> Outcome {
-    if let Some(store) = &args.store {
-        let (None, Some(lab), Some(a), Some(b)) = (&args.change, &args.lab, &args.a, &args.b)
-        else {
-            let error =
-                "with --store a link is shown, and not changed: constel link LAB A B --store STORE";
-            return Err(Failure::Usage(error.to_owned()));
-        };
-        let flags = args.json.then(|| "--json".to_owned());
-        let elsewhere = Elsewhere {
-            store,
-            lab,
-            node: a,
-            verb: std::iter::once("link".to_owned()).chain(flags).collect(),
-            args: vec![a.clone(), b.clone()],
-        };
-        return elsewhere.run();
-    }
     match (&args.change, &args.lab, &args.a, &args.b) {
         (Some(LinkChange::Show(link)), ..) => show(&link.lab, &link.a, &link.b, link.json),
         (Some(LinkChange::Set(set)), ..) => {
-            let (ends, effects) = (&set.ends, effects(set)?);
-            let lab = Lab::attach(&ends.lab)?;
-            let answer = lab.set_link(SetLink {
+            let effects = effects(set)?;
+            let order = SetLink {
                 reset: set.reset,
-                ..with(ends, effects, true)
-            })?;
-            changed(ends, &answer)
+                ..with(&set.ends, effects, true)
+            };
+            change(&set.ends, order)
         }
         (Some(LinkChange::Fail(fail)), ..) => {
-            let ends = &fail.ends;
-            let answer = Lab::attach(&ends.lab)?.set_link(with(
-                ends,
-                Effects::failed(true),
-                !fail.no_wait,
-            ))?;
-            changed(ends, &answer)
+            let order = with(&fail.ends, Effects::failed(true), !fail.no_wait);
+            change(&fail.ends, order)
         }
         (Some(LinkChange::Heal(heal)), ..) => {
-            let ends = &heal.ends;
-            let answer = Lab::attach(&ends.lab)?.set_link(with(
-                ends,
-                Effects::failed(false),
-                !heal.no_wait,
-            ))?;
-            changed(ends, &answer)
+            let order = with(&heal.ends, Effects::failed(false), !heal.no_wait);
+            change(&heal.ends, order)
         }
-        (None, Some(lab), Some(a), Some(b)) => show(lab, a, b, args.json),
+        (None, Some(lab), Some(a), Some(b)) => match &args.store {
+            Some(store) => far::show(store, lab, (a, b), args.json),
+            None => show(lab, a, b, args.json),
+        },
         (None, ..) => Err(Failure::Usage("which lab, and which two nodes?".into())),
     }
+}
+
+fn change(ends: &LinkEnds, order: SetLink) -> Outcome {
+    if let Some(store) = &ends.store {
+        return far::change(store, ends, &order);
+    }
+    let answer = Lab::attach(&ends.lab)?.set_link(order)?;
+    changed(ends, &answer)
 }
 
 fn with(ends: &LinkEnds, effects: Effects, wait: bool) -> SetLink {
@@ -147,11 +130,23 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
         duplicate_ratio: set.duplicate.map(Ratio::get),
         corrupt_ratio: set.corrupt.map(Ratio::get),
     };
+    let effects = match &set.effects {
+        None => effects,
+        Some(text) if effects.is_empty() => document(text)?,
+        Some(_) => {
+            let text = "--effects is instead of the other flags: give one or the others";
+            return Err(Failure::Usage(text.into()));
+        }
+    };
     if effects.is_empty() && !set.reset {
         let text = "nothing to set; `constel link set --help` says what can be";
         return Err(Failure::Usage(text.into()));
     }
     Ok(effects)
+}
+
+fn document(text: &str) -> Result<Effects, Failure> {
+    serde_json::from_str(text).map_err(|error| Failure::Usage(format!("--effects: {error}")))
 }
 
 fn overhead(size: DataSize) -> Result<u32, Failure> {

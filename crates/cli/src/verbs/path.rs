@@ -20,6 +20,7 @@ pub(crate) fn run(args: &Path) -> Outcome {
             node: &args.a,
             verb: verb.collect(),
             args: vec![args.a.clone(), args.b.clone()],
+            input: Vec::new(),
         };
         return elsewhere.run();
     }

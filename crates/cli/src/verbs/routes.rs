@@ -19,6 +19,7 @@ pub(crate) fn run(args: &Routes) -> Outcome {
             node: &args.node,
             verb: verb.collect(),
             args: vec![args.node.clone()],
+            input: Vec::new(),
         };
         return elsewhere.run();
     }

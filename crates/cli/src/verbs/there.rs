@@ -133,6 +133,8 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) verb: Vec<String>,
     /// What follows the lab's name.
     pub(crate) args: Vec<String>,
+    /// What it is to read.
+    pub(crate) input: Vec<u8>,
 }
 
 /// The machine of a lab on several that has a node, to be asked about it.
@@ -316,7 +318,7 @@ impl Elsewhere<'_> {
     /// Prints what it prints there, and ends as it does.
     pub(crate) fn run(self) -> Outcome {
         let far = Far::of(self.store, self.lab, self.node)?;
-        let Some(said) = far.ask(&self.verb, &self.args, &[])? else {
+        let Some(said) = far.ask(&self.verb, &self.args, &self.input)? else {
             return Ok(Exit::Interrupted);
         };
         output::text(&String::from_utf8_lossy(&said.stdout))?;

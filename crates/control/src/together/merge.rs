@@ -3,10 +3,10 @@
 use std::collections::BTreeMap;
 
 use constel_agent::labs::{Ended, Led};
-use constel_api::manifest::Manifest;
+use constel_api::manifest::{Manifest, UsedImage};
 use constel_api::summary::{
-    ChangeRow, Convergence, DaemonsRow, FlowRow, FlowStatus, HandoverRow, LostRow, MachineRow,
-    Summary,
+    ChangeRow, ChannelRow, Convergence, DaemonsRow, FlowRow, FlowStatus, HandoverRow, LostRow,
+    MachineRow, Size, Summary,
 };
 use constel_lab::{Noted, WAYS_FILE, note_when_stood};
 use constel_observe::flows::learn_sent;
@@ -21,7 +21,7 @@ pub(super) struct Left {
     ways: BTreeMap<String, Vec<u8>>,
     /// What servers of flows said, by flow.
     servers: BTreeMap<String, String>,
-    /// Of one of them: they differ in nothing but the host.
+    /// Of one of them: they differ in nothing but the host, and in the images of their nodes, of which all are here.
     pub(super) manifest: Option<Manifest>,
 }
 
@@ -35,8 +35,11 @@ impl Left {
                     .extend(summary.map(|summary| (machine.to_owned(), summary)));
             }
             "manifest.json" => {
-                let manifest = serde_json::from_slice(bytes).ok();
-                self.manifest = self.manifest.take().or(manifest);
+                let manifest: Option<Manifest> = serde_json::from_slice(bytes).ok();
+                self.manifest = match (self.manifest.take(), manifest) {
+                    (Some(known), Some(other)) => Some(with_images(known, other.images)),
+                    (known, other) => known.or(other),
+                };
             }
             WAYS_FILE => drop(self.ways.insert(machine.to_owned(), bytes.to_vec())),
             path => {
@@ -48,6 +51,42 @@ impl Left {
             }
         }
     }
+}
+
+/// The manifest, where nodes of another machine are made of these images.
+fn with_images(mut manifest: Manifest, images: Vec<UsedImage>) -> Manifest {
+    for image in images {
+        let mut known = manifest.images.iter_mut();
+        match known.find(|known| (&known.name, &known.id) == (&image.name, &image.id)) {
+            Some(known) => known.nodes += image.nodes,
+            None => manifest.images.push(image),
+        }
+    }
+    manifest
+}
+
+/// What members of channels did, each where it is: of all other machines there is nothing.
+fn channels_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Vec<ChannelRow> {
+    let mut rows: Vec<ChannelRow> = Vec::new();
+    let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
+    for row in all.flat_map(|summary| &summary.channels) {
+        let place = *places
+            .entry((&row.network, &row.node))
+            .or_insert(rows.len());
+        let Some(known) = rows.get_mut(place) else {
+            rows.push(row.clone());
+            continue;
+        };
+        known.sent += row.sent;
+        known.airtime_ns += row.airtime_ns;
+        known.heard += row.heard;
+        known.collisions += row.collisions;
+        known.deaf += row.deaf;
+        known.noise += row.noise;
+        known.refused_full += row.refused_full;
+        known.refused_long += row.refused_long;
+    }
+    rows
 }
 
 /// The summary of all; `None` when no machine left one.
@@ -129,12 +168,18 @@ pub(super) fn merge(
         times.take_down_s = times.take_down_s.max(other.times.take_down_s);
     }
     let lab_time_ns = all().map(|summary| summary.lab_time_ns).min();
+    let size = Size {
+        containers: all().map(|summary| summary.size.containers).sum(),
+        ..base.size
+    };
     let trustworthy = trusted && reasons.is_empty();
     Some(Summary {
         lab: name.to_owned(),
         interrupted: interrupted || led.ended.is_some(),
         lab_time_ns: lab_time_ns.unwrap_or(0),
+        size,
         times,
+        channels: channels_of(all()),
         convergence,
         daemons,
         handovers,

@@ -11,12 +11,14 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use constel_agent::labs::speech::{Back, Beat, FromPart, Lost, RESULTS, ToPart, read};
+use constel_agent::labs::speech::{Back, Beat, Changing, FromPart, Lost, RESULTS, ToPart, read};
 use constel_agent::labs::{Order, Ways, hold};
 use constel_crossing::{
     Carriage, Crossing, Endpoint, Interface, LabTime, Machine, OpenError, Wire,
 };
-use constel_lab::{Change, EngineError, Gate, Loss, Progress, Return, Standing, Together};
+use constel_lab::{
+    Change, EngineError, Gate, Impairing, Loss, Progress, Return, SetTogether, Standing, Together,
+};
 use constel_machines::{Homes, Moved};
 use rustix::time::{ClockId, clock_gettime};
 
@@ -125,6 +127,7 @@ fn part(
     let news = talk.news_of_machines();
     thread::spawn(move || following.follow(homes, moves, news));
     let together = Together {
+        lab: order.lab.clone(),
         here,
         machines: machines(&order, &ways),
         machine_of: nodes.map(|node| placement.machine_of(node.id)).collect(),
@@ -194,6 +197,8 @@ struct Heard {
     began: Option<Beat>,
     /// What became of machines.
     changes: Vec<Change>,
+    /// What all machines put on links.
+    set: Vec<SetTogether>,
     /// Who makes out what that means.
     follows: Option<Sender<News>>,
     /// The furthest that both clocks went apart since.
@@ -244,6 +249,7 @@ impl Talk {
                 }
                 Ok(ToPart::Lost(lost)) => self.lose(lost),
                 Ok(ToPart::Back(back)) => self.tell(News::Back(back)),
+                Ok(ToPart::Change(changing)) => self.change(changing),
                 Ok(ToPart::End) => {
                     self.told.store(true, Ordering::Release);
                     self.end(None);
@@ -263,6 +269,20 @@ impl Talk {
             crossing.lose(lost.machine);
         }
         self.tell(News::Lost(lost));
+    }
+
+    /// All machines are told the same; what none of them can read, none does.
+    fn change(&self, changing: Changing) {
+        let Changing {
+            by,
+            number,
+            at_ns,
+            what,
+        } = changing;
+        if let Ok(what) = serde_json::from_value(what) {
+            let by = (by, number);
+            self.heard().set.push(SetTogether { by, at_ns, what });
+        }
     }
 
     /// Whoever follows what becomes of nodes hears of it: it may take longer than news of the agent may wait.
@@ -369,6 +389,7 @@ impl Gate for Talk {
         self.say(&FromPart::Standing {
             nodes: part.nodes as u64,
             plan: part.plan.clone(),
+            images: part.images.clone(),
         });
         let zero_ns = self.wait(|heard| heard.go)?;
         let (zero_ns, now_ns) = (self.time.to_own(zero_ns), clock_ns(ClockId::Monotonic));
@@ -393,6 +414,19 @@ impl Gate for Talk {
     fn took(&self, machine: usize, failure: Option<&str>) {
         let failure = failure.map(str::to_owned);
         self.say(&FromPart::Took { machine, failure });
+    }
+
+    fn order(&self, number: u64, what: &Impairing) {
+        // Names and numbers: there is nothing that JSON could not say.
+        let what = serde_json::to_value(what).unwrap_or_default();
+        self.say(&FromPart::Order { number, what });
+    }
+
+    fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether> {
+        let unheard = |heard: &mut Heard| heard.set.len() <= known;
+        let waited = self.news.wait_timeout_while(self.heard(), within, unheard);
+        let heard = waited.unwrap_or_else(PoisonError::into_inner).0;
+        heard.set.get(known).cloned()
     }
 
     fn doubts(&self) -> Vec<String> {

@@ -2,14 +2,40 @@
 //! running lab by hand, which lie on top of each step's edges until they are reset.
 
 use constel_api::answers::{BriefEffects, EdgeSet, LinkSet, RoutesAfter};
-use constel_api::{ApiError, ErrorCode, SetLink};
+use constel_api::{ApiError, ErrorCode};
 use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::{NodeId, Snapshot};
 
+use serde::{Deserialize, Serialize};
+
 use crate::error::EngineError;
 use crate::failed::EdgeEnds;
+
+/// What somebody puts on a link, or on all that leaves a port, by hand.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Impairing {
+    /// The link as `A-B`, or the port as `NODE/PORT`: for people.
+    pub link: String,
+    /// Where it is put.
+    pub on: On,
+    /// What is put there. Laws of time begin at lab time zero.
+    pub effects: Effects,
+    /// First, all that was put there before is taken away.
+    pub reset: bool,
+}
+
+/// Where effects are put.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum On {
+    /// On these edges, each from a port to a port.
+    Edges(Vec<(PortId, PortId)>),
+    /// On all edges that leave this port, those that come later included, beneath what is put on single edges.
+    Port(PortId),
+}
 
 /// Tells the link plane the effects of the scenario's kinds of links, with lab time zero at `zero_ns`
 /// of its clock.
@@ -76,25 +102,56 @@ pub(crate) fn refusal(error: &DriverError) -> ApiError {
 
 /// The edges between two nodes, both directions: those there are, and those that are gone for now
 /// but have effects of their own.
-fn edges_between(
+///
+/// # Errors
+/// [`ErrorCode::NoLink`], with why there is none.
+pub(crate) fn edges_between(
     blueprint: &Blueprint,
     links: &dyn Links,
     snapshot: &Snapshot,
     (a, b): (NodeId, NodeId),
-) -> Result<Vec<(EdgeEnds, Effects)>, ApiError> {
+) -> Result<Vec<EdgeEnds>, ApiError> {
     let layout = &blueprint.lab.layout;
     let mut edges = Vec::new();
     for (from, to) in [(a, b), (b, a)] {
         for from in layout.ports_of(from) {
             for to in layout.ports_of(to) {
-                let known = links.effects(from.id, to.id).map_err(|e| refusal(&e))?;
-                if snapshot.edge(from.id, to.id).is_some() || !known.own.is_empty() {
-                    edges.push(((from.id, to.id), known.own));
+                if snapshot.edge(from.id, to.id).is_some()
+                    || !own(links, (from.id, to.id))?.is_empty()
+                {
+                    edges.push((from.id, to.id));
                 }
             }
         }
     }
+    if edges.is_empty() {
+        let why = constel_topology::why(layout, snapshot, a, b);
+        let error = format!("there is no link now: {}", why.describe(layout));
+        return Err(ApiError::new(ErrorCode::NoLink, error));
+    }
     Ok(edges)
+}
+
+/// What is put on an edge by hand.
+fn own(links: &dyn Links, (from, to): EdgeEnds) -> Result<Effects, ApiError> {
+    let known = links.effects(from, to);
+    known.map(|known| known.own).map_err(|e| refusal(&e))
+}
+
+/// Whether effects can be put there.
+///
+/// # Errors
+/// [`ErrorCode::BadValue`].
+pub(crate) fn check(impairing: &Impairing) -> Result<(), ApiError> {
+    let refused = |error: String| Err(ApiError::new(ErrorCode::BadValue, error));
+    if impairing.effects.down.is_some() && matches!(impairing.on, On::Port(_)) {
+        let error = "links fail and are healed, ports are not: name both ends, as A-B";
+        return refused(error.to_owned());
+    }
+    match impairing.effects.check() {
+        Ok(()) => Ok(()),
+        Err(error) => refused(error.to_string()),
+    }
 }
 
 /// What was set on a link: the answer, and of each edge whether it is failed now.
@@ -103,37 +160,24 @@ pub(crate) struct Set {
     pub(crate) failed: Vec<(EdgeEnds, bool)>,
 }
 
-/// Puts effects on both directions of a link: merged with those it has, or, with `reset`, instead
-/// of them. Laws of time begin at lab time zero, `zero_ns` of the link plane's clock.
+/// Puts effects on edges: merged with those they have, or, with `reset`, instead of them. Laws of time begin at `zero_ns` of the link
+/// plane's clock.
 ///
 /// # Errors
-/// When there is no such link, or a value cannot be: nothing was changed.
+/// When the link plane refuses: nothing was changed.
 pub(crate) fn set(
-    blueprint: &Blueprint,
     links: &dyn Links,
-    snapshot: &Snapshot,
-    ends: (NodeId, NodeId),
-    patch: Effects,
-    reset: bool,
+    edges: &[EdgeEnds],
+    (patch, reset): (&Effects, bool),
     zero_ns: u64,
 ) -> Result<Set, ApiError> {
-    patch
-        .check()
-        .map_err(|e| ApiError::new(ErrorCode::BadValue, e.to_string()))?;
-    let patch = patch.starting_later(zero_ns);
-    let edges = edges_between(blueprint, links, snapshot, ends)?;
-    if edges.is_empty() {
-        let layout = &blueprint.lab.layout;
-        let why = constel_topology::why(layout, snapshot, ends.0, ends.1);
-        let error = format!("there is no link now: {}", why.describe(layout));
-        return Err(ApiError::new(ErrorCode::NoLink, error));
-    }
+    let patch = patch.clone().starting_later(zero_ns);
     let (mut rows, mut failed, mut changes) = (Vec::new(), Vec::new(), Vec::new());
-    for ((from, to), own) in edges {
+    for &(from, to) in edges {
         let mut effects = if reset {
             patch.clone()
         } else {
-            own.merged(&patch)
+            own(links, (from, to))?.merged(&patch)
         };
         // A healed link is one that nobody failed.
         effects.down = effects.down.filter(|down| *down);
@@ -181,29 +225,17 @@ pub(crate) fn port(
 /// the port had is `held`, and what it has then.
 ///
 /// # Errors
-/// When a value cannot be, or the port is to fail: nothing was changed.
+/// When the link plane refuses: nothing was changed.
 pub(crate) fn set_port(
     links: &dyn Links,
     snapshot: &Snapshot,
     port: PortId,
     held: &mut Effects,
-    order: &SetLink,
+    (patch, reset): (&Effects, bool),
     zero_ns: u64,
 ) -> Result<LinkSet, ApiError> {
-    let patch = order.effects.as_ref();
-    if patch.down.is_some() {
-        let error = "links fail and are healed, ports are not: name both ends, as A-B";
-        return Err(ApiError::new(ErrorCode::BadValue, error));
-    }
-    patch
-        .check()
-        .map_err(|e| ApiError::new(ErrorCode::BadValue, e.to_string()))?;
     let patch = patch.clone().starting_later(zero_ns);
-    let now = if order.reset {
-        patch
-    } else {
-        held.merged(&patch)
-    };
+    let now = if reset { patch } else { held.merged(&patch) };
     let effects = (!now.is_empty()).then(|| now.clone());
     let at_mono_ns = links
         .apply_effects(vec![EffectsChange::Port { port, effects }])

@@ -4,6 +4,7 @@ pub(crate) mod impair;
 pub(crate) mod inspect;
 mod loads;
 pub(crate) mod members;
+pub(crate) mod orders;
 pub(crate) mod view;
 
 use constel_api::answers::Catalogued;

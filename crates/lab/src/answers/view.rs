@@ -23,8 +23,10 @@ use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 use constel_transit::Cause;
 
+use crate::answers::impair::{Impairing, On};
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;
+use crate::answers::orders::Orders;
 use crate::answers::{capture, catalogued_in, delays, impair, loads};
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
@@ -66,6 +68,8 @@ pub(crate) struct View {
     pub(crate) on_ports: Mutex<BTreeMap<PortId, Effects>>,
     /// Members that are out of their networks; held while one comes or goes.
     pub(crate) away: Mutex<Away>,
+    /// How machines set links together, where there are several.
+    pub(crate) orders: Option<Orders>,
 }
 
 /// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
@@ -152,7 +156,7 @@ impl View {
         self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
     }
 
-    /// What a lab on several machines refuses: its machines plan the same, and only one of them would know of it.
+    /// What a lab on several machines refuses, where only one of them would know of it.
     ///
     /// # Errors
     /// [`ErrorCode::Unsupported`] on one of several machines.
@@ -160,8 +164,7 @@ impl View {
         if held.kernels.ours().is_all() {
             return Ok(());
         }
-        let error = "this lab runs on several machines, where nothing is changed by hand; give it to the scenario (`failures`), \
-                     or run it on one machine";
+        let error = "this lab runs on several machines, where networks are not changed by hand; run it on one";
         Err(ApiError::new(ErrorCode::Unsupported, error.to_owned()))
     }
 
@@ -283,42 +286,83 @@ impl View {
         }
     }
 
-    /// Puts effects where they are asked for; with the version of the list of failed links, if that changed.
+    /// Has effects put where they are asked for, on all machines where there are several; with the version of the list of failed links,
+    /// if that changed.
     ///
     /// # Errors
     /// As [`LabWriter::set_link`].
     fn put_effects(&self, order: &SetLink) -> Result<(LinkSet, Option<u64>), ApiError> {
-        let held = self.held()?;
-        Self::alone(&held)?;
-        let Held {
-            kernels,
-            links,
-            snapshot,
-        } = held;
-        let blueprint = &kernels.blueprint;
+        // Let go before other machines are waited for.
+        let what = self.impairing(&self.held()?, order)?;
+        match &self.orders {
+            None => self.put(&what, None),
+            // There is no lab time yet at which all could.
+            Some(_) if self.clock.zero_mono_ns().is_none() => Err(ApiError::coming_up()),
+            Some(orders) => orders.order(&what, &self.stop),
+        }
+    }
+
+    /// What an order comes to.
+    ///
+    /// # Errors
+    /// When there is nothing of that name, no such link, or a value cannot be.
+    fn impairing(&self, held: &Held, order: &SetLink) -> Result<Impairing, ApiError> {
+        let blueprint = &held.kernels.blueprint;
         let named = |name: &str| find(blueprint, name);
-        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
-        let t_ns = self.clock.now_ns();
         let port = match order.b {
             None => impair::port(blueprint, &order.a, named)?,
             Some(_) => None,
         };
-        let (link, answer, version) = if let Some(port) = port {
-            let mut on_ports = self.on_ports.lock().unwrap_or_else(|e| e.into_inner());
-            let held = on_ports.entry(port).or_default();
-            let mut answer =
-                impair::set_port(links.as_ref(), &snapshot, port, held, order, zero_ns)?;
-            answer.port = Some(order.a.clone());
-            (order.a.clone(), answer, None)
-        } else {
-            let ends = impair::ends(&order.a, order.b.as_deref(), named)?;
-            let (effects, reset) = (order.effects.as_ref().clone(), order.reset);
-            let (plane, at) = (links.as_ref(), zero_ns);
-            let set = impair::set(blueprint, plane, &snapshot, ends, effects, reset, at)?;
-            let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
-            let link = format!("{}-{}", name(ends.0), name(ends.1));
-            let version = self.failed.set(&link, t_ns.unwrap_or(0), set.failed);
-            (link, set.answer, version)
+        let (link, on) = match port {
+            Some(port) => (order.a.clone(), On::Port(port)),
+            None => {
+                let ends = impair::ends(&order.a, order.b.as_deref(), named)?;
+                let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
+                let link = format!("{}-{}", name(ends.0), name(ends.1));
+                let links = held.links.as_ref();
+                let edges = impair::edges_between(blueprint, links, &held.snapshot, ends)?;
+                (link, On::Edges(edges))
+            }
+        };
+        let impairing = Impairing {
+            link,
+            on,
+            effects: order.effects.as_ref().clone(),
+            reset: order.reset,
+        };
+        impair::check(&impairing)?;
+        Ok(impairing)
+    }
+
+    /// Puts effects on edges of this machine; with the version of the list of failed links, if that changed. What all machines do at one
+    /// lab time is noted with that.
+    ///
+    /// # Errors
+    /// When the lab is not up (any more), or the link plane refuses: nothing was changed.
+    pub(crate) fn put(
+        &self,
+        what: &Impairing,
+        at_ns: Option<u64>,
+    ) -> Result<(LinkSet, Option<u64>), ApiError> {
+        let held = self.held()?;
+        let links = held.links.as_ref();
+        let patch = (&what.effects, what.reset);
+        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
+        let t_ns = at_ns.or_else(|| self.clock.now_ns());
+        let (answer, version) = match &what.on {
+            On::Port(port) => {
+                let mut on_ports = self.on_ports.lock().unwrap_or_else(|e| e.into_inner());
+                let own = on_ports.entry(*port).or_default();
+                let mut answer =
+                    impair::set_port(links, &held.snapshot, *port, own, patch, zero_ns)?;
+                answer.port = Some(what.link.clone());
+                (answer, None)
+            }
+            On::Edges(edges) => {
+                let set = impair::set(links, edges, patch, zero_ns)?;
+                let version = self.failed.set(&what.link, t_ns.unwrap_or(0), set.failed);
+                (set.answer, version)
+            }
         };
         if version.is_some() {
             self.inform(|| News::Failed);
@@ -328,8 +372,8 @@ impl View {
         self.log.emit(
             t_ns.and_then(|t| i64::try_from(t).ok()),
             Happening::LinkSet {
-                link,
-                reset: order.reset,
+                link: what.link.clone(),
+                reset: what.reset,
                 effects,
             },
         );

@@ -15,7 +15,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use constel_information::Telling;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 use constel_topology::{NodeId, Snapshot};
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
@@ -63,18 +63,18 @@ pub(crate) struct Informant {
 }
 
 impl Informant {
-    /// For the nodes of a lab, of which `folder` was [made](make_folder); `None` when none of them asks.
+    /// For those nodes of a lab that are here, of which `folder` was [made](make_folder); `None` when none of them asks.
     ///
     /// # Errors
     /// When a file or socket cannot be made.
     pub(crate) fn start(
-        blueprint: &Arc<Blueprint>,
+        (blueprint, ours): (&Arc<Blueprint>, &Ours),
         lab: &str,
         folder: &Path,
         clock: &Arc<LabClock>,
         failed: &Arc<Failed>,
     ) -> Result<Option<Self>, EngineError> {
-        let Some(telling) = Telling::new(blueprint) else {
+        let Some(telling) = Telling::new(blueprint, ours) else {
             return Ok(None);
         };
         let wrong = |source: std::io::Error| EngineError::Io {

@@ -8,6 +8,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use constel_information::{Event, Links, Peers, Topology, What, names};
+use constel_plan::Ours;
 use serde_json::Value;
 
 use super::*;
@@ -28,10 +29,11 @@ fn told(information: &str) -> Told {
     // In memory, as labs have it, where there is such a place.
     let folder = tempfile::tempdir_in("/dev/shm").or_else(|_| tempfile::tempdir());
     let folder = folder.unwrap();
-    let telling = Telling::new(&blueprint).unwrap();
+    let ours = Ours::all();
+    let telling = Telling::new(&blueprint, &ours).unwrap();
     folder::make_nodes(folder.path(), &telling, &[]).unwrap();
     let (clock, failed) = (Arc::new(LabClock::held()), Arc::default());
-    let informant = Informant::start(&blueprint, "x", folder.path(), &clock, &failed);
+    let informant = Informant::start((&blueprint, &ours), "x", folder.path(), &clock, &failed);
     Told {
         informant: informant.unwrap().unwrap(),
         blueprint,

@@ -90,8 +90,8 @@ pub(crate) fn fabric(
             "this host cannot limit what programs in nodes take of: {missing}"
         ));
     }
-    let images = site.images(&blueprint, progress)?;
-    say_privileges(&blueprint, progress);
+    let images = site.images(&blueprint, &ours, progress)?;
+    say_privileges(&blueprint, &ours, progress);
     let management = blueprint.lab.management(name.as_str());
     write_hosts(&blueprint, management.as_ref(), lab_dir)?;
     if let Some(own) = &management {
@@ -132,7 +132,7 @@ pub(crate) fn fabric(
         let crossing = crossing.transpose()?;
         stage.end("");
         let stage = Stage::begin(progress, "nodes and ports", nodes_here as u64);
-        let runtime = site.runtime(&blueprint, &images)?;
+        let runtime = site.runtime(&blueprint, &ours, &images)?;
         let super_frames =
             attached.externals.is_empty() && carries_gso(plane.as_ref(), &blueprint.lab.scenario);
         let veths = site.ports(plane.as_ref(), super_frames, forwarding.clone());
@@ -237,10 +237,10 @@ fn write_hosts(
     write(&resolver_file(lab_dir), text)
 }
 
-/// Says what the scenario gives to containers beyond what they have by default.
-fn say_privileges(blueprint: &Blueprint, progress: &dyn Progress) {
+/// Says what the scenario gives to containers here beyond what they have by default.
+fn say_privileges(blueprint: &Blueprint, ours: &Ours, progress: &dyn Progress) {
     let mut given: BTreeMap<String, Vec<&str>> = BTreeMap::new();
-    for (node, container) in blueprint.lab.containers() {
+    for (node, container) in ours.containers(&blueprint.lab) {
         for more in container.privileges() {
             let name = blueprint.lab.layout.node(node).name.as_str();
             given.entry(more).or_default().push(name);

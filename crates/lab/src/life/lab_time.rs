@@ -79,7 +79,12 @@ pub(crate) struct LabTime<'a> {
     pub(crate) containers: &'a RefCell<Containers>,
     /// What makes nodes of machines that are lost, where that is asked for.
     pub(crate) moving: Option<Moving>,
+    /// Told how many nodes are here, where that changes.
+    pub(crate) count: Option<&'a Count<'a>>,
 }
+
+/// Hears how many nodes there are.
+pub(crate) type Count<'a> = dyn Fn(usize) -> Result<(), EngineError> + 'a;
 
 impl LabTime<'_> {
     fn stopped(&self) -> bool {

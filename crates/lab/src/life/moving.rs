@@ -214,6 +214,8 @@ impl LabTime<'_> {
                 between.took(machine, Some(failure));
             } else {
                 between.took(machine, None);
+                let nodes = self.fabric.kernels.count();
+                self.count.map_or(Ok(()), |count| count(nodes))?;
             }
         }
         Ok(())

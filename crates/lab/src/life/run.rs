@@ -6,7 +6,7 @@ use std::path::Path;
 
 use constel_drivers::Chosen;
 use constel_host::claim::RuntimeDir;
-use constel_plan::Lab;
+use constel_plan::{Lab, Ours};
 
 use crate::error::EngineError;
 use crate::life::attached::usable;
@@ -16,6 +16,7 @@ use crate::life::room::fitting;
 use crate::life::session::session;
 use crate::life::site::{Ground, KernelSite, Site};
 use crate::life::sweep::sweep;
+use crate::life::together::Together;
 use crate::nodes::images::Images;
 use crate::progress::Progress;
 
@@ -37,7 +38,9 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     }
     // Dropped again: what is missing is said before anything is made.
     let beside = Path::new(&options.scenario_file).parent();
-    Images::hold(&lab, beside.unwrap_or(Path::new("")), progress)?;
+    let ours = options.together.as_ref();
+    let ours = ours.map_or_else(Ours::all, Together::ours);
+    Images::hold((&lab, &ours), beside.unwrap_or(Path::new("")), progress)?;
     let runtime = RuntimeDir::default();
     let globals = runtime.globals();
     let kernel: &Ground<'_> = &|claim, results| -> Box<dyn Site> {

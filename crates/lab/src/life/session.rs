@@ -17,6 +17,7 @@ use constel_plan::Lab;
 use constel_scenario::Scenario;
 use serde_json::json;
 
+use crate::answers::orders::Orders;
 use crate::answers::view::{Live, View};
 use crate::clock::LabClock;
 use crate::error::EngineError;
@@ -153,6 +154,10 @@ impl<'a> Session<'a> {
             failed: Arc::default(),
             on_ports: Default::default(),
             away: Default::default(),
+            orders: options
+                .together
+                .as_ref()
+                .map(|together| Orders::new(together.here, Arc::clone(&together.gate))),
         });
         let nodes = lab.layout.nodes().len();
         log.emit(
@@ -205,7 +210,8 @@ impl<'a> Session<'a> {
         let together = options.together.as_ref();
         let place = (claim.lab(), claim.dir());
         let fabric = fabric(lab, site, place, together, recorder)?;
-        let images = fabric.launcher.images.used(&fabric.blueprint.lab);
+        let ours = fabric.kernels.ours();
+        let images = fabric.launcher.images.used(&fabric.blueprint.lab, &ours);
         if !images.is_empty() {
             // They are known now that they are held.
             let manifest = Manifest {
@@ -229,7 +235,7 @@ impl<'a> Session<'a> {
             nodes: self.nodes,
             ports: fabric.blueprint.lab.layout.ports().len(),
             edges: 0,
-            containers: fabric.blueprint.lab.containers().count(),
+            containers: ours.containers(&fabric.blueprint.lab).count(),
             memory_per_node_bytes: fabric.memory_per_node_bytes,
         };
         let later = fabric.runtime.is_some();

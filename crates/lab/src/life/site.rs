@@ -59,13 +59,14 @@ pub(crate) trait Site {
     /// When the driver cannot be had.
     fn plane(&self, config: &PlaneConfig) -> Result<Box<dyn Plane>, EngineError>;
 
-    /// Holds the images that nodes are made of; those that can be assembled are, where they are not there.
+    /// Holds the images that our nodes are made of; those that can be assembled are, where they are not there.
     ///
     /// # Errors
     /// When one is not there, or a node cannot be made of it.
     fn images(
         &self,
         blueprint: &Blueprint,
+        ours: &Ours,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError>;
 
@@ -85,13 +86,14 @@ pub(crate) trait Site {
         Ok(None)
     }
 
-    /// What makes the nodes.
+    /// What makes our nodes.
     ///
     /// # Errors
     /// When the host refuses what all nodes have in common.
     fn runtime(
         &self,
         blueprint: &Arc<Blueprint>,
+        ours: &Ours,
         images: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError>;
 
@@ -219,9 +221,10 @@ impl Site for KernelSite {
     fn images(
         &self,
         blueprint: &Blueprint,
+        ours: &Ours,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError> {
-        let lab = &blueprint.lab;
+        let lab = (&blueprint.lab, ours);
         let images = Images::hold(lab, &self.folders.scenario, progress)?;
         let (owner, folder) = (&self.owner, &self.folders.lab);
         let engine = EngineNodes::open(lab, &images, owner, folder, progress)?;
@@ -237,11 +240,12 @@ impl Site for KernelSite {
     fn runtime(
         &self,
         blueprint: &Arc<Blueprint>,
+        ours: &Ours,
         images: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError> {
         let folders = self.folders.clone();
         let name = self.lab.as_str();
-        let (quarters, enclosure) = quarters::make(name, blueprint, folders, images)?;
+        let (quarters, enclosure) = quarters::make(name, (blueprint, ours), folders, images)?;
         // The second of two runtimes would be another lab's.
         drop(self.enclosure.set(enclosure));
         let settings = node_settings(&blueprint.lab.scenario);

@@ -18,6 +18,7 @@ use constel_observe::results::Results;
 use constel_plan::Planner;
 use constel_scenario::model::ClockHold;
 
+use crate::answers::orders::Orders;
 use crate::answers::view::View;
 use crate::clock::LabClock;
 use crate::error::EngineError;
@@ -118,7 +119,10 @@ pub(crate) fn run_stages(
             helpers: &helpers,
             containers: &containers,
         };
-        // However it ends, by a panic too: the watcher must not wait for ever.
+        if let Some(orders) = &view.orders {
+            scope.spawn(|| orders.follow(&view, &over));
+        }
+        // However it ends, by a panic too: nobody who watches must wait for ever.
         let _over = SetOnDrop(&over);
         let outcome = stages.run();
         over.store(true, Ordering::Release);
@@ -181,7 +185,8 @@ impl Stages<'_> {
             seen.fail(format!("nodes were not told: {problem}"));
         }
         if let Some((between, before)) = self.fabric.between.as_ref().zip(crossed) {
-            let wrong = between.wrong(&before).into_iter();
+            let late = self.context.view.orders.as_ref().and_then(Orders::doubt);
+            let wrong = between.wrong(&before).into_iter().chain(late);
             wrong.for_each(|failure| seen.fail(failure));
         }
         let blueprint = &self.fabric.blueprint;
@@ -255,8 +260,10 @@ impl Stages<'_> {
         } = &mut self.context;
         let fabric = self.fabric;
         let informant = information.as_deref().map(|folder| {
-            let (lab, failed) = (&fabric.launcher.lab, &view.failed);
-            Informant::start(&fabric.blueprint, lab, folder, clock, failed)
+            let together = options.together.as_ref();
+            let lab = together.map_or(&fabric.launcher.lab, |together| &together.lab);
+            let nodes = (&fabric.blueprint, &*fabric.kernels.ours());
+            Informant::start(nodes, lab, folder, clock, &view.failed)
         });
         let informant = informant.transpose()?.flatten().map(Arc::new);
         view.change(|live| live.informant.clone_from(&informant));
@@ -444,6 +451,7 @@ impl Stages<'_> {
                 .fingerprint()
                 .map(|plans| plans.hash)
                 .unwrap_or_default(),
+            images: self.fabric.launcher.images.ids(),
         };
         let stage = Stage::begin(self.context.progress, "other machines", 1);
         let zero_ns = together.gate.standing(&part, &options.stop)?;
@@ -487,7 +495,7 @@ impl Stages<'_> {
             clock,
             duration_ns,
             ..
-        } = &self.context;
+        } = self.context;
         let mut paths = traffic.followed();
         paths.rows = paths_file(&paths, self.context.results)?;
         let seen = Observed::begin(paths, !self.fabric.kernels.knows_all_ways());
@@ -504,6 +512,14 @@ impl Stages<'_> {
             .transpose()?;
         let mut lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
         let owner = self.context.claim.owner();
+        let claim = RefCell::new(&mut *self.context.claim);
+        let count = |nodes: usize| -> Result<(), EngineError> {
+            let counted = claim
+                .borrow_mut()
+                .update(|record| record.nodes = nodes as u64);
+            Ok(counted?)
+        };
+        lab_time.count = Some(&count);
         let (fabric, progress) = (self.fabric, self.context.progress);
         let later = self.context.ports.zip(options.together.as_ref());
         let late = Late {
@@ -536,7 +552,7 @@ impl Stages<'_> {
             let ending = SetOnDrop(over);
             // And the samples after it, so that the traffic's last frames are in it.
             let settled = SetOnDrop(quiet);
-            let mut seen = lab_time.run(steps, daemons, (zero_ns, *duration_ns), seen);
+            let mut seen = lab_time.run(steps, daemons, (zero_ns, duration_ns), seen);
             drop(lab_time);
             drop(ending);
             let ended = result_of(traffic);
@@ -611,6 +627,7 @@ fn lab_time_of<'a>(
         helpers,
         containers,
         moving: None,
+        count: None,
     }
 }
 

@@ -12,7 +12,7 @@ use constel_drivers::memory::{Call, Memory};
 use constel_drivers::{Chosen, DriverKind, Plane, PlaneConfig};
 use constel_host::claim::{Claim, RuntimeDir};
 use constel_link::PortId;
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 use constel_runtime::NodeRuntime;
 use constel_runtime::memory::MemoryRuntime;
 use constel_topology::Port;
@@ -66,10 +66,11 @@ impl Site for Paper {
     fn images(
         &self,
         blueprint: &Blueprint,
+        ours: &Ours,
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError> {
         Ok(Arc::new(Images::hold(
-            &blueprint.lab,
+            (&blueprint.lab, ours),
             Path::new(""),
             progress,
         )?))
@@ -78,6 +79,7 @@ impl Site for Paper {
     fn runtime(
         &self,
         _: &Arc<Blueprint>,
+        _: &Ours,
         _: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError> {
         Ok(Box::new(self.runtime.clone()))

@@ -1,23 +1,30 @@
 //! A lab on several machines, as one of them sees it: who has what, what goes between them, and what no such lab does.
 
+use std::collections::BTreeMap;
 use std::fmt;
 use std::num::NonZeroU32;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
+use constel_image::Source;
 use constel_link::PortId;
 use constel_plan::{Lab, Ours, Planner};
-use constel_scenario::model::{Mode, OnMachineLoss};
+use constel_scenario::model::{Mode, OnMachineLoss, StatePlace};
 use constel_topology::{Failure, FailureTarget, FailureTime, NodeId};
 
+use crate::answers::impair::Impairing;
+use crate::answers::orders::SetTogether;
 use crate::error::EngineError;
 use crate::life::losses::{Change, Losses, Machines, News, loss_of};
 
 /// This machine's part of a lab on several.
 pub struct Together {
+    /// The lab's name, which all machines' nodes are told.
+    pub lab: String,
     /// This machine's number.
     pub here: usize,
     /// All machines, by number.
@@ -49,6 +56,8 @@ pub struct Standing {
     pub nodes: usize,
     /// What all machines must have planned alike, in 16 hexadecimal digits: the first step's plan.
     pub plan: String,
+    /// What all must make their nodes of alike: digests of the images here, by the scenario's names for them.
+    pub images: BTreeMap<String, String>,
 }
 
 /// Where machines wait for each other.
@@ -67,6 +76,12 @@ pub trait Gate: Send + Sync {
 
     /// What this machine was to take of one that is lost is here, without links; or why it is not.
     fn took(&self, machine: usize, failure: Option<&str>);
+
+    /// Has all machines put effects on edges, at a lab time of which all hear before it: our order of this number.
+    fn order(&self, number: u64, what: &Impairing);
+
+    /// The next of what all machines put on edges, behind so many that are `known`; waits at most `within` for it.
+    fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether>;
 
     /// What has happened between the machines that makes the figures untrustworthy.
     fn doubts(&self) -> Vec<String>;
@@ -304,20 +319,17 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
         "`networks`: their members are on one machine only; run the scenario on one",
     );
     says(
-        lab.containers().next().is_some(),
-        "`nodes`: containers are for one machine; run the scenario there",
+        lab.containers().any(|(_, one)| !one.mounts.is_empty()),
+        "`mounts` of nodes: folders of the host are another machine's elsewhere; leave them out",
     );
     says(
-        lab.forwarders().next().is_some(),
-        "`runtime: forward`: satellites that only forward are for one machine; run the scenario there, or give them stacks",
+        lab.containers()
+            .any(|(_, one)| one.state == StatePlace::Disk),
+        "`state: disk`: what nodes write is not fetched from other machines; leave it out, and use `constel cp`",
     );
     says(
         scenario.hosts.iter().any(|host| host.attach.is_some()),
         "`attach`: interfaces of the machine are for labs on one; leave it out",
-    );
-    says(
-        !scenario.information.is_empty(),
-        "`information`: nodes are told on one machine only; leave it out",
     );
     says(
         !scenario.mounts.is_empty(),
@@ -327,8 +339,26 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
         scenario.transport != Default::default(),
         "`transport`: midnodes and proxies are for one machine; leave it out",
     );
+    why.extend(not_brought(lab));
     why.extend(not_moved(lab));
     why
+}
+
+/// Images that are files of one machine, which others do not have.
+fn not_brought(lab: &Lab) -> impl Iterator<Item = String> {
+    let images = lab.scenario.images.iter().filter(|image| {
+        let source = image.source.as_deref();
+        let source = source.and_then(|source| source.parse::<Source>().ok());
+        let is_file = source.is_some_and(|source| source.path().is_some());
+        is_file && image.digest.is_none()
+    });
+    images.map(|image| {
+        let name = &image.name;
+        format!(
+            "`images.{name}.source`: a file of one machine; `constel image import` it on each, and give its `digest`, or use the name \
+             that it has there"
+        )
+    })
 }
 
 /// Why nodes of a lost machine cannot be made anew on others, where the scenario asks for that.
@@ -341,6 +371,18 @@ fn not_moved(lab: &Lab) -> Vec<String> {
         (
             matches!(scenario.routing.mode, Mode::Daemons(_)),
             "routing daemons are not started anew on another machine; use `routing: {mode: computed}`, or `continue`",
+        ),
+        (
+            lab.containers().next().is_some(),
+            "programs of containers are not started anew on another machine; use `continue`",
+        ),
+        (
+            lab.forwarders().next().is_some(),
+            "satellites that only forward do not begin anew on another machine; use `continue`",
+        ),
+        (
+            !scenario.information.is_empty(),
+            "nodes that are made anew are not told of themselves; leave `information` out, or use `continue`",
         ),
         (
             !lab.channels().is_empty(),
@@ -368,10 +410,21 @@ mod tests {
         let refused = |text: &str| not_on_several(&lab(text));
         let text = computed_iridium();
         // Flows of all kinds may go from machine to machine, and daemons may make the routes.
-        for text in [text.clone(), shipped("iridium")] {
+        let (sky, _) = text.split_once("traffic:").unwrap();
+        let images = format!(
+            "images: {{box: {{source: 'packages:frr'}}, file: {{source: 'rootfs:f.tar', digest: 'sha256:{}'}}}}\n\
+             nodes: {{stations: {{image: box}}, overrides: [{{nodes: [tokyo], set: {{image: file}}}}]}}\n",
+            "00".repeat(32)
+        );
+        let forward = format!("{sky}nodes: {{satellites: {{runtime: forward}}}}\n");
+        for text in [
+            text.clone(),
+            shipped("iridium"),
+            format!("{sky}{images}information: [{{}}]\n"),
+            forward,
+        ] {
             assert_eq!(refused(&text), [""; 0]);
         }
-        let (sky, _) = text.split_once("traffic:").unwrap();
         for (key, text) in [
             (
                 "`driver`",
@@ -385,16 +438,47 @@ mod tests {
                 ),
             ),
             (
-                "`runtime: forward`",
+                "`mounts` of nodes",
                 sky.replace(
                     "routing:",
-                    "nodes: {satellites: {runtime: forward}}\nrouting:",
+                    "nodes: {stations: {image: box, mounts: [{host: /srv, at: /srv}]}}\nrouting:",
                 ),
             ),
-            ("`information`", format!("{sky}information: [{{}}]\n")),
+            (
+                "`state: disk`",
+                sky.replace(
+                    "routing:",
+                    "nodes: {stations: {image: box, state: disk}}\nrouting:",
+                ),
+            ),
+            (
+                "`images.box.source`",
+                sky.replace(
+                    "routing:",
+                    "images: {box: {source: 'rootfs:box.tar'}}\nnodes: {stations: {image: box}}\nrouting:",
+                ),
+            ),
             (
                 "`on_machine_loss: move`: routing daemons",
                 format!("{}on_machine_loss: move\n", shipped("iridium")),
+            ),
+            (
+                "`on_machine_loss: move`: satellites that only forward",
+                sky.replace(
+                    "routing:",
+                    "nodes: {satellites: {runtime: forward}}\non_machine_loss: move\nrouting:",
+                ),
+            ),
+            (
+                "`on_machine_loss: move`: programs of containers",
+                sky.replace(
+                    "routing:",
+                    "nodes: {stations: {image: box}}\non_machine_loss: move\nrouting:",
+                ),
+            ),
+            (
+                "`on_machine_loss: move`: nodes that are made anew are not told",
+                format!("{sky}information: [{{}}]\non_machine_loss: move\n"),
             ),
             (
                 "`on_machine_loss: move`: `sample`",

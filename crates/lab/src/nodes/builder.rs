@@ -102,16 +102,14 @@ impl Builder<'_> {
         let lab = &self.blueprint.lab;
         let all = lab.layout.nodes();
         let ours = self.together.map_or_else(Ours::all, Together::ours);
-        let (here, elsewhere): (Vec<usize>, Vec<usize>) =
-            (0..all.len()).partition(|number| ours.has(all[*number].id));
-        let made: Vec<usize> = here
-            .into_iter()
+        let (here, elsewhere): (Vec<usize>, Vec<usize>) = (0..all.len())
             .filter(|number| !lab.forwards(all[*number].id))
-            .collect();
+            .partition(|number| ours.has(all[*number].id));
         let mut nodes: BTreeMap<usize, Box<dyn Node>> =
-            self.make(&made, stage)?.into_iter().collect();
+            self.make(&here, stage)?.into_iter().collect();
         if let Some(all) = self.stackless {
-            for node in lab.forwarders().filter(|node| ours.has(*node)) {
+            // What forwards is planned, wherever it does.
+            for node in lab.forwarders() {
                 let all = Arc::clone(all);
                 nodes.insert(node.index(), Box::new(StacklessNode { all, node }));
             }

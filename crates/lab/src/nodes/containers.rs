@@ -74,9 +74,10 @@ pub(crate) enum What {
 }
 
 impl Containers {
-    /// How many nodes are containers.
+    /// How many nodes here are containers.
     pub(crate) fn planned(launcher: &Launcher) -> usize {
-        launcher.kernels.blueprint.lab.containers().count()
+        let kernels = &launcher.kernels;
+        kernels.ours().containers(&kernels.blueprint.lab).count()
     }
 
     /// Starts the program of every container, several at a time. On failure, or when somebody says stop, those started are
@@ -92,8 +93,10 @@ impl Containers {
     ) -> Result<(), EngineError> {
         results.clone_into(&mut self.results);
         self.launcher = Some(Arc::clone(launcher));
-        let lab = &launcher.kernels.blueprint.lab;
-        let nodes: Vec<NodeId> = lab.containers().map(|(node, _)| node).collect();
+        let kernels = &launcher.kernels;
+        let ours = kernels.ours();
+        let nodes = ours.containers(&kernels.blueprint.lab);
+        let nodes: Vec<NodeId> = nodes.map(|(node, _)| node).collect();
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         let started = Mutex::new(Vec::new());
@@ -259,7 +262,7 @@ impl Containers {
         }
         self.running.terminate_all(Duration::ZERO)?;
         let lab = &launcher.kernels.blueprint.lab;
-        for (node, _) in lab.containers() {
+        for (node, _) in launcher.kernels.ours().containers(lab) {
             for log in [LOG, HEALTH_LOG] {
                 let log = log_of(&self.results, &lab.layout.node(node).name, log);
                 if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {

@@ -11,7 +11,7 @@ use constel_host::Error;
 use constel_host::globals::Owner;
 use constel_host::process::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
 use constel_host::sysctl;
-use constel_plan::{Blueprint, Lab};
+use constel_plan::{Blueprint, Lab, Ours};
 use constel_runtime::container::ContainerSpec;
 use constel_runtime::docker::{Crew, FIRST_PROCESS, FIRST_PROCESS_AT, Ordered};
 use constel_runtime::netns::Quarters;
@@ -57,8 +57,8 @@ pub(crate) fn doors_folder(lab_dir: &Path) -> PathBuf {
     lab_dir.join("e")
 }
 
-fn of_engine(lab: &Lab) -> impl Iterator<Item = &Container> {
-    let containers = lab.containers().map(|(_, container)| container);
+fn of_engine<'a>(lab: &'a Lab, ours: &'a Ours) -> impl Iterator<Item = &'a Container> {
+    let containers = ours.containers(lab).map(|(_, container)| container);
     containers.filter(|container| container.by_engine)
 }
 
@@ -68,13 +68,13 @@ impl EngineNodes {
     /// # Errors
     /// [`EngineError::Unable`] when none answers, or it does not take an image.
     pub(crate) fn open(
-        lab: &Lab,
+        (lab, ours): (&Lab, &Ours),
         images: &Images,
         owner: &Owner,
         lab_dir: &Path,
         progress: &dyn Progress,
     ) -> Result<Option<Self>, EngineError> {
-        if of_engine(lab).next().is_none() {
+        if of_engine(lab, ours).next().is_none() {
             return Ok(None);
         }
         let address = Address::find().map_err(|reason| absent(&reason))?;
@@ -93,7 +93,7 @@ impl EngineNodes {
             source,
         })?;
         let mut names = BTreeMap::new();
-        for container in of_engine(lab) {
+        for container in of_engine(lab, ours) {
             if names.contains_key(&container.image) {
                 continue;
             }

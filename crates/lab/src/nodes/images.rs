@@ -9,7 +9,7 @@ use constel_api::manifest::UsedImage;
 use constel_host::enclosure::Shown;
 use constel_host::process::{CapabilitySet, Confinement};
 use constel_image::{Added, Digest, Fault, Held, ImportOptions, Recipe, Source, Store, User};
-use constel_plan::Lab;
+use constel_plan::{Lab, Ours};
 use constel_runtime::container::ContainerSpec;
 use constel_scenario::model::{Container, Health, NamedImage, Seccomp};
 
@@ -33,19 +33,19 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Holds every image that the lab's nodes are made of, and checks that each node can be made of its own. Of those that
+    /// Holds every image that the lab's nodes here are made of, and checks that each node can be made of its own. Of those that
     /// are not there `constel/RECIPE` are assembled from the packages of this host; nothing else is fetched or made.
     ///
     /// # Errors
     /// [`EngineError::Unable`] with all that is not there: images, programs, users, what is mounted. `folder` is where the
     /// scenario lies.
     pub(crate) fn hold(
-        lab: &Lab,
+        (lab, ours): (&Lab, &Ours),
         folder: &Path,
         progress: &dyn Progress,
     ) -> Result<Self, EngineError> {
         let mut images = Self::default();
-        if lab.containers().next().is_none() {
+        if ours.containers(lab).next().is_none() {
             return Ok(images);
         }
         let store = Store::open_default().map_err(|error| unable(vec![error.to_string()]))?;
@@ -56,7 +56,7 @@ impl Images {
             }
         };
         let mut looked: Vec<&Container> = Vec::new();
-        for (_, container) in lab.containers() {
+        for (_, container) in ours.containers(lab) {
             // Most nodes of a lab are alike.
             if looked.contains(&container) {
                 continue;
@@ -206,11 +206,11 @@ impl Images {
         Ok(health_check(health, image))
     }
 
-    /// Which images the lab's nodes are made of, by the scenario's names for them.
-    pub(crate) fn used(&self, lab: &Lab) -> Vec<UsedImage> {
+    /// Which images the lab's nodes here are made of, by the scenario's names for them.
+    pub(crate) fn used(&self, lab: &Lab, ours: &Ours) -> Vec<UsedImage> {
         let used = self.held.iter().map(|(name, held)| {
             let image = held.image();
-            let of = lab.containers().filter(|(_, c)| c.image == *name);
+            let of = ours.containers(lab).filter(|(_, c)| c.image == *name);
             UsedImage {
                 name: name.clone(),
                 id: image.id.to_string(),
@@ -220,6 +220,13 @@ impl Images {
             }
         });
         used.collect()
+    }
+
+    /// The digests of the configurations of those that are held, by the scenario's names for them.
+    pub(crate) fn ids(&self) -> BTreeMap<String, String> {
+        let ids = self.held.iter();
+        ids.map(|(name, held)| (name.clone(), held.image().id.to_string()))
+            .collect()
     }
 
     fn of(&self, container: &Container) -> constel_host::Result<(&Held, &User)> {

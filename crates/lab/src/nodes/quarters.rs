@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
 use constel_information::{FOLDER, OPENSN, OPENSN_FOLDER, Telling};
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 use constel_runtime::container::ContainerSpec;
 use constel_runtime::netns::Quarters;
 use constel_scenario::model::{Mount, Software, StatePlace};
@@ -51,7 +51,7 @@ impl Folders {
 /// scenario mounts is not there.
 pub(crate) fn make(
     lab: &str,
-    blueprint: &Arc<Blueprint>,
+    (blueprint, ours): (&Arc<Blueprint>, &Ours),
     folders: Folders,
     images: &Arc<Images>,
 ) -> Result<(Arc<Quarters>, Arc<Enclosure>), EngineError> {
@@ -61,7 +61,7 @@ pub(crate) fn make(
             source,
         })?;
     }
-    let telling = Telling::new(blueprint);
+    let telling = Telling::new(blueprint, ours);
     let info = telling.as_ref().map(|telling| {
         let seen = [daemons_folder(&folders.lab), servers_folder(&folders.lab)];
         make_folder(&folders.lab, telling, &seen)

@@ -1,0 +1,71 @@
+//! Links of labs on several machines.
+
+use constel_api::SetLink;
+use constel_control::machine_of;
+use constel_store::Place;
+
+use crate::args::LinkEnds;
+use crate::exit::{Failure, Outcome};
+use crate::verbs::there::{Elsewhere, find};
+
+/// A link, as the machine that has the first of its ends sees it.
+pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -> Outcome {
+    let flags = json.then(|| "--json".to_owned());
+    let elsewhere = Elsewhere {
+        store,
+        lab,
+        node: a,
+        verb: std::iter::once("link".to_owned()).chain(flags).collect(),
+        args: vec![a.to_owned(), b.to_owned()],
+        input: Vec::new(),
+    };
+    elsewhere.run()
+}
+
+/// Has the machine that has one end change it, which has all others told.
+pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome {
+    let json = |value| serde_json::to_string(value).map_err(|e| Failure::Failed(e.into()));
+    // In one word, or a value that begins with a hyphen were a flag.
+    let mut verb = vec!["link".to_owned()];
+    let waits = match order.effects.down {
+        None => {
+            verb.extend([
+                "set".to_owned(),
+                format!("--effects={}", json(&order.effects)?),
+            ]);
+            verb.extend(order.reset.then(|| "--reset".to_owned()));
+            true
+        }
+        Some(failed) => {
+            verb.push(if failed { "fail" } else { "heal" }.to_owned());
+            order.wait
+        }
+    };
+    verb.extend((!waits).then(|| "--no-wait".to_owned()));
+    verb.extend(ends.json.then(|| "--json".to_owned()));
+    let node = end(store, ends)?;
+    let elsewhere = Elsewhere {
+        store,
+        lab: &ends.lab,
+        node: &node,
+        verb,
+        args: std::iter::once(&ends.a).chain(&ends.b).cloned().collect(),
+        input: Vec::new(),
+    };
+    elsewhere.run()
+}
+
+/// A node that the link or the port belongs to.
+fn end(store: &Place, ends: &LinkEnds) -> Result<String, Failure> {
+    if ends.b.is_some() {
+        return Ok(ends.a.clone());
+    }
+    if let Some((node, _)) = ends.a.rsplit_once('/') {
+        return Ok(node.to_owned());
+    }
+    let shared = find(store)?;
+    let first = ends.a.match_indices('-').map(|(at, _)| &ends.a[..at]);
+    let mut known = first.filter(|name| machine_of(shared.as_ref(), &ends.lab, name).is_ok());
+    // What names no node is refused as it stands.
+    Ok(known.next().unwrap_or(&ends.a).to_owned())
+}
