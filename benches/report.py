@@ -168,10 +168,14 @@ def rate(rows):
 
 
 def isolation(rows):
-    head = ["path", "p50, us", "p99, us", "p99.9, us", "lost", "flood, frames/s", "lost by the relay, floods included", "stalls"]
+    head = ["path", "p50, us", "p99, us", "p99.9, us", "late when it has left the relay, p99, us", "lost", "flood, frames/s",
+            "lost by the relay, floods included", "stalls"]
+
+    def late(row):
+        return "-" if row["path"].startswith("veth") else spread(row["victim_lateness_p99_ns"], 1e-3, 1)
     return table(head, [
         [r["path"], spread(r["error"]["p50_ns"], 1e-3, 1), spread(r["error"]["p99_ns"], 1e-3, 1),
-         number(r["error"]["p999_ns"]["median"] / 1e3, 0), r["lost"], number(r["flood_fps"]["median"], 0),
+         number(r["error"]["p999_ns"]["median"] / 1e3, 0), late(r), r["lost"], number(r["flood_fps"]["median"], 0),
          number(r["unintended"], 0), r["stalls"]] for r in rows
     ])
 
