@@ -218,9 +218,19 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
 fn flows_of_all_kinds_go_from_machine_to_machine() {
     let host = Host::take();
     let computed = "--flag=--set=routing={mode: computed, families: [ipv4]}";
-    let Some(told) = ospf(&["--for", "26s", computed]) else {
+    let midnodes = "--flag=--set=transport={leotp: {satellites: 100 %}}";
+    let Some(told) = ospf(&["--for", "26s", computed, midnodes]) else {
         return;
     };
+    let helpers = told["transport"].as_array().unwrap();
+    let midnodes = helpers
+        .iter()
+        .map(|row| row["nodes"].as_array().unwrap().len());
+    let midnodes: Vec<usize> = midnodes.collect();
+    assert!(
+        midnodes.len() == 2 && midnodes.iter().sum::<usize>() == 66,
+        "each satellite's on its machine: {midnodes:?}"
+    );
     for (name, kind) in [
         ("tcp-tokyo-london", "iperf3-tcp"),
         ("udp-delhi-nairobi", "iperf3-udp"),
@@ -295,6 +305,70 @@ fn containers_and_nodes_without_a_stack_are_on_two_machines() {
         "{counts:?}"
     );
     host.assert_as_before("after containers on two machines");
+}
+
+/// A radio channel lives on one machine, links in range go from one to the other; members leave and join, and delays change, on both at
+/// one lab time.
+#[test]
+fn networks_are_on_two_machines_and_change_on_both() {
+    let host = Host::take();
+    let place = tempfile::tempdir().unwrap();
+    let (results, square) = (
+        place.path().join("results"),
+        place.path().join("delays.csv"),
+    );
+    std::fs::write(&square, "from,to,delay_ms\na-0,b-1,150\nb-1,a-0,150\n").unwrap();
+    let scenario = workspace().join("experiments/machines/networks.yaml");
+    let set = format!("10 network set LAB mesh --matrix {}", square.display());
+    let flags = [
+        "--scenario",
+        scenario.to_str().unwrap(),
+        "--do",
+        "3 network leave LAB mesh b-1 --json",
+        "--do",
+        "6 network join LAB mesh b-1 --json",
+        "--do",
+        &set,
+        "--do",
+        "14 network show LAB --json",
+        "--results",
+        results.to_str().unwrap(),
+    ];
+    let Some(told) = local(&flags) else { return };
+    let did = told["did"].as_array().unwrap();
+    for row in did {
+        assert_eq!(row["exit"], 0, "{row:#}");
+    }
+    assert_eq!(did[2]["stdout"], "2 delays of mesh changed\n");
+    let shared = flow(&told, "shared");
+    assert!(shared["loss_ratio"].as_f64().unwrap() < 0.02, "{shared:#}");
+    // It was out for some three seconds of fifteen, and then 300 ms away.
+    let crossing = flow(&told, "crossing");
+    let loss = crossing["loss_ratio"].as_f64().unwrap();
+    assert!((0.1..0.35).contains(&loss), "{crossing:#}");
+    let (least, most) = (ms(crossing, "rtt_ms", "min"), ms(crossing, "rtt_ms", "max"));
+    let far = (15.0..30.0).contains(&least) && (300.0..350.0).contains(&most);
+    assert!(far, "{crossing:#}");
+    // Both noted the same changes at the same lab times.
+    let noted = ["m1", "m2"].map(|machine| {
+        let file = results.join("machines").join(machine).join("events.ndjson");
+        let events = std::fs::read_to_string(file).unwrap();
+        let events = events
+            .lines()
+            .map(|line| serde_json::from_str::<Value>(line).unwrap());
+        let of_networks = ["member-left", "member-joined", "delays-set"].map(Value::from);
+        let events = events.filter(|event| of_networks.contains(&event["kind"]));
+        let noted = events.map(|event| (event["t_ns"].clone(), event["kind"].clone()));
+        noted.collect::<Vec<_>>()
+    });
+    assert_eq!((noted[0].len(), &noted[0]), (3, &noted[1]));
+    // What members of the channel did is in the summary, whichever machine that was.
+    let summary = std::fs::read(results.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    let sent = summary["channels"].as_array().unwrap().iter();
+    let sent = sent.map(|row| row["sent"].as_u64().unwrap()).sum::<u64>();
+    assert!(sent > 100, "{:#}", summary["channels"]);
+    host.assert_as_before("after networks on two machines");
 }
 
 /// A machine whose agent is killed ends the lab on all, and the verdict names it.

@@ -21,7 +21,7 @@ mod traffic;
 mod watch;
 pub mod wires;
 
-pub use answers::impair::{Impairing, On};
+pub use answers::by_hand::{ByHand, Delays, Impairing, Moving, On};
 pub use answers::orders::SetTogether;
 pub use error::EngineError;
 pub use life::losses::{Change, Loss, Return, back_ns, gone_ns};

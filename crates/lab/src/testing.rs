@@ -10,7 +10,7 @@ use constel_api::{Event, Next, Subscription};
 use constel_crossing::{Crossing, Endpoint, LabTime, Machine, Wire};
 use constel_plan::{Blueprint, Lab};
 
-use crate::answers::impair::Impairing;
+use crate::answers::by_hand::ByHand;
 use crate::answers::orders::SetTogether;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
@@ -110,7 +110,7 @@ impl Gate for OpenGate {
 
     fn took(&self, _: usize, _: Option<&str>) {}
 
-    fn order(&self, _: u64, _: &Impairing) {}
+    fn order(&self, _: u64, _: &ByHand) {}
 
     fn set_together(&self, _: usize, within: Duration) -> Option<SetTogether> {
         std::thread::sleep(within);

@@ -26,8 +26,8 @@ const MOST_BYTES: usize = 320 << 10;
 const MOST_AT_ONCE: usize = 32;
 
 /// Verbs that may be asked for: those that look, and those that do something in a node.
-const VERBS: [&str; 9] = [
-    "capture", "cp", "events", "exec", "info", "link", "path", "routes", "shell",
+const VERBS: [&str; 10] = [
+    "capture", "cp", "events", "exec", "info", "link", "network", "path", "routes", "shell",
 ];
 /// Those whose output is a file: as much comes back as of a part's results.
 const LARGE: [&str; 3] = ["capture", "cp", "events"];

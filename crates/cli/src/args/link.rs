@@ -187,7 +187,7 @@ pub(crate) struct LinkSet {
     /// Frames of which one bit is flipped.
     #[arg(long, value_name = "RATIO")]
     pub(crate) corrupt: Option<Ratio>,
-    /// All of it as one JSON document, in the form of the lab's interface (`docs/reference/api.schema.json`), instead of flags.
+    /// All of it as one JSON document, in the form of the lab's interface (`docs/reference/api.schema.json`), instead of flags; `-` is standard input.
     #[arg(long, value_name = "JSON")]
     pub(crate) effects: Option<String>,
 }

@@ -10,6 +10,10 @@ pub(crate) struct Network {
     /// What to do.
     #[command(subcommand)]
     pub(crate) verb: NetworkVerb,
+    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. All of them make a change at one
+    /// lab time, two seconds from now.
+    #[arg(long, global = true, value_name = "STORE")]
+    pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
     #[arg(long, global = true)]
     pub(crate) json: bool,

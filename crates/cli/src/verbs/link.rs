@@ -146,7 +146,11 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
 }
 
 fn document(text: &str) -> Result<Effects, Failure> {
-    serde_json::from_str(text).map_err(|error| Failure::Usage(format!("--effects: {error}")))
+    let text = match text {
+        "-" => std::io::read_to_string(std::io::stdin())?,
+        text => text.to_owned(),
+    };
+    serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("--effects: {error}")))
 }
 
 fn overhead(size: DataSize) -> Result<u32, Failure> {

@@ -2,13 +2,18 @@
 
 use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
 use constel_control::{Lab, Observer};
+use constel_store::Place;
 
+use super::there::All;
 use crate::args::{Network, NetworkDelays, NetworkMember, NetworkVerb};
-use crate::exit::{Exit, Outcome};
+use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Show, join, leave.
 pub(crate) fn run(args: &Network) -> Outcome {
+    if let Some(store) = &args.store {
+        return far(store, &args.verb, args.json);
+    }
     match &args.verb {
         NetworkVerb::Show { lab } => {
             let networks = Observer::attach(lab)?.networks()?;
@@ -22,6 +27,33 @@ pub(crate) fn run(args: &Network) -> Outcome {
         NetworkVerb::Leave(member) => set(args, member, false),
         NetworkVerb::Set(delays) => set_delays(args, delays),
     }
+}
+
+/// By any machine of the lab: all know the same, and make the same changes.
+fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
+    let mut input = Vec::new();
+    let (word, lab, rest) = match verb {
+        NetworkVerb::Show { lab } => ("show", lab, Vec::new()),
+        NetworkVerb::Join(m) => ("join", &m.lab, vec![m.network.clone(), m.node.clone()]),
+        NetworkVerb::Leave(m) => ("leave", &m.lab, vec![m.network.clone(), m.node.clone()]),
+        NetworkVerb::Set(delays) => {
+            let mut rest = vec![delays.network.clone()];
+            match &delays.matrix {
+                Some(file) => {
+                    input = std::fs::read(file).map_err(|e| {
+                        Failure::Usage(format!("cannot read {}: {e}", file.display()))
+                    })?;
+                    rest.extend(["--matrix", "/dev/stdin"].map(str::to_owned));
+                }
+                None => rest.push("--reset".to_owned()),
+            }
+            ("set", &delays.lab, rest)
+        }
+    };
+    let flags = json.then(|| "--json".to_owned());
+    let verb = ["network", word].map(str::to_owned).into_iter();
+    let verb: Vec<String> = verb.chain(flags).collect();
+    All::of(store, lab)?.first(&verb, &rest, &input)
 }
 
 fn set(args: &Network, member: &NetworkMember, joined: bool) -> Outcome {

@@ -262,6 +262,25 @@ impl All {
         Ok(self.said(machine, said))
     }
 
+    /// Prints what the first of them prints that answers, and ends as it does.
+    pub(crate) fn first(&self, verb: &[String], args: &[String], input: &[u8]) -> Outcome {
+        let mut silence = None;
+        for machine in &self.machines {
+            let question = Question {
+                args: args.to_vec(),
+                ..self.question(machine, verb)
+            };
+            let said = ask(&self.store, &self.lab, &question, input, &self.stop)?;
+            match self.said(machine, said) {
+                None => return Ok(Exit::Interrupted),
+                Some(Ok(said)) => return printed(&said),
+                Some(Err(silent)) => silence = Some(silent),
+            }
+        }
+        let silence = silence.unwrap_or_else(|| format!("lab {} is on no machine", self.lab));
+        Err(Failure::Failed(anyhow::anyhow!(silence)))
+    }
+
     /// The same for a verb with `--follow`: what it says is heard as it comes.
     pub(crate) fn follow(
         &self,
@@ -321,13 +340,17 @@ impl Elsewhere<'_> {
         let Some(said) = far.ask(&self.verb, &self.args, &self.input)? else {
             return Ok(Exit::Interrupted);
         };
-        output::text(&String::from_utf8_lossy(&said.stdout))?;
-        output::tell(&String::from_utf8_lossy(&said.stderr));
-        if said.cut {
-            output::tell("constel: what it wrote beyond 320 KiB did not come over\n");
-        }
-        Ok(Exit::of_command(said.exit))
+        printed(&said)
     }
+}
+
+fn printed(said: &Said) -> Outcome {
+    output::text(&String::from_utf8_lossy(&said.stdout))?;
+    output::tell(&String::from_utf8_lossy(&said.stderr));
+    if said.cut {
+        output::tell("constel: what it wrote beyond 320 KiB did not come over\n");
+    }
+    Ok(Exit::of_command(said.exit))
 }
 
 /// Labs on several machines.

@@ -180,6 +180,9 @@ pub(super) fn merge(
         size,
         times,
         channels: channels_of(all()),
+        transport: all()
+            .flat_map(|summary| summary.transport.clone())
+            .collect(),
         convergence,
         daemons,
         handovers,

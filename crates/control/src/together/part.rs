@@ -17,7 +17,7 @@ use constel_crossing::{
     Carriage, Crossing, Endpoint, Interface, LabTime, Machine, OpenError, Wire,
 };
 use constel_lab::{
-    Change, EngineError, Gate, Impairing, Loss, Progress, Return, SetTogether, Standing, Together,
+    ByHand, Change, EngineError, Gate, Loss, Progress, Return, SetTogether, Standing, Together,
 };
 use constel_machines::{Homes, Moved};
 use rustix::time::{ClockId, clock_gettime};
@@ -197,7 +197,7 @@ struct Heard {
     began: Option<Beat>,
     /// What became of machines.
     changes: Vec<Change>,
-    /// What all machines put on links.
+    /// What all machines change by hand.
     set: Vec<SetTogether>,
     /// Who makes out what that means.
     follows: Option<Sender<News>>,
@@ -416,7 +416,7 @@ impl Gate for Talk {
         self.say(&FromPart::Took { machine, failure });
     }
 
-    fn order(&self, number: u64, what: &Impairing) {
+    fn order(&self, number: u64, what: &ByHand) {
         // Names and numbers: there is nothing that JSON could not say.
         let what = serde_json::to_value(what).unwrap_or_default();
         self.say(&FromPart::Order { number, what });

@@ -8,34 +8,9 @@ use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::{NodeId, Snapshot};
 
-use serde::{Deserialize, Serialize};
-
+use crate::answers::by_hand::{Impairing, On};
 use crate::error::EngineError;
 use crate::failed::EdgeEnds;
-
-/// What somebody puts on a link, or on all that leaves a port, by hand.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-pub struct Impairing {
-    /// The link as `A-B`, or the port as `NODE/PORT`: for people.
-    pub link: String,
-    /// Where it is put.
-    pub on: On,
-    /// What is put there. Laws of time begin at lab time zero.
-    pub effects: Effects,
-    /// First, all that was put there before is taken away.
-    pub reset: bool,
-}
-
-/// Where effects are put.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum On {
-    /// On these edges, each from a port to a port.
-    Edges(Vec<(PortId, PortId)>),
-    /// On all edges that leave this port, those that come later included, beneath what is put on single edges.
-    Port(PortId),
-}
 
 /// Tells the link plane the effects of the scenario's kinds of links, with lab time zero at `zero_ns`
 /// of its clock.

@@ -1,4 +1,6 @@
+pub(crate) mod by_hand;
 pub(crate) mod capture;
+mod changing;
 mod delays;
 pub(crate) mod impair;
 pub(crate) mod inspect;

@@ -1,17 +1,18 @@
-//! Links set by hand in a lab on several machines: whoever is asked has all of them told, and all do it at the same lab time.
+//! Changes by hand in a lab on several machines: whoever is asked has all of them told, and all make them at the same lab time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use constel_api::answers::LinkSet;
 use constel_api::{ApiError, ErrorCode};
 
-use crate::answers::impair::Impairing;
+use crate::answers::by_hand::{ByHand, Made};
 use crate::answers::view::View;
 use crate::life::together::Gate;
 
+/// etcd takes 1.5 MiB at a time.
+const MOST_BYTES: usize = 1 << 20;
 /// What is told is in force so soon, or the store is away.
 const WITHIN: Duration = Duration::from_secs(10);
 /// How soon an end is noticed.
@@ -19,19 +20,19 @@ const LOOK: Duration = Duration::from_millis(50);
 /// A change that takes force later than this after its lab time was not at the same time everywhere.
 const LATE_NS: u64 = 10_000_000;
 
-/// What all machines are to put on edges at one lab time.
+/// What all machines are to change at one lab time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetTogether {
     /// The number of the machine that was asked, and which of its orders it is.
     pub by: (usize, u64),
     /// Lab time, nanoseconds.
     pub at_ns: u64,
-    /// What is put where.
-    pub what: Impairing,
+    /// The change.
+    pub what: ByHand,
 }
 
-/// What came of an order, with the version of the list of failed links if that changed.
-type Done = Result<(LinkSet, Option<u64>), ApiError>;
+/// What came of an order.
+type Done = Result<Made, ApiError>;
 
 /// This machine's orders to all, and those of others.
 pub(crate) struct Orders {
@@ -41,8 +42,17 @@ pub(crate) struct Orders {
     /// By its number: what became of an order of ours that somebody waits for, once it is in force.
     waiting: Mutex<BTreeMap<u64, Option<Done>>>,
     told: Condvar,
-    /// Changes that took force too late here, and the latest of them, nanoseconds.
-    late: Mutex<(u64, u64)>,
+    wrong: Mutex<Wrong>,
+}
+
+/// What was not here as on other machines.
+#[derive(Default)]
+struct Wrong {
+    /// Changes that took force too late here.
+    late: u64,
+    latest_ns: u64,
+    /// The first that was not made, and why.
+    refused: Option<String>,
 }
 
 impl Orders {
@@ -53,7 +63,7 @@ impl Orders {
             count: AtomicU64::new(0),
             waiting: Mutex::default(),
             told: Condvar::new(),
-            late: Mutex::default(),
+            wrong: Mutex::default(),
         }
     }
 
@@ -64,8 +74,15 @@ impl Orders {
     /// Has all machines told, and waits until it is in force here.
     ///
     /// # Errors
-    /// What came of it here; when nothing did within some seconds, or the lab ends.
-    pub(crate) fn order(&self, what: &Impairing, stop: &AtomicBool) -> Done {
+    /// What came of it here; when it is larger than what the store takes, nothing came of it within some seconds, or the lab ends.
+    pub(crate) fn order(&self, what: &ByHand, stop: &AtomicBool) -> Done {
+        let bytes = serde_json::to_vec(what).map_or(0, |text| text.len());
+        if bytes > MOST_BYTES {
+            let error = format!(
+                "this change is {bytes} bytes, and at most {MOST_BYTES} go through the store: make less of it at a time"
+            );
+            return Err(ApiError::new(ErrorCode::BadValue, error));
+        }
         let number = self.count.fetch_add(1, Ordering::AcqRel);
         self.waiting().insert(number, None);
         self.gate.order(number, what);
@@ -114,11 +131,10 @@ impl Orders {
                 view.clock.sleep(left.min(LOOK));
             }
             let late_ns = view.clock.now_ns().unwrap_or(0).saturating_sub(at_ns);
-            if late_ns > LATE_NS {
-                let mut late = self.late.lock().unwrap_or_else(PoisonError::into_inner);
-                *late = (late.0 + 1, late.1.max(late_ns));
+            let done = view.make(&what, Some(at_ns));
+            if !is_over() {
+                self.judge(&what, late_ns, done.as_ref().err());
             }
-            let done = view.put(&what, Some(at_ns));
             if by.0 == self.here
                 && let Some(waits) = self.waiting().get_mut(&by.1)
             {
@@ -128,41 +144,68 @@ impl Orders {
         }
     }
 
-    /// Why figures may not be trusted, if changes came too late here.
-    pub(crate) fn doubt(&self) -> Option<String> {
-        let (count, latest_ns) = *self.late.lock().unwrap_or_else(PoisonError::into_inner);
-        (count > 0).then(|| {
+    fn wrong(&self) -> MutexGuard<'_, Wrong> {
+        self.wrong.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn judge(&self, what: &ByHand, late_ns: u64, refused: Option<&ApiError>) {
+        let mut wrong = self.wrong();
+        if late_ns > LATE_NS {
+            wrong.late += 1;
+            wrong.latest_ns = wrong.latest_ns.max(late_ns);
+        }
+        if let Some(error) = refused {
+            let why = || format!("{} was not changed by hand here: {error}", what.words());
+            wrong.refused.get_or_insert_with(why);
+        }
+    }
+
+    /// Why figures may not be trusted, where changes were not made here as on other machines.
+    pub(crate) fn doubts(&self) -> Vec<String> {
+        let wrong = self.wrong();
+        let late = (wrong.late > 0).then(|| {
             format!(
-                "{count} changes of links by hand took force later here than on other machines, by up to {:.1} ms: the store is too \
-                 slow, or the machine too busy",
-                latest_ns as f64 / 1e6
+                "{} changes by hand took force later here than on other machines, by up to {:.1} ms: the store is too slow, or \
+                 the machine too busy",
+                wrong.late,
+                wrong.latest_ns as f64 / 1e6
             )
-        })
+        });
+        late.into_iter().chain(wrong.refused.clone()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answers::impair::On;
+    use crate::answers::by_hand::{Delays, Impairing, On};
     use crate::testing::OpenGate;
     use constel_link::{Effects, PortId};
 
     #[test]
     fn nobody_waits_for_a_lab_that_ends() {
         let orders = Orders::new(0, Arc::new(OpenGate));
-        let what = Impairing {
+        let what = ByHand::Link(Box::new(Impairing {
             link: "a/x".to_owned(),
             on: On::Port(PortId(1)),
             effects: Effects::default(),
             reset: true,
-        };
+        }));
         let began = Instant::now();
         let refused = orders.order(&what, &AtomicBool::new(true)).unwrap_err();
         assert_eq!(refused.code, ErrorCode::Failed);
         assert!(began.elapsed() < WITHIN && orders.waiting().is_empty());
-        assert_eq!(orders.doubt(), None);
-        *orders.late.lock().unwrap() = (2, 12_000_000);
-        assert!(orders.doubt().unwrap().contains("by up to 12.0 ms"));
+        let large = ByHand::Delays(Delays {
+            network: 0,
+            delays_ns: Some(vec![vec![Some(1_000_000); 500]; 500]),
+        });
+        let large = orders.order(&large, &AtomicBool::new(false)).unwrap_err();
+        assert_eq!(large.code, ErrorCode::BadValue, "{large}");
+        orders.judge(&what, LATE_NS, None);
+        assert_eq!(orders.doubts(), [""; 0]);
+        orders.judge(&what, 12_000_000, Some(&refused));
+        let doubts = orders.doubts();
+        assert!(doubts[0].contains("by up to 12.0 ms"), "{doubts:?}");
+        assert!(doubts[1].starts_with("a/x was not changed by hand here"));
     }
 }

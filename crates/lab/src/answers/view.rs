@@ -4,7 +4,6 @@ use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
-use std::time::Duration;
 
 use constel_api::answers::{
     BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, Forwarding,
@@ -15,20 +14,20 @@ use constel_api::{
     ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, SetLink,
     Subscription,
 };
+use constel_drivers::Links;
 use constel_drivers::relay::TransitCounts;
-use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, PortId};
 use constel_plan::{Blueprint, NotOne};
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 use constel_transit::Cause;
 
-use crate::answers::impair::{Impairing, On};
+use crate::answers::by_hand::{ByHand, Delays, Moving};
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;
 use crate::answers::orders::Orders;
 use crate::answers::{capture, catalogued_in, delays, impair, loads};
-use crate::clock::{LabClock, mono_ns};
+use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::failed::Failed;
 use crate::information::{Informant, News};
@@ -72,14 +71,11 @@ pub(crate) struct View {
     pub(crate) orders: Option<Orders>,
 }
 
-/// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
-const ROUTES_WITHIN: Duration = Duration::from_secs(5);
-
 /// Everything of the lab at one moment, taken out of the lock.
-struct Held {
-    kernels: Arc<Kernels>,
-    links: Arc<dyn Links>,
-    snapshot: Arc<Snapshot>,
+pub(super) struct Held {
+    pub(super) kernels: Arc<Kernels>,
+    pub(super) links: Arc<dyn Links>,
+    pub(super) snapshot: Arc<Snapshot>,
 }
 
 impl View {
@@ -108,7 +104,7 @@ impl View {
         self.with(|live| live.informant.clone())?.problem()
     }
 
-    fn held(&self) -> Result<Held, ApiError> {
+    pub(super) fn held(&self) -> Result<Held, ApiError> {
         self.with(|live| {
             Some(Held {
                 kernels: live.kernels.clone()?,
@@ -154,18 +150,6 @@ impl View {
 
     fn t_ns(&self) -> Option<i64> {
         self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
-    }
-
-    /// What a lab on several machines refuses, where only one of them would know of it.
-    ///
-    /// # Errors
-    /// [`ErrorCode::Unsupported`] on one of several machines.
-    fn alone(held: &Held) -> Result<(), ApiError> {
-        if held.kernels.ours().is_all() {
-            return Ok(());
-        }
-        let error = "this lab runs on several machines, where networks are not changed by hand; run it on one";
-        Err(ApiError::new(ErrorCode::Unsupported, error.to_owned()))
     }
 
     /// What tells nodes, and the node of that name, which is told.
@@ -218,166 +202,6 @@ impl View {
             counters: links.edge_stats(from, to).map_err(failed)?,
             dropped_share: links.dropped_share(from).map_err(failed)?,
         })
-    }
-}
-
-impl View {
-    /// Takes out of their networks those members that the scenario says are away when the lab starts.
-    ///
-    /// # Errors
-    /// When the link plane refuses.
-    pub(crate) fn begin_away(
-        &self,
-        blueprint: &Blueprint,
-        links: &dyn Links,
-    ) -> Result<(), DriverError> {
-        for (_, port) in blueprint.lab.away() {
-            self.move_member(blueprint, links, port, false)?;
-        }
-        Ok(())
-    }
-
-    /// Brings a member in or takes it out: whether that is new, when it took effect, and the version of the list of failed edges if
-    /// that changed.
-    ///
-    /// # Errors
-    /// When the link plane refuses: nothing was changed.
-    fn move_member(
-        &self,
-        blueprint: &Blueprint,
-        links: &dyn Links,
-        port: PortId,
-        joined: bool,
-    ) -> Result<(bool, u64, Option<u64>), DriverError> {
-        let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
-        let Some(planned) = away.plan(blueprint, links, port, joined)? else {
-            return Ok((false, mono_ns(), None));
-        };
-        let effects = planned.effects.clone();
-        let at_ns = match effects.is_empty() {
-            true => mono_ns(),
-            false => links.apply_effects(effects)?,
-        };
-        let layout = &blueprint.lab.layout;
-        let own = layout.port(port);
-        let name = format!("{}/{}", layout.node(own.node).name, own.name());
-        let t_ns = self.clock.now_ns().unwrap_or(0);
-        let failed = planned.failed.clone();
-        let version = self.failed.set(&name, t_ns, failed);
-        away.moved(planned);
-        Ok((true, at_ns, version))
-    }
-
-    /// What became of routes after a change that took effect at `at_mono_ns`. Nothing is held meanwhile: a lab goes down when nobody
-    /// holds its nodes.
-    fn routes_after(&self, version: Option<u64>, at_mono_ns: u64) -> RoutesAfter {
-        let Some(version) = version else {
-            return RoutesAfter::Untouched;
-        };
-        let wanted = || !self.stop.load(Ordering::Acquire);
-        let stood = self.failed.wait_for_routes(version, ROUTES_WITHIN, wanted);
-        let after_ns = mono_ns().saturating_sub(at_mono_ns);
-        match stood {
-            None => RoutesAfter::NotOurs,
-            Some(true) => RoutesAfter::Stood { after_ns },
-            Some(false) => RoutesAfter::NotYet {
-                waited_ns: after_ns,
-            },
-        }
-    }
-
-    /// Has effects put where they are asked for, on all machines where there are several; with the version of the list of failed links,
-    /// if that changed.
-    ///
-    /// # Errors
-    /// As [`LabWriter::set_link`].
-    fn put_effects(&self, order: &SetLink) -> Result<(LinkSet, Option<u64>), ApiError> {
-        // Let go before other machines are waited for.
-        let what = self.impairing(&self.held()?, order)?;
-        match &self.orders {
-            None => self.put(&what, None),
-            // There is no lab time yet at which all could.
-            Some(_) if self.clock.zero_mono_ns().is_none() => Err(ApiError::coming_up()),
-            Some(orders) => orders.order(&what, &self.stop),
-        }
-    }
-
-    /// What an order comes to.
-    ///
-    /// # Errors
-    /// When there is nothing of that name, no such link, or a value cannot be.
-    fn impairing(&self, held: &Held, order: &SetLink) -> Result<Impairing, ApiError> {
-        let blueprint = &held.kernels.blueprint;
-        let named = |name: &str| find(blueprint, name);
-        let port = match order.b {
-            None => impair::port(blueprint, &order.a, named)?,
-            Some(_) => None,
-        };
-        let (link, on) = match port {
-            Some(port) => (order.a.clone(), On::Port(port)),
-            None => {
-                let ends = impair::ends(&order.a, order.b.as_deref(), named)?;
-                let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
-                let link = format!("{}-{}", name(ends.0), name(ends.1));
-                let links = held.links.as_ref();
-                let edges = impair::edges_between(blueprint, links, &held.snapshot, ends)?;
-                (link, On::Edges(edges))
-            }
-        };
-        let impairing = Impairing {
-            link,
-            on,
-            effects: order.effects.as_ref().clone(),
-            reset: order.reset,
-        };
-        impair::check(&impairing)?;
-        Ok(impairing)
-    }
-
-    /// Puts effects on edges of this machine; with the version of the list of failed links, if that changed. What all machines do at one
-    /// lab time is noted with that.
-    ///
-    /// # Errors
-    /// When the lab is not up (any more), or the link plane refuses: nothing was changed.
-    pub(crate) fn put(
-        &self,
-        what: &Impairing,
-        at_ns: Option<u64>,
-    ) -> Result<(LinkSet, Option<u64>), ApiError> {
-        let held = self.held()?;
-        let links = held.links.as_ref();
-        let patch = (&what.effects, what.reset);
-        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
-        let t_ns = at_ns.or_else(|| self.clock.now_ns());
-        let (answer, version) = match &what.on {
-            On::Port(port) => {
-                let mut on_ports = self.on_ports.lock().unwrap_or_else(|e| e.into_inner());
-                let own = on_ports.entry(*port).or_default();
-                let mut answer =
-                    impair::set_port(links, &held.snapshot, *port, own, patch, zero_ns)?;
-                answer.port = Some(what.link.clone());
-                (answer, None)
-            }
-            On::Edges(edges) => {
-                let set = impair::set(links, edges, patch, zero_ns)?;
-                let version = self.failed.set(&what.link, t_ns.unwrap_or(0), set.failed);
-                (set.answer, version)
-            }
-        };
-        if version.is_some() {
-            self.inform(|| News::Failed);
-        }
-        let first = answer.edges.first();
-        let effects = first.map(|edge| edge.effects.clone()).unwrap_or_default();
-        self.log.emit(
-            t_ns.and_then(|t| i64::try_from(t).ok()),
-            Happening::LinkSet {
-                link: what.link.clone(),
-                reset: what.reset,
-                effects,
-            },
-        );
-        Ok((answer, version))
     }
 }
 
@@ -595,7 +419,8 @@ impl LabWriter for View {
 
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
         // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
-        let (mut answer, version) = self.put_effects(order)?;
+        let what = ByHand::Link(Box::new(self.impairing(&self.held()?, order)?));
+        let (mut answer, version) = self.everywhere(&what)?.link()?;
         answer.routes = match version {
             Some(_) if !order.wait => RoutesAfter::NotAwaited,
             version => self.routes_after(version, answer.at_mono_ns),
@@ -604,12 +429,10 @@ impl LabWriter for View {
     }
 
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
-        // Let go before routes are waited for.
-        let (name, (changed, at_mono_ns, version)) = {
+        // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
+        let moving = {
             let held = self.held()?;
-            Self::alone(&held)?;
-            let Held { kernels, links, .. } = held;
-            let blueprint = &kernels.blueprint;
+            let blueprint = &held.kernels.blueprint;
             let layout = &blueprint.lab.layout;
             let place = network_of(blueprint, network)?;
             let id = find(blueprint, node)?;
@@ -621,25 +444,22 @@ impl LabWriter for View {
                 );
                 return Err(ApiError::new(ErrorCode::BadName, error));
             };
-            let moved = self.move_member(blueprint, links.as_ref(), *port, joined);
-            (name, moved.map_err(|error| impair::refusal(&error))?)
+            Moving {
+                network: network.to_owned(),
+                node: name,
+                port: *port,
+                joined,
+            }
         };
-        if changed {
-            self.inform(|| News::Failed);
-            let (network, node) = (network.to_owned(), name.clone());
-            let what = match joined {
-                true => Happening::MemberJoined { network, node },
-                false => Happening::MemberLeft { network, node },
-            };
-            self.log.emit(self.t_ns(), what);
-        }
+        let node = moving.node.clone();
+        let moved = self.everywhere(&ByHand::Member(moving))?.member()?;
         Ok(MemberSet {
-            at_mono_ns,
+            at_mono_ns: moved.at_mono_ns,
             network: network.to_owned(),
-            node: name,
+            node,
             joined,
-            changed,
-            routes: self.routes_after(version, at_mono_ns),
+            changed: moved.changed,
+            routes: self.routes_after(moved.version, moved.at_mono_ns),
         })
     }
 
@@ -648,25 +468,22 @@ impl LabWriter for View {
         network: &str,
         delays_ns: Option<&[Vec<Option<u64>>]>,
     ) -> Result<DelaysSet, ApiError> {
-        let held = self.held()?;
-        Self::alone(&held)?;
-        let place = network_of(&held.kernels.blueprint, network)?;
-        let answer = delays::set(
-            &held.kernels.blueprint,
-            held.links.as_ref(),
-            &held.snapshot,
-            place,
-            delays_ns,
-        )?;
-        let (network, edges) = (answer.network.clone(), answer.edges);
-        let reset = delays_ns.is_none();
-        let what = Happening::DelaysSet {
-            network,
-            edges,
-            reset,
+        let place = {
+            let held = self.held()?;
+            let blueprint = &held.kernels.blueprint;
+            let place = network_of(blueprint, network)?;
+            let (links, snapshot) = (held.links.as_ref(), &held.snapshot);
+            delays::check(blueprint, links, snapshot, place, delays_ns)?;
+            place
         };
-        self.log.emit(self.t_ns(), what);
-        Ok(answer)
+        if self.orders.is_none() {
+            return self.put_delays(place, delays_ns, None);
+        }
+        let delays = Delays {
+            network: place,
+            delays_ns: delays_ns.map(<[_]>::to_vec),
+        };
+        self.everywhere(&ByHand::Delays(delays))?.delays()
     }
 
     fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
@@ -787,7 +604,7 @@ fn failed(error: &EngineError) -> ApiError {
 }
 
 /// The node of that name, or that a catalogue calls so; else which is nearest.
-fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
+pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
     blueprint.lab.find(name).map_err(|error| match &error {
         NotOne::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
         NotOne::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),

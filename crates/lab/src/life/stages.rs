@@ -185,8 +185,9 @@ impl Stages<'_> {
             seen.fail(format!("nodes were not told: {problem}"));
         }
         if let Some((between, before)) = self.fabric.between.as_ref().zip(crossed) {
-            let late = self.context.view.orders.as_ref().and_then(Orders::doubt);
-            let wrong = between.wrong(&before).into_iter().chain(late);
+            let by_hand = self.context.view.orders.as_ref().map(Orders::doubts);
+            let wrong = between.wrong(&before).into_iter();
+            let wrong = wrong.chain(by_hand.into_iter().flatten());
             wrong.for_each(|failure| seen.fail(failure));
         }
         let blueprint = &self.fabric.blueprint;
@@ -404,7 +405,8 @@ impl Stages<'_> {
     }
 
     fn start_helpers(&mut self) -> Result<(), EngineError> {
-        let planned = Helpers::planned(&self.fabric.blueprint);
+        let ours = self.fabric.kernels.ours();
+        let planned = Helpers::planned(&self.fabric.blueprint, &ours);
         if planned == 0 {
             return Ok(());
         }

@@ -16,7 +16,7 @@ use constel_plan::{Lab, Ours, Planner};
 use constel_scenario::model::{Mode, OnMachineLoss, StatePlace};
 use constel_topology::{Failure, FailureTarget, FailureTime, NodeId};
 
-use crate::answers::impair::Impairing;
+use crate::answers::by_hand::ByHand;
 use crate::answers::orders::SetTogether;
 use crate::error::EngineError;
 use crate::life::losses::{Change, Losses, Machines, News, loss_of};
@@ -77,10 +77,10 @@ pub trait Gate: Send + Sync {
     /// What this machine was to take of one that is lost is here, without links; or why it is not.
     fn took(&self, machine: usize, failure: Option<&str>);
 
-    /// Has all machines put effects on edges, at a lab time of which all hear before it: our order of this number.
-    fn order(&self, number: u64, what: &Impairing);
+    /// Has all machines make a change, at a lab time of which all hear before it: our order of this number.
+    fn order(&self, number: u64, what: &ByHand);
 
-    /// The next of what all machines put on edges, behind so many that are `known`; waits at most `within` for it.
+    /// The next change that all machines make, behind so many that are `known`; waits at most `within` for it.
     fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether>;
 
     /// What has happened between the machines that makes the figures untrustworthy.
@@ -315,10 +315,6 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
         "`routing.disjoint`: disjoint paths are for one machine; leave them out",
     );
     says(
-        !scenario.networks.is_empty(),
-        "`networks`: their members are on one machine only; run the scenario on one",
-    );
-    says(
         lab.containers().any(|(_, one)| !one.mounts.is_empty()),
         "`mounts` of nodes: folders of the host are another machine's elsewhere; leave them out",
     );
@@ -335,9 +331,10 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
         !scenario.mounts.is_empty(),
         "`mounts`: folders of the host are another machine's elsewhere; leave them out",
     );
+    let midnodes = scenario.transport.leotp.as_ref();
     says(
-        scenario.transport != Default::default(),
-        "`transport`: midnodes and proxies are for one machine; leave it out",
+        midnodes.is_some_and(|midnodes| midnodes.gateways.is_some()),
+        "`transport.leotp.gateways`: the two share a key that does not leave a machine; leave them out",
     );
     why.extend(not_brought(lab));
     why.extend(not_moved(lab));
@@ -375,6 +372,10 @@ fn not_moved(lab: &Lab) -> Vec<String> {
         (
             lab.containers().next().is_some(),
             "programs of containers are not started anew on another machine; use `continue`",
+        ),
+        (
+            scenario.transport != Default::default(),
+            "midnodes and proxies are not started anew on another machine; leave `transport` out, or use `continue`",
         ),
         (
             lab.forwarders().next().is_some(),
@@ -445,6 +446,15 @@ mod tests {
                 ),
             ),
             (
+                "`transport.leotp.gateways`",
+                sky.replace(
+                    "ground:\n",
+                    "ground:\n  hosts: {server: {latitude: 35 deg, longitude: 139 deg}, client: {latitude: -12 deg, longitude: -77 deg}}\n  \
+                     cables: [{from: server, to: tokyo, delay: 1 ms, link: {rate: 1 Gbit/s}}, \
+                     {from: client, to: lima, delay: 1 ms, link: {rate: 1 Gbit/s}}]\n",
+                ) + "transport: {leotp: {gateways: [tokyo, lima], satellites: 100 %}}\n",
+            ),
+            (
                 "`state: disk`",
                 sky.replace(
                     "routing:",
@@ -461,6 +471,10 @@ mod tests {
             (
                 "`on_machine_loss: move`: routing daemons",
                 format!("{}on_machine_loss: move\n", shipped("iridium")),
+            ),
+            (
+                "`on_machine_loss: move`: midnodes and proxies",
+                format!("{sky}transport: {{leotp: {{satellites: 100 %}}}}\non_machine_loss: move\n"),
             ),
             (
                 "`on_machine_loss: move`: satellites that only forward",

@@ -18,7 +18,7 @@ use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
 use crate::traffic::gateways::{self, key_file, make_key};
 use crate::traffic::{TRANSFER, exit_words, output, said};
-use constel_plan::Blueprint;
+use constel_plan::{Blueprint, Ours};
 
 /// The program of Midnodes and gateways; it comes along with Constel.
 pub(crate) const LEOTP: &str = "leotp";
@@ -75,9 +75,9 @@ impl Helpers {
         }
     }
 
-    /// How many the scenario asks for.
-    pub(crate) fn planned(blueprint: &Blueprint) -> usize {
-        plan(blueprint, Path::new("")).len()
+    /// How many the scenario asks for here.
+    pub(crate) fn planned(blueprint: &Blueprint, ours: &Ours) -> usize {
+        plan(blueprint, ours, Path::new("")).len()
     }
 
     /// Starts all and waits until each says that it works.
@@ -97,7 +97,7 @@ impl Helpers {
         })?;
         let key = key_file(&launcher.lab_dir);
         let mut helpers = Self {
-            all: plan(blueprint, &key),
+            all: plan(blueprint, &launcher.kernels.ours(), &key),
             ..Self::none()
         };
         if helpers.all.iter().any(|helper| helper.kind == GATEWAY) {
@@ -202,8 +202,8 @@ fn last_object(log: &Path) -> Option<serde_json::Value> {
     serde_json::from_str(line).ok()
 }
 
-/// All helpers of the scenario, in node order within each kind; gateways in the order of the file. `key` is the gateways'.
-fn plan(blueprint: &Blueprint, key: &Path) -> Vec<Helper> {
+/// All helpers of the scenario that are here, in node order within each kind; gateways in the order of the file. `key` is the gateways'.
+fn plan(blueprint: &Blueprint, ours: &Ours, key: &Path) -> Vec<Helper> {
     let transport = &blueprint.lab.scenario.transport;
     let mut all = Vec::new();
     if let Some(midnodes) = &transport.leotp {
@@ -220,6 +220,7 @@ fn plan(blueprint: &Blueprint, key: &Path) -> Vec<Helper> {
     if let Some(split) = &transport.split_tcp {
         all.extend(plan_splits(blueprint, split));
     }
+    all.retain(|helper| ours.has(helper.node));
     all
 }
 

@@ -2,6 +2,7 @@
 
 use constel_api::SetLink;
 use constel_control::machine_of;
+use constel_link::Effects;
 use constel_store::Place;
 
 use crate::args::LinkEnds;
@@ -24,15 +25,15 @@ pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -
 
 /// Has the machine that has one end change it, which has all others told.
 pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome {
-    let json = |value| serde_json::to_string(value).map_err(|e| Failure::Failed(e.into()));
-    // In one word, or a value that begins with a hyphen were a flag.
+    let json = |value| serde_json::to_vec(value).map_err(|e| Failure::Failed(e.into()));
     let mut verb = vec!["link".to_owned()];
-    let waits = match order.effects.down {
+    // Recordings are longer than an argument may be.
+    let mut input = Vec::new();
+    let failing = |failed| *order.effects == Effects::failed(failed) && !order.reset;
+    let waits = match [true, false].into_iter().find(|failed| failing(*failed)) {
         None => {
-            verb.extend([
-                "set".to_owned(),
-                format!("--effects={}", json(&order.effects)?),
-            ]);
+            verb.extend(["set", "--effects", "-"].map(str::to_owned));
+            input = json(&order.effects)?;
             verb.extend(order.reset.then(|| "--reset".to_owned()));
             true
         }
@@ -50,7 +51,7 @@ pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome
         node: &node,
         verb,
         args: std::iter::once(&ends.a).chain(&ends.b).cloned().collect(),
-        input: Vec::new(),
+        input,
     };
     elsewhere.run()
 }

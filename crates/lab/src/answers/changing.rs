@@ -1,0 +1,235 @@
+//! Changes of a running lab by hand: found out what they come to, made here, or by all machines where there are several.
+
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use constel_api::answers::{DelaysSet, LinkSet, RoutesAfter};
+use constel_api::{ApiError, Happening, SetLink};
+use constel_drivers::{DriverError, Links};
+use constel_link::PortId;
+use constel_plan::Blueprint;
+use constel_topology::NodeId;
+
+use super::by_hand::{ByHand, Impairing, Made, Moved, Moving, On};
+use super::view::{Held, View, find};
+use super::{delays, impair};
+use crate::clock::mono_ns;
+use crate::information::News;
+
+/// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
+const ROUTES_WITHIN: Duration = Duration::from_secs(5);
+
+impl View {
+    /// Takes out of their networks those members that the scenario says are away when the lab starts.
+    ///
+    /// # Errors
+    /// When the link plane refuses.
+    pub(crate) fn begin_away(
+        &self,
+        blueprint: &Blueprint,
+        links: &dyn Links,
+    ) -> Result<(), DriverError> {
+        for (_, port) in blueprint.lab.away() {
+            self.move_member(blueprint, links, port, false)?;
+        }
+        Ok(())
+    }
+
+    /// Brings a member in or takes it out: whether that is new, when it took effect, and the version of the list of failed edges if
+    /// that changed.
+    ///
+    /// # Errors
+    /// When the link plane refuses: nothing was changed.
+    fn move_member(
+        &self,
+        blueprint: &Blueprint,
+        links: &dyn Links,
+        port: PortId,
+        joined: bool,
+    ) -> Result<(bool, u64, Option<u64>), DriverError> {
+        let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
+        let Some(planned) = away.plan(blueprint, links, port, joined)? else {
+            return Ok((false, mono_ns(), None));
+        };
+        let effects = planned.effects.clone();
+        let at_ns = match effects.is_empty() {
+            true => mono_ns(),
+            false => links.apply_effects(effects)?,
+        };
+        let layout = &blueprint.lab.layout;
+        let own = layout.port(port);
+        let name = format!("{}/{}", layout.node(own.node).name, own.name());
+        let t_ns = self.clock.now_ns().unwrap_or(0);
+        let failed = planned.failed.clone();
+        let version = self.failed.set(&name, t_ns, failed);
+        away.moved(planned);
+        Ok((true, at_ns, version))
+    }
+
+    /// What became of routes after a change that took effect at `at_mono_ns`. Nothing is held meanwhile: a lab goes down when nobody
+    /// holds its nodes.
+    pub(super) fn routes_after(&self, version: Option<u64>, at_mono_ns: u64) -> RoutesAfter {
+        let Some(version) = version else {
+            return RoutesAfter::Untouched;
+        };
+        let wanted = || !self.stop.load(Ordering::Acquire);
+        let stood = self.failed.wait_for_routes(version, ROUTES_WITHIN, wanted);
+        let after_ns = mono_ns().saturating_sub(at_mono_ns);
+        match stood {
+            None => RoutesAfter::NotOurs,
+            Some(true) => RoutesAfter::Stood { after_ns },
+            Some(false) => RoutesAfter::NotYet {
+                waited_ns: after_ns,
+            },
+        }
+    }
+
+    /// Makes a change, on all machines where there are several.
+    ///
+    /// # Errors
+    /// When the lab is not up (any more), the link plane refuses, or other machines do not hear of it.
+    pub(super) fn everywhere(&self, what: &ByHand) -> Result<Made, ApiError> {
+        match &self.orders {
+            None => self.make(what, None),
+            // There is no lab time yet at which all could.
+            Some(_) if self.clock.zero_mono_ns().is_none() => Err(ApiError::coming_up()),
+            Some(orders) => orders.order(what, &self.stop),
+        }
+    }
+
+    /// Makes a change here. What all machines do at one lab time is noted with that.
+    ///
+    /// # Errors
+    /// When the lab is not up (any more), or the link plane refuses: nothing was changed.
+    pub(crate) fn make(&self, what: &ByHand, at_ns: Option<u64>) -> Result<Made, ApiError> {
+        match what {
+            ByHand::Link(what) => {
+                let (answer, version) = self.put(what, at_ns)?;
+                Ok(Made::Link(answer, version))
+            }
+            ByHand::Member(what) => Ok(Made::Member(self.move_by_hand(what, at_ns)?)),
+            ByHand::Delays(what) => {
+                let answer = self.put_delays(what.network, what.delays_ns.as_deref(), at_ns)?;
+                Ok(Made::Delays(answer))
+            }
+        }
+    }
+
+    fn move_by_hand(&self, what: &Moving, at_ns: Option<u64>) -> Result<Moved, ApiError> {
+        let Held { kernels, links, .. } = self.held()?;
+        let moved = self.move_member(&kernels.blueprint, links.as_ref(), what.port, what.joined);
+        let (changed, at_mono_ns, version) = moved.map_err(|error| impair::refusal(&error))?;
+        if changed {
+            self.inform(|| News::Failed);
+            let (network, node) = (what.network.clone(), what.node.clone());
+            let happened = match what.joined {
+                true => Happening::MemberJoined { network, node },
+                false => Happening::MemberLeft { network, node },
+            };
+            self.log.emit(self.noted_at(at_ns), happened);
+        }
+        Ok(Moved {
+            changed,
+            at_mono_ns,
+            version,
+        })
+    }
+
+    pub(super) fn put_delays(
+        &self,
+        place: usize,
+        delays_ns: Option<&[Vec<Option<u64>>]>,
+        at_ns: Option<u64>,
+    ) -> Result<DelaysSet, ApiError> {
+        let Held { kernels, links, .. } = self.held()?;
+        let answer = delays::set(&kernels.blueprint, links.as_ref(), place, delays_ns)?;
+        let what = Happening::DelaysSet {
+            network: answer.network.clone(),
+            edges: answer.edges,
+            reset: delays_ns.is_none(),
+        };
+        self.log.emit(self.noted_at(at_ns), what);
+        Ok(answer)
+    }
+
+    /// The lab time with which something is noted: the one at which all machines were to do it, or now.
+    fn noted_at(&self, at_ns: Option<u64>) -> Option<i64> {
+        let t_ns = at_ns.or_else(|| self.clock.now_ns());
+        t_ns.and_then(|t| i64::try_from(t).ok())
+    }
+
+    /// What an order comes to.
+    ///
+    /// # Errors
+    /// When there is nothing of that name, no such link, or a value cannot be.
+    pub(super) fn impairing(&self, held: &Held, order: &SetLink) -> Result<Impairing, ApiError> {
+        let blueprint = &held.kernels.blueprint;
+        let named = |name: &str| find(blueprint, name);
+        let port = match order.b {
+            None => impair::port(blueprint, &order.a, named)?,
+            Some(_) => None,
+        };
+        let (link, on) = match port {
+            Some(port) => (order.a.clone(), On::Port(port)),
+            None => {
+                let ends = impair::ends(&order.a, order.b.as_deref(), named)?;
+                let name = |node: NodeId| blueprint.lab.layout.node(node).name.as_str();
+                let link = format!("{}-{}", name(ends.0), name(ends.1));
+                let links = held.links.as_ref();
+                let edges = impair::edges_between(blueprint, links, &held.snapshot, ends)?;
+                (link, On::Edges(edges))
+            }
+        };
+        let impairing = Impairing {
+            link,
+            on,
+            effects: order.effects.as_ref().clone(),
+            reset: order.reset,
+        };
+        impair::check(&impairing)?;
+        Ok(impairing)
+    }
+
+    /// Puts effects on edges; with the version of the list of failed links, if that changed.
+    ///
+    /// # Errors
+    /// As [`View::make`].
+    fn put(
+        &self,
+        what: &Impairing,
+        at_ns: Option<u64>,
+    ) -> Result<(LinkSet, Option<u64>), ApiError> {
+        let held = self.held()?;
+        let links = held.links.as_ref();
+        let patch = (&what.effects, what.reset);
+        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
+        let t_ns = at_ns.or_else(|| self.clock.now_ns());
+        let (answer, version) = match &what.on {
+            On::Port(port) => {
+                let mut on_ports = self.on_ports.lock().unwrap_or_else(|e| e.into_inner());
+                let own = on_ports.entry(*port).or_default();
+                let mut answer =
+                    impair::set_port(links, &held.snapshot, *port, own, patch, zero_ns)?;
+                answer.port = Some(what.link.clone());
+                (answer, None)
+            }
+            On::Edges(edges) => {
+                let set = impair::set(links, edges, patch, zero_ns)?;
+                let version = self.failed.set(&what.link, t_ns.unwrap_or(0), set.failed);
+                (set.answer, version)
+            }
+        };
+        if version.is_some() {
+            self.inform(|| News::Failed);
+        }
+        let first = answer.edges.first();
+        let effects = first.map(|edge| edge.effects.clone()).unwrap_or_default();
+        let happened = Happening::LinkSet {
+            link: what.link.clone(),
+            reset: what.reset,
+            effects,
+        };
+        self.log.emit(self.noted_at(t_ns), happened);
+        Ok((answer, version))
+    }
+}
