@@ -118,12 +118,15 @@ impl Orders {
     /// Does what all machines are told, each at its lab time, until the lab is `over`.
     pub(crate) fn follow(&self, view: &View, over: &AtomicBool) {
         let is_over = || over.load(Ordering::Acquire);
-        let mut known = 0;
+        let (mut known, mut last_ns) = (0, 0);
         while !is_over() {
             let Some(SetTogether { by, at_ns, what }) = self.gate.set_together(known, LOOK) else {
                 continue;
             };
             known += 1;
+            // Who was told later may have been said so first: all keep the order in which it came.
+            let at_ns = at_ns.max(last_ns);
+            last_ns = at_ns;
             while let Some(left) = view.clock.until(at_ns).filter(|left| !left.is_zero()) {
                 if is_over() {
                     return;
