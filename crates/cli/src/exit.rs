@@ -1,5 +1,7 @@
 //! Exit codes. Scripts rely on them; they never change meaning.
 
+use std::fmt::Display;
+use std::path::Path;
 use std::process::ExitCode;
 
 use constel_control::Error;
@@ -39,6 +41,13 @@ pub(crate) enum Failure {
     Scenario(String),
     /// 5: this host cannot do it.
     Host(String),
+}
+
+impl Failure {
+    /// A file that the command line names cannot be read.
+    pub(crate) fn unread(file: &Path, why: impl Display) -> Self {
+        Self::Usage(format!("cannot read {}: {why}", file.display()))
+    }
 }
 
 impl<E: Into<anyhow::Error>> From<E> for Failure {

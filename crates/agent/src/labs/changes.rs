@@ -7,15 +7,13 @@ use constel_store::{Entry, Outcome, Revision, Txn};
 
 use super::keys;
 use super::model::{Changed, Order};
-use super::part::Own;
+use super::part::{Own, TRY_EVERY};
 use super::speech::Changing;
 
 /// A store that is away for longer does not get a change any more.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
 /// Whoever has not heard of a change by then is lost.
 const KEPT: Duration = Duration::from_secs(60);
-/// Between two tries.
-const TRY_EVERY: Duration = Duration::from_millis(200);
 
 /// Those that this machine was asked for, and those of all that its process has not heard of.
 #[derive(Default)]

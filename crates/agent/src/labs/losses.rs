@@ -159,11 +159,9 @@ impl Own<'_> {
 
     /// Puts it with the order, as long as the name is ours and nobody has.
     pub(super) fn put_once(&self, key: String, what: &impl Serialize, txn: Txn) -> Result<Outcome> {
-        let invalid = |why: String| Error::Invalid(why);
-        let lease = self
-            .lease
-            .ok_or_else(|| invalid("an order without a lease".to_owned()))?;
-        let text = serde_json::to_vec(what).map_err(|e| invalid(e.to_string()))?;
+        let lease = self.lease;
+        let lease = lease.ok_or_else(|| Error::Invalid("an order without a lease".to_owned()))?;
+        let text = serde_json::to_vec(what).map_err(|e| Error::Invalid(e.to_string()))?;
         let owner = crate::keys::owner(self.keeper.name);
         let txn = txn
             .when(Condition::created_at(owner, self.keeper.token))

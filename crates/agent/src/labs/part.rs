@@ -36,7 +36,7 @@ const BEAT: Duration = Duration::from_millis(250);
 /// How long news of the process or of the store wait at most.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Between two tries of a store that is away.
-const TRY_EVERY: Duration = Duration::from_millis(200);
+pub(super) const TRY_EVERY: Duration = Duration::from_millis(200);
 /// A store that is full is waited for so long, to put there what a part leaves.
 const FULL_WITHIN: Duration = Duration::from_secs(30);
 

@@ -5,7 +5,7 @@ use std::ffi::OsString;
 use constel_control::{Door, Error, Lab, require_privilege};
 use constel_store::Place;
 
-use super::there::Elsewhere;
+use super::there::{Elsewhere, verb};
 use crate::args::{Class, Exec};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -29,13 +29,12 @@ fn elsewhere(args: &Exec, store: &Place) -> Outcome {
         let error = "with --store a command runs in one node: name it";
         return Err(Failure::Usage(error.to_owned()));
     }
-    let flags = args.json.then(|| "--json".to_owned());
     let node = [args.node.clone(), "--".to_owned()].into_iter();
     Elsewhere {
         store,
         lab: &args.lab,
         node: &args.node,
-        verb: std::iter::once("exec".to_owned()).chain(flags).collect(),
+        verb: verb(&["exec"], args.json),
         args: node.chain(args.command.iter().cloned()).collect(),
         input: Vec::new(),
     }

@@ -151,11 +151,11 @@ fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let usage =
-        |reason: String| Failure::Usage(format!("cannot read {}: {reason}", path.display()));
-    let length = fs::metadata(path).map_err(|e| usage(e.to_string()))?.len();
+    let unread = |error| Failure::unread(path, error);
+    let length = fs::metadata(path).map_err(unread)?.len();
     if length > MOST_BYTES {
-        return Err(usage(format!("{length} bytes are more than {MOST_BYTES}")));
+        let why = format!("{length} bytes are more than {MOST_BYTES}");
+        return Err(Failure::unread(path, why));
     }
-    fs::read_to_string(path).map_err(|e| usage(e.to_string()))
+    fs::read_to_string(path).map_err(unread)
 }

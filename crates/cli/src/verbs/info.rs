@@ -7,7 +7,7 @@ use constel_control::Lab;
 use constel_store::Place;
 use serde::Serialize;
 
-use super::there::Elsewhere;
+use super::there::{self, Elsewhere};
 use crate::args::{Info, InfoVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -69,14 +69,12 @@ fn far(store: &Place, verb: &InfoVerb, json: bool) -> Outcome {
             ("send", &send.lab, &send.node, rest, Vec::new())
         }
     };
-    let flags = json.then(|| "--json".to_owned());
-    let verb = ["info".to_owned(), word.to_owned()].into_iter();
     let node_and_rest = std::iter::once(node.clone()).chain(rest);
     let elsewhere = Elsewhere {
         store,
         lab,
         node,
-        verb: verb.chain(flags).collect(),
+        verb: there::verb(&["info", word], json),
         args: node_and_rest.collect(),
         input,
     };
@@ -94,14 +92,10 @@ fn print(args: &Info, answer: &impl Serialize, text: impl Fn() -> String) -> Out
 fn read(file: &Path) -> Result<String, Failure> {
     let from: Box<dyn Read> = match file.to_str() {
         Some("-") => Box::new(std::io::stdin()),
-        _ => Box::new(std::fs::File::open(file).map_err(|error| unread(file, &error))?),
+        _ => Box::new(std::fs::File::open(file).map_err(|error| Failure::unread(file, error))?),
     };
     let mut text = String::new();
     let read = from.take(MOST_BYTES).read_to_string(&mut text);
-    read.map_err(|error| unread(file, &error))?;
+    read.map_err(|error| Failure::unread(file, error))?;
     Ok(text)
-}
-
-fn unread(file: &Path, error: &std::io::Error) -> Failure {
-    Failure::Usage(format!("cannot read {}: {error}", file.display()))
 }

@@ -4,7 +4,7 @@ use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
 use constel_control::{Lab, Observer};
 use constel_store::Place;
 
-use super::there::All;
+use super::there::{self, All};
 use crate::args::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -40,9 +40,7 @@ fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
             let mut rest = vec![delays.network.clone()];
             match &delays.matrix {
                 Some(file) => {
-                    input = std::fs::read(file).map_err(|e| {
-                        Failure::Usage(format!("cannot read {}: {e}", file.display()))
-                    })?;
+                    input = std::fs::read(file).map_err(|error| Failure::unread(file, error))?;
                     rest.extend(["--matrix", "/dev/stdin"].map(str::to_owned));
                 }
                 None => rest.push("--reset".to_owned()),
@@ -50,10 +48,7 @@ fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
             ("set", &delays.lab, rest)
         }
     };
-    let flags = json.then(|| "--json".to_owned());
-    let verb = ["network", word].map(str::to_owned).into_iter();
-    let verb: Vec<String> = verb.chain(flags).collect();
-    All::of(store, lab)?.first(&verb, &rest, &input)
+    All::of(store, lab)?.first(&there::verb(&["network", word], json), &rest, &input)
 }
 
 fn set(args: &Network, member: &NetworkMember, joined: bool) -> Outcome {

@@ -3,7 +3,7 @@
 use constel_api::answers::{Hop, Paths, Walked};
 use constel_control::Observer;
 
-use super::there::Elsewhere;
+use super::there::{Elsewhere, verb};
 use crate::args::Path;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
@@ -12,8 +12,7 @@ use crate::output;
 pub(crate) fn run(args: &Path) -> Outcome {
     if let Some(store) = &args.store {
         let at = args.at.iter().map(|at| format!("--at={at}"));
-        let flags = args.json.then(|| "--json".to_owned());
-        let verb = std::iter::once("path".to_owned()).chain(flags).chain(at);
+        let verb = verb(&["path"], args.json).into_iter().chain(at);
         let elsewhere = Elsewhere {
             store,
             lab: &args.lab,

@@ -3,7 +3,7 @@
 use constel_api::answers::{NextHop, Route};
 use constel_control::Observer;
 
-use super::there::Elsewhere;
+use super::there::{Elsewhere, verb};
 use crate::args::Routes;
 use crate::exit::{Exit, Outcome};
 use crate::output;
@@ -11,13 +11,11 @@ use crate::output;
 /// One row a next hop.
 pub(crate) fn run(args: &Routes) -> Outcome {
     if let Some(store) = &args.store {
-        let flags = args.json.then(|| "--json".to_owned());
-        let verb = std::iter::once("routes".to_owned()).chain(flags);
         let elsewhere = Elsewhere {
             store,
             lab: &args.lab,
             node: &args.node,
-            verb: verb.collect(),
+            verb: verb(&["routes"], args.json),
             args: vec![args.node.clone()],
             input: Vec::new(),
         };

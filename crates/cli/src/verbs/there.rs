@@ -121,6 +121,17 @@ pub(crate) fn cut_off() -> String {
     )
 }
 
+/// A verb as it is asked of another machine: its words, and that the answer is to be JSON.
+pub(crate) fn verb(words: &[&str], json: bool) -> Vec<String> {
+    let json = json.then_some("--json");
+    words
+        .iter()
+        .copied()
+        .chain(json)
+        .map(str::to_owned)
+        .collect()
+}
+
 /// A verb about a node of a lab on several machines, run on the machine that has the node.
 pub(crate) struct Elsewhere<'a> {
     /// What the machines share.

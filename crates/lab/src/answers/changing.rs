@@ -30,13 +30,12 @@ impl View {
         links: &dyn Links,
     ) -> Result<(), DriverError> {
         for (_, port) in blueprint.lab.away() {
-            self.move_member(blueprint, links, port, false)?;
+            self.move_member(blueprint, links, (port, false), None)?;
         }
         Ok(())
     }
 
-    /// Brings a member in or takes it out: whether that is new, when it took effect, and the version of the list of failed edges if
-    /// that changed.
+    /// Brings a member in or takes it out, at the lab time at which all machines do or now.
     ///
     /// # Errors
     /// When the link plane refuses: nothing was changed.
@@ -44,26 +43,34 @@ impl View {
         &self,
         blueprint: &Blueprint,
         links: &dyn Links,
-        port: PortId,
-        joined: bool,
-    ) -> Result<(bool, u64, Option<u64>), DriverError> {
+        (port, joined): (PortId, bool),
+        at_ns: Option<u64>,
+    ) -> Result<Moved, DriverError> {
         let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
         let Some(planned) = away.plan(blueprint, links, port, joined)? else {
-            return Ok((false, mono_ns(), None));
+            return Ok(Moved {
+                changed: false,
+                at_mono_ns: mono_ns(),
+                version: None,
+            });
         };
         let effects = planned.effects.clone();
-        let at_ns = match effects.is_empty() {
+        let at_mono_ns = match effects.is_empty() {
             true => mono_ns(),
             false => links.apply_effects(effects)?,
         };
         let layout = &blueprint.lab.layout;
         let own = layout.port(port);
         let name = format!("{}/{}", layout.node(own.node).name, own.name());
-        let t_ns = self.clock.now_ns().unwrap_or(0);
+        let t_ns = at_ns.or_else(|| self.clock.now_ns()).unwrap_or(0);
         let failed = planned.failed.clone();
         let version = self.failed.set(&name, t_ns, failed);
         away.moved(planned);
-        Ok((true, at_ns, version))
+        Ok(Moved {
+            changed: true,
+            at_mono_ns,
+            version,
+        })
     }
 
     /// What became of routes after a change that took effect at `at_mono_ns`. Nothing is held meanwhile: a lab goes down when nobody
@@ -117,9 +124,10 @@ impl View {
 
     fn move_by_hand(&self, what: &Moving, at_ns: Option<u64>) -> Result<Moved, ApiError> {
         let Held { kernels, links, .. } = self.held()?;
-        let moved = self.move_member(&kernels.blueprint, links.as_ref(), what.port, what.joined);
-        let (changed, at_mono_ns, version) = moved.map_err(|error| impair::refusal(&error))?;
-        if changed {
+        let to = (what.port, what.joined);
+        let moved = self.move_member(&kernels.blueprint, links.as_ref(), to, at_ns);
+        let moved = moved.map_err(|error| impair::refusal(&error))?;
+        if moved.changed {
             self.inform(|| News::Failed);
             let (network, node) = (what.network.clone(), what.node.clone());
             let happened = match what.joined {
@@ -128,11 +136,7 @@ impl View {
             };
             self.log.emit(self.noted_at(at_ns), happened);
         }
-        Ok(Moved {
-            changed,
-            at_mono_ns,
-            version,
-        })
+        Ok(moved)
     }
 
     pub(super) fn put_delays(
@@ -154,8 +158,7 @@ impl View {
 
     /// The lab time with which something is noted: the one at which all machines were to do it, or now.
     fn noted_at(&self, at_ns: Option<u64>) -> Option<i64> {
-        let t_ns = at_ns.or_else(|| self.clock.now_ns());
-        t_ns.and_then(|t| i64::try_from(t).ok())
+        at_ns.map_or_else(|| self.t_ns(), |t| i64::try_from(t).ok())
     }
 
     /// What an order comes to.

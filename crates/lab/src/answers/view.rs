@@ -67,7 +67,7 @@ pub(crate) struct View {
     pub(crate) on_ports: Mutex<BTreeMap<PortId, Effects>>,
     /// Members that are out of their networks; held while one comes or goes.
     pub(crate) away: Mutex<Away>,
-    /// How machines set links together, where there are several.
+    /// How machines make changes by hand together, where there are several.
     pub(crate) orders: Option<Orders>,
 }
 
@@ -148,7 +148,7 @@ impl View {
         })
     }
 
-    fn t_ns(&self) -> Option<i64> {
+    pub(super) fn t_ns(&self) -> Option<i64> {
         self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
     }
 

@@ -7,16 +7,15 @@ use constel_store::Place;
 
 use crate::args::LinkEnds;
 use crate::exit::{Failure, Outcome};
-use crate::verbs::there::{Elsewhere, find};
+use crate::verbs::there::{Elsewhere, find, verb};
 
 /// A link, as the machine that has the first of its ends sees it.
 pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -> Outcome {
-    let flags = json.then(|| "--json".to_owned());
     let elsewhere = Elsewhere {
         store,
         lab,
         node: a,
-        verb: std::iter::once("link".to_owned()).chain(flags).collect(),
+        verb: verb(&["link"], json),
         args: vec![a.to_owned(), b.to_owned()],
         input: Vec::new(),
     };
@@ -26,30 +25,29 @@ pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -
 /// Has the machine that has one end change it, which has all others told.
 pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome {
     let json = |value| serde_json::to_vec(value).map_err(|e| Failure::Failed(e.into()));
-    let mut verb = vec!["link".to_owned()];
+    let mut words = vec!["link"];
     // Recordings are longer than an argument may be.
     let mut input = Vec::new();
     let failing = |failed| *order.effects == Effects::failed(failed) && !order.reset;
     let waits = match [true, false].into_iter().find(|failed| failing(*failed)) {
         None => {
-            verb.extend(["set", "--effects", "-"].map(str::to_owned));
+            words.extend(["set", "--effects", "-"]);
             input = json(&order.effects)?;
-            verb.extend(order.reset.then(|| "--reset".to_owned()));
+            words.extend(order.reset.then_some("--reset"));
             true
         }
         Some(failed) => {
-            verb.push(if failed { "fail" } else { "heal" }.to_owned());
+            words.push(if failed { "fail" } else { "heal" });
             order.wait
         }
     };
-    verb.extend((!waits).then(|| "--no-wait".to_owned()));
-    verb.extend(ends.json.then(|| "--json".to_owned()));
+    words.extend((!waits).then_some("--no-wait"));
     let node = end(store, ends)?;
     let elsewhere = Elsewhere {
         store,
         lab: &ends.lab,
         node: &node,
-        verb,
+        verb: verb(&words, ends.json),
         args: std::iter::once(&ends.a).chain(&ends.b).cloned().collect(),
         input,
     };

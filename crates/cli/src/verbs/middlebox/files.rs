@@ -90,8 +90,7 @@ pub(super) fn export(args: &Lab) -> Outcome {
 /// NIST Net's rows.
 pub(super) fn import(args: &Import) -> Outcome {
     let file = args.file.as_path();
-    let text = std::fs::read_to_string(file)
-        .map_err(|error| Failure::Usage(format!("cannot read {}: {error}", file.display())))?;
+    let text = std::fs::read_to_string(file).map_err(|error| Failure::unread(file, error))?;
     let at = file.display();
     let imported = nistnet::parse(&text).map_err(|errors| {
         let errors = errors.0.iter();
