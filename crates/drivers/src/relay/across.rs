@@ -433,7 +433,7 @@ impl Thread {
             }
         }
         if any {
-            self.state.awake.frames(mono_ns());
+            self.state.frames(mono_ns());
         }
         any
     }

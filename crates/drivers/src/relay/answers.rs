@@ -235,6 +235,7 @@ impl Thread {
             lead_ns: self.waiting.lead_ns(),
             updates: state.updates,
             longest_update_ns: state.longest_update_ns,
+            apart_ns: self.apart.as_ref().map_or(0, |apart| apart.total_ns(now)),
             transit: self.transit.sums(),
         };
         ThreadStats {

@@ -180,7 +180,10 @@ impl RelayHandle {
         }
         order.told.fetch_add(1, Ordering::SeqCst);
         drop(commands);
-        self.inner.signals.iter().for_each(|signals| signals.ring());
+        // All of them have news before any is woken: whoever wakes where we run keeps us from going on.
+        let signals = &self.inner.signals;
+        signals.iter().for_each(|signals| signals.attract());
+        signals.iter().for_each(|signals| signals.ring());
         sent.map_err(|_| DriverError::Stopped)
     }
 

@@ -17,6 +17,7 @@
 mod across;
 mod air;
 mod answers;
+mod apart;
 mod awake;
 mod bell;
 mod external;
@@ -77,6 +78,7 @@ pub use transit::TransitCounts;
 
 use across::Across;
 use air::Air;
+use apart::Apart;
 use external::Externals;
 use far::{Far, FarSet};
 use gso_out::GsoSender;
@@ -337,15 +339,26 @@ impl Relay {
             let thread = self.thread(homes, (signals.clone(), commands), across, outside)?;
             made.push((signals, send, thread));
         }
-        let mut running = Vec::new();
+        let (mut running, mut work) = (Vec::new(), Vec::new());
         for (signals, commands, thread) in made.into_iter().rev() {
-            let mut threads = Vec::new();
-            let begun = self.begin(Box::new(thread), running.len(), &mut threads);
+            work.push(Box::new(thread));
             running.push(Running {
                 signals,
                 commands,
-                threads,
+                threads: Vec::new(),
             });
+        }
+        if self.has_guest() {
+            let [first, last] = Apart::both(&running[0].signals);
+            let guest = work.pop().map(|mut guest| {
+                guest.apart = Some(last);
+                guest
+            });
+            work[0].apart = Some(first);
+            work[0].guest = guest;
+        }
+        for (number, thread) in work.into_iter().enumerate() {
+            let begun = self.begin(thread, number, &mut running[number].threads);
             begun.inspect_err(|_| stop(&running))?;
         }
         *started = true;
@@ -364,8 +377,8 @@ impl Relay {
             what: "start the relay's thread".into(),
             source,
         };
-        let shifts = self.relieved().then(Shifts::new).transpose();
-        let shifts = shifts.map_err(refused)?.map(Arc::new);
+        let shifts = thread.waiting.may_be_relieved().then(Shifts::new);
+        let shifts = shifts.transpose().map_err(refused)?.map(Arc::new);
         let places = if shifts.is_some() { 2 } else { 1 };
         let mut work = Some(thread);
         for me in 0..places {
@@ -378,9 +391,18 @@ impl Relay {
     }
 
     /// Whether there is a processor to which a thread of the relay can go when it has to leave its own to others.
-    fn relieved(&self) -> bool {
+    fn relieved(&self, number: usize) -> bool {
+        let processors = Relay::processors().len();
         self.config.priority == Priority::RealTime
-            && Relay::processors().len() > self.config.threads
+            && (processors > self.config.threads || (number == 0 && self.has_guest()))
+    }
+
+    /// Whether the first thread serves the last one as well, unless there is too much to do.
+    fn has_guest(&self) -> bool {
+        let threads = self.config.threads;
+        self.config.priority == Priority::RealTime
+            && threads > 1
+            && Relay::processors().len() == threads
     }
 
     /// Which thread has which port, `externals` those of interfaces of the host.
@@ -466,10 +488,12 @@ impl Relay {
                 config.priority,
                 config.lead_ns,
                 config.grain_ns,
-                self.relieved(),
+                self.relieved(number),
             ),
             gro: config.gro,
             passed: config.deduct_stacks.then(|| self.passed()),
+            guest: None,
+            apart: None,
             state: State::new(),
         })
     }

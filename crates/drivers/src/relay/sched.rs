@@ -110,6 +110,8 @@ pub(crate) struct Waiting {
     window: Since,
     /// There is a thread to relieve this one.
     relief: bool,
+    /// The calling thread does the work.
+    at_work: bool,
     /// Until when it is to, instead of rests.
     relieved_until_ns: Nanos,
     /// CPU time of the thread when it took over, of those before it, and of all when one last left.
@@ -144,6 +146,7 @@ impl Waiting {
             put_off: false,
             window: Since::default(),
             relief,
+            at_work: false,
             relieved_until_ns: 0,
             began_cpu_ns: 0,
             before_cpu_ns: 0,
@@ -167,18 +170,34 @@ impl Waiting {
         self.before_cpu_ns = self.left_cpu_ns;
         self.owed_ns = 0;
         self.put_off = false;
+        self.at_work = true;
     }
 
     /// Another thread may take over from here on, and the calling one is to come back when it is called.
     pub(crate) fn leave(&mut self) {
         self.left_cpu_ns = self.cpu_ns();
+        self.at_work = false;
         if self.real_time && !self.in_real_time {
             schedule(libc::SCHED_FIFO, 50);
         }
     }
 
-    /// The CPU time that the work has taken, whoever did it; asked by the thread that does.
+    /// Whether there is a thread to relieve this one.
+    pub(crate) fn may_be_relieved(&self) -> bool {
+        self.relief
+    }
+
+    /// There is a thread to relieve this one from here on, or there is none.
+    pub(crate) fn relieve(&mut self, relief: bool) {
+        self.relief = relief;
+    }
+
+    /// The CPU time that the work has taken, whoever did it; asked by the thread that does. What a thread takes for a guest
+    /// of it is its own.
     pub(crate) fn cpu_ns(&self) -> Nanos {
+        if !self.at_work {
+            return self.left_cpu_ns;
+        }
         self.before_cpu_ns + thread_cpu_ns() - self.began_cpu_ns
     }
 

@@ -201,7 +201,7 @@ impl Thread {
         }
         let after = mono_ns();
         self.state.warm_up.sent(after);
-        self.state.awake.frames(after);
+        self.state.frames(after);
         self.record_lateness(batch, before, after);
         Some(after)
     }

@@ -8,10 +8,13 @@
 //! - One that sleeps until an instant *lays the work down*. If it does not come back to it in time, the other one takes it.
 //!
 //! The work has its memory in the caches of one processor, so that it changes hands only then.
+//!
+//! Whoever was called may be [given](Shifts::give) a part of the work instead of all of it, and [brings it
+//! back](Shifts::bring_back) some time later: see [`super::apart`].
 
 use std::io;
 use std::os::fd::RawFd;
-use std::sync::atomic::{AtomicI32, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use constel_link::Nanos;
@@ -41,6 +44,9 @@ const GRACE_NS: Nanos = 150_000;
 pub(crate) struct Shifts<W> {
     state: AtomicU32,
     laid: Mutex<Option<Laid<W>>>,
+    /// A part of the work that was given away and is back, and whether there is one.
+    back: Mutex<Option<W>>,
+    is_back: AtomicBool,
     /// Goes off when the other one may take what was laid down.
     alarm: Alarm,
     /// Wakes either thread for anything else.
@@ -61,10 +67,12 @@ struct Laid<W> {
     by: usize,
     /// From when on the other one may take it.
     due_ns: Nanos,
+    /// Its owner goes on with the rest of it.
+    is_part: bool,
 }
 
 /// What ends a sleep before its time: something to read at one of these.
-pub(crate) type News = [Option<RawFd>; 2];
+pub(crate) type News = [Option<RawFd>; 4];
 
 /// Why a shift has ended.
 #[derive(Debug)]
@@ -73,6 +81,8 @@ pub(crate) enum Ended<W> {
     Over,
     /// The other one [is here](Shifts::is_here).
     HandOver(W),
+    /// It was a part of the work, and was [brought back](Shifts::bring_back).
+    BroughtBack,
     /// There is nothing to do until then, or until there is something to read at one of these.
     Asleep(W, Nanos, News),
 }
@@ -90,6 +100,8 @@ impl<W> Shifts<W> {
         Ok(Shifts {
             state: AtomicU32::new(IDLE),
             laid: Mutex::new(None),
+            back: Mutex::new(None),
+            is_back: AtomicBool::new(false),
             alarm: Alarm::new()?,
             bells: [Bell::new()?, Bell::new()?],
             tids: [OnceLock::new(), OnceLock::new()],
@@ -109,7 +121,8 @@ impl<W> Shifts<W> {
         while let Some(mine) = work {
             work = match shift(mine) {
                 Ended::Over => return,
-                Ended::HandOver(mine) => self.hand_over(me, mine).or_else(|| self.wait(me)),
+                Ended::HandOver(mine) => self.hand_over(me, mine, false).or_else(|| self.wait(me)),
+                Ended::BroughtBack => self.wait(me),
                 Ended::Asleep(mine, until, news) => {
                     self.sleep(me, mine, until, news).or_else(|| self.wait(me))
                 }
@@ -145,6 +158,28 @@ impl<W> Shifts<W> {
         }
     }
 
+    /// Gives the other one, who [is here](Shifts::is_here), a part of the work. It is back at once where the other one has
+    /// gone meanwhile. While it has it, it cannot be called, and nothing may be laid down.
+    pub(crate) fn give(&self, me: usize, part: W) -> Option<W> {
+        self.hand_over(me, part, true)
+    }
+
+    /// The part of the work that the calling thread was given is to be taken back by whoever gave it.
+    pub(crate) fn bring_back(&self, part: W) {
+        *lock(&self.back) = Some(part);
+        self.is_back.store(true, Ordering::Release);
+    }
+
+    /// The part of the work that was brought back, once.
+    #[inline]
+    pub(crate) fn take_back(&self) -> Option<W> {
+        if !self.is_back.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.is_back.store(false, Ordering::Relaxed);
+        lock(&self.back).take()
+    }
+
     fn change(&self, from: u32, to: u32) -> Result<u32, u32> {
         self.state
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
@@ -168,11 +203,12 @@ impl<W> Shifts<W> {
     }
 
     /// The work back where the other one has gone meanwhile.
-    fn hand_over(&self, me: usize, work: W) -> Option<W> {
+    fn hand_over(&self, me: usize, work: W, is_part: bool) -> Option<W> {
         *self.laid() = Some(Laid {
             work,
             by: me,
             due_ns: Nanos::MAX,
+            is_part,
         });
         match self.change(HERE, HANDED) {
             Ok(_) => None,
@@ -189,11 +225,12 @@ impl<W> Shifts<W> {
             work,
             by: me,
             due_ns,
+            is_part: false,
         });
         self.alarm.set(due_ns);
         drop(laid);
-        let [first, second] = news;
-        bell::sleep([first, second, Some(self.bells[me].fd())], until);
+        let [a, b, c, d] = news;
+        bell::sleep([a, b, c, d, Some(self.bells[me].fd())], until);
         let work = self.take(me);
         if work.is_some() {
             // The other one need not wake to find nothing.
@@ -256,13 +293,19 @@ impl<W> Shifts<W> {
         // From here on this thread runs where the kernel likes.
         confine(0, &self.allowed);
         self.kept_from.store(-1, Ordering::Release);
-        self.keep_apart(me);
+        if !laid.is_part {
+            self.keep_apart(me);
+        }
         laid.work
     }
 
     fn laid(&self) -> MutexGuard<'_, Option<Laid<W>>> {
-        self.laid.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.laid)
     }
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// What a thread does at its end.
@@ -356,7 +399,7 @@ mod tests {
                 let now = mono_ns();
                 assert!(now >= *due, "{now} before {due}");
                 *due = now + 400_000;
-                Ended::Asleep(turns, *due, [None, None])
+                Ended::Asleep(turns, *due, [None; 4])
             }
         });
         assert_eq!(turns.len(), 300);
@@ -382,11 +425,50 @@ mod tests {
             work: 7,
             by: 0,
             due_ns: at_ns + 20_000_000,
+            is_part: false,
         });
         shifts.alarm.set(at_ns + 20_000_000);
         assert_eq!(other.join().unwrap(), 7);
         assert!(mono_ns() - at_ns >= 20_000_000);
         assert_eq!(shifts.take(0), None);
+    }
+
+    /// The first one keeps a part of the work for itself while the other one does the rest, time and again.
+    #[test]
+    fn a_part_that_is_given_away_is_brought_back() {
+        const TIMES: u32 = 50;
+        let shifts = Arc::new(Shifts::<u32>::new().unwrap());
+        let other = thread::spawn({
+            let shifts = shifts.clone();
+            move || {
+                let own = shifts.clone();
+                shifts.serve(1, None, |part| {
+                    own.bring_back(part + 1);
+                    Ended::BroughtBack
+                });
+            }
+        });
+        shifts.serve(0, Some(0), |mut work| {
+            while work < TIMES {
+                assert_eq!(shifts.take_back(), None, "once");
+                while !shifts.is_here() {
+                    shifts.call(0);
+                    std::hint::spin_loop();
+                }
+                if shifts.give(0, work).is_some() {
+                    continue;
+                }
+                work = loop {
+                    if let Some(part) = shifts.take_back() {
+                        break part;
+                    }
+                    std::hint::spin_loop();
+                };
+            }
+            assert_eq!(work, TIMES);
+            Ended::Over
+        });
+        other.join().unwrap();
     }
 
     #[test]
@@ -396,7 +478,11 @@ mod tests {
         let fd = news.fd();
         let from = mono_ns();
         let turns = turns(20, move |_, _, turns| {
-            Ended::Asleep(turns, mono_ns() + 60_000_000_000, [Some(fd), None])
+            Ended::Asleep(
+                turns,
+                mono_ns() + 60_000_000_000,
+                [Some(fd), None, None, None],
+            )
         });
         assert_eq!(turns.len(), 20);
         assert!(mono_ns() - from < 30_000_000_000);

@@ -132,6 +132,8 @@ pub struct RelayStats {
     pub updates: u64,
     /// Longest time one update took.
     pub longest_update_ns: Nanos,
+    /// For how long the last thread has had a processor of its own, where there are as many threads as processors.
+    pub apart_ns: Nanos,
     /// What nodes without a stack did, if there are any.
     pub transit: Option<TransitCounts>,
 }
@@ -204,6 +206,7 @@ impl RelayStats {
             (&mut self.lead_ns, more.lead_ns),
             (&mut self.updates, more.updates),
             (&mut self.longest_update_ns, more.longest_update_ns),
+            (&mut self.apart_ns, more.apart_ns),
         ];
         for (most, more) in greatest {
             *most = (*most).max(more);
@@ -243,6 +246,7 @@ impl RelayStats {
             lead_ns,
             updates,
             longest_update_ns,
+            apart_ns,
             transit,
         } = *self;
         let counters = [
@@ -268,6 +272,7 @@ impl RelayStats {
             ("lead_ns", lead_ns),
             ("updates", updates),
             ("longest_update_ns", longest_update_ns),
+            ("apart_ns", apart_ns),
         ];
         let counters = counters.map(|(name, count)| (name.to_owned(), count));
         let counters = counters.into_iter();

@@ -15,6 +15,7 @@ use constel_medium::Counters;
 
 use super::across::Across;
 use super::air::Air;
+use super::apart::Apart;
 use super::awake::Awake;
 use super::bell::{self, Bell};
 use super::external::{ExternalCounts, Externals, Steer};
@@ -139,9 +140,14 @@ impl Signals {
         })
     }
 
+    /// Have the thread look up, unless it sleeps.
+    pub(crate) fn attract(&self) {
+        self.attention.store(true, Ordering::SeqCst);
+    }
+
     /// Have the thread look up, whatever it does.
     pub(crate) fn ring(&self) {
-        self.attention.store(true, Ordering::SeqCst);
+        self.attract();
         self.bell.ring();
     }
 }
@@ -170,6 +176,10 @@ pub(crate) struct Thread {
     pub(crate) gro: bool,
     /// Where what nodes' stacks take is taken off.
     pub(crate) passed: Option<Passed>,
+    /// Another of the relay's threads that the same one of the host's serves.
+    pub(crate) guest: Option<Box<Thread>>,
+    /// Of one that can be a guest, or have one.
+    pub(crate) apart: Option<Apart>,
     pub(crate) state: State,
 }
 
@@ -201,7 +211,7 @@ pub(crate) struct State {
     /// Classes of ports; those beyond the end are of class 0.
     pub(super) class_of: Vec<u8>,
     pub(super) classes: Vec<Class>,
-    pub(super) stalls: Stalls,
+    pub(super) stalls: Box<Stalls>,
     pub(super) late: LateFrames,
     pub(super) early: u64,
     /// Descriptors the kernel took, those of warm-up packets among them, and super-frames.
@@ -210,6 +220,8 @@ pub(crate) struct State {
     pub(super) joined: u64,
     pub(super) warm_up: WarmUp,
     pub(super) awake: Awake,
+    /// Frames came or went since somebody asked.
+    pub(super) worked: bool,
     pub(super) trunk_stalls: u64,
     /// What it takes to send one thing of a batch, of late.
     pub(super) sending_ns: Nanos,
@@ -239,13 +251,14 @@ impl State {
             own_lateness: Histogram::new(),
             class_of: Vec::new(),
             classes: vec![Class::new("edge".into())],
-            stalls: Stalls::new(),
+            stalls: Box::new(Stalls::new()),
             late: LateFrames::new(),
             early: 0,
             taken: 0,
             joined: 0,
             warm_up: WarmUp::default(),
             awake: Awake::new(),
+            worked: false,
             trunk_stalls: 0,
             sending_ns: SENDING_NS,
             last_late_ns: 0,
@@ -260,6 +273,12 @@ impl State {
             longest_update_ns: 0,
             started_ns: mono_ns(),
         }
+    }
+
+    /// Frames come or go.
+    pub(super) fn frames(&mut self, now: Nanos) {
+        self.awake.frames(now);
+        self.worked = true;
     }
 }
 
@@ -285,9 +304,9 @@ pub(super) fn serve(
 }
 
 /// One of the host's threads.
-struct Place<'s> {
-    me: usize,
-    shifts: Option<&'s Shifts<Box<Thread>>>,
+pub(super) struct Place<'s> {
+    pub(super) me: usize,
+    pub(super) shifts: Option<&'s Shifts<Box<Thread>>>,
     /// What the kernel tells of it.
     schedstat: Option<Arc<File>>,
 }
@@ -320,16 +339,32 @@ impl Thread {
             self.take_over(here);
         }
         loop {
-            if here.shifts.is_some_and(Shifts::is_here) {
+            if let Some(shifts) = here.shifts
+                && shifts.is_here()
+                && !self.part(here.me, shifts)
+            {
                 self.waiting.leave();
                 return Ended::HandOver(self);
             }
             let now = mono_ns();
             self.state.stalls.look(now);
-            // What is far behind is no reason to put a rest off until others are due.
-            let due = || match self.state.last_late_ns {
-                late if late > FAR_BEHIND_NS => self.table.next_punctual().unwrap_or(Nanos::MAX),
-                _ => next_due(&mut self.table, &self.air, &self.far, &self.state),
+            if let Some(apart) = &self.apart {
+                match here.shifts {
+                    Some(shifts) if apart.is_last() => {
+                        if self.is_to_go_back(now) {
+                            self.go_back(shifts);
+                            return Ended::BroughtBack;
+                        }
+                    }
+                    _ => self.look_after_guest(now, here),
+                }
+            }
+            let (table, guest) = (&mut self.table, self.guest.as_mut());
+            let due = || {
+                let own = pressing(table, &self.air, &self.far, &self.state);
+                own.min(guest.map_or(Nanos::MAX, |guest| {
+                    pressing(&mut guest.table, &guest.air, &guest.far, &guest.state)
+                }))
             };
             let overdue = self.waiting.pace(now, thread_cpu_ns, due);
             match (overdue, here.shifts) {
@@ -339,8 +374,8 @@ impl Thread {
                 }
                 _ => (),
             }
-            let took = self.turn(now);
-            if self.signals.attention.load(Ordering::Relaxed) && !self.attend() {
+            let took = self.turns(now);
+            if !self.attend_if_asked() {
                 return Ended::Over;
             }
             if !took && let Some((until, news)) = self.wait(here) {
@@ -355,14 +390,37 @@ impl Thread {
         self.state.at_work = Some(here.me);
         self.waiting.enter();
         self.state.stalls.enter(here.schedstat.clone());
+        self.told_of_host_thread();
+    }
+
+    /// Tells the capture program which of the host's threads hands frames to nodes.
+    pub(super) fn told_of_host_thread(&self) {
         // SAFETY: plain system call.
         let tid = unsafe { libc::gettid() };
         let told = self.loaded.told(self.number);
         told.thread.store(tid as u64, Ordering::Relaxed);
+        if let Some(guest) = &self.guest {
+            guest.told_of_host_thread();
+        }
+    }
+
+    /// A turn of this thread, and of its guest if it has one.
+    fn turns(&mut self, now: Nanos) -> bool {
+        let took = self.turn(now);
+        if self.apart.is_none() {
+            return took;
+        }
+        let took = self.turn_of_guest() || took;
+        if let Some(apart) = &mut self.apart
+            && (std::mem::take(&mut self.state.worked) || took)
+        {
+            apart.worked(mono_ns().saturating_sub(now));
+        }
+        took
     }
 
     /// Take in what has arrived, send what is due. True when there may be more to do at once.
-    fn turn(&mut self, now: Nanos) -> bool {
+    pub(super) fn turn(&mut self, now: Nanos) -> bool {
         self.rings.look();
         let settled = now.saturating_sub(SETTLE_NS);
         let mut busy = false;
@@ -447,7 +505,7 @@ impl Thread {
         }
         if count > 0 {
             self.rings.release(&mut self.pool);
-            self.state.awake.frames(until);
+            self.state.frames(until);
         }
         count >= INTAKE
     }
@@ -555,7 +613,12 @@ impl Thread {
     fn wait(&mut self, here: &Place<'_>) -> Option<(Nanos, News)> {
         let now = mono_ns();
         self.state.awake.look(now);
-        let due = next_due(&mut self.table, &self.air, &self.far, &self.state);
+        let mut due = next_due(&mut self.table, &self.air, &self.far, &self.state);
+        if let Some(guest) = &mut self.guest {
+            guest.state.awake.look(now);
+            let theirs = next_due(&mut guest.table, &guest.air, &guest.far, &guest.state);
+            due = due.min(theirs);
+        }
         let before = self.state.warm_up.time(due);
         let (until, rest) = match self.waiting.plan(now, due, before) {
             Plan::Spin if self.state.warm_up.worth_it(now, due) && self.pending() == 0 => {
@@ -572,8 +635,14 @@ impl Thread {
             _ if !here.call_off() => return None,
             Plan::Sleep { until } => {
                 let until = until.min(self.state.awake.until());
+                let apart = self.apart.as_mut();
+                let until = until.min(apart.map_or(Nanos::MAX, |apart| apart.sleeps(now, until)));
                 // Nobody tells us of slots that come back.
-                let scarce = self.pool.homes.are_scarce();
+                let mut scarce = self.pool.homes.are_scarce();
+                let until = self.guest.as_ref().map_or(until, |guest| {
+                    scarce |= guest.pool.homes.are_scarce();
+                    until.min(guest.state.awake.until())
+                });
                 let latest = if scarce { now + SCARCE_NS } else { Nanos::MAX };
                 (until.min(latest), false)
             }
@@ -597,9 +666,12 @@ impl Thread {
 
     /// What ends a sleep until then before its time; `None` where there is no sleep, as something is there already.
     fn fall_asleep(&mut self, until: Nanos, rest: bool) -> Option<News> {
-        let news = !rest && (self.rings.fall_asleep() || self.has_news());
-        if news || self.signals.attention.load(Ordering::SeqCst) {
-            self.rings.wake_up();
+        let mut stays = self.stays_awake(rest);
+        if let Some(guest) = &mut self.guest {
+            stays |= guest.stays_awake(rest);
+        }
+        if stays {
+            self.wake_up();
             return None;
         }
         self.state.sleeps += 1;
@@ -607,8 +679,26 @@ impl Thread {
             start_ns: mono_ns(),
             until_ns: until,
         });
-        let bell = self.signals.bell.fd();
-        Some([(!rest).then_some(self.wake_fd), Some(bell)])
+        let news = |thread: &Thread| {
+            let wake = (!rest).then_some(thread.wake_fd);
+            [wake, Some(thread.signals.bell.fd())]
+        };
+        let [wake, bell] = news(self);
+        let [theirs, their_bell] = self.guest.as_deref().map_or([None; 2], news);
+        Some([wake, bell, theirs, their_bell])
+    }
+
+    /// Whether there is something that ends a sleep at once; what comes after it has been asked does so too.
+    fn stays_awake(&mut self, rest: bool) -> bool {
+        let news = !rest && (self.rings.fall_asleep() || self.has_news());
+        news || self.signals.attention.load(Ordering::SeqCst)
+    }
+
+    fn wake_up(&self) {
+        self.rings.wake_up();
+        if let Some(guest) = &self.guest {
+            guest.rings.wake_up();
+        }
     }
 
     /// The sleep is over.
@@ -618,19 +708,30 @@ impl Thread {
         let wanted = if now >= asleep.until_ns {
             asleep.until_ns
         } else {
-            self.rings.look();
-            let oldest = self.rings.oldest().unwrap_or(Nanos::MAX);
-            oldest.min(asleep.until_ns)
+            let oldest = |rings: &mut Rings| {
+                rings.look();
+                rings.oldest().unwrap_or(Nanos::MAX)
+            };
+            let own = oldest(&mut self.rings).min(asleep.until_ns);
+            let guest = self.guest.as_mut();
+            own.min(guest.map_or(Nanos::MAX, |guest| oldest(&mut guest.rings)))
         };
         let stalls = &mut self.state.stalls;
         stalls.woke(asleep.start_ns, wanted, now);
-        self.rings.wake_up();
+        self.wake_up();
     }
 
     /// Whether another thread has something for this one.
     fn has_news(&mut self) -> bool {
         let across = self.across.as_mut();
         across.is_some_and(|across| across.has_news())
+    }
+
+    /// Treats what is asked of this thread and of its guest. False when it is time to stop.
+    fn attend_if_asked(&mut self) -> bool {
+        let guest = self.guest.as_mut();
+        let goes_on = guest.is_none_or(|guest| guest.attend_if_asked());
+        goes_on && (!self.signals.attention.load(Ordering::Relaxed) || self.attend())
     }
 
     /// Treat all commands. False when it is time to stop.
@@ -654,4 +755,12 @@ fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State)
     let frame = frame.min(air.next_event().map_or(Nanos::MAX, |at| at + SETTLE_NS));
     let update = state.scheduled.front();
     frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))
+}
+
+/// The same for what a rest may wait for: what is far behind is no reason to put it off until others are due.
+fn pressing(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State) -> Nanos {
+    if state.last_late_ns > FAR_BEHIND_NS {
+        return table.next_punctual().unwrap_or(Nanos::MAX);
+    }
+    next_due(table, air, far, state)
 }

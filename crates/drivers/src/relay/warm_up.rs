@@ -68,6 +68,11 @@ impl WarmUp {
         self.last_ns = now;
     }
 
+    /// Frames were sent by another thread, on the same processor.
+    pub(crate) fn sent_by(&mut self, other: &WarmUp) {
+        self.last_ns = self.last_ns.max(other.last_ns);
+    }
+
     /// There was one.
     pub(crate) fn done(&mut self, now: Nanos) {
         self.last_ns = now;

@@ -182,6 +182,65 @@ fn a_flood_across_costs_only_its_own_frames() {
     every_slot_comes_back(&lab, 2 * 4096);
 }
 
+/// Where there are as many threads as processors, the last one has a processor of its own only while it takes one: whatever
+/// goes to and fro meanwhile, no frame is lost or comes before another.
+#[test]
+fn the_last_processor_is_taken_while_it_is_needed() {
+    if Relay::processors().len() != 2 {
+        return;
+    }
+    let Some(lab) = two(&[0, 1, 2, 3]) else {
+        return;
+    };
+    // The loud one's and the quiet one's frames go across, each another way.
+    lab.apply([link(0, 3, MS), link(2, 1, MS)].concat());
+    let apart_ns = || lab.handle.relay_stats().unwrap().apart_ns;
+    let sender = lab.nodes[2].run(|| Raw::new(ODD));
+    let receiver = lab.nodes[1].run(|| Raw::new(ODD));
+    let mut numbers = 0u32..;
+    let mut pass = || {
+        let some: Vec<[u8; 4]> = numbers.by_ref().take(8).map(u32::to_be_bytes).collect();
+        for number in &some {
+            let payload = [&number[..], &[0; 60]].concat();
+            sender.send(&frame(mac_of(PortId(1)), mac_of(PortId(2)), ODD, &payload));
+        }
+        for number in &some {
+            let (got, _) = receiver.next().expect("a frame that was sent");
+            assert_eq!(got[14..18], *number, "in order");
+        }
+    };
+    let mut pass_until = |what: &str, done: &dyn Fn() -> bool| {
+        let end = Instant::now() + 20 * SECOND;
+        while !done() {
+            let stats = || lab.handle.relay_stats();
+            assert!(Instant::now() < end, "{what}: {:?}", stats());
+            pass();
+        }
+    };
+    for _ in 0..2 {
+        let before = apart_ns();
+        let stop = AtomicBool::new(false);
+        thread::scope(|scope| {
+            scope.spawn(|| {
+                let flood = lab.nodes[0].run(|| Raw::new(ODD));
+                let bytes = frame(mac_of(PortId(3)), mac_of(PortId(0)), ODD, &[1; 86]);
+                while !stop.load(Ordering::Relaxed) {
+                    flood.try_send(&bytes);
+                }
+            });
+            pass_until("apart", &|| apart_ns() > before);
+            stop.store(true, Ordering::Relaxed);
+        });
+        pass_until("together again", &|| {
+            let before = apart_ns();
+            thread::sleep(Duration::from_millis(5));
+            apart_ns() == before
+        });
+    }
+    pass();
+    every_slot_comes_back(&lab, 2 * 4096);
+}
+
 #[test]
 fn nodes_that_forward_are_with_one_thread_and_their_neighbours_with_another() {
     if Relay::threads_max() < 2 {

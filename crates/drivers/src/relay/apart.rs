@@ -1,0 +1,312 @@
+//! Where the relay has as many threads as there are processors: the last one is a *guest* of the first, on the same
+//! processor, while that is enough for both, and is *apart*, on a processor of its own, while it is not.
+//!
+//! A real-time thread that waits for what is due next keeps its processor from everybody else. With one on each processor
+//! the nodes' programs and the kernel's own work wait for it, and it for them: frames are some 10 us later at the 99th
+//! percentile than with a thread less. So the last processor is taken only when it is needed.
+//!
+//! The two of the host's threads between which the work goes are those that [take turns](super::shifts) where there are
+//! fewer threads than processors; while both have work they do not.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use constel_link::Nanos;
+
+use super::shifts::Shifts;
+use super::thread::{Place, Signals, Thread};
+use crate::clock::mono_ns;
+
+/// The share of the time in which a thread works is that of so long.
+const WINDOW_NS: Nanos = 5_000_000;
+/// With more than this to do, thousandths, the two part...
+const PART: u32 = 600;
+/// ...and with less than this to do, both of them in all, for so long, they come together again.
+const TOGETHER: u32 = 300;
+const CALM_NS: Nanos = 1_000_000_000;
+/// What a turn counts for at most: the host may have kept the thread from running meanwhile.
+const TURN_MAX_NS: Nanos = 300_000;
+
+/// In which share of the time a thread works, one window after the other.
+#[derive(Debug, Default)]
+struct Busy {
+    from_ns: Nanos,
+    worked_ns: Nanos,
+}
+
+impl Busy {
+    fn worked(&mut self, ns: Nanos) {
+        self.worked_ns += ns.min(TURN_MAX_NS);
+    }
+
+    /// At the end of a window its share, thousandths, and how long it was.
+    fn look(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
+        let length = now.saturating_sub(self.from_ns);
+        if length < WINDOW_NS {
+            return None;
+        }
+        let share = (self.worked_ns.min(length) * 1000 / length) as u32;
+        *self = Busy {
+            from_ns: now,
+            worked_ns: 0,
+        };
+        Some((share, length))
+    }
+}
+
+/// One side's knowledge of how much there is to do.
+#[derive(Debug)]
+pub(crate) struct Apart {
+    /// 0: the first thread, 1: the last one.
+    side: usize,
+    /// What both have to do, thousandths of the time.
+    shares: Arc<[AtomicU32; 2]>,
+    busy: Busy,
+    /// For how long there has been little to do.
+    calm_ns: Nanos,
+    /// The guest is to have a processor of its own.
+    wanted: bool,
+    /// Of the first thread.
+    first: Arc<Signals>,
+    since_ns: Option<Nanos>,
+    before_ns: Nanos,
+}
+
+impl Apart {
+    /// For the first thread, which has these signals, and the last one.
+    pub(crate) fn both(first: &Arc<Signals>) -> [Apart; 2] {
+        let shares = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
+        [0, 1].map(|side| Apart {
+            side,
+            shares: shares.clone(),
+            busy: Busy::default(),
+            calm_ns: 0,
+            wanted: false,
+            first: first.clone(),
+            since_ns: None,
+            before_ns: 0,
+        })
+    }
+
+    /// Whether it is the last thread's, which may be a guest.
+    pub(crate) fn is_last(&self) -> bool {
+        self.side == 1
+    }
+
+    /// There was something to do for so long.
+    pub(crate) fn worked(&mut self, ns: Nanos) {
+        self.busy.worked(ns);
+    }
+
+    /// A look at what there is to do, for the first thread: whether its guest is to leave.
+    fn is_too_much(&mut self, now: Nanos) -> bool {
+        if let Some((share, _)) = self.busy.look(now) {
+            self.tell(share);
+            self.wanted = share > PART;
+        }
+        self.wanted
+    }
+
+    /// The same for the last one: whether it is to go back.
+    fn is_little(&mut self, now: Nanos) -> bool {
+        if let Some((share, length)) = self.busy.look(now) {
+            self.tell(share);
+            let other = self.shares[1 - self.side].load(Ordering::Relaxed);
+            self.calm_ns = if share + other < TOGETHER {
+                self.calm_ns + length
+            } else {
+                0
+            };
+        }
+        self.calm_ns >= CALM_NS
+    }
+
+    fn tell(&self, share: u32) {
+        self.shares[self.side].store(share, Ordering::Relaxed);
+    }
+
+    /// There is nothing to do before then. When to look again at the latest.
+    pub(crate) fn sleeps(&mut self, now: Nanos, until: Nanos) -> Nanos {
+        if until.saturating_sub(now) > WINDOW_NS {
+            self.tell(0);
+        }
+        match self.since_ns {
+            Some(_) => now + CALM_NS.saturating_sub(self.calm_ns).max(WINDOW_NS),
+            None => Nanos::MAX,
+        }
+    }
+
+    fn begins(&mut self, now: Nanos) {
+        self.calm_ns = 0;
+        self.busy = Busy {
+            from_ns: now,
+            worked_ns: 0,
+        };
+        self.since_ns = Some(now);
+    }
+
+    fn ends(&mut self, now: Nanos) {
+        self.before_ns = self.total_ns(now);
+        self.since_ns = None;
+    }
+
+    /// For how long the last thread has had a processor of its own.
+    pub(crate) fn total_ns(&self, now: Nanos) -> Nanos {
+        let since = self.since_ns.map_or(0, |since| now.saturating_sub(since));
+        self.before_ns + since
+    }
+}
+
+impl Thread {
+    /// A turn of the guest, if there is one. True when there may be more to do at once.
+    pub(super) fn turn_of_guest(&mut self) -> bool {
+        let Some(guest) = &mut self.guest else {
+            return false;
+        };
+        // One of the host's threads does both: when it did not run is in one book.
+        let (own, other) = (&mut self.state, &mut guest.state);
+        std::mem::swap(&mut own.stalls, &mut other.stalls);
+        let busy = guest.turn(mono_ns());
+        let (own, other) = (&mut self.state, &mut guest.state);
+        std::mem::swap(&mut own.stalls, &mut other.stalls);
+        own.warm_up.sent_by(&other.warm_up);
+        own.worked |= std::mem::take(&mut other.worked);
+        busy
+    }
+
+    /// The first thread's look: has its guest leave where there is too much to do for both, and takes it in when it is back.
+    pub(super) fn look_after_guest(&mut self, now: Nanos, here: &Place<'_>) {
+        let (Some(apart), Some(shifts)) = (&mut self.apart, here.shifts) else {
+            return;
+        };
+        let too_much = apart.is_too_much(now);
+        if self.guest.is_some() {
+            if too_much {
+                shifts.call(here.me);
+            }
+        } else if let Some(guest) = shifts.take_back() {
+            guest.told_of_host_thread();
+            self.guest = Some(guest);
+            self.waiting.relieve(true);
+        }
+    }
+
+    /// Who was called is here: the guest goes on there, if it is to. False where all of the work is to go.
+    pub(super) fn part(&mut self, me: usize, shifts: &Shifts<Box<Thread>>) -> bool {
+        let wanted = self.apart.as_ref().is_some_and(|apart| apart.wanted);
+        let Some(mut guest) = self.guest.take_if(|_| wanted) else {
+            return false;
+        };
+        let now = mono_ns();
+        let change = |guest: &mut Thread, with: fn(&mut Apart, Nanos)| {
+            if let Some(apart) = &mut guest.apart {
+                with(apart, now);
+            }
+        };
+        change(&mut guest, Apart::begins);
+        self.guest = shifts.give(me, guest);
+        match &mut self.guest {
+            Some(guest) => change(guest, Apart::ends),
+            None => self.waiting.relieve(false),
+        }
+        true
+    }
+
+    /// The last thread's look, while it is apart: whether it is to go back, as there is little to do.
+    pub(super) fn is_to_go_back(&mut self, now: Nanos) -> bool {
+        let apart = self.apart.as_mut();
+        apart.is_some_and(|apart| apart.is_last() && apart.is_little(now))
+    }
+
+    /// The last thread becomes a guest again.
+    pub(super) fn go_back(mut self: Box<Self>, shifts: &Shifts<Box<Thread>>) {
+        self.waiting.leave();
+        self.state.at_work = None;
+        let Some(apart) = &mut self.apart else {
+            return;
+        };
+        apart.ends(mono_ns());
+        let first = apart.first.clone();
+        shifts.bring_back(self);
+        first.ring();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const FIRST: usize = 0;
+    const LAST: usize = 1;
+
+    fn both() -> [Apart; 2] {
+        Apart::both(&Arc::new(Signals::new().unwrap()))
+    }
+
+    /// A window in which a thread has so much to do, thousandths.
+    fn window(apart: &mut Apart, now: &mut Nanos, share: Nanos) {
+        *now += WINDOW_NS;
+        for _ in 0..100 {
+            apart.worked(WINDOW_NS / 100 * share / 1000);
+        }
+    }
+
+    #[test]
+    fn the_two_part_where_one_processor_is_not_enough() {
+        let [mut first, _] = both();
+        let mut now = 0;
+        window(&mut first, &mut now, 590);
+        assert!(!first.is_too_much(now));
+        window(&mut first, &mut now, 610);
+        assert!(!first.is_too_much(now - 1), "not over yet");
+        assert!(first.is_too_much(now));
+        assert!(first.is_too_much(now + 1), "until there is less to do");
+        window(&mut first, &mut now, 300);
+        assert!(!first.is_too_much(now));
+        // The host kept the thread from running: that is no work.
+        first.worked(WINDOW_NS);
+        assert!(!first.is_too_much(now + WINDOW_NS));
+    }
+
+    #[test]
+    fn they_come_together_after_a_while_with_little_to_do() {
+        let [mut first, mut last] = both();
+        let mut now = 0;
+        last.begins(now);
+        let mut windows = |of_first, of_last, most| {
+            let mut sides = [now; 2];
+            for n in 1..=most {
+                window(&mut first, &mut sides[FIRST], of_first);
+                first.is_too_much(sides[FIRST]);
+                window(&mut last, &mut sides[LAST], of_last);
+                now = sides[LAST];
+                if last.is_little(now) {
+                    return Some(n);
+                }
+            }
+            None
+        };
+        let calm = CALM_NS / WINDOW_NS;
+        assert_eq!(windows(200, 110, 2 * calm), None, "310 in all");
+        assert_eq!(windows(200, 90, calm - 1), None, "not for long enough");
+        assert_eq!(windows(0, 310, 1), None, "begins anew");
+        assert_eq!(windows(200, 90, 2 * calm), Some(calm));
+        last.ends(now);
+        assert_eq!(last.total_ns(now + 7), now);
+    }
+
+    #[test]
+    fn who_sleeps_has_nothing_to_do_and_looks_again() {
+        let [mut first, mut last] = both();
+        let mut now = 0;
+        last.begins(now);
+        window(&mut first, &mut now, 500);
+        first.is_too_much(now);
+        assert_eq!(first.sleeps(now, now + 1), Nanos::MAX);
+        assert!(!last.is_little(now), "the other one is at work");
+        first.sleeps(now, Nanos::MAX);
+        let look = last.sleeps(now, Nanos::MAX);
+        assert_eq!(look, now + CALM_NS);
+        assert!(last.is_little(look), "all of the sleep was calm");
+    }
+}
