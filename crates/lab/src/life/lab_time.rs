@@ -7,19 +7,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_api::Happening;
-use constel_api::summary::ChangeKind;
-use constel_topology::{Handover, NodeId, Snapshot};
+use constel_topology::{NodeId, Snapshot};
 
 use crate::answers::view::View;
-use crate::clock::{LabClock, mono_ns, thread_cpu};
+use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::information::News;
 use crate::life::bring_up::Fabric;
-use crate::life::losses::{Back, Losses};
 use crate::life::moving::Moving;
-use crate::nodes::containers::{self, Containers};
+use crate::life::observed::Observed;
+use crate::nodes::containers::Containers;
 use crate::progress::{Progress, Stage};
-use crate::routing::daemons::{Daemons, Incident, What};
+use crate::routing::daemons::{Daemons, What};
 use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
 use crate::routing::router::Router;
@@ -27,45 +26,19 @@ use crate::routing::steps::{Steps, since_ns};
 use crate::routing::tables::{self, Standing};
 use crate::routing::ways;
 use crate::traffic::helpers::{Death, Helpers};
-use crate::watch::changes::{self, Baseline, Looked, Row, Watches};
+use crate::watch::changes::{self, Baseline, Looked};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
-use crate::watch::paths::Paths;
-use crate::watch::rows::Rows;
-use crate::watch::summary::{ChangeRow, HandoverRow};
+use crate::watch::pace::{Begun, Looks, Pace};
+
+/// How often the kernels' tables are looked at.
+const LOOKS: Pace = Pace {
+    every: Duration::from_millis(100),
+    share: 8,
+};
 
 /// Lab time zero is set this far ahead, so that the first glide begins exactly then.
 const START_AHEAD_NS: u64 = 20_000_000;
-
-/// A look at the kernels' tables may cost at most this share of a core.
-const LOOK_SHARE: u32 = 8;
-
-/// Looks are at least this far apart.
-const LOOK_EVERY: Duration = Duration::from_millis(100);
-
-/// So many failures are kept.
-const FAILURES: usize = 1_000;
-
-/// What was seen in lab time.
-#[derive(Default)]
-pub(crate) struct Observed {
-    pub(crate) handovers: Rows<HandoverRow>,
-    pub(crate) changes: Rows<ChangeRow>,
-    watches: Watches,
-    /// Whether no machine knows alone when routes stand again, as other machines have the rest of ways.
-    is_part: bool,
-    /// Machines that are lost, as far as that is planned.
-    pub(crate) lost: Losses,
-    /// Nodes that were made anew and have their links soon.
-    pub(crate) coming: Vec<Back>,
-    pub(crate) paths: Paths,
-    /// Whether the link plane tells which frames were late.
-    pub(crate) tells_lateness: bool,
-    pub(crate) failures: Vec<String>,
-    pub(crate) lab_time_ns: u64,
-    /// Share of lab time in which programs waited for a processor.
-    pub(crate) processor_wait_ratio: Option<f64>,
-}
 
 /// Lab time of a lab that is up: waits until routes stand, runs the steps, watches what happens meanwhile.
 pub(crate) struct LabTime<'a> {
@@ -107,7 +80,7 @@ impl LabTime<'_> {
         let started = Instant::now();
         let mut stage = None;
         loop {
-            let cpu = thread_cpu();
+            let begun = Begun::now();
             let snapshot = self.without_those_down(snapshot);
             let standing = self.standing(&snapshot)?;
             let stage = stage.get_or_insert_with(|| {
@@ -140,7 +113,7 @@ impl LabTime<'_> {
                 let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
                 standing.example.or(few).unwrap_or_default()
             })?;
-            let pause = ((thread_cpu() - cpu) * LOOK_SHARE).max(LOOK_EVERY);
+            let pause = LOOKS.next(begun).saturating_duration_since(Instant::now());
             for incident in daemons.watch(&self.fabric.blueprint, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
                     return Err(limit.refused(failure));
@@ -150,7 +123,7 @@ impl LabTime<'_> {
                 self.progress.say(&failure);
             }
             if daemons.count() == 0 {
-                std::thread::sleep(LOOK_EVERY);
+                std::thread::sleep(LOOKS.every);
             }
         }
     }
@@ -183,7 +156,7 @@ impl LabTime<'_> {
         self.log.emit(Some(0), Happening::ClockStarted);
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
-        let mut look = Looks::default();
+        let mut look = Looks::new(LOOKS);
         let waited_ns = || self.fabric.launcher.cgroups.processor_wait_ns();
         let (began, waited_before_ns) = (Instant::now(), waited_ns());
         self.tell_paths(steps);
@@ -261,74 +234,6 @@ impl LabTime<'_> {
         Ok(true)
     }
 
-    /// How long after the step's time its routes stood. Kernels acknowledge each route that Constel computes; what
-    /// daemons or messages do is found by looking.
-    fn stood_after_ns(&self, steps: &Steps<Machine>) -> Option<u64> {
-        let due_ns = self.clock.zero_mono_ns()? + steps.current().t_ns;
-        let told = steps.planner.routes_stand_with_the_plan();
-        told.then(|| steps.routed_at_ns.saturating_sub(due_ns))
-    }
-
-    fn note_broken(
-        &self,
-        mut change: ChangeRow,
-        steps: &Steps<Machine>,
-        before: Option<Baseline>,
-        seen: &mut Observed,
-    ) {
-        let t_ns = steps.current().t_ns;
-        self.log.emit(Some(t_ns as i64), happening(&change));
-        change.routes_stood_after_ns = self.stood_after_ns(steps);
-        seen.change(change, 0, before);
-    }
-
-    fn note_handover(
-        &self,
-        handover: &Handover,
-        steps: &Steps<Machine>,
-        before: Option<Baseline>,
-        seen: &mut Observed,
-    ) {
-        let t_ns = steps.current().t_ns;
-        let layout = &self.fabric.blueprint.lab.layout;
-        let name = |id: NodeId| layout.node(id).name.clone();
-        let several = layout.access_ports(handover.station).len() > 1;
-        let port = several.then(|| layout.port(handover.port).name().to_owned());
-        let station = name(handover.station);
-        let (from, to) = (handover.from.map(name), handover.to.map(name));
-        self.log.emit(
-            Some(t_ns as i64),
-            Happening::Handover {
-                station: station.clone(),
-                from: from.clone(),
-                to: to.clone(),
-                port: port.clone(),
-            },
-        );
-        self.progress.say(&format!(
-            "t = {:>4} s  {station}: {} -> {}",
-            t_ns / 1_000_000_000,
-            from.as_deref().unwrap_or("dark"),
-            to.as_deref().unwrap_or("dark")
-        ));
-        let routes_stood_after_ns = self.stood_after_ns(steps);
-        seen.paths.handover(handover.station, t_ns);
-        let row = seen.handovers.push(HandoverRow {
-            t_ns,
-            station,
-            from,
-            to,
-            port,
-            routes_stood_after_ns,
-            lost_probes: None,
-            control: None,
-        });
-        if routes_stood_after_ns.is_none() && !seen.is_part {
-            let row = row.map_or(Row::None, Row::Handover);
-            seen.watches.add(row, t_ns, 0, before);
-        }
-    }
-
     /// Follows the flows' paths as they are in this step.
     fn sample(&self, steps: &mut Steps<Machine>, seen: &mut Observed) -> Result<(), EngineError> {
         let start = Instant::now();
@@ -387,51 +292,6 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// Logs which pairs have more or fewer disjoint paths than before.
-    fn tell_paths(&self, steps: &mut Steps<Machine>) {
-        let pairs = self.fabric.blueprint.addresses.paths().pairs();
-        for news in steps.planner.take_paths_news() {
-            let pair = &pairs[news.pair];
-            let layout = &self.fabric.blueprint.lab.layout;
-            self.log.emit(
-                Some(news.t_ns as i64),
-                Happening::DisjointPaths {
-                    pair: pair.name.to_string(),
-                    between: pair.ends.map(|end| layout.node(end).name.clone()),
-                    found: news.found,
-                    asked: usize::from(pair.paths),
-                },
-            );
-        }
-    }
-
-    /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
-    fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<String> {
-        let (node, program) = (incident.node.clone(), incident.program.to_owned());
-        match &incident.what {
-            What::Died { how, again_in } => {
-                let failure = again_in
-                    .is_none()
-                    .then(|| format!("{program} in {node} ended: {how}"));
-                self.log.emit(
-                    t_ns,
-                    Happening::DaemonDied {
-                        node,
-                        program,
-                        how: how.clone(),
-                        again_in_s: again_in.map(|wait| wait.as_secs_f64()),
-                    },
-                );
-                failure
-            }
-            What::Restarted => {
-                self.log
-                    .emit(t_ns, Happening::DaemonRestarted { node, program });
-                None
-            }
-        }
-    }
-
     /// What is looked at while a step's time has not come: daemons that died, routes that stand again.
     fn between_steps(
         &self,
@@ -463,10 +323,10 @@ impl LabTime<'_> {
         if seen.watches.is_empty() || !look.due() {
             return Ok(());
         }
-        let started = Instant::now();
+        let begun = Begun::now();
         let snapshot = self.without_those_down(snapshot);
         let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
-        look.done(started.elapsed());
+        look.done(begun);
         let now_ns = self.clock.now_ns().unwrap_or(0);
         let Looked { over, news } = seen.watches.look(now_ns, standing.complete());
         if news {
@@ -489,55 +349,6 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// Logs what happened to containers; the failures that nobody repairs.
-    fn watch_containers(&self) -> Result<Vec<String>, EngineError> {
-        let mut failures = Vec::new();
-        for incident in self.containers.borrow_mut().watch()? {
-            let t_ns = self.clock.now_ns().map(|t| t as i64);
-            let node = self.fabric.blueprint.lab.layout.node(incident.node);
-            let node = node.name.clone();
-            let happening = match incident.what {
-                containers::What::Restarted => Happening::ContainerRestarted { node },
-                containers::What::Healthy => Happening::ContainerHealthy { node },
-                containers::What::Unhealthy { how } => Happening::ContainerUnhealthy { node, how },
-                containers::What::Ended {
-                    how,
-                    again_in,
-                    failed,
-                } => {
-                    if failed {
-                        failures.push(format!("the program of {node} ended: {how}"));
-                    }
-                    Happening::ContainerEnded {
-                        node,
-                        how,
-                        again_in_s: again_in.map(|wait| wait.as_secs_f64()),
-                    }
-                }
-            };
-            self.log.emit(t_ns, happening);
-        }
-        Ok(failures)
-    }
-
-    /// Links that somebody took down or brought back.
-    fn changes_by_hand(&self, daemons: &Daemons, seen: &mut Observed) -> Result<(), EngineError> {
-        for change in self.view.failed.take_changes() {
-            let before = self.baseline(daemons)?;
-            let row = ChangeRow {
-                t_ns: change.t_ns,
-                kind: ChangeKind::LinkSet,
-                cause: "by hand".to_owned(),
-                objects: vec![change.link],
-                routes_stood_after_ns: None,
-                lost_probes: None,
-                control: None,
-            };
-            seen.change(row, 0, before);
-        }
-        Ok(())
-    }
-
     /// The edges that frames really pass: without those taken down by hand.
     fn without_those_down<'s>(&self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
         let rest = self.view.failed.now().without(snapshot);
@@ -545,90 +356,10 @@ impl LabTime<'_> {
     }
 
     /// What the edges have carried so far, where daemons are to be charged with what follows until routes stand again.
-    fn baseline(&self, daemons: &Daemons) -> Result<Option<Baseline>, EngineError> {
+    pub(super) fn baseline(&self, daemons: &Daemons) -> Result<Option<Baseline>, EngineError> {
         if daemons.count() == 0 || !self.fabric.kernels.knows_all_ways() {
             return Ok(None);
         }
         changes::baseline(self.fabric.handle.as_ref()).map(Some)
-    }
-}
-
-impl Observed {
-    /// Nothing yet; what is followed, and whether no machine knows alone when routes stand again.
-    pub(crate) fn begin(paths: Paths, is_part: bool) -> Self {
-        Self {
-            paths,
-            is_part,
-            ..Self::default()
-        }
-    }
-
-    /// Notes a change and, unless it is known, watches for its end.
-    fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
-        let (t_ns, stood) = (change.t_ns, change.routes_stood_after_ns);
-        let row = self.changes.push(change).map_or(Row::None, Row::Change);
-        if stood.is_none() && !self.is_part {
-            self.watches.add(row, t_ns, steady_ns, before);
-        }
-    }
-
-    /// Notes something that makes the figures untrustworthy. Of very many the first are kept.
-    pub(crate) fn fail(&mut self, failure: String) {
-        if self.failures.len() < FAILURES {
-            self.failures.push(failure);
-        } else if self.failures.len() == FAILURES {
-            self.failures.push("and more, in events.ndjson".to_owned());
-        }
-    }
-}
-
-/// A failure of the scenario, or the end of one, as an event.
-fn happening(change: &ChangeRow) -> Happening {
-    let (cause, objects) = (change.cause.clone(), change.objects.clone());
-    match change.kind {
-        ChangeKind::Repair => Happening::Repair { cause, objects },
-        _ => Happening::Failure { cause, objects },
-    }
-}
-
-impl Incident {
-    /// The row of a death.
-    fn row(&self, t_ns: u64) -> ChangeRow {
-        let how = match &self.what {
-            What::Died { how, .. } => how.clone(),
-            What::Restarted => String::new(),
-        };
-        ChangeRow {
-            t_ns,
-            kind: ChangeKind::DaemonDied,
-            cause: how,
-            objects: vec![format!("{} in {}", self.program, self.node)],
-            routes_stood_after_ns: None,
-            lost_probes: None,
-            control: None,
-        }
-    }
-}
-
-/// When the kernels' tables may be looked at again.
-#[derive(Default)]
-struct Looks {
-    next: Option<Instant>,
-    cost: Duration,
-}
-
-impl Looks {
-    fn due(&self) -> bool {
-        self.next.is_none_or(|next| Instant::now() >= next)
-    }
-
-    /// Whether a look, with some margin, is over before `left` is.
-    fn fits(&self, left: Duration) -> bool {
-        left > self.cost * 2 + Duration::from_millis(5)
-    }
-
-    fn done(&mut self, cost: Duration) {
-        self.cost = self.cost.max(cost);
-        self.next = Some(Instant::now() + (cost * LOOK_SHARE).max(LOOK_EVERY));
     }
 }

@@ -5,6 +5,8 @@ pub(crate) mod limits;
 pub(crate) mod losses;
 pub(crate) mod manifest;
 pub(crate) mod moving;
+mod noting;
+pub(crate) mod observed;
 pub(crate) mod options;
 pub(crate) mod preflight;
 pub(crate) mod room;

@@ -16,8 +16,9 @@ use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::life::bring_up::{Fabric, write_namespaces};
-use crate::life::lab_time::{LabTime, Observed};
+use crate::life::lab_time::LabTime;
 use crate::life::losses::Wanted;
+use crate::life::observed::Observed;
 use crate::life::together::Together;
 use crate::nodes::builder::Builder;
 use crate::nodes::ports::PortMaker;

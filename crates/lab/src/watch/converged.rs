@@ -18,21 +18,20 @@ use constel_routing::{Graph, GroundTransit, Scratch, UNREACHABLE};
 use constel_topology::{NodeClass, NodeId, Snapshot};
 
 use crate::answers::view::View;
-use crate::clock::thread_cpu;
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::router::Router;
 use crate::routing::tables::MAIN;
+use crate::watch::pace::Pace;
 use crate::watch::summary::Converged as Row;
 
 /// Destinations picked among stations, among hosts and among satellites.
 const PICKED: usize = 6;
 
-/// Looks are at least this far apart.
-const EVERY: Duration = Duration::from_millis(500);
-
-/// A look may cost at most this share of a core.
-const SHARE: u32 = 10;
+const PACE: Pace = Pace {
+    every: Duration::from_millis(500),
+    share: 10,
+};
 
 /// The latest look.
 #[derive(Debug, Default)]
@@ -112,26 +111,18 @@ impl Converged {
             let inside = spec.as_ref().is_none_or(|spec| spec.same_system(from, to));
             inside || blueprint.lab.layout.node(to).class.endpoint
         };
-        while !stop.load(Ordering::Acquire) {
-            let (started, cpu) = (Instant::now(), thread_cpu());
+        PACE.repeat(stop, || {
+            let started = Instant::now();
             if let Some(snapshot) = view.snapshot() {
                 let look = look(kernels, &snapshot, &goals, told)?;
                 self.nodes.store(look.nodes, Ordering::Release);
                 self.counted().add(started, look, kernels.count());
                 seen(look);
             }
-            // Not the time it took: on a busy machine that is mostly others'.
-            let pause = ((thread_cpu() - cpu) * SHARE).max(EVERY);
-            let until = Instant::now() + pause;
-            while Instant::now() < until && !stop.load(Ordering::Acquire) {
-                std::thread::sleep(Duration::from_millis(50));
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
-}
 
-impl Converged {
     fn counted(&self) -> MutexGuard<'_, Counted> {
         self.counted.lock().unwrap_or_else(|e| e.into_inner())
     }

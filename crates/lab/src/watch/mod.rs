@@ -3,6 +3,7 @@ pub(crate) mod changes;
 pub(crate) mod converged;
 pub(crate) mod event_log;
 pub(crate) mod late;
+pub(crate) mod pace;
 pub(crate) mod path_rows;
 pub(crate) mod paths;
 pub(crate) mod rows;

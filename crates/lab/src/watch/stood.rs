@@ -4,8 +4,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::{Duration, Instant};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
 
 use constel_api::summary::ChangeKind;
 use constel_plan::Lab;
@@ -13,22 +13,19 @@ use constel_topology::NodeId;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::view::View;
-use crate::clock::{LabClock, thread_cpu};
+use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::router::Router;
 use crate::routing::ways;
 use crate::watch::changes::{self, Looked, Row, Watches};
+use crate::watch::pace::Pace;
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
-/// Looks are at least this far apart.
-const EVERY: Duration = Duration::from_millis(100);
-
-/// A look may cost at most this share of a core.
-const SHARE: u32 = 8;
-
-/// How soon the end is noticed.
-const TICK: Duration = Duration::from_millis(20);
+const PACE: Pace = Pace {
+    every: Duration::from_millis(100),
+    share: 8,
+};
 
 /// Where a machine's looks are, in its results.
 pub const WAYS_FILE: &str = "ways.ndjson";
@@ -84,8 +81,7 @@ impl Notes {
         clock: &LabClock,
         over: &AtomicBool,
     ) -> Result<(), EngineError> {
-        while !over.load(Ordering::Acquire) {
-            let (began, cpu) = (Instant::now(), thread_cpu());
+        PACE.repeat(over, || {
             if let (Some(snapshot), Some(t_ns)) = (view.snapshot(), clock.now_ns()) {
                 let (ways, _) = ways::look(kernels, &snapshot)?;
                 let noted = self.note(t_ns, snapshot.t_ns, ways);
@@ -94,13 +90,8 @@ impl Notes {
                     source,
                 })?;
             }
-            // Not the time it took: on a busy machine that is mostly others'.
-            let until = began + ((thread_cpu() - cpu) * SHARE).max(EVERY);
-            while Instant::now() < until && !over.load(Ordering::Acquire) {
-                std::thread::sleep(TICK);
-            }
-        }
-        Ok(())
+            Ok(())
+        })
     }
 
     /// A look that began at lab time `t_ns`, by the links of the step of `step_ns`.

@@ -1,0 +1,207 @@
+//! What lab time notes in its summary's rows and logs as events.
+
+use constel_api::Happening;
+use constel_api::summary::ChangeKind;
+use constel_topology::{Handover, NodeId};
+
+use crate::error::EngineError;
+use crate::life::lab_time::LabTime;
+use crate::life::observed::Observed;
+use crate::nodes::containers;
+use crate::routing::daemons::{Daemons, Incident, What};
+use crate::routing::machine::Machine;
+use crate::routing::steps::Steps;
+use crate::watch::changes::Baseline;
+use crate::watch::summary::{ChangeRow, HandoverRow};
+
+impl LabTime<'_> {
+    /// How long after the step's time its routes stood. Kernels acknowledge each route that Constel computes; what
+    /// daemons or messages do is found by looking.
+    fn stood_after_ns(&self, steps: &Steps<Machine>) -> Option<u64> {
+        let due_ns = self.clock.zero_mono_ns()? + steps.current().t_ns;
+        let told = steps.planner.routes_stand_with_the_plan();
+        told.then(|| steps.routed_at_ns.saturating_sub(due_ns))
+    }
+
+    pub(super) fn note_broken(
+        &self,
+        mut change: ChangeRow,
+        steps: &Steps<Machine>,
+        before: Option<Baseline>,
+        seen: &mut Observed,
+    ) {
+        let t_ns = steps.current().t_ns;
+        self.log.emit(Some(t_ns as i64), happening(&change));
+        change.routes_stood_after_ns = self.stood_after_ns(steps);
+        seen.change(change, 0, before);
+    }
+
+    pub(super) fn note_handover(
+        &self,
+        handover: &Handover,
+        steps: &Steps<Machine>,
+        before: Option<Baseline>,
+        seen: &mut Observed,
+    ) {
+        let t_ns = steps.current().t_ns;
+        let layout = &self.fabric.blueprint.lab.layout;
+        let name = |id: NodeId| layout.node(id).name.clone();
+        let several = layout.access_ports(handover.station).len() > 1;
+        let port = several.then(|| layout.port(handover.port).name().to_owned());
+        let station = name(handover.station);
+        let (from, to) = (handover.from.map(name), handover.to.map(name));
+        self.log.emit(
+            Some(t_ns as i64),
+            Happening::Handover {
+                station: station.clone(),
+                from: from.clone(),
+                to: to.clone(),
+                port: port.clone(),
+            },
+        );
+        self.progress.say(&format!(
+            "t = {:>4} s  {station}: {} -> {}",
+            t_ns / 1_000_000_000,
+            from.as_deref().unwrap_or("dark"),
+            to.as_deref().unwrap_or("dark")
+        ));
+        seen.paths.handover(handover.station, t_ns);
+        let row = HandoverRow {
+            t_ns,
+            station,
+            from,
+            to,
+            port,
+            routes_stood_after_ns: self.stood_after_ns(steps),
+            lost_probes: None,
+            control: None,
+        };
+        seen.handover(row, before);
+    }
+
+    /// Logs which pairs have more or fewer disjoint paths than before.
+    pub(super) fn tell_paths(&self, steps: &mut Steps<Machine>) {
+        let pairs = self.fabric.blueprint.addresses.paths().pairs();
+        for news in steps.planner.take_paths_news() {
+            let pair = &pairs[news.pair];
+            let layout = &self.fabric.blueprint.lab.layout;
+            self.log.emit(
+                Some(news.t_ns as i64),
+                Happening::DisjointPaths {
+                    pair: pair.name.to_string(),
+                    between: pair.ends.map(|end| layout.node(end).name.clone()),
+                    found: news.found,
+                    asked: usize::from(pair.paths),
+                },
+            );
+        }
+    }
+
+    /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
+    pub(super) fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<String> {
+        let (node, program) = (incident.node.clone(), incident.program.to_owned());
+        match &incident.what {
+            What::Died { how, again_in } => {
+                let failure = again_in
+                    .is_none()
+                    .then(|| format!("{program} in {node} ended: {how}"));
+                self.log.emit(
+                    t_ns,
+                    Happening::DaemonDied {
+                        node,
+                        program,
+                        how: how.clone(),
+                        again_in_s: again_in.map(|wait| wait.as_secs_f64()),
+                    },
+                );
+                failure
+            }
+            What::Restarted => {
+                self.log
+                    .emit(t_ns, Happening::DaemonRestarted { node, program });
+                None
+            }
+        }
+    }
+
+    /// Logs what happened to containers; the failures that nobody repairs.
+    pub(super) fn watch_containers(&self) -> Result<Vec<String>, EngineError> {
+        let mut failures = Vec::new();
+        for incident in self.containers.borrow_mut().watch()? {
+            let t_ns = self.clock.now_ns().map(|t| t as i64);
+            let node = self.fabric.blueprint.lab.layout.node(incident.node);
+            let node = node.name.clone();
+            let happening = match incident.what {
+                containers::What::Restarted => Happening::ContainerRestarted { node },
+                containers::What::Healthy => Happening::ContainerHealthy { node },
+                containers::What::Unhealthy { how } => Happening::ContainerUnhealthy { node, how },
+                containers::What::Ended {
+                    how,
+                    again_in,
+                    failed,
+                } => {
+                    if failed {
+                        failures.push(format!("the program of {node} ended: {how}"));
+                    }
+                    Happening::ContainerEnded {
+                        node,
+                        how,
+                        again_in_s: again_in.map(|wait| wait.as_secs_f64()),
+                    }
+                }
+            };
+            self.log.emit(t_ns, happening);
+        }
+        Ok(failures)
+    }
+
+    /// Links that somebody took down or brought back.
+    pub(super) fn changes_by_hand(
+        &self,
+        daemons: &Daemons,
+        seen: &mut Observed,
+    ) -> Result<(), EngineError> {
+        for change in self.view.failed.take_changes() {
+            let before = self.baseline(daemons)?;
+            let row = ChangeRow {
+                t_ns: change.t_ns,
+                kind: ChangeKind::LinkSet,
+                cause: "by hand".to_owned(),
+                objects: vec![change.link],
+                routes_stood_after_ns: None,
+                lost_probes: None,
+                control: None,
+            };
+            seen.change(row, 0, before);
+        }
+        Ok(())
+    }
+}
+
+/// A failure of the scenario, or the end of one, as an event.
+fn happening(change: &ChangeRow) -> Happening {
+    let (cause, objects) = (change.cause.clone(), change.objects.clone());
+    match change.kind {
+        ChangeKind::Repair => Happening::Repair { cause, objects },
+        _ => Happening::Failure { cause, objects },
+    }
+}
+
+impl Incident {
+    /// The row of a death.
+    pub(super) fn row(&self, t_ns: u64) -> ChangeRow {
+        let how = match &self.what {
+            What::Died { how, .. } => how.clone(),
+            What::Restarted => String::new(),
+        };
+        ChangeRow {
+            t_ns,
+            kind: ChangeKind::DaemonDied,
+            cause: how,
+            objects: vec![format!("{} in {}", self.program, self.node)],
+            routes_stood_after_ns: None,
+            lost_probes: None,
+            control: None,
+        }
+    }
+}
