@@ -158,6 +158,11 @@ impl Apart {
 }
 
 impl Thread {
+    /// Whether each processor has a thread of the relay at the moment, of which this is one.
+    pub(super) fn is_apart(&self) -> bool {
+        self.apart.is_some() && self.guest.is_none()
+    }
+
     /// A turn of the guest, if there is one. True when there may be more to do at once.
     pub(super) fn turn_of_guest(&mut self) -> bool {
         let Some(guest) = &mut self.guest else {

@@ -63,6 +63,10 @@ const FAR_BEHIND_NS: Nanos = 1_000_000;
 const SENDING_NS: Nanos = 2_000;
 /// While so many slots are with other threads that it must be looked after them.
 const SCARCE_NS: Nanos = 500_000;
+/// Where each processor has a thread of the relay, one to which frames come sleeps for so long, whatever comes...
+const NAP_NS: Nanos = 50_000;
+/// ...and for so long after the last.
+const NAPS_NS: Nanos = 200_000;
 /// Places of the table read per command, so that statistics do not make frames late.
 pub(crate) const PLACES_PER_TURN: usize = 256;
 
@@ -222,6 +226,8 @@ pub(crate) struct State {
     pub(super) awake: Awake,
     /// Frames came or went since somebody asked.
     pub(super) worked: bool,
+    /// When nodes' frames came last.
+    pub(super) took_in_ns: Nanos,
     pub(super) trunk_stalls: u64,
     /// What it takes to send one thing of a batch, of late.
     pub(super) sending_ns: Nanos,
@@ -259,6 +265,7 @@ impl State {
             warm_up: WarmUp::default(),
             awake: Awake::new(),
             worked: false,
+            took_in_ns: 0,
             trunk_stalls: 0,
             sending_ns: SENDING_NS,
             last_late_ns: 0,
@@ -504,6 +511,7 @@ impl Thread {
             count += taken.max(1);
         }
         if count > 0 {
+            self.state.took_in_ns = until;
             self.rings.release(&mut self.pool);
             self.state.frames(until);
         }
@@ -644,7 +652,15 @@ impl Thread {
                     until.min(guest.state.awake.until())
                 });
                 let latest = if scarce { now + SCARCE_NS } else { Nanos::MAX };
-                (until.min(latest), false)
+                let until = until.min(latest);
+                // Whoever sends on this processor is not interrupted for each frame.
+                let nap = now + NAP_NS;
+                let naps = self.is_apart() && now - self.state.took_in_ns < NAPS_NS;
+                if naps && nap < until {
+                    (nap, true)
+                } else {
+                    (until, false)
+                }
             }
             Plan::Rest { until } => (until, true),
         };
