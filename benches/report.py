@@ -126,6 +126,26 @@ def starrynet(rows):
     ])
 
 
+def over_delays(rows, key):
+    values = [r["error"][key]["median"] / 1e3 for r in rows]
+    return f"{number(min(values), 1)} to {number(max(values), 1)}"
+
+
+def accuracy_threads(rows):
+    rows = [r for r in rows if r["path"] == "relay"]
+    counts = sorted({r["threads"] for r in rows})
+    body = []
+    for fps, length in sorted({(r["rate_fps"], r["length_bytes"]) for r in rows}):
+        by = [[r for r in rows if (r["rate_fps"], r["length_bytes"], r["threads"]) == (fps, length, count)] for count in counts]
+        columns = [over_delays(group, key) for key in ("p50_ns", "p99_ns", "p999_ns") for group in by]
+        sums = [f"{sum(r['stalls'] for r in group)}" for group in by]
+        lost = [f"{sum(r['lost'] for r in group)} / {sum(r['early'] for r in group)}" for group in by]
+        body.append([f"{fps:,}, {length:,} bytes", *columns, *sums, *lost])
+    several = [f"{count} thread{'s' * (count > 1)}" for count in counts]
+    head = [f"{what}, {threads}" for what in ("p50, us", "p99", "p99.9", "stalls", "lost / early") for threads in several]
+    return table(["frames/s", *head], body)
+
+
 def accuracy(rows):
     cases = {}
     for r in rows:
@@ -136,8 +156,7 @@ def accuracy(rows):
         veth = [r for r in group if r["path"] == "veth"]
 
         def medians(key):
-            values = [r["error"][key]["median"] / 1e3 for r in relay]
-            return f"{number(min(values), 1)} to {number(max(values), 1)}"
+            return over_delays(relay, key)
 
         def rounds(key):
             found = [r["error"][key] for r in relay]
@@ -524,7 +543,7 @@ def positions(rows):
 
 TABLES = {
     "bringup": bringup, "containers": containers, "engines": containers, "construction": construction, "information": information,
-    "starrynet": starrynet, "accuracy": accuracy, "accuracy-threads": accuracy, "rate": rate, "isolation": isolation, "isolation-threads": isolation, "hostile": hostile,
+    "starrynet": starrynet, "accuracy": accuracy, "accuracy-threads": accuracy_threads, "rate": rate, "isolation": isolation, "isolation-threads": isolation, "hostile": hostile,
     "overload": overload, "update": update, "steps": steps, "gen2": gen2, "handover": handover,
     "mininet": mininet, "throughput": throughput, "forwarding": forwarding, "hops": hops, "twenty-hops": twenty_hops, "shell1": shell1, "idle-hops": idle_hops, "tcp": tcp, "square": square,
     "delays": delays, "delays-qemu": delays, "tcp-qemu": tcp_qemu, "ports": ports, "idle": idle, "hour": hour, "endings": endings, "versions": versions,

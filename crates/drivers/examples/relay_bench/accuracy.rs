@@ -65,12 +65,20 @@ impl Drop for Busy {
     }
 }
 
-/// What is measured: a rate, a length, and a delay of the relay (`None`: bare veth).
+/// What frames go over.
+#[derive(Clone, Copy)]
+enum Way {
+    Veth,
+    /// A relay, by its number among those there are, with this delay.
+    Relay(usize, Nanos),
+}
+
+/// What is measured: frames of this rate and length.
 #[derive(Clone, Copy)]
 struct Case {
     fps: u64,
     length: usize,
-    delay_ns: Option<Nanos>,
+    way: Way,
 }
 
 /// One round of a case.
@@ -100,8 +108,9 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
     say(
         options,
         &format!(
-            "{:>5} {:>5} {:>6} {:>6} {:>5} | {:>7} {:>21} {:>24} {:>8} {:>8} {:>5} {:>5} | {:>24} {:>6} {:>6} {:>9} {:>5}",
+            "{:>5} {:>7} {:>5} {:>6} {:>6} {:>5} | {:>7} {:>21} {:>24} {:>8} {:>8} {:>5} {:>5} | {:>24} {:>6} {:>6} {:>9} {:>5}",
             "",
+            "threads",
             "load",
             "ms",
             "fps",
@@ -121,21 +130,32 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
         ),
     );
     let bare = Row::new(options, 1, None, false);
-    let relay = Row::new(options, 1, Some(MS), false);
-    let (bare_sockets, sockets) = (bare.sockets(), relay.sockets());
-    let Some(handle) = relay.handle() else {
+    // Where it is to have several threads, by turns with one of one thread.
+    let threads = match options.threads {
+        1 => vec![1],
+        threads => vec![1, threads],
+    };
+    let relay = |&threads: &usize| {
+        let options = Options {
+            threads,
+            ..options.clone()
+        };
+        Row::new(&options, 1, Some(MS), false)
+    };
+    let relays: Vec<Row> = threads.iter().map(relay).collect();
+    let bare_sockets = bare.sockets();
+    let sockets: Vec<_> = relays.iter().map(Row::sockets).collect();
+    let handles: Option<Vec<&RelayHandle>> = relays.iter().map(Row::handle).collect();
+    let Some(handles) = handles else {
         return Vec::new();
     };
-    let delays = || std::iter::once(None).chain(DELAYS_NS.map(Some));
+    let over_relays = |delay_ns| (0..threads.len()).map(move |nth| Way::Relay(nth, delay_ns));
+    let ways = || std::iter::once(Way::Veth).chain(DELAYS_NS.into_iter().flat_map(over_relays));
     let cases: Vec<Case> = RATES_FPS
         .iter()
         .flat_map(|&fps| LENGTHS.map(|length| (fps, length)))
         .flat_map(|(fps, length)| {
-            delays().map(move |delay_ns| Case {
-                fps,
-                length,
-                delay_ns,
-            })
+            ways().map(move |way| Case { fps, length, way })
         })
         .collect();
     let mut results = Vec::new();
@@ -144,26 +164,33 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
             continue;
         }
         let _busy = (load == "busy").then(Busy::begin);
-        let measured = in_rounds(options.rounds, &cases, |case| match case.delay_ns {
-            None => over_veth(options, *case, &bare_sockets),
-            Some(delay_ns) => over_relay(options, *case, delay_ns, &sockets, handle),
+        let measured = in_rounds(options.rounds, &cases, |case| match case.way {
+            Way::Veth => over_veth(options, *case, &bare_sockets),
+            Way::Relay(nth, delay_ns) => {
+                over_relay(options, *case, delay_ns, &sockets[nth], handles[nth])
+            }
         });
-        let (mut aimed, mut p50s, mut p99s) = (0, 0, 0);
+        let mut aims = vec![[0; 3]; threads.len()];
         for (case, rounds) in cases.iter().zip(&measured) {
             let errors = Errors::of(&rounds.iter().map(|r| r.errors).collect::<Vec<_>>());
-            if case.delay_ns.is_some() && case.fps <= AIM_FPS {
-                aimed += 1;
-                p50s += u32::from(errors.p50_ns.median < AIM_P50_NS);
-                p99s += u32::from(errors.p99_ns.median < AIM_P99_NS);
+            if let Way::Relay(nth, _) = case.way
+                && case.fps <= AIM_FPS
+            {
+                let [aimed, p50s, p99s] = &mut aims[nth];
+                *aimed += 1;
+                *p50s += u32::from(errors.p50_ns.median < AIM_P50_NS);
+                *p99s += u32::from(errors.p99_ns.median < AIM_P99_NS);
             }
-            results.push(row(options, load, *case, &errors, rounds));
+            results.push(row(options, load, *case, &threads, (&errors, rounds)));
         }
-        let text = format!(
-            "{load}, up to {AIM_FPS} frames/s: p50 below {} us in {p50s} of {aimed} cases, p99 below {} us in {p99s}",
-            AIM_P50_NS / 1e3,
-            AIM_P99_NS / 1e3,
-        );
-        say(options, &text);
+        for (threads, [aimed, p50s, p99s]) in threads.iter().zip(aims) {
+            let text = format!(
+                "{load}, threads: {threads}, up to {AIM_FPS} frames/s: p50 below {} us in {p50s} of {aimed} cases, p99 below {} us in {p99s}",
+                AIM_P50_NS / 1e3,
+                AIM_P99_NS / 1e3,
+            );
+            say(options, &text);
+        }
     }
     results
 }
@@ -215,8 +242,17 @@ fn round(f: &Flow, unexplained: Quantiles) -> Round {
     }
 }
 
-fn row(options: &Options, load: &str, case: Case, errors: &Errors, rounds: &[Round]) -> Value {
-    let path = case.delay_ns.map_or("veth", |_| "relay");
+fn row(
+    options: &Options,
+    load: &str,
+    case: Case,
+    threads: &[usize],
+    (errors, rounds): (&Errors, &[Round]),
+) -> Value {
+    let (path, threads, delay_ns) = match case.way {
+        Way::Veth => ("veth", 0, None),
+        Way::Relay(nth, delay_ns) => ("relay", threads[nth], Some(delay_ns)),
+    };
     let sum = |of: fn(&Round) -> u64| rounds.iter().map(of).sum::<u64>();
     let spread = |of: fn(&Round) -> f64| Spread::of(rounds.iter().map(of));
     let unexplained = spread(|r| r.unexplained.p99_ns as f64);
@@ -227,8 +263,8 @@ fn row(options: &Options, load: &str, case: Case, errors: &Errors, rounds: &[Rou
     say(
         options,
         &format!(
-            "{path:>5} {load:>5} {:>6.1} {:>6} {:>5} | {:>7.0} {:>21} {:>24} {:>8.1} {:>8.1} {lost:>5} {early:>5} | {:>24} {:>6.1} {stalls:>6} {:>9.1} {:>5.1}",
-            case.delay_ns.unwrap_or(0) as f64 / 1e6,
+            "{path:>5} {threads:>7} {load:>5} {:>6.1} {:>6} {:>5} | {:>7.0} {:>21} {:>24} {:>8.1} {:>8.1} {lost:>5} {early:>5} | {:>24} {:>6.1} {stalls:>6} {:>9.1} {:>5.1}",
+            delay_ns.unwrap_or(0) as f64 / 1e6,
             case.fps,
             case.length,
             got.median,
@@ -243,8 +279,8 @@ fn row(options: &Options, load: &str, case: Case, errors: &Errors, rounds: &[Rou
         ),
     );
     json!({
-        "what": "delay_error", "path": path, "load": load, "rate_fps": case.fps,
-        "length_bytes": case.length, "delay_ns": case.delay_ns, "rounds": rounds.len(),
+        "what": "delay_error", "path": path, "threads": threads, "load": load, "rate_fps": case.fps,
+        "length_bytes": case.length, "delay_ns": delay_ns, "rounds": rounds.len(),
         "received_fps": got, "sent": sum(|r| r.sent), "lost": lost, "early": early,
         "unintended": sum(|r| r.unintended), "error": errors, "unexplained_p99_ns": unexplained,
         "own_lateness_p99_ns": own, "stalls": stalls, "stalled_ns": stalled_ns,
