@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_host::datagrams::{Incoming, MOST_AT_ONCE, Outgoing, send_all};
-use constel_host::ethernet::{EthernetSocket, Filter, HEADER_BYTES, Interface};
+use constel_host::ethernet::{self, EthernetSocket, Filter, Interface};
 use constel_store::{Error, Follow, LEASE, LeaseId, Result, Store, Txn};
 use constel_underlay::{ETHER_TYPE, PING_BYTES, PING_MARK, Ping};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -117,16 +117,16 @@ fn wait(socket: &EthernetSocket, patience: Duration) -> bool {
 
 /// A ping in a frame of so many bytes, filled up with zeros.
 fn frame_of(to: [u8; 6], from: [u8; 6], ping: &Ping, frame_bytes: usize) -> Vec<u8> {
-    let mut frame = [&to[..], &from, &ETHER_TYPE.to_be_bytes(), &ping.pack()].concat();
+    let header = ethernet::header(to, from, ETHER_TYPE);
+    let mut frame = [&header[..], &ping.pack()].concat();
     frame.resize(frame_bytes.max(frame.len()), 0);
     frame
 }
 
 /// Who sent a ping, and the ping.
-fn ping_in(frame: &[u8]) -> Option<([u8; 6], Ping)> {
-    let (header, rest) = frame.split_at_checked(HEADER_BYTES)?;
-    let ping = Ping::unpack(rest.get(..PING_BYTES)?)?;
-    Some((header[6..12].try_into().ok()?, ping))
+fn ping_in(frame: &mut [u8]) -> Option<([u8; 6], Ping)> {
+    let (from, rest) = ethernet::split(frame)?;
+    Some((from, Ping::unpack(rest.get(..PING_BYTES)?)?))
 }
 
 /// A machine that is to be reached: its address, and the key of its echo.

@@ -9,6 +9,7 @@ use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 
 use constel_host::enclosure::View;
+use constel_host::threads::result_of;
 use serde::Serialize;
 
 use crate::error::Error;
@@ -131,11 +132,7 @@ fn across(
     let (got, put) = std::thread::scope(|scope| {
         let packing = scope.spawn(|| get(writer));
         let put = put(reader);
-        let got = packing.join();
-        (
-            got.unwrap_or_else(|panic| std::panic::resume_unwind(panic)),
-            put,
-        )
+        (result_of(packing), put)
     });
     let broken = |error: &Error| error.to_string().ends_with(BROKEN);
     match (got, put) {

@@ -5,7 +5,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
 
 use constel_host::datagrams::{Outgoing, send_all};
-use constel_host::ethernet::{HEADER_BYTES, Interface};
+use constel_host::ethernet::{self, Interface};
 use constel_link::PortId;
 use constel_underlay::{Carriage, ETHER_TYPE, Endpoint};
 use rustix::net::sockopt::{
@@ -96,8 +96,7 @@ impl Socket {
     /// Sends all of them, without waiting; how many were sent.
     pub(crate) fn send(&self, datagrams: &[Outgoing]) -> usize {
         // Addresses are written where the frame leaves.
-        let mut header = [0; HEADER_BYTES];
-        header[HEADER_BYTES - 2..].copy_from_slice(&ETHER_TYPE.to_be_bytes());
+        let header = ethernet::header([0; 6], [0; 6], ETHER_TYPE);
         let head = match self {
             Self::Udp(_) => &[][..],
             Self::Ethernet(_) => &header,
@@ -113,8 +112,7 @@ impl Socket {
         if let Some(address) = from {
             return Some((Endpoint::Udp(address), bytes));
         }
-        let (header, datagram) = bytes.split_at_mut_checked(HEADER_BYTES)?;
-        let source = header[6..12].try_into().ok()?;
+        let (source, datagram) = ethernet::split(bytes)?;
         Some((Endpoint::Ethernet(source), datagram))
     }
 

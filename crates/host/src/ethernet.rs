@@ -12,6 +12,24 @@ use crate::wire::{bind_to, packet_socket};
 /// Both addresses and the EtherType.
 pub const HEADER_BYTES: usize = 14;
 
+/// The header of a frame.
+#[must_use]
+pub fn header(to: [u8; 6], from: [u8; 6], ether_type: u16) -> [u8; HEADER_BYTES] {
+    let [high, low] = ether_type.to_be_bytes();
+    let mut header = [0; HEADER_BYTES];
+    header[..6].copy_from_slice(&to);
+    header[6..12].copy_from_slice(&from);
+    header[12..].copy_from_slice(&[high, low]);
+    header
+}
+
+/// Who sent a frame, and what is behind its header; `None`: it is too short for one.
+pub fn split(frame: &mut [u8]) -> Option<([u8; 6], &mut [u8])> {
+    let (header, rest) = frame.split_at_mut_checked(HEADER_BYTES)?;
+    let (_, from) = header.split_first_chunk::<6>()?;
+    Some((*from.first_chunk()?, rest))
+}
+
 /// An interface that frames can be sent on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
@@ -132,4 +150,19 @@ fn begins_with(bytes: [u8; 4]) -> [libc::sock_filter; 4] {
         step(libc::BPF_RET | libc::BPF_K, 0, u32::MAX),
         step(libc::BPF_RET | libc::BPF_K, 0, 0),
     ]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_header_says_is_read_back() {
+        let mut frame = header([1; 6], [2; 6], 0x88b5).to_vec();
+        assert_eq!(frame, [&[1; 6][..], &[2; 6], &[0x88, 0xb5]].concat());
+        assert_eq!(split(&mut frame), Some(([2; 6], &mut [][..])));
+        frame.push(7);
+        assert_eq!(split(&mut frame), Some(([2; 6], &mut [7][..])));
+        assert_eq!(split(&mut frame[..13]), None);
+    }
 }

@@ -35,6 +35,7 @@ pub mod process;
 pub mod rcu;
 pub mod sysctl;
 pub mod template;
+pub mod threads;
 pub mod time_namespace;
 pub mod wire;
 

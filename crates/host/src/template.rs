@@ -14,6 +14,7 @@ use crate::globals::{Globals, Owner, Wish};
 use crate::netlink::Socket;
 use crate::netns::NetNs;
 use crate::sysctl;
+use crate::threads::results_of;
 
 const INHERIT: &str = "net/core/devconf_inherit_init_net";
 
@@ -195,12 +196,7 @@ impl NodeTemplate {
                     })
                 })
                 .collect();
-            let parts: Vec<_> = handles.into_iter().map(|h| h.join()).collect();
-            let mut born = 0;
-            for p in parts {
-                born += p.unwrap_or_else(|p| std::panic::resume_unwind(p))?;
-            }
-            Ok(born)
+            results_of(handles).into_iter().sum()
         })
     }
 

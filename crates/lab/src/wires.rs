@@ -5,12 +5,11 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use constel_drivers::relay::{External, FRAME_MAX_BYTES};
+use constel_host::ethernet::HEADER_BYTES;
 use constel_host::netlink::{Address, LinkInfo, RouteTarget, Socket};
 use constel_host::wire::{find_loops, merges_frames};
 use constel_link::PortId;
 
-/// Ethernet header.
-const HEADER_BYTES: u32 = 14;
 /// How long a frame put on a wire may take to come back over a switch.
 const LISTEN: Duration = Duration::from_millis(300);
 
@@ -133,7 +132,7 @@ fn wire(
             "{name} is part of {master}, which would get none of its frames; `ip link set {name} nomaster` frees it"
         ));
     }
-    let most = FRAME_MAX_BYTES as u32 - HEADER_BYTES;
+    let most = (FRAME_MAX_BYTES - HEADER_BYTES) as u32;
     if link.mtu > most {
         against.push(format!(
             "{name} has an MTU of {} bytes, and {who} carries at most {most}; `ip link set {name} mtu {most}` or less would do",

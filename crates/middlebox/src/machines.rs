@@ -18,6 +18,7 @@ use constel_host::globals::Globals;
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
 use constel_host::process::{self, Child, Whose};
 use constel_host::template::Setting;
+use constel_host::threads::result_of;
 use constel_host::{NetNs, sysctl};
 use constel_lab::{own_folder, search_path};
 use constel_observe::results::Results;
@@ -302,14 +303,9 @@ fn finished(fresh: Box<dyn FreshNode>, machine: &Machine) -> Result<Box<dyn Node
         set.try_for_each(|written| written)
     };
     // The thread that goes inside does not come back.
-    std::thread::scope(|scope| {
-        let inside = scope.spawn(|| fresh.finish(&mut || set(), &mut setup));
-        inside
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-    })
-    .map_err(|error| BoxError::Machine {
-        machine: machine.name.to_string(),
-        source: error,
-    })
+    std::thread::scope(|scope| result_of(scope.spawn(|| fresh.finish(&mut || set(), &mut setup))))
+        .map_err(|error| BoxError::Machine {
+            machine: machine.name.to_string(),
+            source: error,
+        })
 }

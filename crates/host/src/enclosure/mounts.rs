@@ -15,6 +15,7 @@ use rustix::mount::{
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
 use crate::error::{Context, Result};
+use crate::threads::result_of;
 
 /// Of the lab's `/proc` nobody writes these: they are the host's.
 const HOSTS_OWN: [&str; 5] = [
@@ -42,9 +43,7 @@ pub(super) fn aside<T: Send>(work: impl FnOnce(BorrowedFd<'_>) -> Result<T> + Se
                 work(proc.as_fd())
             })
             .context(|| "start a thread".to_owned())?;
-        thread
-            .join()
-            .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
+        result_of(thread)
     })
 }
 

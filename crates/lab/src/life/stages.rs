@@ -6,7 +6,6 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
-use std::thread::ScopedJoinHandle;
 use std::time::Instant;
 
 use constel_api::Happening;
@@ -14,6 +13,7 @@ use constel_api::answers::LabState as ApiState;
 use constel_api::summary::{DaemonsRow, HelpersRow, Messages, Plans};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_host::rcu::Expedited;
+use constel_host::threads::result_of;
 use constel_observe::results::Results;
 use constel_plan::Planner;
 use constel_scenario::model::ClockHold;
@@ -595,12 +595,6 @@ impl Stages<'_> {
         })?;
         Ok(Some(Notes::begin(file)))
     }
-}
-
-/// What a thread comes to, once it has ended; its panic is ours.
-fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
-    let ended = thread.join();
-    ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// `paths.csv`, where there are flows to follow.

@@ -35,8 +35,14 @@ impl RelayThreads {
     ) -> RelayThreads {
         let count = match asked {
             Threads::Count(count) => {
-                let why = "as the scenario asks".to_owned();
-                let count = count.into();
+                let count = usize::from(count);
+                let all = count > 1 && count == processors;
+                let why = if all {
+                    "as the scenario asks; the last one shares a processor while one is enough for both"
+                } else {
+                    "as the scenario asks"
+                };
+                let why = why.to_owned();
                 return RelayThreads { count, why };
             }
             Threads::Auto if several => {
@@ -87,6 +93,11 @@ mod tests {
         assert_eq!(of(Threads::Auto, 0, false), 1);
         assert_eq!(of(Threads::Auto, 100, true), 1);
         assert_eq!(of(Threads::Count(7), 2, false), 7);
+        let shares = |count| {
+            let asked = RelayThreads::on(Threads::Count(count), 2, (100, false), 8);
+            asked.why.contains("shares a processor")
+        };
+        assert_eq!([1, 2, 3].map(shares), [false, true, false]);
     }
 
     #[test]

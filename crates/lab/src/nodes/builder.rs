@@ -13,6 +13,7 @@ use std::thread;
 
 use constel_drivers::{DriverKind, Plane};
 use constel_host::netlink::Batch;
+use constel_host::threads::{result_of, results_of};
 use constel_link::PortId;
 use constel_plan::{Blueprint, Ours};
 use constel_runtime::{FreshNode, Node, NodeRuntime};
@@ -155,21 +156,15 @@ impl Builder<'_> {
                 .collect();
             let mut parts = Numbered::new();
             let mut failure = None;
-            for worker in workers {
-                match worker
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-                {
+            for ended in results_of(workers) {
+                match ended {
                     Ok(part) => parts.extend(part),
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
             // A maker that waits for workers which are gone must be let go first.
             drop(receiver.lock().map(|r| while r.try_recv().is_ok() {}));
-            let made = maker
-                .join()
-                .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-            match (failure, made) {
+            match (failure, result_of(maker)) {
                 (Some(error), _) | (None, Err(error)) => Err(error),
                 (None, Ok(())) => Ok(parts),
             }

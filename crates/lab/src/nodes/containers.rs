@@ -10,6 +10,7 @@ use std::thread;
 use std::time::{Duration, Instant};
 
 use constel_host::process::{Child, Exit, Supervisor};
+use constel_host::threads::results_of;
 use constel_scenario::model::{Container, Restart, RestartPolicy};
 use constel_topology::NodeId;
 use constel_units::TimeSpan;
@@ -118,16 +119,7 @@ impl Containers {
             .min(4);
         let outcome = thread::scope(|scope| {
             let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
-            let ended = threads.into_iter().map(|thread| {
-                thread
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            });
-            // All are joined before any of their errors counts.
-            ended
-                .collect::<Vec<Result<(), EngineError>>>()
-                .into_iter()
-                .collect()
+            results_of(threads).into_iter().collect()
         });
         for (node, child, at) in started.into_inner().unwrap_or_else(|e| e.into_inner()) {
             self.running.add(node, child);

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::mpsc::Receiver;
 use std::thread;
 
+use constel_host::threads::results_of;
 use constel_observe::results::Results;
 use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
@@ -52,10 +53,7 @@ impl Late<'_> {
         let all: Vec<Result<Jobs, EngineError>> = thread::scope(|scope| {
             let come = |come: Come| scope.spawn(move || self.run_of(&come, stop));
             let threads: Vec<_> = coming.into_iter().map(come).collect();
-            let ended = threads.into_iter().map(|thread| thread.join());
-            let ended =
-                ended.map(|ended| ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic)));
-            ended.collect()
+            results_of(threads)
         });
         let mut ran = LateRan::default();
         for ended in all {

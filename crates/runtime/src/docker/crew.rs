@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use constel_engine::{Engine, LAB_LABEL, OWNER_LABEL, Order};
 use constel_host::globals::Owner;
+use constel_host::threads::results_of;
 use constel_host::{Error, Result};
 
 /// An engine removes a container in a tenth of a second, and takes longer when it has much to do.
@@ -105,11 +106,7 @@ impl Crew {
             let threads: Vec<_> = (0..self.at_once.min(count))
                 .map(|_| scope.spawn(run))
                 .collect();
-            let join = |thread: thread::ScopedJoinHandle<'_, Result<()>>| {
-                let ended = thread.join();
-                ended.unwrap_or_else(|panic| std::panic::resume_unwind(panic))
-            };
-            threads.into_iter().map(join).collect()
+            results_of(threads)
         });
         ended.into_iter().collect::<Result<()>>()?;
         let mut done = done.into_inner().unwrap_or_else(PoisonError::into_inner);

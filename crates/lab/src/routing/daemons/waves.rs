@@ -10,6 +10,7 @@ use std::time::{Duration, Instant};
 
 use constel_host::limits::memory_bytes;
 use constel_host::process::Child;
+use constel_host::threads::results_of;
 
 use super::crew::Key;
 use crate::error::EngineError;
@@ -88,14 +89,7 @@ impl<'a> Waves<'a> {
             let hands: Vec<_> = (0..AT_ONCE * processors())
                 .map(|_| scope.spawn(watched))
                 .collect();
-            let mut outcome = Ok(());
-            for hand in hands {
-                let done = hand
-                    .join()
-                    .unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-                outcome = outcome.and(done);
-            }
-            outcome
+            results_of(hands).into_iter().collect()
         })
     }
 
