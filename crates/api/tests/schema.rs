@@ -6,6 +6,6 @@ fn the_shipped_schema_is_that_of_the_code() {
     let shipped = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
         shipped == constel_api::schema_json(),
-        "{path} is not up to date: cargo run -p constel-api --example schema > docs/reference/api.schema.json"
+        "{path} is not up to date: cargo run -p constel-api --example api_schema > docs/reference/api.schema.json"
     );
 }

@@ -186,7 +186,9 @@ fn a_supervisor_reports_every_end_once() {
 
 #[test]
 fn marked_processes_are_found_and_killed_and_no_others() {
-    let ours = Spawn::new("ptest-marks", ["sh", "-c", "sleep 100 & sleep 100"])
+    // The shell stands still: it does not end by itself once its sleeps are gone.
+    let three = "sleep 100 & sleep 100 & kill -STOP $$";
+    let ours = Spawn::new("ptest-marks", ["sh", "-c", three])
         .node("n")
         .start()
         .unwrap();

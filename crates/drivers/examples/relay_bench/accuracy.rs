@@ -154,9 +154,7 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
     let cases: Vec<Case> = RATES_FPS
         .iter()
         .flat_map(|&fps| LENGTHS.map(|length| (fps, length)))
-        .flat_map(|(fps, length)| {
-            ways().map(move |way| Case { fps, length, way })
-        })
+        .flat_map(|(fps, length)| ways().map(move |way| Case { fps, length, way }))
         .collect();
     let mut results = Vec::new();
     for load in ["idle", "busy"] {
