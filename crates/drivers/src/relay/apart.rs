@@ -20,9 +20,9 @@ use crate::clock::mono_ns;
 /// The share of the time in which a thread works is that of so long.
 const WINDOW_NS: Nanos = 5_000_000;
 /// With more than this to do, thousandths, the two part...
-const PART: u32 = 600;
+const PART: u32 = 850;
 /// ...and with less than this to do, both of them in all, for so long, they come together again.
-const TOGETHER: u32 = 300;
+const TOGETHER: u32 = 500;
 const CALM_NS: Nanos = 1_000_000_000;
 /// What a turn counts for at most: the host may have kept the thread from running meanwhile.
 const TURN_MAX_NS: Nanos = 300_000;
@@ -192,7 +192,7 @@ impl Thread {
         } else if let Some(guest) = shifts.take_back() {
             guest.told_of_host_thread();
             self.guest = Some(guest);
-            self.waiting.relieve(true);
+            self.waiting.crowd(false, true);
         }
     }
 
@@ -209,10 +209,11 @@ impl Thread {
             }
         };
         change(&mut guest, Apart::begins);
+        guest.waiting.crowd(true, false);
         self.guest = shifts.give(me, guest);
         match &mut self.guest {
             Some(guest) => change(guest, Apart::ends),
-            None => self.waiting.relieve(false),
+            None => self.waiting.crowd(true, false),
         }
         true
     }
@@ -260,9 +261,9 @@ mod tests {
     fn the_two_part_where_one_processor_is_not_enough() {
         let [mut first, _] = both();
         let mut now = 0;
-        window(&mut first, &mut now, 590);
+        window(&mut first, &mut now, 840);
         assert!(!first.is_too_much(now));
-        window(&mut first, &mut now, 610);
+        window(&mut first, &mut now, 860);
         assert!(!first.is_too_much(now - 1), "not over yet");
         assert!(first.is_too_much(now));
         assert!(first.is_too_much(now + 1), "until there is less to do");
@@ -292,10 +293,10 @@ mod tests {
             None
         };
         let calm = CALM_NS / WINDOW_NS;
-        assert_eq!(windows(200, 110, 2 * calm), None, "310 in all");
-        assert_eq!(windows(200, 90, calm - 1), None, "not for long enough");
-        assert_eq!(windows(0, 310, 1), None, "begins anew");
-        assert_eq!(windows(200, 90, 2 * calm), Some(calm));
+        assert_eq!(windows(300, 210, 2 * calm), None, "510 in all");
+        assert_eq!(windows(300, 190, calm - 1), None, "not for long enough");
+        assert_eq!(windows(0, 510, 1), None, "begins anew");
+        assert_eq!(windows(300, 190, 2 * calm), Some(calm));
         last.ends(now);
         assert_eq!(last.total_ns(now + 7), now);
     }
@@ -305,7 +306,7 @@ mod tests {
         let [mut first, mut last] = both();
         let mut now = 0;
         last.begins(now);
-        window(&mut first, &mut now, 500);
+        window(&mut first, &mut now, 600);
         first.is_too_much(now);
         assert_eq!(first.sleeps(now, now + 1), Nanos::MAX);
         assert!(!last.is_little(now), "the other one is at work");
