@@ -192,7 +192,7 @@ impl Thread {
         } else if let Some(guest) = shifts.take_back() {
             guest.told_of_host_thread();
             self.guest = Some(guest);
-            self.waiting.crowd(false, true);
+            self.waiting.relieve(true);
         }
     }
 
@@ -209,11 +209,10 @@ impl Thread {
             }
         };
         change(&mut guest, Apart::begins);
-        guest.waiting.crowd(true, false);
         self.guest = shifts.give(me, guest);
         match &mut self.guest {
             Some(guest) => change(guest, Apart::ends),
-            None => self.waiting.crowd(true, false),
+            None => self.waiting.relieve(false),
         }
         true
     }

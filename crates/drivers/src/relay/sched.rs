@@ -112,8 +112,6 @@ pub(crate) struct Waiting {
     relief: bool,
     /// The calling thread does the work.
     at_work: bool,
-    /// Each processor has a thread of the relay.
-    crowded: bool,
     /// Until when it is to, instead of rests.
     relieved_until_ns: Nanos,
     /// CPU time of the thread when it took over, of those before it, and of all when one last left.
@@ -149,7 +147,6 @@ impl Waiting {
             window: Since::default(),
             relief,
             at_work: false,
-            crowded: false,
             relieved_until_ns: 0,
             began_cpu_ns: 0,
             before_cpu_ns: 0,
@@ -190,10 +187,8 @@ impl Waiting {
         self.relief
     }
 
-    /// Each processor has a thread of the relay from here on: none relieves another, and every gap is for others. Or that is
-    /// over, and one is there to relieve this one, if it had any.
-    pub(crate) fn crowd(&mut self, crowded: bool, relief: bool) {
-        self.crowded = crowded;
+    /// There is a thread to relieve this one from here on, or there is none.
+    pub(crate) fn relieve(&mut self, relief: bool) {
         self.relief = relief;
     }
 
@@ -279,8 +274,7 @@ impl Waiting {
             return Plan::Sleep { until };
         }
         let spun = now.saturating_sub(self.last_sleep_ns) > SPIN_NS;
-        let rests = spun || self.put_off || self.crowded;
-        if self.in_real_time && rests && !self.relieved(now) {
+        if self.in_real_time && (spun || self.put_off) && !self.relieved(now) {
             let rest = (due.saturating_sub(now) / 2).min(REST_NS);
             if rest >= REST_MIN_NS {
                 return Plan::Rest { until: now + rest };
@@ -395,9 +389,6 @@ mod tests {
         assert_eq!(w.plan(now, now + 35_000, 0), Plan::Spin, "slept just now");
         w.put_off = true;
         assert_eq!(w.plan(now, now + 35_000, 0), rest(now + 17_500), "owed");
-        w.put_off = false;
-        w.crowd(true, false);
-        assert_eq!(w.plan(now, now + 35_000, 0), rest(now + 17_500), "crowded");
     }
 
     const NONE: Vec<Nanos> = Vec::new();
