@@ -14,7 +14,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use constel_link::Nanos;
 
 use super::shifts::Shifts;
-use super::thread::{Place, Signals, Thread};
+use super::thread::{Signals, Thread};
 use crate::clock::mono_ns;
 
 /// The share of the time in which a thread works is that of so long.
@@ -35,6 +35,13 @@ struct Busy {
 }
 
 impl Busy {
+    fn since(from_ns: Nanos) -> Busy {
+        Busy {
+            from_ns,
+            worked_ns: 0,
+        }
+    }
+
     fn worked(&mut self, ns: Nanos) {
         self.worked_ns += ns.min(TURN_MAX_NS);
     }
@@ -46,10 +53,7 @@ impl Busy {
             return None;
         }
         let share = (self.worked_ns.min(length) * 1000 / length) as u32;
-        *self = Busy {
-            from_ns: now,
-            worked_ns: 0,
-        };
+        *self = Busy::since(now);
         Some((share, length))
     }
 }
@@ -138,10 +142,7 @@ impl Apart {
 
     fn begins(&mut self, now: Nanos) {
         self.calm_ns = 0;
-        self.busy = Busy {
-            from_ns: now,
-            worked_ns: 0,
-        };
+        self.busy = Busy::since(now);
         self.since_ns = Some(now);
     }
 
@@ -180,14 +181,12 @@ impl Thread {
     }
 
     /// The first thread's look: has its guest leave where there is too much to do for both, and takes it in when it is back.
-    pub(super) fn look_after_guest(&mut self, now: Nanos, here: &Place<'_>) {
-        let (Some(apart), Some(shifts)) = (&mut self.apart, here.shifts) else {
-            return;
-        };
-        let too_much = apart.is_too_much(now);
+    pub(super) fn look_after_guest(&mut self, now: Nanos, me: usize, shifts: &Shifts<Box<Thread>>) {
+        let apart = self.apart.as_mut();
+        let too_much = apart.is_some_and(|apart| apart.is_too_much(now));
         if self.guest.is_some() {
             if too_much {
-                shifts.call(here.me);
+                shifts.call(me);
             }
         } else if let Some(guest) = shifts.take_back() {
             guest.told_of_host_thread();
@@ -220,7 +219,7 @@ impl Thread {
     /// The last thread's look, while it is apart: whether it is to go back, as there is little to do.
     pub(super) fn is_to_go_back(&mut self, now: Nanos) -> bool {
         let apart = self.apart.as_mut();
-        apart.is_some_and(|apart| apart.is_last() && apart.is_little(now))
+        apart.is_some_and(|apart| apart.is_little(now))
     }
 
     /// The last thread becomes a guest again.

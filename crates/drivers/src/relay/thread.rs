@@ -311,9 +311,9 @@ pub(super) fn serve(
 }
 
 /// One of the host's threads.
-pub(super) struct Place<'s> {
-    pub(super) me: usize,
-    pub(super) shifts: Option<&'s Shifts<Box<Thread>>>,
+struct Place<'s> {
+    me: usize,
+    shifts: Option<&'s Shifts<Box<Thread>>>,
     /// What the kernel tells of it.
     schedstat: Option<Arc<File>>,
 }
@@ -355,15 +355,12 @@ impl Thread {
             }
             let now = mono_ns();
             self.state.stalls.look(now);
-            if let Some(apart) = &self.apart {
-                match here.shifts {
-                    Some(shifts) if apart.is_last() => {
-                        if self.is_to_go_back(now) {
-                            self.go_back(shifts);
-                            return Ended::BroughtBack;
-                        }
-                    }
-                    _ => self.look_after_guest(now, here),
+            if let (Some(apart), Some(shifts)) = (&self.apart, here.shifts) {
+                if !apart.is_last() {
+                    self.look_after_guest(now, here.me, shifts);
+                } else if self.is_to_go_back(now) {
+                    self.go_back(shifts);
+                    return Ended::BroughtBack;
                 }
             }
             let (table, guest) = (&mut self.table, self.guest.as_mut());
