@@ -212,7 +212,8 @@ impl Batch {
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
 
-    /// Adds a route or, in one step, replaces the one of the same destination, table and metric.
+    /// Adds a route or, in one step, replaces the one of the same destination, table and metric. A lookup that holds the old
+    /// one just when the kernel lets go of it finds none (Linux 6.18: nanoseconds in IPv4, 0.2 us in IPv6).
     ///
     /// # Errors
     /// As [`Batch::add_route`].
