@@ -10,10 +10,13 @@
 //! [relieved](super::shifts) instead, if there is a thread to do so.
 //!
 //! With a *grain* it does none of this: while frames are inside it wakes at whole multiples of the
-//! grain, takes in what came, sends what is due, and sleeps again.
+//! grain, takes in what came, sends what is due, and sleeps again. What becomes due while it does so
+//! waits for the next multiple: else a thread with much to do would find something each time it
+//! looks, and never sleep.
 
 use constel_link::Nanos;
 
+use super::thread::INTAKE;
 use crate::clock::{mono_ns, thread_cpu_ns};
 
 /// How the thread is scheduled.
@@ -257,9 +260,15 @@ impl Waiting {
         })
     }
 
+    /// Whether a turn that found something to do is followed by another one at once. With a grain it is only where so many
+    /// frames are left in the rings that the turn cannot have taken in all there were.
+    pub(crate) fn goes_on(&self, found: bool, left_in_rings: u32) -> bool {
+        found && (self.grain_ns == 0 || left_in_rings >= INTAKE as u32)
+    }
+
     /// What to do when the next thing is due at `due` and there is so much to do `before`.
     pub(crate) fn plan(&self, now: Nanos, due: Nanos, before: Nanos) -> Plan {
-        if self.grain_ns > 0 && due > now {
+        if self.grain_ns > 0 && due > now - now % self.grain_ns {
             // What comes in meanwhile has a delay before it; only what comes into silence must wake us.
             return if due == Nanos::MAX {
                 Plan::Sleep { until: due }
@@ -521,7 +530,22 @@ mod tests {
         );
         let silence = Plan::Sleep { until: Nanos::MAX };
         assert_eq!(w.plan(1_000_001, Nanos::MAX, 0), silence);
-        assert_eq!(w.plan(1_000_001, 1_000_001, 0), Plan::Spin, "due");
+        assert_eq!(
+            w.plan(1_499_999, 1_000_001, 0),
+            rest(1_500_000),
+            "due since, and for the next"
+        );
+        assert_eq!(w.plan(1_000_001, 1_000_000, 0), Plan::Spin, "due");
+    }
+
+    #[test]
+    fn with_a_grain_what_a_turn_found_is_no_reason_for_another() {
+        let (all, some) = (INTAKE as u32, INTAKE as u32 - 1);
+        let with = |grain_ns| Waiting::new(Priority::RealTime, 80_000, grain_ns, false);
+        let goes_on = |grain_ns, found, left| with(grain_ns).goes_on(found, left);
+        assert!(goes_on(0, true, 0) && !goes_on(0, false, all));
+        assert!(!goes_on(500_000, true, some) && !goes_on(500_000, false, all));
+        assert!(goes_on(500_000, true, all), "the rings are not empty");
     }
 
     #[test]

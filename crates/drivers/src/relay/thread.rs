@@ -379,10 +379,11 @@ impl Thread {
                 _ => (),
             }
             let took = self.turns(now);
+            let more = self.waiting.goes_on(took, self.left_in_rings());
             if !self.attend_if_asked() {
                 return Ended::Over;
             }
-            if !took && let Some((until, news)) = self.wait(here) {
+            if !more && let Some((until, news)) = self.wait(here) {
                 self.waiting.leave();
                 return Ended::Asleep(self, until, news);
             }
@@ -421,6 +422,12 @@ impl Thread {
             apart.worked(mono_ns().saturating_sub(now));
         }
         took
+    }
+
+    /// Frames that the last turn saw and left.
+    fn left_in_rings(&self) -> u32 {
+        let guest = self.guest.as_ref().map_or(0, |guest| guest.rings.waiting());
+        self.rings.waiting().max(guest)
     }
 
     /// Take in what has arrived, send what is due. True when there may be more to do at once.

@@ -59,12 +59,18 @@ fn lab() -> (Lab, Arc<Table>) {
 
 /// The same with so many threads.
 pub(super) fn lab_of(threads: usize) -> (Lab, Arc<Table>) {
+    lab_with(RelayConfig {
+        threads,
+        ..RelayConfig::new("transit", 6, 1)
+    })
+}
+
+fn lab_with(config: RelayConfig) -> (Lab, Arc<Table>) {
     let table = table();
     let config = RelayConfig {
         slots: SLOTS as u32,
         transit: Some(table.clone()),
-        threads,
-        ..RelayConfig::new("transit", 6, 1)
+        ..config
     };
     let lab = Lab::with(config, &[0, 5]);
     let links = [(0, 1), (2, 3), (4, 5)];
@@ -144,6 +150,49 @@ fn packets_go_on_hop_by_hop_and_take_every_delay() {
     assert_eq!(answer[26..30], own(1).octets());
     let stats = lab.handle.relay_stats().unwrap();
     assert_eq!((stats.early, stats.unintended.total()), (0, 0), "{stats:?}");
+    every_slot_comes_back(&lab, SLOTS);
+}
+
+/// Packets go back and forth between two nodes, so that one reaches a node every three microseconds: the relay sleeps from
+/// one multiple of its grain to the next all the same.
+#[test]
+fn with_a_grain_the_relay_sleeps_whatever_comes_due() {
+    const GRAIN_NS: u64 = 500_000;
+    const PACKETS: usize = 300;
+    let (lab, table) = lab_with(RelayConfig {
+        grain_ns: GRAIN_NS,
+        ..RelayConfig::new("transit", 6, 1)
+    });
+    lab.apply(link(2, 3, MS));
+    let back = Way {
+        port: PortId(3),
+        far_port: PortId(2),
+    };
+    table.set(1, 1, &[back]);
+    let sender = lab.nodes[0].run(|| Raw::new(IPV4));
+    let looping = sent(&packet(v4(2), 255, &[7; 64]));
+    // The machine may have other work in one try.
+    let slept = (0..5).map(|_| {
+        for _ in 0..PACKETS {
+            let next = mono_ns() + MS / PACKETS as u64;
+            sender.send(&looping);
+            while mono_ns() < next {}
+        }
+        let before = lab.handle.relay_stats().unwrap();
+        thread::sleep(Duration::from_millis(100));
+        let after = lab.handle.relay_stats().unwrap();
+        assert!(after.totals.held >= PACKETS * 9 / 10, "{after:?}");
+        assert_eq!((after.early, after.unintended.total()), (0, 0), "{after:?}");
+        eventually("all have lived for too long", || {
+            let held = lab.handle.relay_stats().unwrap().totals.held;
+            (held == 0).then_some(())
+        });
+        let multiples = (after.at_ns - before.at_ns) / GRAIN_NS;
+        (after.sleeps - before.sleeps, multiples)
+    });
+    let slept: Vec<(u64, u64)> = slept.collect();
+    let all = |(sleeps, multiples): &(u64, u64)| *sleeps >= multiples * 3 / 4;
+    assert!(slept.iter().any(all), "{slept:?}");
     every_slot_comes_back(&lab, SLOTS);
 }
 
