@@ -552,9 +552,14 @@ TABLES = {
 
 
 def others(data):
-    """What others did on the machine before it began, where that is enough to be seen in figures."""
+    """What others did on the machine, and on its host, before it began, where that is enough to be seen in figures."""
     if "busy_before" in data:
-        return "" if data["busy_before"] < 0.1 else f", **{100 * data['busy_before']:.0f} % of the processors were others' before it began: not a quiet machine**"
+        said = []
+        if data["busy_before"] >= 0.1:
+            said.append(f"{100 * data['busy_before']:.0f} % of the processors were others'")
+        if data.get("uneven_before", 0) >= 0.02:
+            said.append(f"a processor was slower than half its speed for {100 * data['uneven_before']:.0f} % of the time")
+        return f", **{' and '.join(said)} before it began: not a quiet machine**" if said else ""
     return "" if data["load_before"] < 0.5 else f", **load {data['load_before']:.1f} before it began: not a quiet machine**"
 
 
