@@ -262,8 +262,8 @@ impl Waiting {
 
     /// Whether a turn that found something to do is followed by another one at once. With a grain it is only where so many
     /// frames are left in the rings that the turn cannot have taken in all there were.
-    pub(crate) fn goes_on(&self, found: bool, left_in_rings: u32) -> bool {
-        found && (self.grain_ns == 0 || left_in_rings >= INTAKE as u32)
+    pub(crate) fn goes_on(&self, found: bool, left_in_rings: impl FnOnce() -> u32) -> bool {
+        found && (self.grain_ns == 0 || left_in_rings() >= INTAKE as u32)
     }
 
     /// What to do when the next thing is due at `due` and there is so much to do `before`.
@@ -542,7 +542,7 @@ mod tests {
     fn with_a_grain_what_a_turn_found_is_no_reason_for_another() {
         let (all, some) = (INTAKE as u32, INTAKE as u32 - 1);
         let with = |grain_ns| Waiting::new(Priority::RealTime, 80_000, grain_ns, false);
-        let goes_on = |grain_ns, found, left| with(grain_ns).goes_on(found, left);
+        let goes_on = |grain_ns, found, left| with(grain_ns).goes_on(found, || left);
         assert!(goes_on(0, true, 0) && !goes_on(0, false, all));
         assert!(!goes_on(500_000, true, some) && !goes_on(500_000, false, all));
         assert!(goes_on(500_000, true, all), "the rings are not empty");

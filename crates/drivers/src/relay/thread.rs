@@ -379,7 +379,7 @@ impl Thread {
                 _ => (),
             }
             let took = self.turns(now);
-            let more = self.waiting.goes_on(took, self.left_in_rings());
+            let more = self.waiting.goes_on(took, || self.left_in_rings());
             if !self.attend_if_asked() {
                 return Ended::Over;
             }
