@@ -309,7 +309,7 @@ def gen2(rows):
     def verdict(row):
         return "trustworthy" if row["trustworthy"] else "not trustworthy: " + "; ".join(row["reasons"])
 
-    names = {"gen2-forward": "all forward", "gen2-tenth": "a tenth with stacks"}
+    names = {"gen2-forward": "all forward", "gen2-far": "all forward, TCP farther", "gen2-tenth": "a tenth with stacks"}
     head = ["", "up, s", "down, s", "its process, MiB", "the machine, MiB", "links, ms", "routes, ms", "kernels, ms", "whole step, ms", "TCP, Mbit/s (hops)", "frames late, p99, ms", "verdict"]
     return table(head, [
         [names[r["what"]], number(r["up_s"]), number(r["down_s"]), number(r["process_mib"]), number(r["memory_mib"]), of(r, "compute_ns"), of(r, "routes_ns"), of(r, "kernel_ns"), of(r, "whole_ns"),

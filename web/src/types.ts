@@ -771,6 +771,8 @@ export type StallStats = {
   total_ns: number;
   longest_ns: number;
   in_run_queue_ns: number;
+  slow_ns?: number;
+  least_speed_ratio?: number | null;
 };
 
 export type ClassLateness = {
@@ -799,6 +801,8 @@ export type Machine = {
   longest_stall_ns: number;
   in_run_queue_ns: number;
   steal_ns: number;
+  slow_ns?: number;
+  least_speed_ratio?: number | null;
   processor_wait_ratio?: number | null;
 };
 

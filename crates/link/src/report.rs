@@ -71,8 +71,8 @@ fn relay() -> DriverKind {
     DriverKind::Relay
 }
 
-/// Sums over the times in which the driver's thread wanted to run and did not.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+/// Sums over the times in which the driver's thread wanted to run and did not, or was slow.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StallStats {
     /// How many, of 0.2 ms or more.
     pub count: u64,
@@ -82,6 +82,13 @@ pub struct StallStats {
     pub longest_ns: Nanos,
     /// Of the total, what other tasks of this kernel held the processor, nanoseconds.
     pub in_run_queue_ns: Nanos,
+    /// For how long the processor that it runs on had less than half of the most speed that was seen of it, nanoseconds; not
+    /// part of the total.
+    #[serde(default)]
+    pub slow_ns: Nanos,
+    /// The least speed of that processor against the most. `None`: the driver does not look.
+    #[serde(default)]
+    pub least_speed_ratio: Option<f64>,
 }
 
 /// How late the frames of a class of edges were.

@@ -127,6 +127,8 @@ pub(crate) fn write_summary(
             stalled_ns: stats.stalls.total_ns,
             longest_stall_ns: stats.stalls.longest_ns,
             in_run_queue_ns: stats.stalls.in_run_queue_ns,
+            slow_ns: stats.stalls.slow_ns,
+            least_speed_ratio: stats.stalls.least_speed_ratio,
             ..Machine::default()
         },
         frames_early: stats.early,

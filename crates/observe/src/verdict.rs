@@ -22,6 +22,14 @@ pub struct Machine {
     /// What the hypervisor says it took of all processors meanwhile, nanoseconds (in steps of
     /// 10 ms).
     pub steal_ns: u64,
+    /// For how long the processor of the link plane's thread had less than half of the most speed that was seen of it,
+    /// nanoseconds: its host holds it down for heat or power, or lends half of its core to others. With several threads or
+    /// machines, where that was longest.
+    #[serde(default)]
+    pub slow_ns: u64,
+    /// The least speed of that processor against the most. `None` where the link plane does not look.
+    #[serde(default)]
+    pub least_speed_ratio: Option<f64>,
     /// Share of lab time in which some program of the lab waited for a processor (`cpu.pressure` of its
     /// cgroup); of this machine, where there is no cgroup2 or containers are an engine's
     /// (`/proc/pressure/cpu`). `None` where the kernel does not tell.
@@ -111,6 +119,19 @@ pub struct Verdict {
     pub reasons: Vec<String>,
 }
 
+impl Machine {
+    /// How slow the processor was, in words; `None`: it was not.
+    #[must_use]
+    pub fn slowness_in_words(&self) -> Option<String> {
+        let least = self.least_speed_ratio.filter(|_| self.slow_ns > 0)?;
+        Some(format!(
+            "this machine's processor had less than half its speed for {:.0} ms in all, {:.0} % of it at worst",
+            self.slow_ns as f64 / 1e6,
+            100.0 * least,
+        ))
+    }
+}
+
 impl Fidelity {
     /// Judges against `bounds`; lists all reasons, not the first.
     pub fn judge(&self, bounds: Bounds) -> Verdict {
@@ -156,6 +177,10 @@ impl Fidelity {
                 100.0 * bounds.processor_wait_ratio,
             ));
         }
+        // No fault in itself, but what may be behind what was late or lost.
+        if !reasons.is_empty() {
+            reasons.extend(self.machine.slowness_in_words());
+        }
         reasons.extend(self.failures.iter().cloned());
         Verdict {
             trustworthy: reasons.is_empty(),
@@ -196,6 +221,26 @@ mod tests {
         let verdict = bad.judge(Bounds::default());
         assert!(!verdict.trustworthy);
         assert_eq!(verdict.reasons.len(), 6);
+    }
+
+    #[test]
+    fn a_slow_processor_explains_and_does_not_condemn() {
+        let slow = |lateness_p99_ns| Fidelity {
+            lateness_p99_ns,
+            machine: Machine {
+                slow_ns: 412_000_000,
+                least_speed_ratio: Some(0.05),
+                ..Default::default()
+            },
+            ..Default::default()
+        };
+        assert!(slow(20_000).judge(Bounds::default()).trustworthy);
+        let reasons = slow(2_000_000).judge(Bounds::default()).reasons;
+        assert_eq!(reasons.len(), 2);
+        assert_eq!(
+            reasons[1],
+            "this machine's processor had less than half its speed for 412 ms in all, 5 % of it at worst"
+        );
     }
 
     #[test]

@@ -396,12 +396,15 @@ fn fidelity_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Fidelity {
 
 fn both(a: Machine, b: Machine) -> Machine {
     let ratio = [a.processor_wait_ratio, b.processor_wait_ratio];
+    let speeds = [a.least_speed_ratio, b.least_speed_ratio];
     Machine {
         stalls: a.stalls + b.stalls,
         stalled_ns: a.stalled_ns + b.stalled_ns,
         longest_stall_ns: a.longest_stall_ns.max(b.longest_stall_ns),
         in_run_queue_ns: a.in_run_queue_ns + b.in_run_queue_ns,
         steal_ns: a.steal_ns + b.steal_ns,
+        slow_ns: a.slow_ns.max(b.slow_ns),
+        least_speed_ratio: speeds.into_iter().flatten().reduce(f64::min),
         processor_wait_ratio: ratio.into_iter().flatten().reduce(f64::max),
     }
 }

@@ -41,6 +41,7 @@ mod rings;
 mod sched;
 mod send;
 mod shifts;
+mod speed;
 mod spsc;
 mod stalls;
 mod stats;

@@ -5,13 +5,15 @@
 //! kernel held the processor. The thread sees all of these as time that passed without it: a
 //! wake-up later than asked for, or wall-clock time between two looks at the clock that is not
 //! in its own CPU time. What of it was spent waiting in this kernel's run queue the kernel counts
-//! (`/proc/thread-self/schedstat`); the rest is the hypervisor's, or its timers'.
+//! (`/proc/thread-self/schedstat`); the rest is the hypervisor's, or its timers'. How [fast](super::speed) it runs when it does is
+//! in the same book.
 
 use std::collections::VecDeque;
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 
+use super::speed::{self, Speed};
 use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::{Stall, StallStats};
 use constel_link::Nanos;
@@ -43,6 +45,7 @@ pub(crate) struct Stalls {
     slept_ns: Nanos,
     kept: VecDeque<Stall>,
     sums: StallStats,
+    speed: Speed,
 }
 
 impl Stalls {
@@ -56,6 +59,7 @@ impl Stalls {
             slept_ns: 0,
             kept: VecDeque::new(),
             sums: StallStats::default(),
+            speed: Speed::default(),
         }
     }
 
@@ -87,6 +91,7 @@ impl Stalls {
     /// To be called every turn. A gap since the last call that neither sleep nor CPU time account
     /// for is a stall.
     pub(crate) fn look(&mut self, now: Nanos) {
+        self.speed.look(now, || speed::work(mono_ns));
         let gap = now.saturating_sub(self.last_ns);
         if gap < STALL_NS && now.saturating_sub(self.base_ns) < BASE_AGE_NS {
             self.last_ns = now;
@@ -148,7 +153,11 @@ impl Stalls {
     }
 
     pub(crate) fn sums(&self) -> StallStats {
-        self.sums
+        StallStats {
+            slow_ns: self.speed.slow_ns(),
+            least_speed_ratio: self.speed.least_ratio(),
+            ..self.sums
+        }
     }
 
     pub(crate) fn kept(&self) -> Vec<Stall> {
@@ -158,6 +167,7 @@ impl Stalls {
     pub(crate) fn clear(&mut self) {
         self.kept.clear();
         self.sums = StallStats::default();
+        self.speed.clear();
     }
 }
 

@@ -181,6 +181,9 @@ impl RelayStats {
         stalls.total_ns += more.stalls.total_ns;
         stalls.longest_ns = stalls.longest_ns.max(more.stalls.longest_ns);
         stalls.in_run_queue_ns += more.stalls.in_run_queue_ns;
+        stalls.slow_ns = stalls.slow_ns.max(more.stalls.slow_ns);
+        let speeds = [stalls.least_speed_ratio, more.stalls.least_speed_ratio];
+        stalls.least_speed_ratio = speeds.into_iter().flatten().reduce(f64::min);
         let sums = [
             (&mut self.captured, more.captured),
             (&mut self.before_start, more.before_start),

@@ -416,6 +416,8 @@ fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64
             stalled_ns: stats.stalls.total_ns,
             longest_stall_ns: stats.stalls.longest_ns,
             in_run_queue_ns: stats.stalls.in_run_queue_ns,
+            slow_ns: stats.stalls.slow_ns,
+            least_speed_ratio: stats.stalls.least_speed_ratio,
             steal_ns,
             processor_wait_ratio: outcome.seen.processor_wait_ratio,
         },

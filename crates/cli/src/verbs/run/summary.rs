@@ -156,6 +156,9 @@ fn fidelity(summary: &Summary) -> String {
             output::ms(machine.longest_stall_ns as f64),
         ));
     }
+    if let Some(slowness) = machine.slowness_in_words() {
+        text.push_str(&format!("{slowness}\n"));
+    }
     for flow in &summary.flows {
         if let Some(doubt) = &flow.doubt {
             text.push_str(&format!("flow {}: NOT trustworthy: {doubt}\n", flow.name));
