@@ -13,13 +13,15 @@ use std::sync::atomic::{AtomicU32, Ordering, fence};
 
 use constel_link::{DropCause, Frames, Nanos, PortId, mac_of};
 
+use super::command::Signals;
 use super::gso::GsoFrame;
 use super::instant::Instants;
+use super::intake::INTAKE;
 use super::layout::SlotRef;
 use super::object::Loaded;
 use super::owners::Owners;
 use super::spsc::{Consumer, Producer, ring};
-use super::thread::{INTAKE, INTAKES_PER_TURN, Signals, Thread};
+use super::thread::{INTAKES_PER_TURN, Thread};
 use super::ways::{Way, Ways};
 use crate::clock::mono_ns;
 

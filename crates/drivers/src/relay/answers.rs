@@ -6,9 +6,11 @@ use constel_link::{
     CheckedEffects, CheckedUpdate, Effects, Histogram, LateFrames, Nanos, Quantiles, UpdateError,
 };
 
+use super::command::{Command, PLACES_PER_TURN, UpdateReply};
 use super::instant::Change;
+use super::state::{Class, Scheduled};
 use super::stats::{RelayStats, ThreadStats, UnintendedDrops};
-use super::thread::{Class, Command, PLACES_PER_TURN, Scheduled, Thread, UpdateReply};
+use super::thread::Thread;
 use crate::clock::mono_ns;
 use crate::update::{Applied, KnownEffects};
 

@@ -13,8 +13,9 @@ use std::sync::atomic::{AtomicU32, Ordering};
 
 use constel_link::Nanos;
 
+use super::command::Signals;
 use super::shifts::Shifts;
-use super::thread::{Signals, Thread};
+use super::thread::Thread;
 use crate::clock::mono_ns;
 
 /// The share of the time in which a thread works is that of so long.

@@ -10,13 +10,13 @@ use constel_link::{
 };
 use constel_medium::Counters;
 
+use super::command::{Command, PLACES_PER_TURN, Signals};
 use super::external::{ExternalCounts, Steer};
 use super::far::{Arrival, FarSet};
 use super::instant::{Change, LEAD_NS, Order};
 use super::object::Loaded;
 use super::owners::Owners;
 use super::stats::RelayStats;
-use super::thread::{Command, PLACES_PER_TURN, Signals};
 use super::times::EdgeTimes;
 use super::transit::TransitCounts;
 use super::ways;

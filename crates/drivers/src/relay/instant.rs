@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use constel_link::{CheckedEffects, CheckedUpdate, Nanos, UpdateError};
 
-use super::thread::{Scheduled, Thread, UpdateReply};
+use super::command::UpdateReply;
+use super::state::Scheduled;
+use super::thread::Thread;
 use super::ways::WayChange;
 use crate::clock::mono_ns;
 use crate::update::Applied;

@@ -16,7 +16,7 @@
 
 use constel_link::Nanos;
 
-use super::thread::INTAKE;
+use super::intake::INTAKE;
 use crate::clock::{mono_ns, thread_cpu_ns};
 
 /// How the thread is scheduled.

@@ -1,0 +1,142 @@
+//! How captured frames come to their edges.
+
+use constel_link::{Nanos, PortId};
+
+use super::layout::SlotRef;
+use super::thread::Thread;
+
+/// Frames taken in before looking whether others are due; those that one is cut up into, or copied to, count.
+pub(super) const INTAKE: usize = 64;
+/// A GSO frame passes whole where the time its bytes take is no longer than this.
+const GSO_NS: Nanos = 20_000;
+
+impl Thread {
+    /// Move captured frames to their edges. True when there may be more.
+    pub(super) fn intake(&mut self, until: Nanos) -> bool {
+        if self.across.as_ref().is_some_and(|a| a.instants.waits()) {
+            return false;
+        }
+        let mut count = 0;
+        while count < INTAKE
+            && let Some(captured) = self.rings.next(until, &mut self.pool)
+        {
+            let frame = captured.frame;
+            let from = self.wires.port(captured.port);
+            let destination = self.pool.destination(frame);
+            let taken = if self.externals.has(from) {
+                self.take_external(captured.ts_ns, from, destination, frame)
+            } else if self.air.has(from.0) {
+                // A channel's time runs for all its ports: nothing is sent in its past.
+                self.take_to_air(captured.ts_ns, from, destination, frame)
+            } else {
+                let at_ns = self.enters_at(captured.ts_ns, from, frame);
+                self.enter(at_ns, from, destination, frame)
+            };
+            count += taken.max(1);
+        }
+        if count > 0 {
+            self.state.took_in_ns = until;
+            self.rings.release(&mut self.pool);
+            self.state.frames(until);
+        }
+        count >= INTAKE
+    }
+
+    /// When a frame enters its edges: as if the node that passed it on had no stack, where that is known.
+    #[inline]
+    fn enters_at(&mut self, ts_ns: Nanos, from: PortId, frame: SlotRef) -> Nanos {
+        let Some(passed) = &mut self.passed else {
+            return ts_ns;
+        };
+        // Super-frames are other packets than those that they are made of.
+        let mark = if frame.is_new() || frame.is_gso() {
+            None
+        } else {
+            passed.mark(from, self.pool.whole(frame).1)
+        };
+        passed.enters(from, ts_ns, mark)
+    }
+
+    /// Whole where its edge allows, else frame by frame. How many frames' work that is.
+    pub(super) fn take_gso(
+        &mut self,
+        ts_ns: Nanos,
+        from: PortId,
+        destination: [u8; 6],
+        gso: SlotRef,
+    ) -> usize {
+        let (table, pool) = (&mut self.table, &mut self.pool);
+        let pieces = pool.gso(gso).map_or(0, |t| t.slots.len());
+        let plain = pool.gso(gso).filter(|t| t.vlan_tci.is_none() && !t.udp);
+        let plain = plain.filter(|t| pool.gso_headers(t).is_some());
+        if let Some(len) = plain.map(|t| t.len)
+            && table.takes_gso(from, destination, len, GSO_NS)
+        {
+            pool.enters(ts_ns, from, gso);
+            table.arrive(ts_ns, from, destination, len, gso, pool);
+            return pieces;
+        }
+        let mut frames = std::mem::take(&mut self.state.cut);
+        let lost = pool.cut_up(gso, &mut frames);
+        self.state.no_slot += lost.no_slot;
+        self.state.over_share += lost.over_share;
+        for &frame in &frames {
+            pool.enters(ts_ns, from, frame);
+            table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
+        }
+        let work = frames.len().max(pieces);
+        self.state.cut = frames;
+        work
+    }
+
+    /// Over a channel that ports share: frame by frame. How many frames' work that is.
+    fn take_to_air(
+        &mut self,
+        ts_ns: Nanos,
+        from: PortId,
+        destination: [u8; 6],
+        frame: SlotRef,
+    ) -> usize {
+        let mut frames = std::mem::take(&mut self.state.cut);
+        self.single_frames(frame, &mut frames);
+        let (air, table, pool) = (&mut self.air, &mut self.table, &mut self.pool);
+        for &frame in &frames {
+            pool.enters(ts_ns, from, frame);
+            air.send(ts_ns, from, destination, frame, table, pool);
+        }
+        let work = frames.len().max(1);
+        self.state.cut = frames;
+        work
+    }
+
+    /// A frame, or the frames that a GSO frame is made of.
+    pub(super) fn single_frames(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) {
+        frames.clear();
+        if frame.is_gso() {
+            let lost = self.pool.cut_up(frame, frames);
+            self.state.no_slot += lost.no_slot;
+            self.state.over_share += lost.over_share;
+        } else {
+            frames.push(frame);
+        }
+    }
+
+    /// From an interface of the host: frame by frame, whatever the edge. How many frames' work that is.
+    fn take_external(
+        &mut self,
+        ts_ns: Nanos,
+        at: PortId,
+        destination: [u8; 6],
+        frame: SlotRef,
+    ) -> usize {
+        let mut frames = std::mem::take(&mut self.state.cut);
+        self.single_frames(frame, &mut frames);
+        for &frame in &frames {
+            let (from, frame) = self.externals.steer(ts_ns, at, frame, &mut self.pool);
+            self.enter(ts_ns, from, destination, frame);
+        }
+        let work = frames.len().max(1);
+        self.state.cut = frames;
+        work
+    }
+}

@@ -1,0 +1,126 @@
+//! The book-keeping of a thread of the relay.
+
+use std::collections::VecDeque;
+
+use constel_link::{Histogram, Nanos};
+
+use super::awake::Awake;
+use super::instant::Change;
+use super::late::LateFrames;
+use super::layout::SlotRef;
+use super::stalls::Stalls;
+use super::tx_batch::TxBatch;
+use super::waits::Asleep;
+use super::warm_up::WarmUp;
+use crate::clock::mono_ns;
+
+/// What sending takes before it was measured.
+const SENDING_NS: Nanos = 2_000;
+
+/// A change of the table, to be made at its instant.
+pub(super) struct Scheduled {
+    pub(super) at_ns: Nanos,
+    pub(super) change: Change,
+}
+
+/// Edges of a kind, by the port they leave.
+#[derive(Clone)]
+pub(crate) struct Class {
+    pub(super) name: String,
+    pub(super) lateness: Histogram,
+    pub(super) own_lateness: Histogram,
+}
+
+impl Class {
+    pub(super) fn new(name: String) -> Class {
+        Class {
+            name,
+            lateness: Histogram::new(),
+            own_lateness: Histogram::new(),
+        }
+    }
+}
+
+/// Bookkeeping of the thread.
+pub(crate) struct State {
+    pub(super) scheduled: VecDeque<Scheduled>,
+    /// What is being sent; kept for its memory.
+    pub(super) batch: TxBatch,
+    pub(super) lateness: Histogram,
+    pub(super) own_lateness: Histogram,
+    /// Classes of ports; those beyond the end are of class 0.
+    pub(super) class_of: Vec<u8>,
+    pub(super) classes: Vec<Class>,
+    pub(super) stalls: Box<Stalls>,
+    pub(super) late: LateFrames,
+    pub(super) early: u64,
+    /// Descriptors the kernel took, those of warm-up packets among them, and super-frames.
+    pub(super) taken: u64,
+    /// Frames that went as parts of super-frames made here.
+    pub(super) joined: u64,
+    pub(super) warm_up: WarmUp,
+    pub(super) awake: Awake,
+    /// Frames came or went since somebody asked.
+    pub(super) worked: bool,
+    /// When nodes' frames came last.
+    pub(super) took_in_ns: Nanos,
+    pub(super) trunk_stalls: u64,
+    /// What it takes to send one thing of a batch, of late.
+    pub(super) sending_ns: Nanos,
+    /// How late the last frame was.
+    pub(super) last_late_ns: Nanos,
+    /// Frames of GSO frames for which there was no slot, or more than their port's share; GSO frames the kernel did not take.
+    pub(super) no_slot: u64,
+    pub(super) over_share: u64,
+    pub(super) gso_refused: u64,
+    /// A GSO frame cut up; kept for its memory.
+    pub(super) cut: Vec<SlotRef>,
+    pub(super) sleeps: u64,
+    pub(super) asleep: Option<Asleep>,
+    /// Which of the host's threads does its work.
+    pub(super) at_work: Option<usize>,
+    pub(super) updates: u64,
+    pub(super) longest_update_ns: Nanos,
+    pub(super) started_ns: Nanos,
+}
+
+impl State {
+    pub(crate) fn new() -> State {
+        State {
+            scheduled: VecDeque::new(),
+            batch: TxBatch::default(),
+            lateness: Histogram::new(),
+            own_lateness: Histogram::new(),
+            class_of: Vec::new(),
+            classes: vec![Class::new("edge".into())],
+            stalls: Box::new(Stalls::new()),
+            late: LateFrames::new(),
+            early: 0,
+            taken: 0,
+            joined: 0,
+            warm_up: WarmUp::default(),
+            awake: Awake::new(),
+            worked: false,
+            took_in_ns: 0,
+            trunk_stalls: 0,
+            sending_ns: SENDING_NS,
+            last_late_ns: 0,
+            no_slot: 0,
+            over_share: 0,
+            gso_refused: 0,
+            cut: Vec::new(),
+            sleeps: 0,
+            asleep: None,
+            at_work: None,
+            updates: 0,
+            longest_update_ns: 0,
+            started_ns: mono_ns(),
+        }
+    }
+
+    /// Frames come or go.
+    pub(super) fn frames(&mut self, now: Nanos) {
+        self.awake.frames(now);
+        self.worked = true;
+    }
+}

@@ -1,0 +1,184 @@
+//! How the thread goes to sleep, until when, and what ends it before; [`super::sched`] says whether it should.
+
+use std::sync::atomic::Ordering;
+
+use constel_link::{EdgeTable, Nanos};
+
+use super::air::Air;
+use super::bell;
+use super::far::Far;
+use super::layout::SlotRef;
+use super::rings::Rings;
+use super::sched::Plan;
+use super::shifts::News;
+use super::state::State;
+use super::thread::{Place, SETTLE_NS, Thread};
+use super::warm_up;
+use crate::clock::mono_ns;
+
+/// Frames that are so late wait for a rest of the thread as well.
+const FAR_BEHIND_NS: Nanos = 1_000_000;
+/// While so many slots are with other threads that it must be looked after them.
+const SCARCE_NS: Nanos = 500_000;
+/// Where each processor has a thread of the relay, one to which frames come sleeps for so long, whatever comes...
+const NAP_NS: Nanos = 50_000;
+/// ...and for so long after the last.
+const NAPS_NS: Nanos = 200_000;
+
+/// A sleep that the relay's thread is in.
+#[derive(Clone, Copy)]
+pub(crate) struct Asleep {
+    start_ns: Nanos,
+    until_ns: Nanos,
+}
+
+impl Thread {
+    /// Nothing to do at the moment: spin if something is due soon, else sleep. Tells until when, and what ends it before, where
+    /// two threads are to do so.
+    pub(super) fn wait(&mut self, here: &Place<'_>) -> Option<(Nanos, News)> {
+        let now = mono_ns();
+        self.state.awake.look(now);
+        let mut due = next_due(&mut self.table, &self.air, &self.far, &self.state);
+        if let Some(guest) = &mut self.guest {
+            guest.state.awake.look(now);
+            let theirs = next_due(&mut guest.table, &guest.air, &guest.far, &guest.state);
+            due = due.min(theirs);
+        }
+        let before = self.state.warm_up.time(due);
+        let (until, rest) = match self.waiting.plan(now, due, before) {
+            Plan::Spin if self.state.warm_up.worth_it(now, due) && self.pending() == 0 => {
+                warm_up::queue(&mut self.xsk, &self.loaded.slots);
+                self.flush();
+                self.state.warm_up.done(mono_ns());
+                return None;
+            }
+            Plan::Spin => {
+                std::hint::spin_loop();
+                return None;
+            }
+            // Who is here already takes over, and sleeps itself.
+            _ if !here.call_off() => return None,
+            Plan::Sleep { until } => {
+                let until = until.min(self.state.awake.until());
+                let apart = self.apart.as_mut();
+                let until = until.min(apart.map_or(Nanos::MAX, |apart| apart.sleeps(now, until)));
+                // Nobody tells us of slots that come back.
+                let mut scarce = self.pool.homes.are_scarce();
+                let until = self.guest.as_ref().map_or(until, |guest| {
+                    scarce |= guest.pool.homes.are_scarce();
+                    until.min(guest.state.awake.until())
+                });
+                let latest = if scarce { now + SCARCE_NS } else { Nanos::MAX };
+                let until = until.min(latest);
+                // Whoever sends on this processor is not interrupted for each frame.
+                let nap = now + NAP_NS;
+                let naps = self.is_apart() && now - self.state.took_in_ns < NAPS_NS;
+                if naps && nap < until {
+                    (nap, true)
+                } else {
+                    (until, false)
+                }
+            }
+            Plan::Rest { until } => (until, true),
+        };
+        if until < Nanos::MAX && self.waiting.relieved(now) {
+            return Some((until, self.fall_asleep(until, rest)?));
+        }
+        self.sleep(until, rest);
+        None
+    }
+
+    /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
+    pub(super) fn sleep(&mut self, until: Nanos, rest: bool) {
+        let news = self.fall_asleep(until, rest);
+        if let Some((news, asleep)) = news.zip(self.state.asleep.take()) {
+            bell::sleep(news, until);
+            self.woke(asleep);
+        }
+    }
+
+    /// What ends a sleep until then before its time; `None` where there is no sleep, as something is there already.
+    fn fall_asleep(&mut self, until: Nanos, rest: bool) -> Option<News> {
+        let mut stays = self.stays_awake(rest);
+        if let Some(guest) = &mut self.guest {
+            stays |= guest.stays_awake(rest);
+        }
+        if stays {
+            self.wake_up();
+            return None;
+        }
+        self.state.sleeps += 1;
+        self.state.asleep = Some(Asleep {
+            start_ns: mono_ns(),
+            until_ns: until,
+        });
+        let news = |thread: &Thread| {
+            let wake = (!rest).then_some(thread.wake_fd);
+            [wake, Some(thread.signals.bell.fd())]
+        };
+        let [wake, bell] = news(self);
+        let [theirs, their_bell] = self.guest.as_deref().map_or([None; 2], news);
+        Some([wake, bell, theirs, their_bell])
+    }
+
+    /// Whether there is something that ends a sleep at once; what comes after it has been asked does so too.
+    fn stays_awake(&mut self, rest: bool) -> bool {
+        let news = !rest && (self.rings.fall_asleep() || self.has_news());
+        news || self.signals.attention.load(Ordering::SeqCst)
+    }
+
+    fn wake_up(&self) {
+        self.rings.wake_up();
+        if let Some(guest) = &self.guest {
+            guest.rings.wake_up();
+        }
+    }
+
+    /// The sleep is over.
+    pub(super) fn woke(&mut self, asleep: Asleep) {
+        let now = mono_ns();
+        self.waiting.slept(asleep.until_ns, now);
+        let wanted = if now >= asleep.until_ns {
+            asleep.until_ns
+        } else {
+            let oldest = |rings: &mut Rings| {
+                rings.look();
+                rings.oldest().unwrap_or(Nanos::MAX)
+            };
+            let own = oldest(&mut self.rings).min(asleep.until_ns);
+            let guest = self.guest.as_mut();
+            own.min(guest.map_or(Nanos::MAX, |guest| oldest(&mut guest.rings)))
+        };
+        let stalls = &mut self.state.stalls;
+        stalls.woke(asleep.start_ns, wanted, now);
+        self.wake_up();
+    }
+
+    /// Whether another thread has something for this one.
+    fn has_news(&mut self) -> bool {
+        let across = self.across.as_mut();
+        across.is_some_and(|across| across.has_news())
+    }
+}
+
+/// When the next frame, turn of a channel or update is due.
+fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State) -> Nanos {
+    let frame = table.next_event().unwrap_or(Nanos::MAX);
+    let frame = frame.min(far.next_due().unwrap_or(Nanos::MAX));
+    let frame = frame.min(air.next_event().map_or(Nanos::MAX, |at| at + SETTLE_NS));
+    let update = state.scheduled.front();
+    frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))
+}
+
+/// The same for what a rest may wait for: what is far behind is no reason to put it off until others are due.
+pub(super) fn pressing(
+    table: &mut EdgeTable<SlotRef>,
+    air: &Air,
+    far: &Far,
+    state: &State,
+) -> Nanos {
+    if state.last_late_ns > FAR_BEHIND_NS {
+        return table.next_punctual().unwrap_or(Nanos::MAX);
+    }
+    next_due(table, air, far, state)
+}
