@@ -13,6 +13,7 @@
 mod answers;
 mod captures;
 mod counters;
+mod edits;
 mod error;
 mod joined;
 mod live;

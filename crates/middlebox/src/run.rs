@@ -21,9 +21,10 @@ use constel_observe::results::Results;
 use constel_scenario::model::{BoxEnds, BoxForm, Machine};
 
 use crate::answers::{Now, Running, View};
+use crate::edits::odd_interfaces;
 use crate::error::BoxError;
 use crate::joined::Joined;
-use crate::live::{Live, odd_interfaces};
+use crate::live::Live;
 use crate::machines::Machines;
 use crate::options::{Finished, Options};
 use crate::ports::PORTS;

@@ -8,6 +8,7 @@ mod loads;
 pub(crate) mod members;
 pub(crate) mod orders;
 pub(crate) mod view;
+mod written;
 
 use constel_api::answers::Catalogued;
 use constel_plan::Lab;

@@ -2,31 +2,24 @@
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
 use constel_api::answers::{
-    BriefEffects, Capturing, CommandSent, Confinement, DelaysSet, EdgeShown, Entrance, Forwarding,
-    LabRow, LabState, LinkSet, LinkShown, Loads, ManagementShown, MemberSet, NetworkShown,
-    NodeForwarding, NodeShown, Paths, Routes, RoutesAfter, ScenarioShown, Shown, UserFileSet,
+    BriefEffects, EdgeShown, Forwarding, LabRow, LabState, LinkShown, Loads, ManagementShown,
+    NetworkShown, NodeForwarding, NodeShown, Paths, Routes, ScenarioShown, Shown,
 };
-use constel_api::{
-    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabReader, LabWriter, SetLink,
-    Subscription,
-};
+use constel_api::{ApiError, ErrorCode, LabReader, Subscription};
 use constel_drivers::Links;
 use constel_drivers::relay::TransitCounts;
 use constel_link::{Effects, PortId};
 use constel_plan::{Blueprint, NotOne};
-use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 use constel_transit::Cause;
 
-use crate::answers::by_hand::{ByHand, Delays, Moving};
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;
 use crate::answers::orders::Orders;
-use crate::answers::{capture, catalogued_in, delays, impair, loads};
+use crate::answers::{catalogued_in, impair, loads};
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::failed::Failed;
@@ -34,9 +27,6 @@ use crate::information::{Informant, News};
 use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
 use crate::watch::event_log::EventLog;
-
-/// Most bytes of what is sent to the programs of a node, as JSON: two fit into their file of events.
-const COMMAND_BYTES: usize = 16 << 10;
 
 /// What the view needs; parts appear as the lab comes up.
 #[derive(Default)]
@@ -79,7 +69,7 @@ pub(super) struct Held {
 }
 
 impl View {
-    fn with<T>(&self, f: impl FnOnce(&Live) -> T) -> T {
+    pub(super) fn with<T>(&self, f: impl FnOnce(&Live) -> T) -> T {
         f(&self.live.lock().unwrap_or_else(|e| e.into_inner()))
     }
 
@@ -156,7 +146,7 @@ impl View {
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::ComingUp`].
-    fn told(&self, node: &str) -> Result<(Arc<Informant>, NodeId, String), ApiError> {
+    pub(super) fn told(&self, node: &str) -> Result<(Arc<Informant>, NodeId, String), ApiError> {
         let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
         let id = find(&blueprint, node)?;
         let name = blueprint.lab.layout.node(id).name.clone();
@@ -209,7 +199,7 @@ impl View {
 ///
 /// # Errors
 /// [`ErrorCode::BadName`], with those that there are.
-fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
+pub(super) fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
     let networks = || blueprint.lab.layout.spec().networks.iter();
     let found = networks().position(|n| n.name == network);
     found.ok_or_else(|| {
@@ -404,202 +394,8 @@ impl LabReader for View {
     }
 }
 
-impl LabWriter for View {
-    fn capture(
-        &self,
-        order: &CaptureOrder,
-    ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
-        // Nothing of the lab but its plan is held: a lab goes down when nobody holds its nodes.
-        let Held { kernels, links, .. } = self.held()?;
-        let blueprint = &kernels.blueprint;
-        capture::capture(blueprint, links.as_ref(), order, |name| {
-            find(blueprint, name)
-        })
-    }
-
-    fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
-        // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
-        let what = ByHand::Link(Box::new(self.impairing(&self.held()?, order)?));
-        let (mut answer, version) = self.everywhere(&what)?.link()?;
-        answer.routes = match version {
-            Some(_) if !order.wait => RoutesAfter::NotAwaited,
-            version => self.routes_after(version, answer.at_mono_ns),
-        };
-        Ok(answer)
-    }
-
-    fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
-        // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
-        let moving = {
-            let held = self.held()?;
-            let blueprint = &held.kernels.blueprint;
-            let layout = &blueprint.lab.layout;
-            let place = network_of(blueprint, network)?;
-            let id = find(blueprint, node)?;
-            let name = layout.node(id).name.clone();
-            let ports = layout.network_ports(place);
-            let Some(port) = ports.iter().find(|port| layout.port(**port).node == id) else {
-                let error = format!(
-                    "'{name}' has no port in '{network}'; `members` of the scenario says who has, and `away` who joins later"
-                );
-                return Err(ApiError::new(ErrorCode::BadName, error));
-            };
-            Moving {
-                network: network.to_owned(),
-                node: name,
-                port: *port,
-                joined,
-            }
-        };
-        let node = moving.node.clone();
-        let moved = self.everywhere(&ByHand::Member(moving))?.member()?;
-        Ok(MemberSet {
-            at_mono_ns: moved.at_mono_ns,
-            network: network.to_owned(),
-            node,
-            joined,
-            changed: moved.changed,
-            routes: self.routes_after(moved.version, moved.at_mono_ns),
-        })
-    }
-
-    fn set_delays(
-        &self,
-        network: &str,
-        delays_ns: Option<&[Vec<Option<u64>>]>,
-    ) -> Result<DelaysSet, ApiError> {
-        let place = {
-            let held = self.held()?;
-            let blueprint = &held.kernels.blueprint;
-            let place = network_of(blueprint, network)?;
-            let (links, snapshot) = (held.links.as_ref(), &held.snapshot);
-            delays::check(blueprint, links, snapshot, place, delays_ns)?;
-            place
-        };
-        if self.orders.is_none() {
-            return self.put_delays(place, delays_ns, None);
-        }
-        let delays = Delays {
-            network: place,
-            delays_ns: delays_ns.map(<[_]>::to_vec),
-        };
-        self.everywhere(&ByHand::Delays(delays))?.delays()
-    }
-
-    fn enter(&self, node: &str) -> Result<Entrance, ApiError> {
-        let kernels = self.with(|live| live.kernels.clone());
-        let kernels = kernels.ok_or_else(ApiError::coming_up)?;
-        let id = find(&kernels.blueprint, node)?;
-        let groups = self.with(|live| live.groups.clone());
-        let name = &kernels.blueprint.lab.layout.node(id).name;
-        let door = kernels.node(id).door(name);
-        let door = door.map_err(|error| failed(&error.into()))?;
-        let cgroups = groups.map(|of| of.paths(name)).unwrap_or_default();
-        let Some(inner) = door.inner else {
-            return Ok(Entrance::Netns {
-                node: name.clone(),
-                netns: door.netns,
-                mounts: door.mounts,
-                pids: door.pids,
-                cgroups,
-            });
-        };
-        let confinement = inner.confinement;
-        // An engine's containers are in groups that the engine made.
-        let cgroups = match inner.cgroups.is_empty() {
-            true => cgroups,
-            false => inner.cgroups,
-        };
-        let text = |text: std::ffi::OsString| text.to_string_lossy().into_owned();
-        let env = inner.env.into_iter();
-        Ok(Entrance::Oci {
-            node: name.clone(),
-            netns: door.netns,
-            mounts: door.mounts,
-            pids: door.pids,
-            first: inner.first,
-            cgroups,
-            confinement: Confinement {
-                uid: confinement.uid,
-                gid: confinement.gid,
-                groups: confinement.groups,
-                capabilities: confinement.capabilities.0,
-                ambient: confinement.ambient.0,
-                filtered: confinement.filtered,
-                no_new_privileges: confinement.no_new_privileges,
-            },
-            env: env.map(|(name, value)| (text(name), text(value))).collect(),
-            workdir: inner.workdir,
-        })
-    }
-
-    fn user_file(
-        &self,
-        node: &str,
-        name: &str,
-        text: Option<String>,
-    ) -> Result<UserFileSet, ApiError> {
-        let (informant, node, called) = self.told(node)?;
-        if !is_user_file_name(name) {
-            let error = format!("no file can be called '{}'", name.escape_debug());
-            return Err(ApiError::new(ErrorCode::BadValue, error));
-        }
-        let bytes = text.as_ref().map(String::len);
-        if bytes.is_some_and(|bytes| bytes > USER_FILE_BYTES) {
-            let error = format!("a file has at most {USER_FILE_BYTES} bytes");
-            return Err(ApiError::new(ErrorCode::BadValue, error));
-        }
-        let (done, put) = channel();
-        let file = name.to_owned();
-        let name = file.clone();
-        informant.tell(News::User {
-            node,
-            name: file,
-            text,
-            done,
-        });
-        answered(&put)?;
-        let (node, t_ns) = (called, self.t_ns());
-        let what = Happening::UserFile {
-            node: node.clone(),
-            name: name.clone(),
-            bytes,
-        };
-        self.log.emit(t_ns, what);
-        Ok(UserFileSet { node, name, bytes })
-    }
-
-    fn command(&self, node: &str, data: serde_json::Value) -> Result<CommandSent, ApiError> {
-        let (informant, node, called) = self.told(node)?;
-        if data.to_string().len() > COMMAND_BYTES {
-            let error = format!("a command has at most {COMMAND_BYTES} bytes");
-            return Err(ApiError::new(ErrorCode::BadValue, error));
-        }
-        let (done, sent) = channel();
-        let what = Happening::Command {
-            node: called.clone(),
-            data: data.clone(),
-        };
-        informant.tell(News::Command { node, data, done });
-        let seq = answered(&sent)?;
-        self.log.emit(self.t_ns(), what);
-        Ok(CommandSent { node: called, seq })
-    }
-
-    fn down(&self) {
-        self.stop.store(true, Ordering::Release);
-    }
-}
-
-/// What came of a message to what tells nodes.
-fn answered<T>(done: &Receiver<Result<T, String>>) -> Result<T, ApiError> {
-    // It ends with the lab.
-    let done = done.recv().map_err(|_| ApiError::coming_up())?;
-    done.map_err(|error| ApiError::new(ErrorCode::Failed, error))
-}
-
 /// A kernel did not answer.
-fn failed(error: &EngineError) -> ApiError {
+pub(super) fn failed(error: &EngineError) -> ApiError {
     ApiError::new(ErrorCode::Failed, error.to_string())
 }
 
