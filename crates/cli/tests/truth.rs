@@ -5,6 +5,7 @@ mod support;
 use std::path::Path;
 use std::time::Duration;
 
+use serde_json::Value;
 use support::host::Host;
 use support::lab::{Lab, mono_ns};
 use support::load::Load;
@@ -30,32 +31,63 @@ impl Compared {
     }
 }
 
-/// Runs a lab until its verdict is that its figures are to be trusted, and gives what `measure` made of it, and when
-/// (lab time) the relay's thread was kept from running.
-fn trusted<T>(
+/// A lab that has ended.
+struct Ran<T> {
+    measured: T,
+    /// When (lab time) the relay's thread was kept from running.
+    stalls: Vec<Hiccup>,
+    /// For which share of the run the relay's processor had less than half its speed.
+    slow_ratio: f64,
+}
+
+/// The figures are to be trusted.
+fn trusted(summary: &Value) -> bool {
+    summary["verdict"]["trustworthy"] == true
+}
+
+/// The figures are to be trusted, but that frames were late while the machine kept the relay's thread from running: for who
+/// knows when that was, and leaves it out.
+fn trusted_but_for_stalls(summary: &Value) -> bool {
+    let explained = |reason: &Value| {
+        let reason = reason.as_str().unwrap();
+        reason.starts_with("frames left late") || reason.starts_with("this machine's processor")
+    };
+    let own = summary["fidelity"]["own_lateness_p99_ns"].as_u64().unwrap();
+    let bound = summary["bounds"]["lateness_p99_ns"].as_u64().unwrap();
+    let reasons = summary["verdict"]["reasons"].as_array().unwrap();
+    own <= bound && reasons.iter().all(explained)
+}
+
+/// Runs a lab until it is good `enough` by its own summary, and gives what `measure` made of it.
+fn run_until<T>(
+    enough: impl Fn(&Value) -> bool,
     file: &Path,
     dir: &Path,
-    flags: &[&str],
     measure: impl Fn(&Lab) -> T,
-) -> (T, Vec<Hiccup>) {
+) -> Ran<T> {
     for _ in 0..TRIES {
         // A results folder of its own.
         let number = std::fs::read_dir(dir).unwrap().count();
-        let mut lab = Lab::up(&format!("truth-{number}"), file, dir, flags);
+        let mut lab = Lab::up(&format!("truth-{number}"), file, dir, &[]);
         let measured = measure(&lab);
         let status = lab.ended();
         let summary = lab.summary();
-        if summary["verdict"]["trustworthy"] == true {
-            assert_eq!(status.code(), Some(0));
+        let code = if trusted(&summary) { 0 } else { 3 };
+        assert_eq!(status.code(), Some(code), "{}", lab.stderr());
+        if enough(&summary) {
             let stalls = std::fs::read(lab.results.join("stalls.json")).unwrap();
-            let stalls: Vec<serde_json::Value> = serde_json::from_slice(&stalls).unwrap();
-            let hiccup = |stall: &serde_json::Value| Hiccup {
+            let stalls: Vec<Value> = serde_json::from_slice(&stalls).unwrap();
+            let hiccup = |stall: &Value| Hiccup {
                 from_ns: stall["from_ns"].as_i64().unwrap(),
                 to_ns: stall["to_ns"].as_i64().unwrap(),
             };
-            return (measured, stalls.iter().map(hiccup).collect());
+            let slow_ns = summary["fidelity"]["machine"]["slow_ns"].as_f64().unwrap();
+            return Ran {
+                measured,
+                stalls: stalls.iter().map(hiccup).collect(),
+                slow_ratio: slow_ns / summary["lab_time_ns"].as_f64().unwrap(),
+            };
         }
-        assert_eq!(status.code(), Some(3), "{}", lab.stderr());
         eprintln!("not trusted, again: {}", summary["verdict"]["reasons"]);
     }
     panic!("this host does not keep up: {TRIES} runs and none to be trusted");
@@ -68,6 +100,9 @@ fn quantile(sorted: &[i64], share: f64) -> i64 {
 /// What others may use of the processors, cores, before the slowest of many probes says more about them than
 /// about us.
 const OTHERS_CORES: f64 = 0.1;
+
+/// A processor that is slow for more of the time than this says more of itself than of us in the slowest of many probes.
+const SLOW_RATIO: f64 = 0.01;
 
 /// What one passage through the link plane may cost on a slow machine: idle processors are woken for the relay and
 /// for the node's stack. 8 us on one virtual machine, 35 us on another with the same binary, both otherwise idle.
@@ -82,15 +117,16 @@ const WAKINGS: i64 = 2;
 /// still while the ping was under way. That is told by witnesses, not by the pings: a real-time thread on each
 /// processor, and the relay's own book of when its thread was kept from running. What never does better is in the
 /// end judged as a slow machine (see [`PASSAGE_NS`]) with what waking takes here added, by all but the slowest in a hundred, or, where others use the
-/// processors, by the faster half; it says so.
+/// processors or these are slow, by the faster half; it says so.
 fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration) {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::sky(dir.path(), seconds + 2, "0 s");
     for number in 1..=TRIES {
-        let ((compared, others, hiccups), stalls) = trusted(&file, dir.path(), &[], |lab| {
+        let ran = run_until(trusted_but_for_stalls, &file, dir.path(), |lab| {
             ping(lab, &file, to, hops, seconds, every)
         });
+        let ((compared, others, hiccups), stalls) = (ran.measured, ran.stalls);
         let glide = compared[compared.len() - 1].expected_ns - compared[0].expected_ns;
         let mut errors: Vec<i64> = compared.iter().map(Compared::error_ns).collect();
         errors.sort_unstable();
@@ -142,8 +178,11 @@ fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration)
             "0.2 ms in the median or 0.5 ms at most was not held in {TRIES} tries ({slow} pings beyond 0.5 ms in the last): judged as a slow machine, {:.1} ms in the median",
             slow_machine_ns as f64 / 1e6
         );
-        if others > OTHERS_CORES {
-            eprintln!("a busy host: judged by the faster half of the pings only");
+        if others > OTHERS_CORES || ran.slow_ratio > SLOW_RATIO {
+            eprintln!(
+                "a busy host ({others:.2} cores) or a slow one ({:.0} % of the time): judged by the faster half of the pings only",
+                100.0 * ran.slow_ratio
+            );
             assert!(quantile(&sizes, 0.25) < slow_machine_ns, "lower quartile");
             assert!(quantile(&sizes, 0.5) < slow_machine_ns + 300_000, "median");
         } else {
@@ -306,7 +345,7 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
     let during = Sky::at(&file, HANDOVER_NS + OUTAGE_NS / 2);
     assert_eq!(during.delay_ns(&new), None, "dark meanwhile");
 
-    let ((up, down, happened), _) = trusted(&file, dir.path(), &[], |lab| {
+    let ran = run_until(trusted, &file, dir.path(), |lab| {
         let (hobart, chatham) = (lab.node("hobart"), lab.node("chatham"));
         let (a, b) = (netns::loopback(&hobart), netns::loopback(&chatham));
         let clock = lab.client().clock().unwrap();
@@ -331,6 +370,7 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
         assert_one_way("down", &file, &down, zero, (&old, &new));
         (hole(&up, zero), hole(&down, zero), happened)
     });
+    let (up, down, happened) = ran.measured;
 
     // Upwards the outage begins and ends at the sender: what is sent while it is dark is lost. Downwards a
     // probe meets the dark link after the delay of the hops before it, which the new path has other than the
