@@ -142,27 +142,6 @@ impl View {
         self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
     }
 
-    /// What tells nodes, and the node of that name, which is told.
-    ///
-    /// # Errors
-    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::ComingUp`].
-    pub(super) fn told(&self, node: &str) -> Result<(Arc<Informant>, NodeId, String), ApiError> {
-        let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
-        let id = find(&blueprint, node)?;
-        let name = blueprint.lab.layout.node(id).name.clone();
-        let informant = self.with(|live| live.informant.clone());
-        let asks = |of: &Arc<Informant>| of.telling().asked(id).is_some();
-        match informant.filter(asks) {
-            Some(informant) => Ok((informant, id, name)),
-            None => {
-                let error = format!(
-                    "the node '{name}' is told nothing: the scenario's `information` is not for it"
-                );
-                Err(ApiError::new(ErrorCode::NotTold, error))
-            }
-        }
-    }
-
     /// One direction of a link.
     ///
     /// # Errors
@@ -193,26 +172,6 @@ impl View {
             dropped_share: links.dropped_share(from).map_err(failed)?,
         })
     }
-}
-
-/// The place of a network, by its name.
-///
-/// # Errors
-/// [`ErrorCode::BadName`], with those that there are.
-pub(super) fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
-    let networks = || blueprint.lab.layout.spec().networks.iter();
-    let found = networks().position(|n| n.name == network);
-    found.ok_or_else(|| {
-        let all: Vec<&str> = networks().map(|n| n.name.as_str()).collect();
-        let error = match all.is_empty() {
-            true => "this lab has no networks".to_owned(),
-            false => format!(
-                "no network is called '{network}'; there is {}",
-                all.join(", ")
-            ),
-        };
-        ApiError::new(ErrorCode::BadName, error)
-    })
 }
 
 fn forwarding_of(counts: &TransitCounts) -> Forwarding {

@@ -1,5 +1,6 @@
 //! What a running lab does when other processes ask it to.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
@@ -10,12 +11,14 @@ use constel_api::answers::{
 use constel_api::{
     ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabWriter, SetLink,
 };
+use constel_plan::Blueprint;
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
+use constel_topology::NodeId;
 
 use super::by_hand::{ByHand, Delays, Moving};
-use super::view::{Held, View, failed, find, network_of};
+use super::view::{Held, View, failed, find};
 use super::{capture, delays};
-use crate::information::News;
+use crate::information::{Informant, News};
 
 /// Most bytes of what is sent to the programs of a node, as JSON: two fit into their file of events.
 const COMMAND_BYTES: usize = 16 << 10;
@@ -205,6 +208,49 @@ impl LabWriter for View {
     fn down(&self) {
         self.stop.store(true, Ordering::Release);
     }
+}
+
+impl View {
+    /// What tells nodes, and the node of that name, which is told.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::ComingUp`].
+    fn told(&self, node: &str) -> Result<(Arc<Informant>, NodeId, String), ApiError> {
+        let blueprint = Arc::clone(&self.held()?.kernels.blueprint);
+        let id = find(&blueprint, node)?;
+        let name = blueprint.lab.layout.node(id).name.clone();
+        let informant = self.with(|live| live.informant.clone());
+        let asks = |of: &Arc<Informant>| of.telling().asked(id).is_some();
+        match informant.filter(asks) {
+            Some(informant) => Ok((informant, id, name)),
+            None => {
+                let error = format!(
+                    "the node '{name}' is told nothing: the scenario's `information` is not for it"
+                );
+                Err(ApiError::new(ErrorCode::NotTold, error))
+            }
+        }
+    }
+}
+
+/// The place of a network, by its name.
+///
+/// # Errors
+/// [`ErrorCode::BadName`], with those that there are.
+fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
+    let networks = || blueprint.lab.layout.spec().networks.iter();
+    let found = networks().position(|n| n.name == network);
+    found.ok_or_else(|| {
+        let all: Vec<&str> = networks().map(|n| n.name.as_str()).collect();
+        let error = match all.is_empty() {
+            true => "this lab has no networks".to_owned(),
+            false => format!(
+                "no network is called '{network}'; there is {}",
+                all.join(", ")
+            ),
+        };
+        ApiError::new(ErrorCode::BadName, error)
+    })
 }
 
 /// What came of a message to what tells nodes.
