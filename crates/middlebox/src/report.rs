@@ -6,7 +6,7 @@ use constel_api::answers::{BoxShown, LabState};
 use constel_api::summary::{Convergence, DOCUMENTS, FlowRow, Size, StepRows, Summary, Times};
 use constel_drivers::{PlaneStats, mono_ns};
 use constel_observe::results::Results;
-use constel_observe::verdict::{Bounds, Fidelity, Machine};
+use constel_observe::verdict::{Bounds, Fidelity};
 use constel_scenario::model::{BoxEnds, RuleFile};
 use serde::Serialize;
 use serde_json::Value;
@@ -122,15 +122,7 @@ pub(crate) fn write_summary(
         lateness_p99_ns: stats.lateness.p99_ns,
         lateness_max_ns: stats.lateness.max_ns,
         own_lateness_p99_ns: stats.own_lateness.p99_ns,
-        machine: Machine {
-            stalls: stats.stalls.count,
-            stalled_ns: stats.stalls.total_ns,
-            longest_stall_ns: stats.stalls.longest_ns,
-            in_run_queue_ns: stats.stalls.in_run_queue_ns,
-            slow_ns: stats.stalls.slow_ns,
-            least_speed_ratio: stats.stalls.least_speed_ratio,
-            ..Machine::default()
-        },
+        machine: stats.stalls.into(),
         frames_early: stats.early,
         unintended_drops: lost,
         failures: seen.failures,

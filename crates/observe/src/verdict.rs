@@ -3,6 +3,7 @@
 //! A run is trustworthy when the host kept up: frames left on time, nothing was dropped that the
 //! scenario did not ask for, steps were ready before their time, and the tools that measure ran.
 
+use constel_link::StallStats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -35,6 +36,22 @@ pub struct Machine {
     /// (`/proc/pressure/cpu`). `None` where the kernel does not tell.
     #[serde(default)]
     pub processor_wait_ratio: Option<f64>,
+}
+
+/// What the link plane knows; the rest is for whoever looks at the system.
+impl From<StallStats> for Machine {
+    fn from(seen: StallStats) -> Self {
+        Self {
+            stalls: seen.count,
+            stalled_ns: seen.total_ns,
+            longest_stall_ns: seen.longest_ns,
+            in_run_queue_ns: seen.in_run_queue_ns,
+            slow_ns: seen.slow_ns,
+            least_speed_ratio: seen.least_speed_ratio,
+            steal_ns: 0,
+            processor_wait_ratio: None,
+        }
+    }
 }
 
 /// What the run measured of itself.

@@ -291,16 +291,9 @@ impl Thread {
                     1
                 }
             }
-            Way::All => {
-                let mut frames = std::mem::take(&mut self.state.cut);
-                self.single_frames(frame, &mut frames);
-                for &frame in &frames {
-                    self.enter_all(ts_ns, from, frame);
-                }
-                let work = frames.len();
-                self.state.cut = frames;
-                work
-            }
+            Way::All => self.each_frame(frame, |relay, frame| {
+                relay.enter_all(ts_ns, from, frame);
+            }),
             Way::None => {
                 self.pool.enters(ts_ns, from, frame);
                 self.table.no_way(from, frame, &mut self.pool);

@@ -76,17 +76,12 @@ impl Thread {
             table.arrive(ts_ns, from, destination, len, gso, pool);
             return pieces;
         }
-        let mut frames = std::mem::take(&mut self.state.cut);
-        let lost = pool.cut_up(gso, &mut frames);
-        self.state.no_slot += lost.no_slot;
-        self.state.over_share += lost.over_share;
-        for &frame in &frames {
+        let one_by_one = self.each_frame(gso, |relay, frame| {
+            let (table, pool) = (&mut relay.table, &mut relay.pool);
             pool.enters(ts_ns, from, frame);
             table.arrive(ts_ns, from, destination, u32::from(frame.len), frame, pool);
-        }
-        let work = frames.len().max(pieces);
-        self.state.cut = frames;
-        work
+        });
+        one_by_one.max(pieces)
     }
 
     /// Over a channel that ports share: frame by frame. How many frames' work that is.
@@ -97,28 +92,33 @@ impl Thread {
         destination: [u8; 6],
         frame: SlotRef,
     ) -> usize {
-        let mut frames = std::mem::take(&mut self.state.cut);
-        self.single_frames(frame, &mut frames);
-        let (air, table, pool) = (&mut self.air, &mut self.table, &mut self.pool);
-        for &frame in &frames {
+        self.each_frame(frame, |relay, frame| {
+            let (air, table, pool) = (&mut relay.air, &mut relay.table, &mut relay.pool);
             pool.enters(ts_ns, from, frame);
             air.send(ts_ns, from, destination, frame, table, pool);
+        })
+    }
+
+    /// Does something with a frame, or with each of those that a GSO frame is made of. How many frames' work that is.
+    pub(super) fn each_frame(
+        &mut self,
+        frame: SlotRef,
+        mut act: impl FnMut(&mut Self, SlotRef),
+    ) -> usize {
+        if !frame.is_gso() {
+            act(self, frame);
+            return 1;
+        }
+        let mut frames = std::mem::take(&mut self.state.cut);
+        let lost = self.pool.cut_up(frame, &mut frames);
+        self.state.no_slot += lost.no_slot;
+        self.state.over_share += lost.over_share;
+        for &frame in &frames {
+            act(self, frame);
         }
         let work = frames.len().max(1);
         self.state.cut = frames;
         work
-    }
-
-    /// A frame, or the frames that a GSO frame is made of.
-    pub(super) fn single_frames(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) {
-        frames.clear();
-        if frame.is_gso() {
-            let lost = self.pool.cut_up(frame, frames);
-            self.state.no_slot += lost.no_slot;
-            self.state.over_share += lost.over_share;
-        } else {
-            frames.push(frame);
-        }
     }
 
     /// From an interface of the host: frame by frame, whatever the edge. How many frames' work that is.
@@ -129,14 +129,9 @@ impl Thread {
         destination: [u8; 6],
         frame: SlotRef,
     ) -> usize {
-        let mut frames = std::mem::take(&mut self.state.cut);
-        self.single_frames(frame, &mut frames);
-        for &frame in &frames {
-            let (from, frame) = self.externals.steer(ts_ns, at, frame, &mut self.pool);
-            self.enter(ts_ns, from, destination, frame);
-        }
-        let work = frames.len().max(1);
-        self.state.cut = frames;
-        work
+        self.each_frame(frame, |relay, frame| {
+            let (from, frame) = relay.externals.steer(ts_ns, at, frame, &mut relay.pool);
+            relay.enter(ts_ns, from, destination, frame);
+        })
     }
 }

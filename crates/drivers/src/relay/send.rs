@@ -242,15 +242,12 @@ impl Thread {
 
     /// Hand a frame to what takes it to its far port, frame by frame.
     fn carry(&mut self, delivery: Delivery<SlotRef>) {
-        let mut frames = std::mem::take(&mut self.state.cut);
-        self.single_frames(delivery.frame, &mut frames);
-        for &frame in &frames {
-            let bytes = self.pool.copy_of(frame);
-            self.far
-                .carry((delivery.from, delivery.to), delivery.due_ns, &bytes);
-            self.pool.give_frame(frame);
-        }
-        self.state.cut = frames;
+        let edge = (delivery.from, delivery.to);
+        self.each_frame(delivery.frame, |relay, frame| {
+            let bytes = relay.pool.copy_of(frame);
+            relay.far.carry(edge, delivery.due_ns, &bytes);
+            relay.pool.give_frame(frame);
+        });
     }
 
     /// Write the relay's tag and hand the frame to AF_XDP.

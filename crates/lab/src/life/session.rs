@@ -412,14 +412,9 @@ fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64
         lateness_max_ns: stats.lateness.max_ns,
         own_lateness_p99_ns: stats.own_lateness.p99_ns,
         machine: Machine {
-            stalls: stats.stalls.count,
-            stalled_ns: stats.stalls.total_ns,
-            longest_stall_ns: stats.stalls.longest_ns,
-            in_run_queue_ns: stats.stalls.in_run_queue_ns,
-            slow_ns: stats.stalls.slow_ns,
-            least_speed_ratio: stats.stalls.least_speed_ratio,
             steal_ns,
             processor_wait_ratio: outcome.seen.processor_wait_ratio,
+            ..stats.stalls.into()
         },
         frames_early: stats.early,
         unintended_drops: stats
