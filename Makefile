@@ -68,7 +68,6 @@ lint: format documents licences clippy rustdoc ## what .ci/run checks before the
 
 format:
 	$(CARGO) fmt --all --check
-	$(CARGO) fmt --all --check --manifest-path python/Cargo.toml
 
 documents: ## links lead somewhere, tables are those of their raw data
 	tools/documents
