@@ -1,0 +1,9 @@
+//! `constel box`, between veths of namespaces that stand for two machines' cables.
+
+mod cables;
+mod draws;
+mod host;
+mod rules;
+mod scenario;
+#[path = "../support/mod.rs"]
+mod support;

@@ -1,0 +1,10 @@
+//! Labs over two machines, each a namespace of this host with an agent of its own, and etcd beside them
+//! (`experiments/machines/local`).
+
+mod asked;
+mod crossing;
+mod daemons;
+mod local;
+mod losses;
+#[path = "../support/mod.rs"]
+mod support;

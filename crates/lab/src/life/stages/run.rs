@@ -1,0 +1,170 @@
+//! Lab time, and all that goes on beside it.
+
+use std::cell::RefCell;
+use std::fs::File;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::channel;
+
+use constel_host::threads::result_of;
+use constel_observe::results::Results;
+
+use super::{Context, SetOnDrop, Stages};
+use crate::error::EngineError;
+use crate::life::bring_up::Fabric;
+use crate::life::lab_time::LabTime;
+use crate::life::moving::Moving;
+use crate::life::observed::Observed;
+use crate::nodes::containers::Containers;
+use crate::routing::machine::Machine;
+use crate::routing::steps::Steps;
+use crate::traffic::helpers::Helpers;
+use crate::traffic::late::Late;
+use crate::traffic::{self, Traffic};
+use crate::watch::path_rows::PathRows;
+use crate::watch::paths::Paths;
+use crate::watch::sampling::Sampler;
+use crate::watch::stood::{Notes, WAYS_FILE};
+
+impl Stages<'_> {
+    /// Lab time, with the traffic beside it.
+    pub(super) fn lab_time(
+        &mut self,
+        steps: &mut Steps<Machine>,
+        traffic: Traffic,
+        zero_ns: Option<u64>,
+    ) -> Result<(Observed, traffic::Ran), EngineError> {
+        let Context {
+            options,
+            log,
+            clock,
+            duration_ns,
+            ..
+        } = self.context;
+        let mut paths = traffic.followed();
+        paths.rows = paths_file(&paths, self.context.results)?;
+        let seen = Observed::begin(paths, !self.fabric.kernels.knows_all_ways());
+        let notes = self.notes()?;
+        let scenario = &self.fabric.blueprint.lab.scenario;
+        let profile = options.profile_hz.map(|hz| scenario.profile(hz));
+        let sampler = profile
+            .as_ref()
+            .or(scenario.sampling.as_ref())
+            .map(|wanted| {
+                let (kernels, links) = (&self.fabric.kernels, &self.fabric.handle);
+                Sampler::begin(wanted, kernels, links, self.context.results.dir())
+            })
+            .transpose()?;
+        let mut lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
+        let owner = self.context.claim.owner();
+        let claim = RefCell::new(&mut *self.context.claim);
+        let count = |nodes: usize| -> Result<(), EngineError> {
+            let counted = claim
+                .borrow_mut()
+                .update(|record| record.nodes = nodes as u64);
+            Ok(counted?)
+        };
+        lab_time.count = Some(&count);
+        let (fabric, progress) = (self.fabric, self.context.progress);
+        let later = self.context.ports.zip(options.together.as_ref());
+        let late = Late {
+            flows: if options.traffic {
+                &scenario.traffic
+            } else {
+                &[]
+            },
+            launcher: &fabric.launcher,
+            results: self.context.results,
+            clock,
+            log,
+        };
+        let (over, quiet) = (AtomicBool::new(false), AtomicBool::new(false));
+        let quiet = &quiet;
+        let daemons = &mut *self.daemons;
+        let (seen, ended) = std::thread::scope(|scope| {
+            let stop = || over.load(Ordering::Acquire) || options.stop.load(Ordering::Acquire);
+            let traffic = scope.spawn(move || traffic.run(clock, log, stop));
+            let sampler = sampler.map(|sampler| scope.spawn(move || sampler.run(clock, quiet)));
+            let (kernels, view, over) = (&self.fabric.kernels, &self.context.view, &over);
+            let looks =
+                notes.map(|notes| scope.spawn(move || notes.watch(kernels, view, clock, over)));
+            let (flows, coming) = channel();
+            lab_time.moving = later.and_then(|(ports, together)| {
+                Moving::begin(scope, fabric, ports, together, (owner, progress), flows)
+            });
+            let late = scope.spawn(move || late.run(coming, stop));
+            // However lab time ends, by a panic too: the traffic ends with it.
+            let ending = SetOnDrop(over);
+            // And the samples after it, so that the traffic's last frames are in it.
+            let settled = SetOnDrop(quiet);
+            let mut seen = lab_time.run(steps, daemons, (zero_ns, duration_ns), seen);
+            drop(lab_time);
+            drop(ending);
+            let ended = result_of(traffic);
+            let late = result_of(late);
+            drop(settled);
+            let sampled = sampler.map_or(Ok(()), result_of);
+            let looked = looks.map_or(Ok(()), result_of);
+            if let Ok(seen) = &mut seen {
+                late.failures
+                    .into_iter()
+                    .for_each(|failure| seen.fail(failure));
+            }
+            let ended = ended.map(|mut ran| {
+                ran.jobs.extend(late.jobs);
+                ran
+            });
+            if let (Ok(seen), Err(error)) = (&mut seen, sampled) {
+                seen.fail(format!("the samples are not complete: {error}"));
+            }
+            if let (Ok(seen), Err(error)) = (&mut seen, looked) {
+                seen.fail(format!("{WAYS_FILE} is not complete: {error}"));
+            }
+            (seen, ended)
+        });
+        Ok((seen?, ended?))
+    }
+
+    /// Where it is noted what becomes of packets here, if other machines have the rest of their ways.
+    fn notes(&self) -> Result<Option<Notes>, EngineError> {
+        if self.fabric.kernels.knows_all_ways() {
+            return Ok(None);
+        }
+        let file = File::create_new(self.context.results.dir().join(WAYS_FILE));
+        let file = file.map_err(|source| EngineError::Io {
+            what: format!("make {WAYS_FILE}"),
+            source,
+        })?;
+        Ok(Some(Notes::begin(file)))
+    }
+}
+
+/// `paths.csv`, where there are flows to follow.
+fn paths_file(paths: &Paths, results: &Results) -> Result<Option<PathRows>, EngineError> {
+    if paths.flows.is_empty() {
+        return Ok(None);
+    }
+    let file = results.paths().map_err(|source| EngineError::Io {
+        what: "make paths.csv".to_owned(),
+        source,
+    })?;
+    Ok(Some(PathRows::begin(file)))
+}
+
+pub(super) fn lab_time_of<'a>(
+    context: &Context<'a>,
+    fabric: &'a Fabric,
+    (helpers, containers): (&'a RefCell<Helpers>, &'a RefCell<Containers>),
+) -> LabTime<'a> {
+    LabTime {
+        fabric,
+        clock: context.clock,
+        log: context.log,
+        view: context.view,
+        stop: &context.options.stop,
+        progress: context.progress,
+        helpers,
+        containers,
+        moving: None,
+        count: None,
+    }
+}
