@@ -10,11 +10,12 @@ use std::process::{Child, Command, Output, Stdio};
 use std::time::Duration;
 
 use constel_host::NetNs;
-use constel_host::claim::{LabName, LabState, RuntimeDir};
+use constel_host::claim::LabState;
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 use support::host::{Host, LABS};
+use support::lab::state_of;
 use support::scenario::write;
 use support::{CONSTEL, constel, finish, stderr, stdout, until, wait};
 
@@ -343,16 +344,12 @@ impl Attached {
             .run(move || command.spawn().unwrap())
             .unwrap();
         let mut lab = Attached { name, child };
-        let claimed: LabName = lab.name.parse().unwrap();
         until(Duration::from_secs(60), "the lab runs", || {
             if let Some(status) = lab.child.try_wait().unwrap() {
                 let said = fs::read_to_string(dir.join(format!("{}.stderr", lab.name)));
                 panic!("it ended: {status}\n{}", said.unwrap());
             }
-            let found = RuntimeDir::default().find(&claimed).unwrap();
-            found
-                .is_some_and(|lab| lab.state == LabState::Running)
-                .then_some(())
+            (state_of(&lab.name) == Some(LabState::Running)).then_some(())
         });
         lab
     }

@@ -7,12 +7,13 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use constel_host::NetNs;
-use constel_host::claim::{LabName, LabState, RuntimeDir};
+use constel_host::claim::LabState;
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, Socket, VethEnd};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::support::host::LABS;
+use crate::support::lab::state_of;
 use crate::support::{CONSTEL, constel, json, stderr, until, wait};
 
 /// Two machines, and the host of a box whose interfaces `wa` and `wb` are their cables.
@@ -79,7 +80,7 @@ pub(crate) fn give_address(ns: &NetNs, ifindex: u32, address: Ipv4Addr) {
 pub(crate) struct Running {
     pub(crate) name: String,
     pub(crate) child: Child,
-    pub(crate) dir: PathBuf,
+    dir: PathBuf,
 }
 
 impl Running {
@@ -135,11 +136,7 @@ impl Running {
     }
 
     pub(crate) fn state(&self) -> Option<LabState> {
-        let name: LabName = self.name.parse().unwrap();
-        RuntimeDir::default()
-            .find(&name)
-            .unwrap()
-            .map(|lab| lab.state)
+        state_of(&self.name)
     }
 
     pub(crate) fn shown(&self) -> Value {

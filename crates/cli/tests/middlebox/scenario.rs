@@ -5,11 +5,12 @@ use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use constel_host::claim::{LabName, LabState, RuntimeDir};
+use constel_host::claim::LabState;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
 use crate::support::host::{Host, LABS};
+use crate::support::lab::state_of;
 use crate::support::{CONSTEL, constel, json, stderr, until, wait};
 
 #[test]
@@ -76,14 +77,12 @@ fn a_scenario_makes_the_machines_of_its_box_and_takes_them_away() {
             .unwrap()
     };
     let said = |what: &str| fs::read_to_string(dir.path().join(what)).unwrap();
-    let lab: LabName = name.parse().unwrap();
     let up = |child: &mut Child| {
         until(Duration::from_secs(30), "the box is up", || {
             if let Some(status) = child.try_wait().unwrap() {
                 panic!("it ended: {status}\n{}", said("stderr"));
             }
-            let found = RuntimeDir::default().find(&lab).unwrap();
-            (found?.state == LabState::Running).then_some(())
+            (state_of(&name) == Some(LabState::Running)).then_some(())
         });
     };
     let mut child = start(&results);

@@ -107,11 +107,7 @@ impl Lab {
 
     /// What it is doing, by the claim it holds; `None` when it has none.
     pub(crate) fn state(&self) -> Option<LabState> {
-        let name: LabName = self.name.parse().unwrap();
-        RuntimeDir::default()
-            .find(&name)
-            .unwrap()
-            .map(|lab| lab.state)
+        state_of(&self.name)
     }
 
     /// Waits until lab time runs.
@@ -197,6 +193,13 @@ impl Drop for Lab {
 
 /// Asks a lab questions.
 pub(crate) struct Asker(Client);
+
+/// What the lab of that name is doing, by the claim it holds; `None` when it has none.
+pub(crate) fn state_of(name: &str) -> Option<LabState> {
+    let name: LabName = name.parse().unwrap();
+    let found = RuntimeDir::default().find(&name).unwrap();
+    found.map(|lab| lab.state)
+}
 
 /// Where lab time zero lies on the host's clock.
 #[derive(Clone, Copy, Debug)]

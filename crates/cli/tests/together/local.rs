@@ -11,7 +11,7 @@ use crate::support::{CONSTEL, finish, stderr, workspace};
 /// Of the whole: machines, lab and all that follows, on a host that has much else to do.
 pub(crate) const WITHIN: Duration = Duration::from_secs(240);
 /// How often a run is made that may not be trusted because the host has much else to do.
-pub(crate) const TRIES: usize = 3;
+const TRIES: usize = 3;
 /// What the script says without etcd.
 pub(crate) const SKIPPED: i32 = 77;
 
