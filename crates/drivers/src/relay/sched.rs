@@ -185,6 +185,14 @@ impl Waiting {
         }
     }
 
+    /// The calling thread, which [left](Waiting::leave), has the work again: nobody took over.
+    pub(crate) fn come_back(&mut self) {
+        self.began_cpu_ns = thread_cpu_ns();
+        self.before_cpu_ns = self.left_cpu_ns;
+        self.in_real_time = self.real_time;
+        self.at_work = true;
+    }
+
     /// Whether there is a thread to relieve this one.
     pub(crate) fn may_be_relieved(&self) -> bool {
         self.relief
@@ -398,6 +406,28 @@ mod tests {
         assert_eq!(w.plan(now, now + 35_000, 0), Plan::Spin, "slept just now");
         w.put_off = true;
         assert_eq!(w.plan(now, now + 35_000, 0), rest(now + 17_500), "owed");
+    }
+
+    #[test]
+    fn work_is_counted_whoever_comes_back_to_it() {
+        let mut w = Waiting::new(Priority::Nice, 80_000, 0, true);
+        let work = |w: &Waiting| {
+            let (began, counted) = (thread_cpu_ns(), w.cpu_ns());
+            while thread_cpu_ns() - began < 1_000_000 {
+                std::hint::spin_loop();
+            }
+            w.cpu_ns() - counted
+        };
+        w.enter();
+        assert!(work(&w) >= 1_000_000);
+        w.leave();
+        assert_eq!(work(&w), 0, "somebody else's");
+        w.come_back();
+        assert!(work(&w) >= 1_000_000, "its own again");
+        w.leave();
+        w.enter();
+        assert!(w.cpu_ns() >= 2_000_000, "as others had before");
+        assert!(w.cpu_ns() < thread_cpu_ns());
     }
 
     const NONE: Vec<Nanos> = Vec::new();

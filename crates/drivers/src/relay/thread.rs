@@ -120,6 +120,8 @@ impl Thread {
                 self.waiting.held_up(mono_ns());
             }
             self.take_over(here);
+        } else {
+            self.waiting.come_back();
         }
         loop {
             if let Some(shifts) = here.shifts
