@@ -117,9 +117,8 @@ pub(crate) struct Waiting {
     at_work: bool,
     /// Until when it is to, instead of rests.
     relieved_until_ns: Nanos,
-    /// CPU time of the thread when it took over, of those before it, and of all when one last left.
+    /// CPU time of the thread when it took the work up, and what all had spent on it when one last left.
     began_cpu_ns: Nanos,
-    before_cpu_ns: Nanos,
     left_cpu_ns: Nanos,
 }
 
@@ -152,7 +151,6 @@ impl Waiting {
             at_work: false,
             relieved_until_ns: 0,
             began_cpu_ns: 0,
-            before_cpu_ns: 0,
             left_cpu_ns: 0,
         }
     }
@@ -170,7 +168,6 @@ impl Waiting {
         };
         self.account = self.window;
         self.began_cpu_ns = self.window.cpu_ns;
-        self.before_cpu_ns = self.left_cpu_ns;
         self.owed_ns = 0;
         self.put_off = false;
         self.at_work = true;
@@ -188,7 +185,6 @@ impl Waiting {
     /// The calling thread, which [left](Waiting::leave), has the work again: nobody took over.
     pub(crate) fn come_back(&mut self) {
         self.began_cpu_ns = thread_cpu_ns();
-        self.before_cpu_ns = self.left_cpu_ns;
         self.in_real_time = self.real_time;
         self.at_work = true;
     }
@@ -209,7 +205,7 @@ impl Waiting {
         if !self.at_work {
             return self.left_cpu_ns;
         }
-        self.before_cpu_ns + thread_cpu_ns() - self.began_cpu_ns
+        self.left_cpu_ns + thread_cpu_ns() - self.began_cpu_ns
     }
 
     /// Whether sleeps are costly, and there is another thread to share them.
