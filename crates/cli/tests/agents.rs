@@ -1,6 +1,6 @@
 //! `constel agent` and `constel machines` as processes that share a folder: what they print, how they end, what they leave.
 
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;

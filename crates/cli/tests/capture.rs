@@ -1,7 +1,7 @@
 //! `constel capture`, of a rule of a box and of a port of a node. What is in the file is read here by the format's own
 //! description, and counted against the link plane's counters.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

@@ -1,6 +1,6 @@
 //! Satellites of a catalogue are known, and named, by what it calls them, in a running lab and in its scenario.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,7 +1,7 @@
 //! Nodes that are made of images, beside nodes that are not: what their programs have, what they may take, and what becomes
 //! of them. Needs root and a static busybox, of which the images are made: nothing comes from a network.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

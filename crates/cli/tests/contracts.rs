@@ -1,6 +1,6 @@
 //! What scripts rely on: verbs, exit codes, JSON, streams, the results folder (docs/reference/cli.md).
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::io::Write;

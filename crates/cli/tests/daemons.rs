@@ -2,7 +2,7 @@
 //! stand, pings pass, a killed daemon is an event and is started again, and nothing is left on the host, FRR's
 //! folders included.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::fs;

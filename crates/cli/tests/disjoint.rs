@@ -1,7 +1,7 @@
 //! Disjoint paths in real kernels: each has addresses of its own, routes along it and nowhere else, and round trips
 //! of its own length; what happens to one does not touch the other.
 
-mod support;
+use crate::support;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};

@@ -1,6 +1,6 @@
 //! However a run ends, the host is as it was, soon, and what was measured is kept.
 
-mod support;
+use crate::support;
 
 use std::fs::File;
 use std::io::pipe;

@@ -1,7 +1,7 @@
 //! Nodes whose containers an engine makes, beside others: what they are, what becomes of them, what is left of them. Needs
 //! root, a static busybox and dockerd, which each test starts for itself, or podman; without one they are skipped, and say so.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! Lab times far from the start, and labs of long duration: an answer or a refusal within seconds, an end at once.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

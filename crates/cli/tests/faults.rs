@@ -1,6 +1,6 @@
 //! Machines that fail: some rounds of `experiments/machines/faults`, which looks from outside at what must be so throughout.
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 use std::time::Duration;

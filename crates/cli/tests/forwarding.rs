@@ -1,7 +1,7 @@
 //! Labs that forward by one map: it is what forwards, in both families; traceroute sees every node; a handover with
 //! draining loses nothing; and nothing of it is left after `kill -9`.
 
-mod support;
+use crate::support;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

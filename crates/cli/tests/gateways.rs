@@ -1,7 +1,7 @@
 //! TCP gateways of a scenario: connections between ordinary programs go over LEOTP and arrive byte for byte, also when a
 //! gateway is killed. Needs root.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{self, ErrorKind, Read, Write};

@@ -2,7 +2,7 @@
 //! host is as before. `tests/golden/NAME.stderr` holds what is said; `CONSTEL_BLESS=1` writes it anew: read the
 //! diff before committing. Errors of the scenario file itself have their own goldens in `crates/scenario`.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,7 +1,7 @@
 //! `constel image`: what it says, in words and as JSON, and its exit codes. `CONSTEL_BLESS=1` writes the goldens anew.
 //! Gives files to root: needs root.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

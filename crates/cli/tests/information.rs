@@ -1,6 +1,6 @@
 //! What nodes are told, in a real lab: files and socket seen from inside, private, read-only, in time.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

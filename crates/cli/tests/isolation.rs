@@ -1,6 +1,6 @@
 //! What a lab's programs see of the host and of other labs, and what they may take.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::Path;

@@ -1,6 +1,6 @@
 //! Boxes of several interfaces: pairs, a hub, a router; and an interface of the machine as a host of a lab.
 
-mod support;
+use crate::support;
 
 use std::fs::{self, File};
 use std::io::Read;

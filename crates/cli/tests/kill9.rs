@@ -1,6 +1,6 @@
 //! The worst that can happen to `constel run`, at any moment; and two labs that must not know of each other.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::path::Path;

@@ -1,7 +1,7 @@
 //! Links of a running lab changed by hand, felt by real packets: `link set`, `fail`, `heal`; and what a
 //! scenario's `link:` asks for beyond rate and loss.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

@@ -1,6 +1,6 @@
 //! `constel plan --machines`: its document, its table, and what it refuses. Touches nothing, needs no root.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::process::Output;

@@ -1,6 +1,6 @@
 //! Ports of management: this machine and nodes reach each other beside what is emulated, and nobody else does by them. Needs root.
 
-mod support;
+use crate::support;
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};

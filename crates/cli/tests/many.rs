@@ -1,6 +1,6 @@
 //! Commands in many nodes at a time, and files into nodes and out of them.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

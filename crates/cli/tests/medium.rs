@@ -1,6 +1,6 @@
 //! A channel that members of a network share, in a lab: one airtime whoever hears it, turns, and collisions. Needs root.
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use support::lab::Lab;

@@ -1,7 +1,7 @@
 //! What goes wrong in containers while a lab runs: full files, programs killed, programs that work no longer. The lab goes on
 //! where it can, says what happened, and the host is as before. Needs root and a static busybox.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,6 +1,6 @@
 //! The MTU of a link is that of its ports, and packets of that size pass whole.
 
-mod support;
+use crate::support;
 
 use constel_host::netlink::Socket;
 use support::host::Host;

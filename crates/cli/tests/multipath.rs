@@ -1,7 +1,7 @@
 //! Computed routes with several next hops, in real kernels: both families have them, flows are shared among them,
 //! and each flow keeps to one.
 
-mod support;
+use crate::support;
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};

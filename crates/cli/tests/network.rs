@@ -1,6 +1,6 @@
 //! Networks of a running lab: members that leave and join, delays changed at once; craft that reboot. Needs root.
 
-mod support;
+use crate::support;
 
 use serde_json::Value;
 use support::lab::Lab;

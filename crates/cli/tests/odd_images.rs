@@ -1,6 +1,6 @@
 //! Labs of images that lack what most have, or have what most lack. Needs root and a static busybox.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown, symlink};

@@ -1,7 +1,7 @@
 //! Flows of `ping`: what the probe measures, in both families, one way and back, and what becomes of probes on a link that
 //! loses and doubles them. Needs root.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 

@@ -1,6 +1,6 @@
 //! `run --profile` and `sample`: columns of what kernels and the link plane counted. Needs root.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::time::Duration;

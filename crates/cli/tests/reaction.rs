@@ -1,7 +1,7 @@
 //! Orbit-aware link state in real kernels: nobody routes round a failed laser before its ends have noticed, everybody
 //! does soon after, and the foreseen sky is followed without a message.
 
-mod support;
+use crate::support;
 
 use std::time::{Duration, Instant};
 

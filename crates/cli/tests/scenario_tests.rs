@@ -1,6 +1,6 @@
 //! Shipped scenario tests, run and judged; judged again from their folders; and a statement that is broken. Needs root.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,7 +1,7 @@
 //! What flows leave behind: series in lab time with paths and marks, events, a table and pictures; and that a flow whose own
 //! frames were late is not trusted, whatever the run is. Needs root.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! What runs agents as services: a unit of systemd, manifests of Kubernetes. Neither is started here.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;

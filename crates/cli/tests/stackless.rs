@@ -1,6 +1,6 @@
 //! Satellites that only forward, against the same satellites with stacks: the same paths, delays, losses and answers.
 
-mod support;
+use crate::support;
 
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};

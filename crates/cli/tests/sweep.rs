@@ -1,6 +1,6 @@
 //! A scenario run with other values and seeds than its file has; many times, stopped, killed, and gone on with.
 
-mod support;
+use crate::support;
 
 use std::ffi::OsStr;
 use std::fs;

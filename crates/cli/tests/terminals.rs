@@ -1,7 +1,7 @@
 //! Two operators' constellations with different policies, masks and MTUs, joined by a gateway that has a terminal for
 //! each: pings pass from one operator's customer to the other's, and never through a third customer of both.
 
-mod support;
+use crate::support;
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;

@@ -1,6 +1,6 @@
 //! `constel top` and `constel metrics`: what a running lab's links carry, for people and for Prometheus.
 
-mod support;
+use crate::support;
 
 use std::io::{BufRead, BufReader};
 use std::process::{Command, Stdio};

@@ -1,7 +1,7 @@
 //! Transfers over every transport through a real lab: their results, what helps them on the way, and that nothing of
 //! it is left.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::path::{Path, PathBuf};

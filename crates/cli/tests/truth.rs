@@ -1,6 +1,6 @@
 //! Do packets take as long as light would? Real packets through a running lab, against its plan.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 use std::time::Duration;

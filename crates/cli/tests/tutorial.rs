@@ -1,7 +1,7 @@
 //! `docs/tutorial.md`, as a reader does it: its files are written, its commands run one after the other, and what it
 //! shows of their output is there, numbers aside.
 
-mod support;
+use crate::support;
 
 use std::fs::{self, OpenOptions};
 use std::io::Write as _;

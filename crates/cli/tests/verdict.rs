@@ -1,6 +1,6 @@
 //! What a run is measured against: the bound its scenario states, and the host's limits while it is up.
 
-mod support;
+use crate::support;
 
 use std::path::Path;
 

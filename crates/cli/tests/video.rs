@@ -1,7 +1,7 @@
 //! The shipped `scenarios/containers.yaml`: every node of an image that this host assembles by itself, satellites that route
 //! from what they are told, and a video that plays. Needs root, busybox-static, bird2, nginx-light and ffmpeg.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::process::Command;

@@ -1,6 +1,6 @@
 //! Nothing of a relay is left when it is gone. The only test of its process: it counts descriptors.
 
-mod support;
+use crate::support;
 
 use std::os::fd::AsRawFd;
 

@@ -1,6 +1,6 @@
 //! Labs: claimed, found dead, cleaned up after; the host equal before and after.
 
-mod small_disk;
+use crate::small_disk;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -1,6 +1,6 @@
 //! Nodes born with the template's settings, and the same result where they cannot be.
 
-mod small_disk;
+use crate::small_disk;
 
 use std::sync::Mutex;
 use std::time::{Duration, Instant};

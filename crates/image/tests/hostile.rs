@@ -1,7 +1,7 @@
 //! Images that were made to harm, and images that were damaged: each is refused with what is wrong and where, or does
 //! exactly what it may; nothing is written outside the store, and nothing of it is kept. Gives files to root: needs root.
 
-mod support;
+use crate::support;
 
 use std::fs;
 

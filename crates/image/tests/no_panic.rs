@@ -1,7 +1,7 @@
 //! Archives and documents that were whole and then damaged at random places: an error or a tree, never a panic; and what
 //! is read in jumps is what is read onwards.
 
-mod support;
+use crate::support;
 
 use constel_image::documents::{Index, Manifest, SavedImage, parse};
 use constel_image::tar::{Seekable, Stream, TarReader};

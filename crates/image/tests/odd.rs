@@ -1,7 +1,7 @@
 //! Images that are odd and right: what they say of owners, rights and links is what a container sees. Gives files to root and
 //! to others: needs root.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::os::fd::{AsRawFd, OwnedFd};

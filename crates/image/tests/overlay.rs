@@ -1,7 +1,7 @@
 //! Unpacked layers, mounted by overlayfs, are what the reference model in memory says. Mounts, makes devices and gives
 //! files to others: needs root.
 
-mod support;
+use crate::support;
 
 use std::fs::{self, File};
 use std::path::Path;

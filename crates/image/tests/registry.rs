@@ -1,7 +1,7 @@
 //! Pulls from registries on loopback: one of our own that does what registries do, good and bad, and Debian's
 //! `docker-registry` where it is installed. Gives files to root: needs root.
 
-mod support;
+use crate::support;
 
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};

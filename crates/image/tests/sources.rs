@@ -1,6 +1,6 @@
 //! The forms in which images come. Gives files to root: needs root.
 
-mod support;
+use crate::support;
 
 use std::fs::{self, File};
 use std::io::{Read, Write};

@@ -1,7 +1,7 @@
 //! A store in the hands of many: names, use, removal, processes at the same time, processes that are killed. Gives files
 //! to root: needs root.
 
-mod support;
+use crate::support;
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};

@@ -1,6 +1,6 @@
 //! Each mechanism of the protocol, proven in virtual time.
 
-mod vnet;
+use crate::vnet;
 
 use leotp_core::{Midnode, Params, Path, Producer};
 use std::rc::Rc;

@@ -1,7 +1,7 @@
 //! Links on which a packet takes longer than other links' timeouts: 10 kbit/s, 1.2 s for a
 //! segment.
 
-mod vnet;
+use crate::vnet;
 
 use leotp_core::{Params, Producer};
 use vnet::ends::{Chain, FLOW, Pattern};

@@ -3,7 +3,7 @@
 //!
 //! Needs root, curl and python3.
 
-mod ns;
+use crate::ns;
 
 use ns::{Ns, Proc, json, until};
 use std::fs;

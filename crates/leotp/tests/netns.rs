@@ -3,7 +3,7 @@
 //!
 //! Needs root.
 
-mod ns;
+use crate::ns;
 
 use ns::{Ns, json, until};
 use std::fs;

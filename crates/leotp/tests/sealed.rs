@@ -1,8 +1,7 @@
 //! Sealed flows: a forger on the path fills a Midnode's cache with lies; the
 //! Consumer notices, asks past the cache and gets the truth, or gives up loudly.
 
-#[path = "../../leotp-core/tests/vnet/mod.rs"]
-mod vnet;
+use crate::vnet;
 
 use leotp::core::{Consumer, Midnode, Params, Path, Producer};
 use leotp::rt::{MemorySource, Opener, RunError, SealedFile};

@@ -1,6 +1,6 @@
 //! Machines of a lab are lost, and others take their nodes.
 
-mod common;
+use crate::common;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::OnceLock;

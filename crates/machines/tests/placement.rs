@@ -1,6 +1,6 @@
 //! Shipped scenarios on several machines.
 
-mod common;
+use crate::common;
 
 use constel_machines::{Loads, Machines, Order, Pin, Placement, PlacementError};
 use constel_plan::Lab;

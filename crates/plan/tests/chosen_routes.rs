@@ -1,6 +1,6 @@
 //! Ways chosen beforehand: what shortest paths are, written to a file, is what a lab of that file does; what is wrong is said.
 
-mod given;
+use crate::given;
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

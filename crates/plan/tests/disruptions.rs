@@ -1,6 +1,6 @@
 //! Networks that fall apart, are jammed, and get worse for a time.
 
-mod given;
+use crate::given;
 
 use constel_plan::Lab;
 use constel_topology::{Snapshot, why};

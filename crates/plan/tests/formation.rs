@@ -1,7 +1,7 @@
 //! Formations against positions worked out apart from Constel (`data/formation-reference.py`, with forces that Constel leaves
 //! out), and craft from files.
 
-mod given;
+use crate::given;
 
 use constel_orbit::DVec3;
 use constel_plan::Lab;

@@ -1,6 +1,6 @@
 //! Satellites that only forward: what else cannot be with them, and ways that lead where the routes of stacks do.
 
-mod given;
+use crate::given;
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;

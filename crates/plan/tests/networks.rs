@@ -1,6 +1,6 @@
 //! Networks of scenarios: members, matrices, ranges, bridges; laid out, addressed, stepped and planned.
 
-mod given;
+use crate::given;
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Laws of OSPF areas over constellations of many shapes.
 
-mod common;
+use crate::common;
 
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
 use constel_orbit::WalkerKind;

@@ -2,9 +2,8 @@
 //!
 //! Needs root, `ip`, `ping` and `bird`. Makes namespaces of its own and removes them.
 
-#[path = "common/birds.rs"]
-mod birds;
-mod common;
+use crate::birds;
+use crate::common;
 
 use birds::Lab;
 use common::OSPF;

@@ -1,7 +1,7 @@
 //! Generated configurations, word for word: `tests/golden/*.conf`. `CONSTEL_BLESS=1 cargo test -p constel-routing
 //! --test daemons` writes them anew; read the diff before committing it.
 
-mod common;
+use crate::common;
 
 use common::OSPF;
 use constel_orbit::WalkerKind;

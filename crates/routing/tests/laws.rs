@@ -1,6 +1,6 @@
 //! Laws of routes over random delays and failures, by least delay and by fewest hops over one or several next hops.
 
-mod common;
+use crate::common;
 
 use constel_routing::{
     AddressBlocks, AddressPlan, Graph, GroundTransit, Metric, RouteChange, Routes, Rule, Scratch,

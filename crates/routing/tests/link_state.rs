@@ -1,6 +1,6 @@
 //! Link-state messages about what nobody foresaw: who hears when, and what follows from it.
 
-mod common;
+use crate::common;
 
 use constel_routing::link_state::{LinkStateProtocol, Reaction};
 use constel_routing::{Graph, GroundTransit, Metric, Routes, Rule};

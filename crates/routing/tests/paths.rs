@@ -1,6 +1,6 @@
 //! Addresses, trees, changes and walks over real constellations.
 
-mod common;
+use crate::common;
 
 use common::{cities, iridium, shell1};
 use constel_routing::{

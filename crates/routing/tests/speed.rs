@@ -1,6 +1,6 @@
 //! What routing costs. Run with `cargo test --release -p constel-routing --test speed -- --ignored --nocapture`.
 
-mod common;
+use crate::common;
 
 use common::{shell1, spread};
 use constel_routing::link_state::{LinkStateProtocol, Reaction};

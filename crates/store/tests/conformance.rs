@@ -1,6 +1,6 @@
 //! What holds for every store. Each case has a prefix of its own, so that one server serves them all.
 
-mod support;
+use crate::support;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;

@@ -1,6 +1,6 @@
 //! What only clusters have: members that end or freeze, passwords, TLS.
 
-mod support;
+use crate::support;
 
 use std::process::Command;
 use std::time::{Duration, Instant};

@@ -1,6 +1,6 @@
 //! Hosts and cables: ports, edges that never move, and what takes them away.
 
-mod common;
+use crate::common;
 
 use common::{SECOND, class, sky, spec, station, walker};
 use constel_orbit::WalkerKind;

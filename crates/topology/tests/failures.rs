@@ -1,6 +1,6 @@
 //! What breaks, when, and what is said about it; lasers that turn and take their time.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_topology::{

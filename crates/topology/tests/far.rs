@@ -1,6 +1,6 @@
 //! Steps far from the start: found without those before them, the same as by walking there.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::WalkerKind;

@@ -1,6 +1,6 @@
 //! Gateways: one antenna for each shell, whatever is nearer in another.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::WalkerKind;

@@ -1,6 +1,6 @@
 //! Ground links by radio, weather and recordings; satellites that only relay; satellites in the shadow.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_link::Loss;

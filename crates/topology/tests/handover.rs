@@ -1,6 +1,6 @@
 //! Laws of choosing satellites: for every policy, capacity, number of antennas and kind of handover.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::{Geodetic, Site, WalkerKind};

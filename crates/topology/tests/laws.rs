@@ -1,6 +1,6 @@
 //! Laws that hold for every constellation, station and moment.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::{WalkerKind, grazing_altitude_m, light_time_ns};

@@ -1,6 +1,6 @@
 //! Nodes, ports, pairs of lasers, and what is refused.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_topology::{GSL, IslKind, IslPattern, LaserSlot, Layout, Neighbours, SpecError, Wrap};

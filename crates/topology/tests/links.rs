@@ -1,6 +1,6 @@
 //! Known facts about constellations, and laws every topology must keep.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::light_time_ns;

@@ -1,6 +1,6 @@
 //! The real Starlink set: true neighbours, gaps and all.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::shells::{PlaneRule, ShellSpec, sort};

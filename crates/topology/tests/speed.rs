@@ -1,6 +1,6 @@
 //! What a step costs. Run with `cargo test --release -p constel-topology --test speed -- --ignored --nocapture`.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::WalkerKind;

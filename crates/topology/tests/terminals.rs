@@ -1,6 +1,6 @@
 //! Stations with several terminals: each for its own constellations, with its own mask and rule.
 
-mod common;
+use crate::common;
 
 use common::*;
 use constel_orbit::WalkerKind;

@@ -1,7 +1,7 @@
 //! The verdict against a model that works on whole, parsed packets, over random tables and packets; and what holds of any
 //! bytes whatever.
 
-mod given;
+use crate::given;
 
 use std::net::IpAddr;
 

@@ -1,6 +1,6 @@
 //! Clients that send what is none, too much or only half: they are answered in words, end their own connection, and cost no memory.
 
-mod served;
+use crate::served;
 
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};

@@ -1,6 +1,6 @@
 //! The OpenAPI document is that of the code, is one, and says what the server does.
 
-mod served;
+use crate::served;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};

@@ -1,6 +1,6 @@
 //! A real server on the loopback, and clients that behave and that do not.
 
-mod served;
+use crate::served;
 
 use std::io::{Read, Write};
 use std::net::TcpStream;

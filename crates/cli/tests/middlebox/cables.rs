@@ -12,9 +12,9 @@ use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, Socket, VethEnd};
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::host::LABS;
-use crate::support::lab::state_of;
-use crate::support::{CONSTEL, constel, json, stderr, until, wait};
+use crate::middlebox::support::host::LABS;
+use crate::middlebox::support::lab::state_of;
+use crate::middlebox::support::{CONSTEL, constel, json, stderr, until, wait};
 
 /// Two machines, and the host of a box whose interfaces `wa` and `wb` are their cables.
 pub(crate) struct Cables {

@@ -10,10 +10,12 @@ use constel_host::claim::LabState;
 use constel_host::netlink::{Batch, LinkChange, Socket, VethEnd};
 use rustix::process::Signal;
 
-use crate::cables::{Cables, FAR, Raw, Running, WIRES, address, echo, give_address, round_trip};
-use crate::draws::{draws, frame};
-use crate::support::host::{Host, LABS};
-use crate::support::{CONSTEL, constel, stderr, until};
+use crate::middlebox::cables::{
+    Cables, FAR, Raw, Running, WIRES, address, echo, give_address, round_trip,
+};
+use crate::middlebox::draws::{draws, frame};
+use crate::middlebox::support::host::{Host, LABS};
+use crate::middlebox::support::{CONSTEL, constel, stderr, until};
 
 /// What a host shows of its interfaces, and whose programs are on them.
 fn picture(ns: &NetNs) -> String {

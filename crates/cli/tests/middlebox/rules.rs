@@ -10,10 +10,10 @@ use constel_rules::Head;
 use constel_scenario::{DiskFiles, read_rules};
 use serde_json::Value;
 
-use crate::cables::{Cables, FAR, Raw, Running, address, echo, round_trip};
-use crate::draws::{draws, frame, rule};
-use crate::support::host::Host;
-use crate::support::{CONSTEL, constel, json, stderr, until};
+use crate::middlebox::cables::{Cables, FAR, Raw, Running, address, echo, round_trip};
+use crate::middlebox::draws::{draws, frame, rule};
+use crate::middlebox::support::host::Host;
+use crate::middlebox::support::{CONSTEL, constel, json, stderr, until};
 
 #[test]
 fn counters_of_256_rules_are_those_of_a_capture() {

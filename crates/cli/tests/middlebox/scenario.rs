@@ -9,9 +9,9 @@ use constel_host::claim::LabState;
 use rustix::process::{Pid, Signal};
 use serde_json::Value;
 
-use crate::support::host::{Host, LABS};
-use crate::support::lab::state_of;
-use crate::support::{CONSTEL, constel, json, stderr, until, wait};
+use crate::middlebox::support::host::{Host, LABS};
+use crate::middlebox::support::lab::state_of;
+use crate::middlebox::support::{CONSTEL, constel, json, stderr, until, wait};
 
 #[test]
 fn rows_of_nist_net_become_rules() {

@@ -4,9 +4,9 @@ use std::process::Command;
 
 use serde_json::Value;
 
-use crate::local::{SKIPPED, WITHIN, local};
-use crate::support::host::Host;
-use crate::support::{CONSTEL, finish, stderr, workspace};
+use crate::together::local::{SKIPPED, WITHIN, local};
+use crate::together::support::host::Host;
+use crate::together::support::{CONSTEL, finish, stderr, workspace};
 
 /// Whoever may reach the store asks about any node, and ends the lab, from anywhere.
 #[test]

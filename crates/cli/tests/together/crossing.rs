@@ -4,9 +4,9 @@ use std::path::Path;
 
 use serde_json::Value;
 
-use crate::local::{flow, local, local_of, ms, ospf};
-use crate::support::host::Host;
-use crate::support::{container, workspace};
+use crate::together::local::{flow, local, local_of, ms, ospf};
+use crate::together::support::host::Host;
+use crate::together::support::{container, workspace};
 
 /// Pings go from machine to machine in the time that the geometry says, and over a handover.
 #[test]

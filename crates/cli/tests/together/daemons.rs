@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::local::{flow, ms, ospf};
-use crate::support::host::Host;
+use crate::together::local::{flow, ms, ospf};
+use crate::together::support::host::Host;
 
 /// Daemons of two machines make one network: lab time waits for it, and ways are found anew after a handover and a failure.
 #[test]

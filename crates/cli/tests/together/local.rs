@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-use crate::support::{CONSTEL, finish, stderr, workspace};
+use crate::together::support::{CONSTEL, finish, stderr, workspace};
 
 /// Of the whole: machines, lab and all that follows, on a host that has much else to do.
 pub(crate) const WITHIN: Duration = Duration::from_secs(240);

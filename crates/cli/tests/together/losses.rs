@@ -2,8 +2,8 @@
 
 use serde_json::Value;
 
-use crate::local::{flow, local, local_on};
-use crate::support::host::Host;
+use crate::together::local::{flow, local, local_on};
+use crate::together::support::host::Host;
 
 /// A machine whose agent is killed ends the lab on all, and the verdict names it.
 #[test]

@@ -1,8 +1,10 @@
 //! A node that is on nobody's path sends whatever it can think of: that costs others neither frames nor time.
 
 use super::*;
-use crate::hostile_node::{Attack, DELAY_NS, HOSTILE, Hostile, NEIGHBOURS, Stop, attacks, edges};
-use crate::victim::{Seen, Victim, percentile};
+use crate::relay::hostile_node::{
+    Attack, DELAY_NS, HOSTILE, Hostile, NEIGHBOURS, Stop, attacks, edges,
+};
+use crate::relay::victim::{Seen, Victim, percentile};
 use constel_drivers::Links;
 
 const ROUNDS: usize = 5;

@@ -12,7 +12,7 @@ use std::ops::Range;
 use std::os::fd::AsRawFd;
 use std::sync::Arc;
 
-use super::{ETH0, Node, real_ns};
+use crate::support::{ETH0, Node, real_ns};
 
 /// Decides what gets lost.
 pub(crate) const SEED: u64 = 7;

@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use crate::support::frame;
+use crate::forward::support::frame;
 
 pub(crate) const IPV4: u16 = 0x0800;
 pub(crate) const IPV6: u16 = 0x86dd;
@@ -96,7 +96,7 @@ impl Packet {
 
     /// To the IPv4 destination of the same number, as IPv6 writes it.
     pub(crate) fn into_mapped(self) -> Packet {
-        let destination = crate::FAR.0.to_ipv6_mapped().into();
+        let destination = crate::forward::FAR.0.to_ipv6_mapped().into();
         Packet {
             destination,
             ..self

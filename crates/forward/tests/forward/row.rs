@@ -11,8 +11,8 @@ use constel_host::netlink::{
 };
 use constel_link::{PortId, mac_of};
 
-use crate::packets::{Got, IPV4, IPV6, Packet};
-use crate::support::{ETH0, Node, Raw};
+use crate::forward::packets::{Got, IPV4, IPV6, Packet};
+use crate::forward::support::{ETH0, Node, Raw};
 
 /// An address of each family.
 pub(crate) type Both = (Ipv4Addr, Ipv6Addr);

@@ -1,8 +1,8 @@
 //! Over networks that lose, repeat and reorder, through Midnodes that come and go; and
 //! what cannot be delivered ends in an error.
 
-use crate::vnet::ends::{Chain, FLOW, Pattern, Sink, byte};
-use crate::vnet::*;
+use crate::correctness::vnet::ends::{Chain, FLOW, Pattern, Sink, byte};
+use crate::correctness::vnet::*;
 use leotp_core::{Consumer, FlowError, Midnode, Params, Path};
 use proptest::prelude::*;
 

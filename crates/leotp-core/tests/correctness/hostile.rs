@@ -1,7 +1,7 @@
 //! What others send costs no more than it may: no panic, bounded state, bounded answers.
 
-use crate::vnet::ends::{Pattern, interest};
-use crate::vnet::*;
+use crate::correctness::vnet::ends::{Pattern, interest};
+use crate::correctness::vnet::*;
 use leotp_core::{Consumer, Midnode, Params, Path, Producer};
 use proptest::prelude::*;
 

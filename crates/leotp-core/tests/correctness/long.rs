@@ -1,7 +1,7 @@
 //! Long flows: beyond 32 bits of range, a day, 10 GiB; and the least and the highest rate.
 
-use crate::vnet::ends::{Chain, FLOW, Pattern, Sink};
-use crate::vnet::*;
+use crate::correctness::vnet::ends::{Chain, FLOW, Pattern, Sink};
+use crate::correctness::vnet::*;
 use leotp_core::{Params, Path};
 
 #[test]

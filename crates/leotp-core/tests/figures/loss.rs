@@ -1,9 +1,9 @@
 //! Figs 2 and 10 to 12: throughput, traffic and the delay of repairs over loss.
 
-use crate::measure::{leotp, row};
-use crate::vnet::baseline::{Kind, over_chain};
-use crate::vnet::ends::{Chain, FLOW, Owd, Pattern};
-use crate::vnet::*;
+use crate::figures::measure::{leotp, row};
+use crate::figures::vnet::baseline::{Kind, over_chain};
+use crate::figures::vnet::ends::{Chain, FLOW, Owd, Pattern};
+use crate::figures::vnet::*;
 use leotp_core::Params;
 
 /// Figs 2, 11, 12: 20 Mbit/s hops of 20 ms hopRTT, loss per hop.

@@ -1,7 +1,7 @@
 //! A flow over a chain of hops, and what comes of it.
 
-use crate::vnet::ends::{Chain, FLOW, Pattern};
-use crate::vnet::*;
+use crate::figures::vnet::ends::{Chain, FLOW, Pattern};
+use crate::figures::vnet::*;
 use leotp_core::{Midnode, Params};
 
 /// Goodput (Mbit/s), mean and 99 % OWD (ms), producer bytes per delivered byte.
@@ -18,7 +18,7 @@ pub(crate) fn leotp(
 
 pub(crate) fn measure(c: &mut Chain, from: Nanos, to: Nanos) -> (f64, f64, f64, f64) {
     c.net.run(from, |_| false);
-    *c.owd.borrow_mut() = crate::vnet::ends::Owd::default();
+    *c.owd.borrow_mut() = crate::figures::vnet::ends::Owd::default();
     let g = c.goodput_mbps(from, to);
     let o = c.owd.borrow();
     (

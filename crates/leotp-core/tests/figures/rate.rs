@@ -1,8 +1,8 @@
 //! Fig. 14 and Table II: a bottleneck whose rate changes.
 
-use crate::measure::{leotp, leotp_mids, row};
-use crate::vnet::baseline::{Kind, over_chain};
-use crate::vnet::*;
+use crate::figures::measure::{leotp, leotp_mids, row};
+use crate::figures::vnet::baseline::{Kind, over_chain};
+use crate::figures::vnet::*;
 use leotp_core::Params;
 
 /// Fig. 14's wave on the second hop: 10 Mbit/s on average, +-1, period 2 s.

@@ -1,7 +1,7 @@
 //! Fig. 15 and many flows through one Midnode.
 
-use crate::vnet::ends::{Pattern, Sink};
-use crate::vnet::*;
+use crate::figures::vnet::ends::{Pattern, Sink};
+use crate::figures::vnet::*;
 use leotp_core::{Midnode, Params, Path, Producer};
 
 /// Fig. 15: flows that start one after the other over one 5 Mbit/s bottleneck,

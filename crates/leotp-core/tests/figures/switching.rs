@@ -1,7 +1,7 @@
 //! Fig. 13: paths that take turns.
 
-use crate::vnet::ends::{FLOW, Pattern, Sink};
-use crate::vnet::*;
+use crate::figures::vnet::ends::{FLOW, Pattern, Sink};
+use crate::figures::vnet::*;
 use leotp_core::{Midnode, Params, Path, Producer};
 
 /// Fig. 13: two parallel paths of 80 and 90 ms round trip, 20 Mbit/s, that take

@@ -6,5 +6,4 @@ mod crossing;
 mod daemons;
 mod local;
 mod losses;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;

@@ -5,18 +5,15 @@ mod far;
 mod frames;
 mod gso;
 mod hostile;
-#[path = "../support/hostile.rs"]
-mod hostile_node;
+use crate::hostile_node;
 mod load;
 mod overload;
 mod stack_time;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 mod tables;
 mod threads;
 mod transit;
-#[path = "../support/victim.rs"]
-mod victim;
+use crate::victim;
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};

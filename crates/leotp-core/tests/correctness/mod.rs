@@ -5,5 +5,4 @@
 mod delivery;
 mod hostile;
 mod long;
-#[path = "../vnet/mod.rs"]
-mod vnet;
+use crate::vnet;

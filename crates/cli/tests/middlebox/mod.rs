@@ -5,5 +5,4 @@ mod draws;
 mod host;
 mod rules;
 mod scenario;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;

@@ -6,5 +6,4 @@ mod measure;
 mod rate;
 mod sharing;
 mod switching;
-#[path = "../vnet/mod.rs"]
-mod vnet;
+use crate::vnet;

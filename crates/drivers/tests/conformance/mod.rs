@@ -6,11 +6,9 @@
 //! `CONSTEL_SLOW=1` says that the machine is emulated.
 
 mod passage;
-#[path = "../support/plane.rs"]
-mod plane;
+use crate::plane;
 mod service;
-#[path = "../support/mod.rs"]
-mod support;
+use crate::support;
 mod updates;
 
 use std::collections::BTreeSet;

@@ -1,8 +1,7 @@
 //! Forwarding by the shared map, in namespaces that exist only here: what is plain transit leaves by the map, and all else
 //! is the kernel's.
 
-#[path = "../../../drivers/tests/support/mod.rs"]
-mod support;
+use crate::support;
 
 mod packets;
 mod row;

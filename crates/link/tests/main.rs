@@ -1,0 +1,11 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod ahead;
+mod divided;
+mod drd;
+mod edge;
+mod effects;
+mod overload;
+mod queues;
+mod recordings;
+mod table;

@@ -1,0 +1,8 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod elements;
+mod geometry;
+mod sgp4_verification;
+mod shells;
+mod skyfield;
+mod sun;

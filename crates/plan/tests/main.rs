@@ -1,0 +1,16 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod addresses;
+mod chosen_routes;
+mod disruptions;
+mod formation;
+mod forwarders;
+mod given;
+mod ground_links;
+mod kinds;
+mod networks;
+mod placement;
+mod planner;
+mod shipped;
+mod sky;
+mod skyless;

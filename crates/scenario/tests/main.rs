@@ -1,0 +1,7 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod box_scenario;
+mod golden;
+mod properties;
+mod rules;
+mod shipped;

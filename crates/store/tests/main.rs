@@ -1,0 +1,8 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod conformance;
+mod etcd;
+mod folder;
+mod memory;
+mod support;
+mod tenure;

@@ -1,0 +1,15 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod cables;
+mod common;
+mod failures;
+mod far;
+mod gateway;
+mod ground_links;
+mod handover;
+mod laws;
+mod layout;
+mod links;
+mod real_set;
+mod speed;
+mod terminals;

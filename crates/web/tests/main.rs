@@ -1,0 +1,8 @@
+//! The crate's integration tests: one program, so that they are linked once.
+
+mod hostile;
+mod openapi;
+mod served;
+mod server;
+mod shell;
+mod types;
