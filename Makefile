@@ -9,7 +9,7 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo containers test test-python test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format documents clippy rustdoc licences bench clean
+.PHONY: demo containers test test-long test-python build-ci test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -17,17 +17,16 @@ demo: setup-run build ## set up what is missing, build, run Iridium
 containers: setup-containers build ## the same sky made of container images, and a video that plays across it
 	$(CONSTEL) run scenarios/containers.yaml
 
-test: setup-test setup-kernels build ## set up what is missing, build, pass every test
-	$(CARGO) test --workspace --release --tests --no-fail-fast
-	$(CARGO) test --workspace --release --doc
-	tools/python/test
-	web/test --quick
-	tools/kernels/test --smoke
+test: setup-test setup-kernels setup-web build-ci ## set up what is missing, build, pass every test
+	@tools/parts rust doc python web fuzz kernels
 
-test-python: setup-test build ## the Python package: types, stubs, frames, labs
-	tools/python/test
+test-long: setup-test setup-kernels setup-web build-ci ## the same with long studies in full, all kernels and the page with labs: some hours
+	CONSTEL_LONG=1 tools/parts rust python web-long fuzz-long kernels-long
 
-test-kernels: setup-kernels ## the link drivers edt and netem, and labs on them, on Debian's kernels in QEMU
+test-python: setup-test build-ci ## the Python package: types, stubs, frames, labs
+	tools/parts python
+
+test-kernels: setup-kernels build-ci ## the link drivers edt and netem, and labs on them, on Debian's kernels in QEMU
 	tools/kernels/test
 
 web: setup-web ## builds the page of the web view into crates/web/page, which is kept in the repository
@@ -36,11 +35,14 @@ web: setup-web ## builds the page of the web view into crates/web/page, which is
 web-pictures: setup-web build ## the pictures of docs/reference/web.md, with Chromium; root
 	cd web && node shots.mjs globe sky why terminal charts replay
 
-web-test: setup-web build ## is the page in the repository that of its sources; looks at it with Chromium
-	web/test
+web-test: setup-web build-ci ## is the page in the repository that of its sources; looks at it with Chromium
+	CONSTEL=$(CURDIR)/target/ci/constel web/test
 
 build: ## leaves target/release/constel
 	$(CARGO) build --release --bins
+
+build-ci: ## leaves target/ci/constel, quickly built, which tests run
+	$(CARGO) build --locked --profile ci --bins
 
 wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and the program inside
 	tools/python/wheel
@@ -76,10 +78,10 @@ licences: ## of ours, of what we depend on, and of the BPF programs
 	tools/licences/check
 
 clippy: ## warnings are errors
-	$(CARGO) clippy --locked --workspace --all-targets --release -- -D warnings
+	$(CARGO) clippy --locked --workspace --all-targets --profile ci -- -D warnings
 
 rustdoc: ## broken links and missing documentation are errors; pages are left in target/doc
-	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --release
+	RUSTDOCFLAGS="-D warnings" $(CARGO) doc --locked --workspace --no-deps --profile ci
 
 bench: setup-run build ## comparisons against baselines in the same run; see benches/README.md
 	benches/run

@@ -11,7 +11,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
 
-use support::host::Host;
+use support::host::{Host, LABS};
 use support::lab::Lab;
 use support::{CONSTEL, finish, scenario, stderr, stdout, workspace};
 
@@ -27,7 +27,7 @@ fn refused(dir: &Path, args: &[&str]) -> Output {
 
 /// Compares what was said with the golden file, and the exit code.
 fn assert_said(name: &str, output: &Output, code: i32, vary: &[(&str, &str)]) {
-    let mut said = stderr(output);
+    let mut said = stderr(output).replace(&LABS.to_string(), "cli-test-");
     for (text, placeholder) in vary {
         assert!(said.contains(text), "{name}: no '{text}' in:\n{said}");
         said = said.replace(text, placeholder);
@@ -137,7 +137,7 @@ fn what_the_host_lacks_is_said_before_anything_is_made() {
         "run",
         "small.yaml",
         "--name",
-        "cli-test-lacking",
+        &format!("{LABS}lacking"),
         "--results",
         "results",
     ];
@@ -266,23 +266,20 @@ fn a_name_that_is_taken() {
         "run",
         "small.yaml",
         "--name",
-        "cli-test-taken",
+        &format!("{LABS}taken"),
         "--results",
         "other",
     ];
     let output = refused(dir.path(), &run);
     assert_said("name-taken", &output, 2, &[(&pid, "<PID>")]);
-    let output = refused(dir.path(), &["clean", "cli-test-taken"]);
+    let output = refused(dir.path(), &["clean", &lab.name]);
     assert_said("clean-of-the-living", &output, 2, &[(&pid, "<PID>")]);
     // The lab did not notice.
     assert_eq!(lab.child.try_wait().unwrap(), None);
     lab.kill9();
     let output = refused(dir.path(), &run);
     assert_said("name-of-the-dead", &output, 2, &[]);
-    let output = refused(
-        dir.path(),
-        &["exec", "cli-test-taken", "west", "--", "true"],
-    );
+    let output = refused(dir.path(), &["exec", &lab.name, "west", "--", "true"]);
     assert_said("exec-in-the-dead", &output, 1, &[]);
     drop(lab);
     host.assert_as_before("after the name was free again");

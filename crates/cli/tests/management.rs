@@ -55,9 +55,7 @@ fn machine(shown: &Value) -> (Ipv4Addr, String, Ipv4Addr) {
 struct Elsewhere(String);
 
 impl Elsewhere {
-    const ADDRESS: &str = "198.51.100.77";
-
-    fn make() -> Elsewhere {
+    fn make(address: &str) -> Elsewhere {
         let name = format!("cmt{}", std::process::id());
         let ip = |words: &str| {
             let done = Command::new("ip").args(words.split(' ')).status().unwrap();
@@ -65,7 +63,7 @@ impl Elsewhere {
         };
         ip(&format!("link add {name} type bridge"));
         let made = Elsewhere(name);
-        ip(&format!("addr add {}/32 dev {}", Self::ADDRESS, made.0));
+        ip(&format!("addr add {address}/32 dev {}", made.0));
         ip(&format!("link set {} up", made.0));
         made
     }
@@ -80,6 +78,9 @@ impl Drop for Elsewhere {
         );
     }
 }
+
+/// Not in the block of the other test, which runs beside this one.
+const ADDRESS: &str = "203.0.113.77";
 
 #[test]
 fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
@@ -141,9 +142,9 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
         assert!(succeeds(lab, "craft-0", by_name));
 
         // It is no way to the other member, even by the bridge; nor to what else this machine has.
-        let _elsewhere = Elsewhere::make();
+        let _elsewhere = Elsewhere::make(ADDRESS);
         let other = address(&shown, 1);
-        for to in [other.to_string(), Elsewhere::ADDRESS.to_owned()] {
+        for to in [other.to_string(), ADDRESS.to_owned()] {
             let ping = format!("ping -c 1 -W 1 {to}");
             assert!(
                 !succeeds(lab, "craft-0", &format!("ping -c 1 -W 1 -I mgmt0 {to}")),
@@ -202,7 +203,7 @@ fn what_the_machine_has_a_way_to_already_is_left_to_it() {
     let text = format!("{TEXT}addresses: {{management: 198.51.100.0/24}}\n");
     let file = scenario::write(dir.path(), "managed.yaml", &text);
     {
-        let _elsewhere = Elsewhere::make();
+        let _elsewhere = Elsewhere::make("198.51.100.77");
         let mut lab = Lab::start("managed-late", &file, dir.path(), &[]);
         assert_eq!(lab.ended().code(), Some(5));
         let said = lab.stderr();

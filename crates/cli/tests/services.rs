@@ -6,7 +6,7 @@ use std::fs;
 use std::process::Command;
 use std::time::Duration;
 
-use support::{CONSTEL, finish, stderr, workspace};
+use support::{CONSTEL, finish, skip, stderr, workspace};
 
 const WITHIN: Duration = Duration::from_secs(60);
 
@@ -28,7 +28,7 @@ fn systemd_takes_the_unit() {
         .output()
         .is_err()
     {
-        eprintln!("SKIPPED: there is no systemd-analyze here");
+        skip("there is no systemd-analyze here");
         return;
     }
     let unit = workspace().join("tools/systemd/constel-agent.service");
@@ -49,7 +49,7 @@ fn kubernetes_takes_the_manifests() {
     command.env("CONSTEL", CONSTEL);
     let output = finish(command, WITHIN);
     match output.status.code() {
-        Some(77) => eprintln!("{}", stderr(&output)),
+        Some(77) => skip(&stderr(&output)),
         code => {
             let faults = String::from_utf8_lossy(&output.stdout);
             assert_eq!(code, Some(0), "{faults}{}", stderr(&output));

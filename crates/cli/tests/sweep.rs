@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
-use support::host::Host;
+use support::host::{Host, LABS};
 use support::{CONSTEL, constel, json, scenario, stderr, stdout, until, wait};
 
 /// Runs of two seconds.
@@ -29,7 +29,7 @@ fn sweep(file: &Path, out: &Path, more: &[&str]) -> Command {
     let mut command = Command::new(CONSTEL);
     command.arg("sweep").arg(file).arg("--out").arg(out);
     command
-        .args(["--name", "cli-test-sweep", "--again", "0"])
+        .args(["--name", &format!("{LABS}sweep"), "--again", "0"])
         .args(more);
     command.stdin(Stdio::null());
     command
@@ -70,7 +70,7 @@ fn values_and_seeds_of_the_command_line_are_those_of_the_run() {
     let before = fs::read(&file).unwrap();
     let mut command = Command::new(CONSTEL);
     command.arg("run").arg(&file).arg("--results").arg(&results);
-    command.args(["--name", "cli-test-set", "--seed", "42", "--json"]);
+    command.args(["--name", &format!("{LABS}set"), "--seed", "42", "--json"]);
     command.args(["--set", "traffic[fetch].tcp.congestion=reno"]);
     command.args(["--set", "constellations.sat.gsl.link.rate=90 Mbit/s"]);
     let output = support::finish(command, RUN_WITHIN);
@@ -147,7 +147,12 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
         let listed = json(&constel(["list", "--json"]));
         let labs = listed.as_array().unwrap().iter();
         labs.into_iter()
-            .any(|lab| lab["lab"].as_str().unwrap().starts_with("cli-test-sweep"))
+            .any(|lab| {
+                lab["lab"]
+                    .as_str()
+                    .unwrap()
+                    .starts_with(&format!("{LABS}sweep"))
+            })
             .then_some(())
     });
     signal(&child, Signal::KILL);

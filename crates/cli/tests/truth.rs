@@ -12,10 +12,7 @@ use support::load::Load;
 use support::probe::{Pace, Sample, echo, one_way};
 use support::route::Sky;
 use support::witness::{Hiccup, Witness, stood_still_ns};
-use support::{netns, scenario};
-
-/// A run whose own verdict says the host did not keep up proves nothing either way and is repeated. So often.
-const TRIES: usize = 3;
+use support::{netns, scenario, skip};
 
 /// A probe and what geometry says.
 struct Compared {
@@ -58,39 +55,39 @@ fn trusted_but_for_stalls(summary: &Value) -> bool {
     own <= bound && reasons.iter().all(explained)
 }
 
-/// Runs a lab until it is good `enough` by its own summary, and gives what `measure` made of it.
-fn run_until<T>(
-    enough: impl Fn(&Value) -> bool,
+/// Runs a lab to its end and returns what `measure` made of it; `None` and a counted reason when the run's own summary does
+/// not let it be judged: `judged` decides.
+fn run<T>(
+    judged: impl Fn(&Value) -> bool,
     file: &Path,
     dir: &Path,
     measure: impl Fn(&Lab) -> T,
-) -> Ran<T> {
-    for _ in 0..TRIES {
-        // A results folder of its own.
-        let number = std::fs::read_dir(dir).unwrap().count();
-        let mut lab = Lab::up(&format!("truth-{number}"), file, dir, &[]);
-        let measured = measure(&lab);
-        let status = lab.ended();
-        let summary = lab.summary();
-        let code = if trusted(&summary) { 0 } else { 3 };
-        assert_eq!(status.code(), Some(code), "{}", lab.stderr());
-        if enough(&summary) {
-            let stalls = std::fs::read(lab.results.join("stalls.json")).unwrap();
-            let stalls: Vec<Value> = serde_json::from_slice(&stalls).unwrap();
-            let hiccup = |stall: &Value| Hiccup {
-                from_ns: stall["from_ns"].as_i64().unwrap(),
-                to_ns: stall["to_ns"].as_i64().unwrap(),
-            };
-            let slow_ns = summary["fidelity"]["machine"]["slow_ns"].as_f64().unwrap();
-            return Ran {
-                measured,
-                stalls: stalls.iter().map(hiccup).collect(),
-                slow_ratio: slow_ns / summary["lab_time_ns"].as_f64().unwrap(),
-            };
-        }
-        eprintln!("not trusted, again: {}", summary["verdict"]["reasons"]);
+) -> Option<Ran<T>> {
+    let mut lab = Lab::up("truth", file, dir, &[]);
+    let measured = measure(&lab);
+    let status = lab.ended();
+    let summary = lab.summary();
+    let code = if trusted(&summary) { 0 } else { 3 };
+    assert_eq!(status.code(), Some(code), "{}", lab.stderr());
+    if !judged(&summary) {
+        skip(&format!(
+            "the host was not quiet: {}",
+            summary["verdict"]["reasons"]
+        ));
+        return None;
     }
-    panic!("this host does not keep up: {TRIES} runs and none to be trusted");
+    let stalls = std::fs::read(lab.results.join("stalls.json")).unwrap();
+    let stalls: Vec<Value> = serde_json::from_slice(&stalls).unwrap();
+    let hiccup = |stall: &Value| Hiccup {
+        from_ns: stall["from_ns"].as_i64().unwrap(),
+        to_ns: stall["to_ns"].as_i64().unwrap(),
+    };
+    let slow_ns = summary["fidelity"]["machine"]["slow_ns"].as_f64().unwrap();
+    Some(Ran {
+        measured,
+        stalls: stalls.iter().map(hiccup).collect(),
+        slow_ratio: slow_ns / summary["lab_time_ns"].as_f64().unwrap(),
+    })
 }
 
 fn quantile(sorted: &[i64], share: f64) -> i64 {
@@ -112,93 +109,73 @@ const PASSAGE_NS: i64 = 50_000;
 /// in the same run (see [`woken_late_ns`]).
 const WAKINGS: i64 = 2;
 
-/// Pings from `ross` to `to`, over so many hops, for so long, and compares each answer with the plan of its
-/// moment: off by less than 0.2 ms in the median and less than 0.5 ms always, but for the time that the host stood
-/// still while the ping was under way. That is told by witnesses, not by the pings: a real-time thread on each
-/// processor, and the relay's own book of when its thread was kept from running. What never does better is in the
-/// end judged as a slow machine (see [`PASSAGE_NS`]) with what waking takes here added, by all but the slowest in a hundred, or, where others use the
-/// processors or these are slow, by the faster half; it says so.
+/// Pings from `ross` to `to`, over so many hops, for so long, and compares each answer with the plan of its moment.
+///
+/// The bound is the larger of 0.2 ms and what passages cost here ([`PASSAGE_NS`] and twice the time that waking takes on this
+/// machine, measured in the same run), for the median; 0.3 ms and one late waking more for 99 of 100. Time in which the host
+/// stood still while a ping was under way does not count: witnesses measure it, not the pings. Where others use the
+/// processors or these are slow, the test does not judge, and says so.
 fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration) {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
     let file = scenario::sky(dir.path(), seconds + 2, "0 s");
-    for number in 1..=TRIES {
-        let ran = run_until(trusted_but_for_stalls, &file, dir.path(), |lab| {
-            ping(lab, &file, to, hops, seconds, every)
-        });
-        let ((compared, others, hiccups), stalls) = (ran.measured, ran.stalls);
-        let glide = compared[compared.len() - 1].expected_ns - compared[0].expected_ns;
-        let mut errors: Vec<i64> = compared.iter().map(Compared::error_ns).collect();
-        errors.sort_unstable();
-        let all: Vec<Hiccup> = hiccups.iter().chain(&stalls).copied().collect();
-        let us = |share| quantile(&errors, share) as f64 / 1e3;
-        println!(
-            "{} pings over {seconds} s and {hops} hops, {:.3} ms there and back, gliding by {:.3} ms: error least {:.1} us, median {:.1} us, p95 {:.1} us, p99 {:.1} us, greatest {:.1} us; others use {others:.2} cores",
-            errors.len(),
-            compared[0].expected_ns as f64 / 1e6,
-            glide as f64 / 1e6,
-            us(0.0),
-            us(0.5),
-            us(0.95),
-            us(0.99),
-            us(1.0),
-        );
-        // 1 ms in 10 s: an emulator that held the delays of its first second would be found out.
-        assert!(glide > i64::from(seconds) * 90_000, "glided by {glide} ns");
-        // No frame is faster than light. The clock's doubt is all that may be seen here.
-        assert!(errors[0] > -60_000, "too early by {} ns", -errors[0]);
-        let mut sizes: Vec<i64> = errors.iter().map(|error| error.abs()).collect();
-        sizes.sort_unstable();
-        let mut unexplained: Vec<i64> = compared
-            .iter()
-            .map(|probe| {
-                let arrived_ns = probe.sent_ns + probe.measured_ns;
-                probe.error_ns() - stood_still_ns(&all, probe.sent_ns, arrived_ns)
-            })
-            .collect();
-        unexplained.sort_unstable();
-        println!(
-            "  the host stood still {} times by its witness, {} times by the relay's book; without that: p99 {:.1} us, greatest {:.1} us",
-            hiccups.len(),
-            stalls.len(),
-            quantile(&unexplained, 0.99) as f64 / 1e3,
-            quantile(&unexplained, 1.0) as f64 / 1e3,
-        );
-        if quantile(&sizes, 0.5) < 200_000 && quantile(&unexplained, 1.0) < 500_000 {
-            break;
-        }
-        if number < TRIES {
-            continue;
-        }
-        let (woken_ns, woken_late_ns) = woken_late_ns();
-        let passage_ns = PASSAGE_NS + WAKINGS * woken_ns;
-        let slow_machine_ns = 200_000.max(2 * hops as i64 * passage_ns);
-        let slow = unexplained.iter().filter(|&&size| size >= 500_000).count();
-        eprintln!(
-            "0.2 ms in the median or 0.5 ms at most was not held in {TRIES} tries ({slow} pings beyond 0.5 ms in the last): judged as a slow machine, {:.1} ms in the median",
-            slow_machine_ns as f64 / 1e6
-        );
-        if others > OTHERS_CORES || ran.slow_ratio > SLOW_RATIO {
-            eprintln!(
-                "a busy host ({others:.2} cores) or a slow one ({:.0} % of the time): judged by the faster half of the pings only",
-                100.0 * ran.slow_ratio
-            );
-            assert!(quantile(&sizes, 0.25) < slow_machine_ns, "lower quartile");
-            assert!(quantile(&sizes, 0.5) < slow_machine_ns + 300_000, "median");
-        } else {
-            eprintln!(
-                "this machine wakes who has slept {} us late in the median, up to {} us",
-                woken_ns / 1_000,
-                woken_late_ns / 1_000
-            );
-            assert!(quantile(&sizes, 0.5) < slow_machine_ns, "median");
-            assert!(
-                quantile(&unexplained, 0.99) < slow_machine_ns + 300_000 + woken_late_ns,
-                "p99"
-            );
-        }
-    }
+    let Some(ran) = run(trusted_but_for_stalls, &file, dir.path(), |lab| {
+        ping(lab, &file, to, hops, seconds, every)
+    }) else {
+        host.assert_as_before("after the pings");
+        return;
+    };
+    let ((compared, others, hiccups), stalls) = (ran.measured, ran.stalls);
+    let glide = compared[compared.len() - 1].expected_ns - compared[0].expected_ns;
+    let mut errors: Vec<i64> = compared.iter().map(Compared::error_ns).collect();
+    errors.sort_unstable();
+    let all: Vec<Hiccup> = hiccups.iter().chain(&stalls).copied().collect();
+    let mut sizes: Vec<i64> = errors.iter().map(|error| error.abs()).collect();
+    sizes.sort_unstable();
+    let mut unexplained: Vec<i64> = compared
+        .iter()
+        .map(|probe| {
+            let arrived_ns = probe.sent_ns + probe.measured_ns;
+            probe.error_ns() - stood_still_ns(&all, probe.sent_ns, arrived_ns)
+        })
+        .collect();
+    unexplained.sort_unstable();
+    let us = |sorted: &[i64], share| quantile(sorted, share) as f64 / 1e3;
+    println!(
+        "{} pings over {seconds} s and {hops} hops, {:.3} ms there and back, gliding by {:.3} ms: error least {:.1} us, median {:.1} us, p99 {:.1} us, greatest {:.1} us; without the {} times the host stood still p99 {:.1} us, greatest {:.1} us; others use {others:.2} cores",
+        errors.len(),
+        compared[0].expected_ns as f64 / 1e6,
+        glide as f64 / 1e6,
+        us(&errors, 0.0),
+        us(&errors, 0.5),
+        us(&errors, 0.99),
+        us(&errors, 1.0),
+        all.len(),
+        us(&unexplained, 0.99),
+        us(&unexplained, 1.0),
+    );
+    // 1 ms in 10 s: an emulator that held the delays of its first second would be found out.
+    assert!(glide > i64::from(seconds) * 90_000, "glided by {glide} ns");
+    // No frame is faster than light. The clock's doubt is all that may be seen here.
+    assert!(errors[0] > -60_000, "too early by {} ns", -errors[0]);
     host.assert_as_before("after the pings");
+    if others > OTHERS_CORES || ran.slow_ratio > SLOW_RATIO {
+        skip(&format!(
+            "lateness not judged: others used {others:.2} cores, the processor was slow for {:.0} % of the run",
+            100.0 * ran.slow_ratio
+        ));
+        return;
+    }
+    let (woken_ns, woken_late_ns) = woken_late_ns();
+    let bound_ns = 200_000.max(2 * hops as i64 * (PASSAGE_NS + WAKINGS * woken_ns));
+    assert!(
+        quantile(&sizes, 0.5) < bound_ns,
+        "median, bound {bound_ns} ns"
+    );
+    assert!(
+        quantile(&unexplained, 0.99) < bound_ns + 300_000 + woken_late_ns,
+        "p99, bound {bound_ns} ns"
+    );
 }
 
 /// How late this machine wakes a program that has slept for some milliseconds, in the median and nine times of ten,
@@ -345,7 +322,7 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
     let during = Sky::at(&file, HANDOVER_NS + OUTAGE_NS / 2);
     assert_eq!(during.delay_ns(&new), None, "dark meanwhile");
 
-    let ran = run_until(trusted, &file, dir.path(), |lab| {
+    let Some(ran) = run(trusted, &file, dir.path(), |lab| {
         let (hobart, chatham) = (lab.node("hobart"), lab.node("chatham"));
         let (a, b) = (netns::loopback(&hobart), netns::loopback(&chatham));
         let clock = lab.client().clock().unwrap();
@@ -369,7 +346,10 @@ fn a_handover_is_an_outage_as_stated_and_rebuilds_nothing() {
         let (old, new) = (reversed(&old), reversed(&new));
         assert_one_way("down", &file, &down, zero, (&old, &new));
         (hole(&up, zero), hole(&down, zero), happened)
-    });
+    }) else {
+        host.assert_as_before("after the handover");
+        return;
+    };
     let (up, down, happened) = ran.measured;
 
     // Upwards the outage begins and ends at the sender: what is sent while it is dark is lost. Downwards a

@@ -8,10 +8,10 @@ use std::process::Command;
 use std::time::Duration;
 
 use serde_json::Value;
-use support::host::Host;
-use support::{CONSTEL, finish, stderr, workspace};
+use support::host::{Host, LABS};
+use support::{CONSTEL, finish, long, stderr, workspace};
 
-/// 90 s of lab time, four images assembled before, and a slow machine.
+/// 90 s of lab time in full, four images assembled before, and a slow machine.
 const WITHIN: Duration = Duration::from_secs(240);
 
 #[test]
@@ -21,7 +21,8 @@ fn a_video_plays_from_image_to_image_over_satellites_that_configure_themselves()
     let results = dir.path().join("results");
     let mut command = Command::new(CONSTEL);
     command
-        .args(["run", "--json", "--name", "video", "--results"])
+        .args(["run", "--json", "--name", &format!("{LABS}video")])
+        .args(["--for", if long() { "90s" } else { "45s" }, "--results"])
         .arg(&results)
         .arg(workspace().join("scenarios/containers.yaml"))
         // No image is there yet.
@@ -39,14 +40,24 @@ fn a_video_plays_from_image_to_image_over_satellites_that_configure_themselves()
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     let flows = summary["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 2);
-    for flow in flows {
-        assert_eq!(flow["status"], "ok", "{flow}");
-    }
     let handovers = summary["handovers"].as_array().unwrap();
-    assert!(handovers.len() >= 2, "{handovers:?}");
-    // All 60 s at 25 frames a second.
     let player = fs::read_to_string(results.join("flows/video.err")).unwrap();
     let last = player.rsplit("frame=").next().unwrap();
-    assert!(last.trim_start().starts_with("1500 "), "{player}");
+    let frames: u32 = last.split_whitespace().next().unwrap().parse().unwrap();
+    if long() {
+        for flow in flows {
+            assert_eq!(flow["status"], "ok", "{flow}");
+        }
+        assert!(handovers.len() >= 2, "{handovers:?}");
+        // All 60 s at 25 frames a second.
+        assert_eq!(frames, 1500, "{player}");
+    } else {
+        // The lab ends 25 s after the player began. It stops at the first frame that it cannot decode.
+        for flow in flows {
+            assert_eq!(flow["status"], "cut-short", "{flow}");
+        }
+        assert!(!handovers.is_empty(), "{handovers:?}");
+        assert!((250..=700).contains(&frames), "{player}");
+    }
     host.assert_as_before("a lab of images");
 }

@@ -134,7 +134,8 @@ fn open_id(cmd: i32, id: u32) -> Result<Option<OwnedFd>> {
     match bpf(cmd, &mut attr) {
         // SAFETY: a descriptor that the kernel has just opened for us.
         Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
-        Err(e) if e.raw_os_error() == Some(libc::ENOENT) => Ok(None),
+        // EAGAIN: a link that somebody is making this moment; it can be opened once it stands.
+        Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EAGAIN)) => Ok(None),
         Err(e) => Err(Error::os(format!("open BPF object {id}"), e)),
     }
 }

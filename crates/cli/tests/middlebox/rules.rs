@@ -120,9 +120,17 @@ fn delays_are_those_of_the_rules_and_changes_touch_no_other() {
     let to = |port| SocketAddr::from((address(2), port));
     let mut slow = round_trip(&cables.a, to(7000), 20);
     slow.sort();
-    // A machine with other things to do adds to most; nothing is early.
+    // Nothing is early. A busy machine adds to all but the quickest, by as much as it adds to the rule beside it.
     assert!(slow[0] >= Duration::from_millis(60), "{slow:?}");
-    assert!(slow[0] < Duration::from_millis(63), "{slow:?}");
+    let beside = round_trip(&cables.a, to(7001), 20)
+        .into_iter()
+        .min()
+        .unwrap();
+    assert!(beside >= Duration::from_millis(2), "{beside:?}");
+    assert!(
+        slow[0] < Duration::from_millis(60) + beside,
+        "{slow:?} {beside:?}"
+    );
     // The answers come by the same rule in the other direction.
     assert_eq!(running.did("slow", "forward")["frames"], 20);
     assert_eq!(running.did("slow", "reverse")["frames"], 20);
@@ -169,14 +177,16 @@ fn delays_are_those_of_the_rules_and_changes_touch_no_other() {
     let other = running.did("other", "forward");
     assert_eq!(
         (&other["frames"], &other["drops"]),
-        (&sent.into(), &0.into())
+        (&(sent + 20).into(), &0.into())
     );
     // The counters of the rule are those of all its forms.
     assert_eq!(running.did("slow", "forward")["frames"], 20);
     let fast = round_trip(&cables.a, to(7000), 3);
+    // The last form: 9 ms each way.
+    let quickest = fast.into_iter().min().unwrap();
     assert!(
-        fast.iter().all(|rtt| *rtt < Duration::from_millis(30)),
-        "{fast:?}"
+        quickest >= Duration::from_millis(18) && quickest < slow[0],
+        "{quickest:?}"
     );
 
     let names = |output| json(&output)["rules"].clone();

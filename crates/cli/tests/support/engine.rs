@@ -9,6 +9,8 @@ use constel_engine::Engine;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal, kill_process};
 
+use super::host::LABS;
+use super::skip;
 use super::{until, wait};
 
 const READY_WITHIN: Duration = Duration::from_secs(60);
@@ -38,10 +40,12 @@ impl Daemon {
         };
         let folders = ["/usr/sbin", "/usr/bin", "/usr/local/bin"];
         if !folders.iter().any(|at| Path::new(at).join(name).exists()) {
-            eprintln!("SKIPPED: {name} is not installed (Debian: apt-get install {package})");
+            skip(&format!(
+                "{name} is not installed (Debian: apt-get install {package})"
+            ));
             return None;
         }
-        let groups = format!("cli-test-engine-{}", std::process::id());
+        let groups = format!("{LABS}engine");
         let daemon = Daemon {
             child: spawn(kind, dir, &groups),
             kind,

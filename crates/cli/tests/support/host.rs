@@ -1,11 +1,12 @@
-//! One test at a time, and the host as it was before.
+//! The host as it was before a test.
 //!
 //! The picture is compared whole first. Only where it differs it is asked whose the difference is: on a host
 //! where others work at the same time (their labs, their namespaces), what is not ours is named but forgiven.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
-use std::os::fd::AsFd;
+use std::fmt;
+use std::fs;
+use std::path::Path;
 use std::time::{Duration, Instant};
 
 use constel_host::bpf;
@@ -18,32 +19,49 @@ use super::{constel, stderr};
 /// The kernel frees BPF objects and namespaces a moment after their last user has gone.
 const SETTLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Labs of these tests have names that start so.
-pub(crate) const LABS: &str = "cli-test-";
+/// The names of this process's labs start with it: tests run side by side, one process each.
+pub(crate) static LABS: Prefix = Prefix;
 
-/// The host, ours alone among all tests of the command, as it was before the test.
+/// `ct`, the process, `-`.
+pub(crate) struct Prefix;
+
+impl fmt::Display for Prefix {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "ct{}-", std::process::id())
+    }
+}
+
+impl Prefix {
+    /// Whether the text names a lab of this process.
+    pub(crate) fn is_in(&self, text: &str) -> bool {
+        text.contains(&self.to_string())
+    }
+}
+
+/// The process whose tests gave a lab this name, where one did.
+fn test_of(lab: &str) -> Option<u32> {
+    lab.strip_prefix("ct")?.split_once('-')?.0.parse().ok()
+}
+
+/// The host as it was before the test.
 pub(crate) struct Host {
     before: HostInventory,
     /// Labs of others lived when the picture was taken: what they had raised may be put back by whoever is last.
     others_lived: bool,
-    _turn: File,
 }
 
 impl Host {
-    /// Waits for its turn, removes what killed tests left, and nothing else, and takes the picture.
+    /// Removes what killed tests left, and nothing else, and takes the picture.
     pub(crate) fn take() -> Host {
         assert!(
             rustix::process::geteuid().is_root(),
             "these tests make network namespaces: run them as root"
         );
-        let turn = File::create(std::env::temp_dir().join("constel-cli-tests.lock")).unwrap();
-        rustix::fs::flock(turn.as_fd(), rustix::fs::FlockOperation::LockExclusive).unwrap();
         clean_killed();
         let others_lived = others_live();
         Host {
             before: HostInventory::take().unwrap(),
             others_lived: others_lived || others_live(),
-            _turn: turn,
         }
     }
 
@@ -55,9 +73,7 @@ impl Host {
             if all.is_empty() {
                 return;
             }
-            let (ours, others): (Vec<_>, Vec<_>) = all
-                .iter()
-                .partition(|d| is_ours(d) && !self.is_of_before(d));
+            let (ours, others): (Vec<_>, Vec<_>) = all.iter().partition(|d| self.is_ours(d));
             if ours.is_empty() {
                 eprintln!(
                     "{when}: nothing of ours is left; others changed {} things meanwhile",
@@ -73,8 +89,22 @@ impl Host {
         }
     }
 
-    fn is_of_before(&self, difference: &Difference) -> bool {
-        self.others_lived && difference.kind == "settings"
+    /// Whether a difference is our doing. In doubt it is.
+    fn is_ours(&self, difference: &Difference) -> bool {
+        let named = LABS.is_in(&difference.what);
+        match (difference.kind.as_str(), difference.sign) {
+            ("processes" | "cgroups" | "named_namespaces", _) => named,
+            ("namespaces", '+') => namespace_is_ours(&difference.what),
+            // They were there before the test: not ours, and nothing of ours can end them.
+            ("namespaces" | "bpf", '-') => false,
+            // They carry no lab's name. Ours are held by nobody once `constel run` is dead.
+            ("bpf", _) if self.others_lived || others_live() => false,
+            ("bpf", _) => bpf::orphans().unwrap().iter().any(|object| {
+                format!("{:?} {} \"{}\"", object.kind, object.id, object.name) == difference.what
+            }),
+            // Folders, mounts and interfaces (by their alias) carry the lab's name; settings and queues do not.
+            _ => named || !(self.others_lived || others_live()),
+        }
     }
 }
 
@@ -83,42 +113,14 @@ impl Host {
 fn clean_killed() {
     for entry in RuntimeDir::default().list().unwrap() {
         let lab = entry.lab.to_string();
-        if entry.state == LabState::Dead && lab.starts_with(LABS) {
+        let killed =
+            test_of(&lab).is_some_and(|test| !Path::new(&format!("/proc/{test}")).exists());
+        if entry.state == LabState::Dead && killed {
             eprintln!("{lab} was left by a killed test: cleaning it");
             let output = constel(["clean", &lab]);
             assert!(output.status.success(), "{}", stderr(&output));
         }
     }
-}
-
-/// Whether a difference is our doing. In doubt it is.
-fn is_ours(difference: &Difference) -> bool {
-    let named = difference.what.contains(LABS);
-    match (difference.kind.as_str(), difference.sign) {
-        ("processes" | "cgroups", _) => named,
-        // A lab's folder has its name; a journal of settings names its owners inside.
-        ("runtime", _) => named || (!others_live() && difference.sign == '+'),
-        // Labs hold their namespaces by descriptors and name none: these are others', unless they say otherwise.
-        ("named_namespaces", _) => ours_by_name(&difference.what),
-        ("mounts", _) if difference.what.starts_with("/run/netns") => {
-            ours_by_name(&difference.what)
-        }
-        ("namespaces", '+') => namespace_is_ours(&difference.what),
-        // What was there before the test was not ours, and nothing of ours can end it.
-        ("namespaces" | "bpf", _) if difference.sign == '-' => false,
-        // Ours are held by nobody once `constel run` is dead; those of living labs are somebody's.
-        ("bpf", _) => bpf::orphans().unwrap().iter().any(|object| {
-            format!("{:?} {} \"{}\"", object.kind, object.id, object.name) == difference.what
-        }),
-        ("settings", _) => !others_live(),
-        _ => true,
-    }
-}
-
-fn ours_by_name(what: &str) -> bool {
-    ["constel", "cst", LABS]
-        .iter()
-        .any(|mark| what.contains(mark))
 }
 
 /// Whether any lab of somebody else lives, or has changed settings.
@@ -129,7 +131,7 @@ fn others_live() -> bool {
     labs.iter()
         .map(|entry| entry.lab.to_string())
         .chain(owners)
-        .any(|name| !name.starts_with(LABS))
+        .any(|name| !LABS.is_in(&name))
 }
 
 /// A namespace is only in the picture while a process is in it or holds it: ours if such a process is.
@@ -137,7 +139,7 @@ fn namespace_is_ours(what: &str) -> bool {
     let marked: BTreeSet<u32> = process::marked(None)
         .unwrap()
         .into_iter()
-        .filter(|marked| marked.lab.starts_with(LABS))
+        .filter(|marked| LABS.is_in(&marked.lab))
         .map(|marked| marked.pid)
         .collect();
     let holders = holders_of(what);
@@ -145,7 +147,7 @@ fn namespace_is_ours(what: &str) -> bool {
         let command = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         marked.contains(&pid)
             || pid == std::process::id()
-            || String::from_utf8_lossy(&command).contains(LABS)
+            || LABS.is_in(&String::from_utf8_lossy(&command))
     })
 }
 

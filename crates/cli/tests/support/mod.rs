@@ -107,6 +107,40 @@ pub(crate) fn json(output: &Output) -> Value {
     })
 }
 
+/// Says that this test, or a part of it, was not run, and why: on stderr, and in the list that `tools/test` counts and prints.
+pub(crate) fn skip(reason: &str) {
+    use std::io::Write;
+    let test = std::thread::current().name().unwrap_or("?").to_owned();
+    let line = format!("SKIPPED {test}: {}\n", reason.trim().replace('\n', "; "));
+    eprint!("{line}");
+    if let Some(list) = std::env::var_os("CONSTEL_SKIPPED") {
+        let list = std::fs::OpenOptions::new()
+            .append(true)
+            .create(true)
+            .open(list);
+        list.unwrap().write_all(line.as_bytes()).unwrap();
+    }
+}
+
+/// How long something may take that this machine does in `limit` when nothing else runs: longer by a hundred times what the
+/// least verb takes at this moment, in the median of five.
+pub(crate) fn soon(limit: Duration) -> Duration {
+    let mut took: Vec<Duration> = (0..5)
+        .map(|_| {
+            let began = Instant::now();
+            constel(["--version"]);
+            began.elapsed()
+        })
+        .collect();
+    took.sort();
+    limit + 100 * took[2]
+}
+
+/// Whether long studies run in full (`make test-long`) and not for some 20 s.
+pub(crate) fn long() -> bool {
+    std::env::var_os("CONSTEL_LONG").is_some()
+}
+
 /// The workspace's folder.
 pub(crate) fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR"))

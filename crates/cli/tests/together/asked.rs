@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use crate::together::local::{SKIPPED, WITHIN, local};
 use crate::together::support::host::Host;
-use crate::together::support::{CONSTEL, finish, stderr, workspace};
+use crate::together::support::{CONSTEL, finish, skip, stderr, workspace};
 
 /// Whoever may reach the store asks about any node, and ends the lab, from anywhere.
 #[test]
@@ -143,7 +143,7 @@ fn two_hosts_in_ten_minutes_are_two_hosts() {
     command.args(["--for", "5s"]).env("CONSTEL", CONSTEL);
     let output = finish(command, WITHIN);
     if output.status.code() == Some(SKIPPED) {
-        eprintln!("{}", stderr(&output));
+        skip(&stderr(&output));
         return;
     }
     let said = String::from_utf8_lossy(&output.stdout);

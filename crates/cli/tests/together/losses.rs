@@ -2,6 +2,7 @@
 
 use serde_json::Value;
 
+use crate::support::host::LABS;
 use crate::together::local::{flow, local, local_on};
 use crate::together::support::host::Host;
 
@@ -23,11 +24,11 @@ fn an_agent_that_is_killed_ends_the_lab_and_is_named() {
     assert!(named, "{reasons:#?}");
     // What its part had measured was still there.
     let cleaned = told["cleaned"].as_array().unwrap();
-    assert!(
-        cleaned
-            .iter()
-            .any(|row| row.as_str().unwrap().contains("constel-part-cli-test-two"))
-    );
+    assert!(cleaned.iter().any(|row| {
+        row.as_str()
+            .unwrap()
+            .contains(&format!("constel-part-{LABS}two"))
+    }));
     host.assert_as_before("after an agent was killed");
 }
 

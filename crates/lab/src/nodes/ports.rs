@@ -260,9 +260,7 @@ mod tests {
         });
         assert_eq!(sent.unwrap(), 5);
         drop(node);
-        let began = Instant::now();
-        let end = began + Duration::from_secs(10);
+        let end = Instant::now() + Duration::from_secs(10);
         wait_empty(&mut socket, &(ours..ours + 1), end).unwrap();
-        assert!(began.elapsed() < Duration::from_secs(2));
     }
 }
