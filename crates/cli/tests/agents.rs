@@ -237,8 +237,8 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     let store = place.path().join("store");
     // `a` and `b` are on one cable, `c` on another one.
     let [a, b, c] = [(); 3].map(|()| NetNs::new().unwrap());
-    cable(0, 1_558, [(&a, 2, 1), (&b, 2, 2)]);
-    cable(1, 1_500, [(&b, 3, 2), (&c, 2, 3)]);
+    cable(0, 1_558, [(&a, 72, 1), (&b, 72, 2)]);
+    cable(1, 1_500, [(&b, 73, 2), (&c, 72, 3)]);
     let agents = [("a", &a), ("b", &b), ("c", &c)].map(|(name, space)| {
         let flags = ["--underlay", "under2"];
         let agent = space.run(|| Agent::start(&store, name, &flags)).unwrap();

@@ -28,6 +28,8 @@ pub struct Stack {
     pub rules: Vec<Rule>,
     /// Queueing disciplines, except the built-in ones.
     pub qdiscs: Vec<QdiscInfo>,
+    /// Whether it forwards IPv4, and IPv6, as a whole (`conf/all`).
+    pub forwards: [bool; 2],
 }
 
 /// A rule of routing: packets are looked up in a table.
@@ -141,9 +143,7 @@ impl Stack {
     #[must_use]
     pub fn permanent(&self, ifindex: u32, addr: IpAddr) -> Option<super::Mac> {
         let same = |entry: &&Neighbour| {
-            entry.ifindex == ifindex
-                && entry.addr == addr
-                && entry.state & libc::NUD_PERMANENT != 0
+            entry.ifindex == ifindex && entry.addr == addr && entry.state & libc::NUD_PERMANENT != 0
         };
         self.neighbours.iter().find(same)?.mac
     }
@@ -162,6 +162,8 @@ impl Socket {
             neighbours: self.neighbours()?,
             rules: self.rules()?,
             qdiscs: self.qdiscs()?,
+            // A kernel without IPv6 has no answer.
+            forwards: [self.forwards_ipv4()?, self.forwards_ipv6().unwrap_or(false)],
         })
     }
 

@@ -33,14 +33,16 @@ const NETNSA_NSID: u16 = 1;
 const NETNSA_FD: u16 = 3;
 
 /// Groups of announcements.
-const GROUPS: [u32; 6] = [
+const GROUPS: [u32; 8] = [
     libc::RTNLGRP_LINK,
     libc::RTNLGRP_TC,
     libc::RTNLGRP_IPV4_IFADDR,
     libc::RTNLGRP_IPV6_IFADDR,
     libc::RTNLGRP_IPV4_RULE,
-    // `RTNLGRP_IPV6_RULE`.
+    // `RTNLGRP_IPV6_RULE`, `RTNLGRP_IPV4_NETCONF` and `RTNLGRP_IPV6_NETCONF`.
     19,
+    24,
+    25,
 ];
 /// Those of what a lab with computed routes also sets up.
 const GROUPS_OF_ROUTES: [u32; 3] = [
@@ -80,7 +82,13 @@ impl StackWatch {
         let what = || "watch namespaces for changes".to_string();
         let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;
         set_option(&raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program()).context(what)?;
-        set_option(&raw, libc::SOL_NETLINK, libc::NETLINK_LISTEN_ALL_NSID, &1i32).context(what)?;
+        set_option(
+            &raw,
+            libc::SOL_NETLINK,
+            libc::NETLINK_LISTEN_ALL_NSID,
+            &1i32,
+        )
+        .context(what)?;
         raw.bind(&SocketAddr::new(0, 0)).context(what)?;
         force_buffer(
             &raw,
@@ -250,27 +258,29 @@ const ROUTE_PROTOCOL_AT: u32 = 16 + 5;
 const NEIGHBOUR_FAMILY_AT: u32 = 16;
 const NEIGHBOUR_STATE_AT: u32 = 16 + 8;
 
-/// Drops: our own changes; new routes beside ours; routes of others that go; neighbours that the kernel finds by itself.
-static FILTER: [libc::sock_filter; 18] = [
+/// Drops: our own changes; new routes beside ours; routes of other software that go; neighbours that the kernel finds by
+/// itself.
+static FILTER: [libc::sock_filter; 19] = [
     load(libc::BPF_W, PORT_AT),
     skip(
         libc::BPF_JEQ,
         u32::from_be_bytes(OWN_PORT.to_ne_bytes()),
-        15,
+        16,
         0,
     ),
     load(libc::BPF_H, TYPE_AT),
     skip(libc::BPF_JEQ, short(libc::RTM_NEWROUTE), 4, 0),
     skip(libc::BPF_JEQ, short(libc::RTM_DELROUTE), 5, 0),
-    skip(libc::BPF_JEQ, short(libc::RTM_NEWNEIGH), 6, 0),
-    skip(libc::BPF_JEQ, short(libc::RTM_DELNEIGH), 5, 0),
+    skip(libc::BPF_JEQ, short(libc::RTM_NEWNEIGH), 7, 0),
+    skip(libc::BPF_JEQ, short(libc::RTM_DELNEIGH), 6, 0),
     KEEP,
     // A new route: one that takes another's place.
     load(libc::BPF_H, FLAGS_AT),
-    skip(libc::BPF_JSET, short(libc::NLM_F_REPLACE as u16), 6, 7),
-    // A route that goes: one of ours.
+    skip(libc::BPF_JSET, short(libc::NLM_F_REPLACE as u16), 7, 8),
+    // A route that goes: one of ours, or of those that come with an address.
     load(libc::BPF_B, ROUTE_PROTOCOL_AT),
-    skip(libc::BPF_JEQ, ROUTE_PROTOCOL as u32, 4, 5),
+    skip(libc::BPF_JEQ, ROUTE_PROTOCOL as u32, 5, 0),
+    skip(libc::BPF_JEQ, libc::RTPROT_KERNEL as u32, 4, 5),
     // A neighbour: one that is permanent, or was (the kernel calls it failed when it is deleted).
     load(libc::BPF_B, NEIGHBOUR_FAMILY_AT),
     skip(libc::BPF_JEQ, libc::AF_BRIDGE as u32, 3, 0),

@@ -12,27 +12,30 @@ use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use constel_host::Error;
 use constel_host::netlink::{Batch, BatchError, StackWatch};
-use constel_plan::Planner;
-use constel_runtime::Node;
+use constel_host::{Error, NetNs};
+use constel_link::PortId;
+use constel_plan::{Planner, node_ifindex};
 use constel_scenario::model::Mode;
 use constel_topology::NodeId;
 
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::nodes::kernels::{Kernels, spec};
+use crate::nodes::ports::PortMaker;
 
 use record::Record;
 pub(crate) use record::{Changed, Spans};
 use wanted::{Cure, Finding, Wanted};
 
-/// From one look at a node to the next, if the first one found something. It doubles with each such look: a program that
-/// undoes what is restored, again and again, costs others nothing.
+/// From one look at a node to the next, however often it is touched. It doubles while each look finds something new: a
+/// program that undoes at once what is restored, again and again, costs others nothing.
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
+/// The longest such gap; and so often a node is looked at that is not as it was made, though nothing touched it.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
-/// After so long without a look, a node is as quiet as a new one.
-const QUIET: Duration = Duration::from_secs(10);
+
+/// What is restored may be what something else needs: an address and its routes, a subnet and what leads over it.
+const PASSES: usize = 3;
 
 /// Nodes that programs have entered, and what these did to their stacks.
 #[derive(Default)]
@@ -47,8 +50,8 @@ struct Inner {
     nodes: BTreeMap<NodeId, Entered>,
     /// What nobody has been told yet.
     news: Vec<Changed>,
-    /// Ports that are gone, with their nodes.
-    gone: Vec<NodeId>,
+    /// Ports that are gone and wait for [`Kernels::make_ports_again`], with their nodes.
+    gone: BTreeMap<PortId, NodeId>,
     /// The longest look so far.
     slowest: Duration,
 }
@@ -56,8 +59,10 @@ struct Inner {
 /// A node that programs have entered.
 #[derive(Default)]
 struct Entered {
-    /// Whether something changed since the last look.
-    touched: bool,
+    /// Since when something is known to have changed, if it did since the last look.
+    touched: Option<Instant>,
+    /// Whether something may have changed: there were more announcements than fit.
+    suspected: bool,
     looked_at: Option<Instant>,
     gap: Duration,
     /// What its kernel refused since the last look.
@@ -67,28 +72,40 @@ struct Entered {
 
 impl Entered {
     fn is_due(&self, now: Instant) -> bool {
-        let waits = |at: Instant| now < at + self.gap;
-        let again = self.record.is_open();
-        (self.touched || again) && !self.looked_at.is_some_and(waits)
+        let since = self.looked_at.map(|at| now.saturating_duration_since(at));
+        let passed = |gap: Duration| since.is_none_or(|since| since >= gap);
+        match self.touched {
+            Some(_) => passed(self.gap),
+            None => (self.suspected || self.record.is_open()) && passed(LONGEST_GAP),
+        }
     }
 
-    /// Something was found at a look, or nothing.
-    fn looked(&mut self, found: bool) {
+    /// Something new was found at a look, or nothing.
+    fn looked(&mut self, news: bool) {
         let now = Instant::now();
-        let quiet = self.looked_at.is_none_or(|at| now > at + QUIET);
-        self.gap = match (found, quiet) {
-            (true, false) => (self.gap * 2).clamp(SHORTEST_GAP, LONGEST_GAP),
-            (true, true) => SHORTEST_GAP,
-            (false, _) => self.gap,
+        let at_once = self.looked_at.is_some_and(|at| now < at + 2 * self.gap);
+        self.gap = match news && at_once {
+            true => (self.gap * 2).min(LONGEST_GAP),
+            false => SHORTEST_GAP,
         };
         self.looked_at = Some(now);
-        self.touched = false;
+        self.touched = None;
+        self.suspected = false;
+    }
+
+    fn touch(&mut self) {
+        self.touched.get_or_insert_with(Instant::now);
     }
 }
 
 impl OwnStacks {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Watches nothing any more: what follows is Constel's own taking down.
+    pub(crate) fn close(&self) {
+        self.lock().watch = None;
     }
 
     /// What was found since this was last asked.
@@ -123,20 +140,24 @@ impl OwnStacks {
         if let Some(watch) = watch {
             let touched = watch.drain()?;
             if touched.lost {
-                nodes.values_mut().for_each(|node| node.touched = true);
+                // One node that changes all the time must not make every other one worth a look each time.
+                nodes.values_mut().for_each(|node| node.suspected = true);
             }
             for id in touched.ids {
-                if let Some(node) = nodes.get_mut(&NodeId(id)) {
-                    node.touched = true;
-                }
+                nodes.get_mut(&NodeId(id)).map(Entered::touch);
             }
-        }
-        if left < *slowest * 2 {
-            return Ok(Vec::new());
         }
         let now = Instant::now();
         let due = nodes.iter().filter(|(_, node)| node.is_due(now));
-        Ok(due.map(|(node, _)| *node).collect())
+        let mut due: Vec<NodeId> = due.map(|(node, _)| *node).collect();
+        if left < *slowest * 2 {
+            // Where steps are short, no moment is ever long enough: who has waited for long is looked at all the same.
+            let waits =
+                |node: &NodeId| nodes[node].touched.is_some_and(|at| now > at + LONGEST_GAP);
+            due.retain(waits);
+            due.truncate(1);
+        }
+        Ok(due)
     }
 }
 
@@ -166,9 +187,9 @@ impl Kernels {
     }
 
     /// Whether what a node's programs change is restored.
-    fn restores(&self, node: NodeId) -> bool {
+    pub(crate) fn restores(&self, node: NodeId) -> bool {
         let software = self.blueprint.lab.software.get(node.index());
-        software.is_none_or(|software| software.restore)
+        software.is_none_or(|software| !software.keeps_changes)
     }
 
     /// A node's kernel refused requests; all others of the batch were carried out.
@@ -178,15 +199,19 @@ impl Kernels {
     /// something impossible.
     pub(super) fn refused(&self, node: NodeId, refusal: BatchError) -> Result<(), EngineError> {
         let known = self.own_stacks.lock().nodes.contains_key(&node);
-        if !known && self.look(node, &self.fresh(node))?.is_none_or(|found| found.is_empty()) {
+        if !known
+            && self
+                .look(node, &self.fresh(node))?
+                .is_none_or(|found| found.is_empty())
+        {
             return Err(Error::Batch(refusal).into());
         }
         // Another process of the machine may have entered it unseen.
         self.entered(node);
         let mut inner = self.own_stacks.lock();
         if let Some(own) = inner.nodes.get_mut(&node) {
-            own.touched = true;
-            own.refused = Some(refusal.to_string());
+            own.touch();
+            own.refused = Some(first_of(&refusal));
         }
         Ok(())
     }
@@ -260,20 +285,56 @@ impl Kernels {
         };
         let restores = self.restores(node);
         let mut left = before.clone();
-        let mut problem = refused.filter(|_| before.is_empty());
-        if restores && before.iter().any(|found| found.cure != Cure::Node) {
-            problem = self.restore(node, &before)?;
+        let mut problem = refused;
+        for _ in 0..PASSES {
+            if !restores || !left.iter().any(|found| found.cure != Cure::Node) {
+                break;
+            }
+            problem = self.restore(node, &left)?;
             left = self.look(node, &wanted)?.unwrap_or(left);
         }
         let now_ns = mono_ns();
         let mut inner = self.own_stacks.lock();
         let Inner { nodes, news, .. } = &mut *inner;
         if let Some(own) = nodes.get_mut(&node) {
-            own.looked(!before.is_empty() || problem.is_some());
             let changed = own.record.look(node, now_ns, &before, &left, problem);
+            own.looked(changed.is_some());
             news.extend(changed);
         }
         Ok(())
+    }
+
+    /// Makes ports again that programs in nodes deleted or moved away. The next look at their nodes restores what was on them;
+    /// what is in the way is reported by it.
+    pub(crate) fn make_ports_again(&self, ports: &dyn PortMaker) {
+        let gone = std::mem::take(&mut self.own_stacks.lock().gone);
+        for (port, node) in gone {
+            let made = self.make_port_again(ports, node, port);
+            self.note(node, |own| {
+                own.touch();
+                own.refused = made.err().map(|error| error.to_string());
+            });
+        }
+    }
+
+    fn make_port_again(
+        &self,
+        ports: &dyn PortMaker,
+        node: NodeId,
+        port: PortId,
+    ) -> Result<(), EngineError> {
+        let port = self.blueprint.lab.layout.port(port);
+        // Of an interface that was moved away the other end is left.
+        ports.remove(port.id)?;
+        let inside = NetNs::open(self.node(node).netns_path())?;
+        let mut hand = ports.hand();
+        hand.add(&self.blueprint, port, inside.fd())?;
+        hand.make()?;
+        inside.run(|| ports.prepare(std::slice::from_ref(port)))??;
+        ports.attach(&[port.id])?;
+        let mut batch = Batch::new();
+        batch.link_up(node_ifindex(port));
+        Ok(self.node(node).tell(&mut batch)?)
     }
 
     fn note(&self, node: NodeId, change: impl FnOnce(&mut Entered)) {
@@ -285,7 +346,6 @@ impl Kernels {
     /// Asks for what is missing again; what the kernel says against it, if anything.
     fn restore(&self, node: NodeId, found: &[Finding]) -> Result<Option<String>, EngineError> {
         let mut batch = Batch::new();
-        let mut problem = None;
         for finding in found {
             match &finding.cure {
                 Cure::Node => {}
@@ -295,20 +355,30 @@ impl Kernels {
                     }
                 }
                 Cure::Port(port) => {
-                    problem = problem.or(self.make_again(node, *port, &mut batch));
+                    self.own_stacks.lock().gone.insert(*port, node);
                 }
             }
         }
         match self.node(node).tell(&mut batch) {
-            Ok(()) => Ok(problem),
-            Err(Error::Batch(refusal)) => Ok(Some(refusal.to_string())),
+            Ok(()) => Ok(None),
+            Err(Error::Batch(refusal)) => Ok(Some(first_of(&refusal))),
             Err(error) => Err(error.into()),
         }
     }
 }
 
+/// The first refusal of a batch, and how many there are.
+fn first_of(refusal: &BatchError) -> String {
+    let first = refusal.failures.first();
+    let first = first.map_or_else(String::new, ToString::to_string);
+    match refusal.failures.len().saturating_sub(1) {
+        0 => first,
+        more => format!("{first}; and {more} more"),
+    }
+}
+
 /// What was read; `None`: all of it changed during each of many tries.
-fn steady<T>(read: constel_host::Result<T>) -> Result<Option<T>, EngineError> {
+pub(super) fn steady<T>(read: constel_host::Result<T>) -> Result<Option<T>, EngineError> {
     match read {
         Ok(read) => Ok(Some(read)),
         Err(Error::Protocol { .. }) => Ok(None),

@@ -121,9 +121,10 @@ impl Record {
     }
 
     fn keep(&mut self, from_ns: u64, to_ns: u64) {
-        match self.spans.last_mut() {
-            Some(last) if self.spans.len() == SPANS => last.1 = to_ns,
-            _ => self.spans.push((from_ns, to_ns)),
+        let full = self.spans.len() == SPANS;
+        match self.spans.last_mut().filter(|_| full) {
+            Some(last) => last.1 = to_ns,
+            None => self.spans.push((from_ns, to_ns)),
         }
     }
 

@@ -15,6 +15,13 @@ use crate::routing::tables::MAIN;
 
 /// The kernel's metric of an IPv6 route that names none.
 const IPV6_METRIC: u32 = 1024;
+/// That of the routes which come with IPv6 addresses.
+const IPV6_CONNECTED_METRIC: u32 = 256;
+/// `RTPROT_KERNEL` and `RTN_LOCAL` of the kernel's `rtnetlink.h`.
+const OF_KERNEL: u8 = 2;
+const LOCAL: u8 = 2;
+/// RFC 8200, section 5, bytes.
+const IPV6_LEAST_MTU: u32 = 1_280;
 /// `TC_H_ROOT` of the kernel's `pkt_sched.h`.
 const ROOT: u32 = 0xffff_ffff;
 
@@ -39,6 +46,8 @@ pub(super) struct Wanted {
     pub(super) neighbours: Vec<NeighbourSpec>,
     pub(super) routes: Vec<Route>,
     pub(super) rules: Vec<Rule>,
+    /// Whether it forwards IPv4, and IPv6.
+    pub(super) forwards: [bool; 2],
 }
 
 /// In what a stack differs, and what would undo that.
@@ -72,6 +81,8 @@ pub(super) enum Request {
     Group(u32, u32),
     /// Interface, address.
     Address(u32, IpPrefix),
+    /// The same of an address that is there without its routes, which the kernel makes with it.
+    Renewed(u32, IpPrefix),
     Neighbour(NeighbourSpec),
     Rule(Rule),
     Route(Route),
@@ -103,6 +114,10 @@ impl Request {
             })?,
             Self::Address(ifindex, prefix) => {
                 batch.replace_address(&AddressSpec::new(*ifindex, *prefix))
+            }
+            Self::Renewed(ifindex, prefix) => {
+                let own = AddressSpec::new(*ifindex, *prefix);
+                batch.delete_address(&own).add_address(&own)
             }
             Self::Neighbour(neighbour) => batch.replace_neighbour(neighbour),
             Self::Rule(rule) => batch.add_born_rule(rule),
@@ -144,8 +159,8 @@ impl Wanted {
         for port in ports {
             let ifindex = node_ifindex(port);
             let own = blueprint.addresses.port(port.id);
-            // The kernel makes it of the MAC address.
-            if v6 {
+            // The kernel makes it of the MAC address, if frames are long enough for IPv6.
+            if v6 && port.mtu_bytes >= IPV6_LEAST_MTU {
                 address(ifindex, own.v6_link_local.into(), 64);
             }
             wanted.links.push(WantedLink {
@@ -164,10 +179,13 @@ impl Wanted {
                 wanted.addresses.push(spec);
             }
             let known = port.neighbours.iter();
-            wanted.neighbours.extend(known.map(super::super::kernels::spec));
+            wanted
+                .neighbours
+                .extend(known.map(super::super::kernels::spec));
         }
         let families = [(true, v4), (false, v6)];
         let spoken = families.into_iter().filter(|(_, spoken)| *spoken);
+        wanted.forwards = [v4, v6];
         wanted.rules = spoken.flat_map(|(ipv4, _)| Rule::born(ipv4)).collect();
         wanted
     }
@@ -201,7 +219,18 @@ impl Wanted {
         self.lost_neighbours(stack, usable, &mut found);
         self.rules(stack, &mut found);
         self.own_qdiscs(stack, &mut found);
+        let forwarding = ["IPv4", "IPv6"].into_iter().zip(stack.forwards);
+        for ((family, now), wanted) in forwarding.zip(self.forwards) {
+            if wanted && !now {
+                found.push(Finding {
+                    about: format!("forwarding {family}"),
+                    words: format!("it does not forward {family}"),
+                    cure: Cure::Node,
+                });
+            }
+        }
         if let Some(routes) = routes {
+            self.lost_with_addresses(stack, routes, usable, &mut found);
             self.lost_routes(routes, usable, &mut found);
         }
         found
@@ -227,6 +256,54 @@ impl Wanted {
             words: format!("{} has lost {}", self.name(own.ifindex), own.local),
             cure: Cure::Requests(vec![Request::Address(own.ifindex, own.local)]),
         }));
+    }
+
+    /// Routes that the kernel made with addresses: that by which the node takes packets for its own, and that to the subnet.
+    fn lost_with_addresses(
+        &self,
+        stack: &Stack,
+        routes: &[InstalledRoute],
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let there = self.addresses.iter().filter(|own| {
+            let known = stack.has_address(own.ifindex, own.local);
+            known && usable(own.ifindex)
+        });
+        for own in there {
+            let (name, local) = (self.name(own.ifindex), own.local);
+            let host = IpPrefix::host(local.addr);
+            let mut all = routes.iter();
+            if !all.any(|now| now.kind == LOCAL && now.dst == host) {
+                found.push(Finding {
+                    about: format!("local {local}"),
+                    words: format!("{name} takes no packets for {}", local.addr),
+                    cure: Cure::Requests(vec![Request::Renewed(own.ifindex, local)]),
+                });
+                continue;
+            }
+            let (ifindex, net) = (own.ifindex, network(local));
+            let leads = |now: &InstalledRoute| {
+                now.dst == net
+                    && now.table == MAIN
+                    && hops(&now.target).any(|hop| hop == Some(ifindex))
+            };
+            if ifindex == LOOPBACK_IFINDEX || net == host || routes.iter().any(leads) {
+                continue;
+            }
+            let is_v4 = local.addr.is_ipv4();
+            let route = Route {
+                protocol: OF_KERNEL,
+                prefsrc: Some(local.addr).filter(|_| is_v4),
+                metric: (!is_v4).then_some(IPV6_CONNECTED_METRIC),
+                ..Route::new(net, RouteTarget::Hop(NextHop::dev(ifindex)))
+            };
+            found.push(Finding {
+                about: format!("subnet {local}"),
+                words: format!("{name} has lost the route to {net}"),
+                cure: Cure::Requests(vec![Request::Route(route)]),
+            });
+        }
     }
 
     fn lost_neighbours(
@@ -341,6 +418,21 @@ impl Wanted {
     }
 }
 
+/// The subnet of an address.
+fn network(own: IpPrefix) -> IpPrefix {
+    let addr = match own.addr {
+        IpAddr::V4(addr) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(own.len)).unwrap_or(0);
+            IpAddr::V4((u32::from(addr) & mask).into())
+        }
+        IpAddr::V6(addr) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(own.len)).unwrap_or(0);
+            IpAddr::V6((u128::from(addr) & mask).into())
+        }
+    };
+    IpPrefix { addr, len: own.len }
+}
+
 /// The interfaces of a route's next hops.
 fn hops(target: &RouteTarget) -> impl Iterator<Item = Option<u32>> + '_ {
     let hops = match target {
@@ -406,7 +498,9 @@ impl WantedLink {
             differs("master", words, Cure::Node);
         }
         if let Some(mac) = self.mac.filter(|mac| now.mac != Some(*mac)) {
-            let has = now.mac.map_or_else(|| "none".to_owned(), |mac| mac.to_string());
+            let has = now
+                .mac
+                .map_or_else(|| "none".to_owned(), |mac| mac.to_string());
             let words = format!("{name} has the MAC address {has} instead of {mac}");
             differs("mac", words, asks(Request::Mac(index, mac)));
         }
