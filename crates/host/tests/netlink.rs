@@ -620,8 +620,8 @@ fn lookups_find_what_the_kernel_would_use() {
         RouteTarget::Hop(hop) => (hop.ifindex, hop.via),
         other => panic!("{other:?}"),
     };
-    assert_eq!(hop(0), (Some(10), Some(ip("10.9.0.0"))));
-    assert_eq!(hop(4), (Some(10), Some(ip("fe80::2"))));
+    assert_eq!(hop(0), (Some(70), Some(ip("10.9.0.0"))));
+    assert_eq!(hop(4), (Some(70), Some(ip("fe80::2"))));
     // More than fits into one go, and the answers stay in order.
     let many: Vec<IpAddr> = (0..3000).map(|i| asked[i % 4]).collect();
     let found = p.sa.lookup(&many).unwrap();

@@ -50,9 +50,9 @@ impl Watched {
             watch.add(ns.fd(), number).unwrap();
         }
         let watched = Watched { watch, nodes, ours };
-        // The kernel announces in its own time that a cable has a carrier, at either end.
+        // The kernel announces in its own time that a cable has a carrier, at either end: once a second.
         let mut quiet = 0;
-        while quiet < 5 {
+        while quiet < 75 {
             std::thread::sleep(Duration::from_millis(20));
             quiet = if watched.touched().is_empty() {
                 quiet + 1

@@ -272,7 +272,7 @@ static FILTER: [libc::sock_filter; 19] = [
     skip(libc::BPF_JEQ, short(libc::RTM_NEWROUTE), 4, 0),
     skip(libc::BPF_JEQ, short(libc::RTM_DELROUTE), 5, 0),
     skip(libc::BPF_JEQ, short(libc::RTM_NEWNEIGH), 7, 0),
-    skip(libc::BPF_JEQ, short(libc::RTM_DELNEIGH), 6, 0),
+    skip(libc::BPF_JEQ, short(libc::RTM_DELNEIGH), 11, 0),
     KEEP,
     // A new route: one that takes another's place.
     load(libc::BPF_H, FLAGS_AT),
@@ -281,7 +281,8 @@ static FILTER: [libc::sock_filter; 19] = [
     load(libc::BPF_B, ROUTE_PROTOCOL_AT),
     skip(libc::BPF_JEQ, ROUTE_PROTOCOL as u32, 5, 0),
     skip(libc::BPF_JEQ, libc::RTPROT_KERNEL as u32, 4, 5),
-    // A neighbour: one that is permanent, or was (the kernel calls it failed when it is deleted).
+    // A neighbour: one that is permanent, or was. The kernel first calls it failed when somebody deletes it; that it is gone
+    // is then announced as the kernel's own doing, even if the deletion was ours.
     load(libc::BPF_B, NEIGHBOUR_FAMILY_AT),
     skip(libc::BPF_JEQ, libc::AF_BRIDGE as u32, 3, 0),
     load(libc::BPF_H, NEIGHBOUR_STATE_AT),
