@@ -288,8 +288,8 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         batch.change_link(&change).unwrap();
         Socket::open_in(space).unwrap().send(&mut batch).unwrap();
     };
-    change(&b, 3);
-    change(&c, 2);
+    change(&b, 73);
+    change(&c, 72);
     known(1_558);
     refused("machines a and c do not get each other's raw frames (EtherType 0x88b6)");
     drop(agents);
