@@ -240,7 +240,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     cable(0, 1_558, [(&a, 72, 1), (&b, 72, 2)]);
     cable(1, 1_500, [(&b, 73, 2), (&c, 72, 3)]);
     let agents = [("a", &a), ("b", &b), ("c", &c)].map(|(name, space)| {
-        let flags = ["--underlay", "under2"];
+        let flags = ["--underlay", "under72"];
         let agent = space.run(|| Agent::start(&store, name, &flags)).unwrap();
         assert!(agent.line().contains("has joined, listening on 10.98."));
         agent
