@@ -277,7 +277,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         assert_eq!((code, &found["carriage"]), (0, &"udp".into()), "{said}");
         assert!(found["why"].as_str().unwrap().contains(words), "{found:#}");
     };
-    refused("`ip link set dev under2 mtu 1558`");
+    refused("`ip link set dev under72 mtu 1558`");
     let change = |space: &NetNs, ifindex: u32| {
         let mut batch = Batch::new();
         let change = LinkChange {
