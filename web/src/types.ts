@@ -350,6 +350,12 @@ export type Event = ({
   node: string;
   how: string;
 } | {
+  kind: "stack-changed";
+  node: string;
+  changed: (string)[];
+  restored: (string)[];
+  left: (string)[];
+} | {
   kind: "flow-started";
   flow: string;
 } | {
@@ -541,6 +547,7 @@ export type Summary = {
   further_handovers?: number;
   changes?: (ChangeRow)[];
   further_changes?: number;
+  stacks?: (StackRow)[];
   flows: (FlowRow)[];
   steps: StepRows;
   relay: PlaneReport;
@@ -673,6 +680,17 @@ export type ChangeRow = {
 
 export type ChangeKind = "failure" | "repair" | "link-set" | "daemon-died";
 
+export type StackRow = {
+  node: string;
+  first_ns: number;
+  last_ns: number;
+  changed_ns: number;
+  times: number;
+  changed: (string)[];
+  restored: boolean;
+  left?: (string)[];
+};
+
 export type FlowRow = {
   name: string;
   kind: string;
@@ -702,6 +720,7 @@ export type FlowRow = {
   late_worst_ns?: number | null;
   trustworthy?: boolean | null;
   doubt?: string | null;
+  changed_stacks?: (string)[];
   handovers: number;
   paths: ((string)[])[];
   unlisted_path_steps?: number;

@@ -41,6 +41,7 @@ impl Happening {
             | Self::ContainerEnded { node, .. }
             | Self::ContainerHealthy { node }
             | Self::ContainerUnhealthy { node, .. }
+            | Self::StackChanged { node, .. }
             | Self::ContainerRestarted { node } => ([Some(node), None], &[]),
             Self::Starting { .. }
             | Self::EdgesUp { .. }
@@ -283,6 +284,17 @@ pub enum Happening {
         node: String,
         /// What came of the last check.
         how: String,
+    },
+    /// Programs in a node changed what Constel had set up in the node's network stack, or took such a change back.
+    StackChanged {
+        /// The node.
+        node: String,
+        /// What differs that did not before; of very many things the first.
+        changed: Vec<String>,
+        /// What is as it was made again: Constel restored it, or the node took it back.
+        restored: Vec<String>,
+        /// What differs still, and waits for the node.
+        left: Vec<String>,
     },
     /// A flow's client was started.
     FlowStarted {

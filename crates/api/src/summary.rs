@@ -76,6 +76,9 @@ pub struct Summary {
     /// How many came after them; `events.ndjson` has all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub further_changes: u64,
+    /// Nodes whose programs changed the node's own network stack, in the order of the lab's; absent where none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stacks: Vec<StackRow>,
     /// The scenario's own traffic.
     pub flows: Vec<FlowRow>,
     /// Steps of lab time.
@@ -99,6 +102,28 @@ pub struct Summary {
     pub machines: Vec<MachineRow>,
     /// Whether the figures are to be trusted.
     pub verdict: Verdict,
+}
+
+/// A node whose programs changed what Constel had set up in the node's network stack.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct StackRow {
+    /// The node.
+    pub node: String,
+    /// When that was first seen, lab time, nanoseconds; negative before the clock started.
+    pub first_ns: i64,
+    /// When it was as it was made again, or the end of lab time, nanoseconds.
+    pub last_ns: i64,
+    /// How long something differed, all together, nanoseconds.
+    pub changed_ns: u64,
+    /// How often a new difference was seen.
+    pub times: u64,
+    /// What differed: the first 16 different things.
+    pub changed: Vec<String>,
+    /// Whether Constel restores it (`restore` of the node).
+    pub restored: bool,
+    /// What differed at the end of lab time.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left: Vec<String>,
 }
 
 /// A machine of a lab on several.
@@ -446,6 +471,10 @@ pub struct FlowRow {
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
+    /// Nodes at its ends or on its paths whose programs had changed the node's own network stack while it ran; absent where
+    /// none had.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changed_stacks: Vec<String>,
     /// Handovers of its ends while it ran.
     pub handovers: usize,
     /// Distinct paths its packets took, by the kernels' routes, in the order seen; at most 1,000. None where daemons make the routes on

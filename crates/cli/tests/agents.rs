@@ -237,10 +237,10 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     let store = place.path().join("store");
     // `a` and `b` are on one cable, `c` on another one.
     let [a, b, c] = [(); 3].map(|()| NetNs::new().unwrap());
-    cable(0, 1_558, [(&a, 2, 1), (&b, 2, 2)]);
-    cable(1, 1_500, [(&b, 3, 2), (&c, 2, 3)]);
+    cable(0, 1_558, [(&a, 72, 1), (&b, 72, 2)]);
+    cable(1, 1_500, [(&b, 73, 2), (&c, 72, 3)]);
     let agents = [("a", &a), ("b", &b), ("c", &c)].map(|(name, space)| {
-        let flags = ["--underlay", "under2"];
+        let flags = ["--underlay", "under72"];
         let agent = space.run(|| Agent::start(&store, name, &flags)).unwrap();
         assert!(agent.line().contains("has joined, listening on 10.98."));
         agent
@@ -277,7 +277,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         assert_eq!((code, &found["carriage"]), (0, &"udp".into()), "{said}");
         assert!(found["why"].as_str().unwrap().contains(words), "{found:#}");
     };
-    refused("`ip link set dev under2 mtu 1558`");
+    refused("`ip link set dev under72 mtu 1558`");
     let change = |space: &NetNs, ifindex: u32| {
         let mut batch = Batch::new();
         let change = LinkChange {
@@ -288,8 +288,8 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         batch.change_link(&change).unwrap();
         Socket::open_in(space).unwrap().send(&mut batch).unwrap();
     };
-    change(&b, 3);
-    change(&c, 2);
+    change(&b, 73);
+    change(&c, 72);
     known(1_558);
     refused("machines a and c do not get each other's raw frames (EtherType 0x88b6)");
     drop(agents);

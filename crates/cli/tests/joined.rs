@@ -295,14 +295,14 @@ impl Plugged {
         let [outside, device] = [(); 2].map(|()| NetNs::new().unwrap());
         let near = VethEnd {
             name: "wa",
-            ifindex: Some(10),
+            ifindex: Some(70),
             up: true,
             ..VethEnd::default()
         };
         let far = VethEnd {
             name: "eth0",
             netns: Some(device.fd()),
-            ifindex: Some(20),
+            ifindex: Some(80),
             mac: Some(Mac([2, 0xde, 0, 0, 0, 1])),
             ..VethEnd::default()
         };
@@ -310,7 +310,7 @@ impl Plugged {
         batch.create_veth(&near, &far).unwrap();
         Socket::open_in(&outside).unwrap().send(&mut batch).unwrap();
         let mut batch = Batch::new();
-        batch.link_up(1).link_up(20);
+        batch.link_up(1).link_up(80);
         Socket::open_in(&device).unwrap().send(&mut batch).unwrap();
         Plugged { outside, device }
     }

@@ -141,7 +141,7 @@ struct {
 } edt_shared SEC(".maps");
 
 const volatile __u32 trunk_mask = 0; // trunks, minus one
-const volatile __u32 first_trunk = 10; // index of f0; g0 has the next one, and so on
+const volatile __u32 first_trunk = 64; // index of f0; g0 has the next one, and so on
 const volatile __u32 first_port = 1000;
 
 static __always_inline struct counts *counts_here(void)

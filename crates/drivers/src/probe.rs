@@ -1,6 +1,6 @@
 //! What this host can do: every feature the drivers need, tried for real.
 
-use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
+use constel_host::netlink::{Batch, FIRST_OWN_IFINDEX, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use serde::Serialize;
@@ -252,7 +252,7 @@ fn make_pair(plane: &dyn Plane) -> Result<Vec<NetNs>, String> {
         let end = VethEnd {
             name: "eth0",
             netns: Some(node.fd()),
-            ifindex: Some(2),
+            ifindex: Some(FIRST_OWN_IFINDEX),
             mac: Some(Mac(mac_of(port))),
             ..VethEnd::default()
         };
@@ -262,7 +262,7 @@ fn make_pair(plane: &dyn Plane) -> Result<Vec<NetNs>, String> {
         let mut socket = Socket::open_in(shard).map_err(|e| text(&e))?;
         socket.send(&mut batch).map_err(|e| text(&e))?;
         let mut batch = Batch::new();
-        batch.link_up(2);
+        batch.link_up(FIRST_OWN_IFINDEX);
         let mut socket = Socket::open_in(&node).map_err(|e| text(&e))?;
         socket.send(&mut batch).map_err(|e| text(&e))?;
         nodes.push(node);
@@ -329,7 +329,7 @@ fn raw_socket() -> Result<RawSocket, String> {
     let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = PROBE_TYPE.to_be();
-    address.sll_ifindex = 2;
+    address.sll_ifindex = FIRST_OWN_IFINDEX as i32;
     let patience = libc::timeval {
         tv_sec: 1,
         tv_usec: 0,

@@ -8,7 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::cgroup;
 use crate::error::{Error, Result};
 use crate::limits;
-use crate::netlink::{Batch, IpPrefix, NextHop, Route, RouteTarget, Socket, VethEnd};
+use crate::netlink::{
+    Batch, FIRST_OWN_IFINDEX, IpPrefix, NextHop, Route, RouteTarget, Socket, VethEnd,
+};
 use crate::netns::NetNs;
 use crate::{bpf, sysctl};
 
@@ -179,20 +181,22 @@ fn try_veth() -> Result<String> {
     let mut batch = Batch::new();
     let first = VethEnd {
         name: "a",
-        ifindex: Some(10),
+        ifindex: Some(FIRST_OWN_IFINDEX),
         up: true,
         ..VethEnd::default()
     };
     let second = VethEnd {
         name: "b",
-        ifindex: Some(11),
+        ifindex: Some(FIRST_OWN_IFINDEX + 1),
         netns: Some(b.fd()),
         ..VethEnd::default()
     };
     batch.create_veth(&first, &second)?;
     socket.send(&mut batch)?;
     match Socket::open_in(&b)?.link_named("b")? {
-        Some(l) if l.ifindex == 11 => Ok("pairs across namespaces can be made".into()),
+        Some(l) if l.ifindex == FIRST_OWN_IFINDEX + 1 => {
+            Ok("pairs across namespaces can be made".into())
+        }
         other => Err(Error::Protocol {
             what: "make a veth pair".into(),
             detail: format!("its far end is {other:?}"),
@@ -209,23 +213,23 @@ fn try_via() -> Result<String> {
         ..VethEnd::default()
     };
     let first = VethEnd {
-        ifindex: Some(10),
+        ifindex: Some(FIRST_OWN_IFINDEX),
         up: true,
         ..end("a")
     };
     batch.create_veth(
         &first,
         &VethEnd {
-            ifindex: Some(11),
+            ifindex: Some(FIRST_OWN_IFINDEX + 1),
             ..end("b")
         },
     )?;
-    batch.link_up(11);
+    batch.link_up(FIRST_OWN_IFINDEX + 1);
     let dst: IpPrefix = "192.0.2.0/24".parse()?;
     let gateway = "fe80::1".parse().expect("an address");
     batch.add_route(&Route::new(
         dst,
-        RouteTarget::Hop(NextHop::via(10, gateway)),
+        RouteTarget::Hop(NextHop::via(FIRST_OWN_IFINDEX, gateway)),
     ))?;
     socket.send(&mut batch)?;
     Ok("IPv4 routes can have IPv6 gateways".into())

@@ -104,7 +104,7 @@ fn ours(nodes: usize) -> Figures {
                             };
                             let second = VethEnd {
                                 name: &format!("p{port}"),
-                                ifindex: Some(10 + port as u32),
+                                ifindex: Some(64 + port as u32),
                                 mac: Some(mac(node, port, 0)),
                                 netns: Some(sat.fd()),
                                 ..VethEnd::default()

@@ -282,13 +282,13 @@ fn be_a_lab(run: &Path, lab: &LabName) {
             .unwrap();
         let first = VethEnd {
             name: link,
-            ifindex: Some(50 + i as u32),
+            ifindex: Some(80 + i as u32),
             ..VethEnd::default()
         };
         // The second end of "theirs" stays here, or it would go with the node's namespace.
         let second = VethEnd {
             name: if i == 0 { "eth0" } else { "theirs-too" },
-            ifindex: Some(60),
+            ifindex: Some(90),
             netns: (i == 0).then(|| nodes[0].fd()),
             ..VethEnd::default()
         };
@@ -296,7 +296,7 @@ fn be_a_lab(run: &Path, lab: &LabName) {
     }
     let alias = link_alias(lab) + " owner=1";
     let change = LinkChange {
-        ifindex: 50,
+        ifindex: 80,
         alias: Some(&alias),
         ..LinkChange::default()
     };

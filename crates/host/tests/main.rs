@@ -10,3 +10,4 @@ mod process;
 mod room;
 mod small_disk;
 mod template;
+mod watch;

@@ -17,7 +17,7 @@ fn prefix(s: &str) -> IpPrefix {
     s.parse().unwrap()
 }
 
-/// Two namespaces joined by a veth pair: index 10 in each, both up, `fe80::` addresses off.
+/// Two namespaces joined by a veth pair: index 70 in each, both up, `fe80::` addresses off.
 struct Pair {
     a: NetNs,
     b: NetNs,
@@ -31,7 +31,7 @@ fn pair() -> Pair {
     let mut batch = Batch::new();
     let first = VethEnd {
         name: "left",
-        ifindex: Some(10),
+        ifindex: Some(70),
         mac: Some(Mac([2, 0, 0, 0, 0, 1])),
         mtu: Some(1400),
         tx_queue_len: Some(77),
@@ -43,7 +43,7 @@ fn pair() -> Pair {
     };
     let second = VethEnd {
         name: "right",
-        ifindex: Some(10),
+        ifindex: Some(70),
         mac: Some(Mac([2, 0, 0, 0, 0, 2])),
         mtu: Some(1400),
         netns: Some(b.fd()),
@@ -51,7 +51,7 @@ fn pair() -> Pair {
     };
     batch.create_veth(&first, &second).unwrap();
     sa.send(&mut batch).unwrap();
-    batch.link_up(10).link_up(1);
+    batch.link_up(70).link_up(1);
     sb.send(&mut batch).unwrap();
     Pair { a, b, sa, sb }
 }
@@ -62,7 +62,7 @@ fn veth_has_every_property_asked_for() {
     let l = p.sa.link_named("left").unwrap().unwrap();
     assert_eq!(
         (l.ifindex, l.mtu, l.tx_queue_len, l.group),
-        (10, 1400, 77, 42)
+        (70, 1400, 77, 42)
     );
     assert_eq!(l.mac, Some(Mac([2, 0, 0, 0, 0, 1])));
     assert_eq!(
@@ -71,14 +71,14 @@ fn veth_has_every_property_asked_for() {
     );
     assert_eq!(l.kind.as_deref(), Some("veth"));
     assert!(l.up && l.carrier);
-    assert_eq!(l.peer_ifindex, Some(10));
+    assert_eq!(l.peer_ifindex, Some(70));
     let r = p.sb.link_named("right").unwrap().unwrap();
-    assert_eq!((r.ifindex, r.up, r.queues), (10, true, (1, 1)));
+    assert_eq!((r.ifindex, r.up, r.queues), (70, true, (1, 1)));
     assert!(p.sa.link_named("right").unwrap().is_none());
 
     let mut b = Batch::new();
     let change = LinkChange {
-        ifindex: 10,
+        ifindex: 70,
         alias: Some("constel lab=t owner=1"),
         group: Some(43),
         link_local: Some(false),
@@ -89,7 +89,7 @@ fn veth_has_every_property_asked_for() {
     let l = p.sa.link_named("left").unwrap().unwrap();
     assert_eq!(l.alias.as_deref(), Some("constel lab=t owner=1"));
     assert_eq!(l.group, 43);
-    b.delete_link(10);
+    b.delete_link(70);
     p.sa.send(&mut b).unwrap();
     assert!(p.sb.link_named("right").unwrap().is_none());
 }
@@ -100,7 +100,7 @@ fn both_ends_can_be_made_elsewhere() {
     let mut s = Socket::open_in(&all[0]).unwrap();
     let end = |name, ns: usize| VethEnd {
         name,
-        ifindex: Some(7),
+        ifindex: Some(77),
         gso_max_size: Some(9000),
         netns: Some(all[ns].fd()),
         ..VethEnd::default()
@@ -122,23 +122,23 @@ fn both_ends_can_be_made_elsewhere() {
     );
     let x = s1.link_named("x").unwrap().unwrap();
     let y = s2.link_named("y").unwrap().unwrap();
-    assert_eq!((x.ifindex, x.up, x.gso_max_size), (7, true, 9000));
-    assert_eq!((y.ifindex, y.up, y.gso_max_size), (7, false, 9000));
+    assert_eq!((x.ifindex, x.up, x.gso_max_size), (77, true, 9000));
+    assert_eq!((y.ifindex, y.up, y.gso_max_size), (77, false, 9000));
     // Without an automatic link-local address, then with one.
     let change = |on| LinkChange {
-        ifindex: 7,
+        ifindex: 77,
         up: Some(true),
         link_local: Some(on),
         ..LinkChange::default()
     };
     s2.send(b.change_link(&change(false)).unwrap()).unwrap();
     assert_eq!(s2.addresses().unwrap(), []);
-    s2.send(b.link_down(7)).unwrap();
+    s2.send(b.link_down(77)).unwrap();
     s2.send(b.change_link(&change(true)).unwrap()).unwrap();
     assert_eq!(s2.addresses().unwrap().len(), 1);
     // And one end can move on.
     let change = LinkChange {
-        ifindex: 7,
+        ifindex: 77,
         netns: Some(all[0].fd()),
         ..LinkChange::default()
     };
@@ -152,27 +152,27 @@ fn addresses_routes_and_neighbours_are_what_was_asked_for() {
     let mut p = pair();
     let sa = &mut p.sa;
     let mut b = Batch::new();
-    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
-    b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
+    b.add_address(&AddressSpec::new(70, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(70, prefix("fd00::1/64")));
     let ptp = AddressSpec {
         peer: Some(ip("10.9.0.2")),
         no_prefix_route: true,
-        ..AddressSpec::new(10, prefix("10.9.0.1/32"))
+        ..AddressSpec::new(70, prefix("10.9.0.1/32"))
     };
     b.add_address(&ptp);
-    b.add_route(&Route::via(prefix("10.2.0.0/16"), 10, ip("10.1.0.2")))
+    b.add_route(&Route::via(prefix("10.2.0.0/16"), 70, ip("10.1.0.2")))
         .unwrap();
-    b.add_route(&Route::via(prefix("fd02::/32"), 10, ip("fd00::2")))
+    b.add_route(&Route::via(prefix("fd02::/32"), 70, ip("fd00::2")))
         .unwrap();
     // IPv4 through an IPv6 gateway.
-    b.add_route(&Route::via(prefix("10.3.0.0/16"), 10, ip("fe80::2")))
+    b.add_route(&Route::via(prefix("10.3.0.0/16"), 70, ip("fe80::2")))
         .unwrap();
     let hops = vec![
         NextHop {
             weight: 3,
-            ..NextHop::via(10, ip("10.1.0.2"))
+            ..NextHop::via(70, ip("10.1.0.2"))
         },
-        NextHop::via(10, ip("10.1.0.3")),
+        NextHop::via(70, ip("10.1.0.3")),
     ];
     let many = Route {
         metric: Some(7),
@@ -185,7 +185,7 @@ fn addresses_routes_and_neighbours_are_what_was_asked_for() {
     b.add_route(&Route::new(prefix("fd05::/16"), RouteTarget::Blackhole))
         .unwrap();
     let n4 = NeighbourSpec {
-        ifindex: 10,
+        ifindex: 70,
         addr: ip("10.1.0.2"),
         mac: Mac([2, 0, 0, 0, 0, 2]),
     };
@@ -213,7 +213,7 @@ fn addresses_routes_and_neighbours_are_what_was_asked_for() {
         .collect();
     assert_eq!(ours.len(), 6, "{ours:#?}");
     let find = |p: &str| ours.iter().find(|r| r.dst == prefix(p)).unwrap();
-    let hop = |via: &str| RouteTarget::Hop(NextHop::via(10, ip(via)));
+    let hop = |via: &str| RouteTarget::Hop(NextHop::via(70, ip(via)));
     assert_eq!(find("10.2.0.0/16").target, hop("10.1.0.2"));
     assert_eq!(find("fd02::/32").target, hop("fd00::2"));
     assert_eq!(find("10.3.0.0/16").target, hop("fe80::2"));
@@ -230,9 +230,9 @@ fn addresses_routes_and_neighbours_are_what_was_asked_for() {
     }
 
     // Replace in one step, then delete.
-    b.replace_route(&Route::via(prefix("10.2.0.0/16"), 10, ip("10.1.0.9")))
+    b.replace_route(&Route::via(prefix("10.2.0.0/16"), 70, ip("10.1.0.9")))
         .unwrap();
-    b.replace_route(&Route::via(prefix("fd02::/32"), 10, ip("fd00::9")))
+    b.replace_route(&Route::via(prefix("fd02::/32"), 70, ip("fd00::9")))
         .unwrap();
     b.delete_route(&many).unwrap();
     sa.send(&mut b).unwrap();
@@ -261,7 +261,7 @@ fn refused_requests_are_named_and_the_others_done() {
     b.create_veth(&end("h12"), &end("isl0")).unwrap();
     b.create_veth(&end("h12"), &end("isl1")).unwrap();
     b.link_up(999);
-    b.add_route(&Route::via(prefix("10.2.0.0/16"), 10, ip("192.0.2.1")))
+    b.add_route(&Route::via(prefix("10.2.0.0/16"), 70, ip("192.0.2.1")))
         .unwrap();
     b.create_veth(&end("h13"), &end("isl3")).unwrap();
     b.delete_link(998).tolerate(libc::ENODEV);
@@ -282,7 +282,7 @@ fn refused_requests_are_named_and_the_others_done() {
             (2, "change interface 999 to up", libc::ENODEV),
             (
                 3,
-                "add route 10.2.0.0/16 via 192.0.2.1 on interface 10",
+                "add route 10.2.0.0/16 via 192.0.2.1 on interface 70",
                 libc::ENETUNREACH
             ),
         ]
@@ -301,7 +301,7 @@ fn refused_requests_are_named_and_the_others_done() {
         assert!(p.sa.link_named(name).unwrap().is_some(), "{name}");
     }
     // The socket is as good as new.
-    b.link_up(10);
+    b.link_up(70);
     p.sa.send(&mut b).unwrap();
 }
 
@@ -355,7 +355,7 @@ fn impossible_requests_are_refused_before_the_kernel() {
     };
     assert!(b.create_veth(&end("x"), &up).is_err());
     let indexed = VethEnd {
-        ifindex: Some(5),
+        ifindex: Some(75),
         ..end("y")
     };
     assert!(b.create_veth(&end("x"), &indexed).is_err());
@@ -375,8 +375,8 @@ fn monitor_sees_every_change_and_only_in_its_namespace() {
     let mut ma = ChangeMonitor::open_in(&p.a).unwrap();
     let mut mb = ChangeMonitor::open_in(&p.b).unwrap();
     let mut b = Batch::new();
-    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
-    let route = Route::via(prefix("10.2.0.0/16"), 10, ip("10.1.0.2"));
+    b.add_address(&AddressSpec::new(70, prefix("10.1.0.1/24")));
+    let route = Route::via(prefix("10.2.0.0/16"), 70, ip("10.1.0.2"));
     b.add_route(&route).unwrap();
     b.delete_route(&route).unwrap();
     p.sa.send(&mut b).unwrap();
@@ -397,7 +397,7 @@ fn monitor_sees_every_change_and_only_in_its_namespace() {
     );
     assert!(
         seen.iter()
-            .any(|c| matches!(&c.what, ChangeKind::Address(a) if a.ifindex == 10))
+            .any(|c| matches!(&c.what, ChangeKind::Address(a) if a.ifindex == 70))
     );
     // Late news of the pair's own making (carrier, IPv6 routes) may arrive there, ours must not.
     assert!(!mb.drain().unwrap().iter().any(|c| match &c.what {
@@ -405,7 +405,7 @@ fn monitor_sees_every_change_and_only_in_its_namespace() {
         ChangeKind::Address(a) => a.local == prefix("10.1.0.1/24"),
         _ => false,
     }));
-    b.delete_link(10);
+    b.delete_link(70);
     p.sa.send(&mut b).unwrap();
     let gone = mb
         .wait_for(Duration::from_secs(5), |c| {
@@ -424,11 +424,11 @@ fn ten_thousand_routes() {
     let mut p = pair();
     let sa = &mut p.sa;
     let mut b = Batch::new();
-    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(70, prefix("10.1.0.1/24")));
     sa.send(&mut b).unwrap();
     let route = |i: u32, via: &str| {
         let dst = std::net::Ipv4Addr::from(0x0b00_0000 + i);
-        Route::via(IpPrefix::host(dst.into()), 10, ip(via))
+        Route::via(IpPrefix::host(dst.into()), 70, ip(via))
     };
     let mut took = Vec::new();
     for via in ["10.1.0.2", "10.1.0.3"] {
@@ -457,7 +457,7 @@ fn ten_thousand_routes() {
     );
     let at = |via: &str| {
         all.iter()
-            .filter(|r| r.target == RouteTarget::Hop(NextHop::via(10, ip(via))))
+            .filter(|r| r.target == RouteTarget::Hop(NextHop::via(70, ip(via))))
             .count()
     };
     assert_eq!((at("10.1.0.4"), at("10.1.0.3")), (1000, 9000));
@@ -521,8 +521,8 @@ fn a_route_is_replaced_without_a_gap() {
     // look in eight finds none.
     let mut p = pair();
     let mut b = Batch::new();
-    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
-    b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
+    b.add_address(&AddressSpec::new(70, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(70, prefix("fd00::1/64")));
     p.sa.send(&mut b).unwrap();
     let goals = [ip("10.7.0.1"), ip("fd07::1")];
     let route = |goal: IpAddr, last: &[u8]| {
@@ -530,7 +530,7 @@ fn a_route_is_replaced_without_a_gap() {
             IpAddr::V4(_) => ip(&format!("10.1.0.{n}")),
             IpAddr::V6(_) => ip(&format!("fd00::{n}")),
         };
-        let mut hops: Vec<NextHop> = last.iter().map(|n| NextHop::via(10, gateway(n))).collect();
+        let mut hops: Vec<NextHop> = last.iter().map(|n| NextHop::via(70, gateway(n))).collect();
         let target = match hops.len() {
             1 => RouteTarget::Hop(hops.remove(0)),
             _ => RouteTarget::Multipath(hops),
@@ -586,9 +586,9 @@ fn a_route_is_replaced_without_a_gap() {
 fn lookups_find_what_the_kernel_would_use() {
     let mut p = pair();
     let mut batch = Batch::new();
-    batch.add_address(&AddressSpec::new(10, prefix("10.9.0.1/31")));
-    batch.add_address(&AddressSpec::new(10, prefix("fe80::1/64")));
-    let via = |net: &str, gateway: &str| Route::via(prefix(net), 10, ip(gateway));
+    batch.add_address(&AddressSpec::new(70, prefix("10.9.0.1/31")));
+    batch.add_address(&AddressSpec::new(70, prefix("fe80::1/64")));
+    let via = |net: &str, gateway: &str| Route::via(prefix(net), 70, ip(gateway));
     batch.add_route(&via("10.0.0.0/10", "10.9.0.0")).unwrap();
     batch.add_route(&via("10.0.0.7/32", "10.9.0.0")).unwrap();
     batch.add_route(&via("fd00::/64", "fe80::2")).unwrap();
@@ -620,8 +620,8 @@ fn lookups_find_what_the_kernel_would_use() {
         RouteTarget::Hop(hop) => (hop.ifindex, hop.via),
         other => panic!("{other:?}"),
     };
-    assert_eq!(hop(0), (Some(10), Some(ip("10.9.0.0"))));
-    assert_eq!(hop(4), (Some(10), Some(ip("fe80::2"))));
+    assert_eq!(hop(0), (Some(70), Some(ip("10.9.0.0"))));
+    assert_eq!(hop(4), (Some(70), Some(ip("fe80::2"))));
     // More than fits into one go, and the answers stay in order.
     let many: Vec<IpAddr> = (0..3000).map(|i| asked[i % 4]).collect();
     let found = p.sa.lookup(&many).unwrap();
@@ -637,8 +637,8 @@ fn what_routes_wait_for() {
     const LINKS: u32 = 200;
     let mut p = pair();
     let mut b = Batch::new();
-    b.add_address(&AddressSpec::new(10, prefix("10.1.0.1/24")));
-    b.add_address(&AddressSpec::new(10, prefix("fd00::1/64")));
+    b.add_address(&AddressSpec::new(70, prefix("10.1.0.1/24")));
+    b.add_address(&AddressSpec::new(70, prefix("fd00::1/64")));
     p.sa.send(&mut b).unwrap();
     let mut measure = |what: &str| {
         for (family, goal, gateways) in [
@@ -650,7 +650,7 @@ fn what_routes_wait_for() {
             while begun.elapsed() < Duration::from_secs(5) {
                 let gateway = ip(gateways[took.len() % 2]);
                 let mut b = Batch::new();
-                b.replace_route(&Route::via(prefix(goal), 10, gateway))
+                b.replace_route(&Route::via(prefix(goal), 70, gateway))
                     .unwrap();
                 let start = Instant::now();
                 p.sa.send(&mut b).unwrap();

@@ -15,7 +15,9 @@ use constel_api::{ApiError, ErrorCode};
 use constel_host::claim::{Claim, LabName, link_alias};
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
 use constel_host::globals::Globals;
-use constel_host::netlink::{AddressSpec, Batch, IpPrefix, LinkChange, Mac, Socket, VethEnd};
+use constel_host::netlink::{
+    AddressSpec, Batch, FIRST_OWN_IFINDEX, IpPrefix, LinkChange, Mac, Socket, VethEnd,
+};
 use constel_host::process::{self, Child, Whose};
 use constel_host::template::Setting;
 use constel_host::threads::result_of;
@@ -33,8 +35,8 @@ use crate::router::route;
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// The number of `lo`, and those that interfaces of the lab are given.
 const LO: u32 = 1;
-const ETH0: u32 = 2;
-const FIRST_WIRE: u32 = 2;
+const ETH0: u32 = FIRST_OWN_IFINDEX;
+const FIRST_WIRE: u32 = FIRST_OWN_IFINDEX;
 
 /// A machine is usable at once, and says nothing that nobody asked for.
 const SETTINGS: &[Setting] = &[

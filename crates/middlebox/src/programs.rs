@@ -182,6 +182,7 @@ impl Programs {
                 late_worst_ns: None,
                 trustworthy: None,
                 doubt: None,
+                changed_stacks: Vec::new(),
                 handovers: 0,
                 paths: Vec::new(),
                 unlisted_path_steps: 0,

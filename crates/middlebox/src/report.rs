@@ -159,6 +159,7 @@ pub(crate) fn write_summary(
         further_handovers: 0,
         changes: Vec::new(),
         further_changes: 0,
+        stacks: Vec::new(),
         flows: seen.flows,
         steps: StepRows {
             count: 0,

@@ -1,10 +1,12 @@
 //! The side that makes kernels equal a plan.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use constel_link::EdgeChange;
 use constel_topology::Snapshot;
 
+use crate::planner::Planner;
 use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan};
 
 /// What an update of the edge table took.
@@ -82,6 +84,15 @@ pub trait Applier {
     /// # Errors
     /// When a kernel refuses a route: what is installed is then not what was planned.
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, Self::Error>;
+
+    /// Looks after nodes that changed what they were told by earlier plans: `planner` has what they should hold now. For
+    /// moments without anything else to do; `left` is how long such a moment lasts.
+    ///
+    /// # Errors
+    /// When a kernel does not answer, or refuses what its node did not make impossible.
+    fn look_after(&self, _planner: &Planner, _left: Duration) -> Result<(), Self::Error> {
+        Ok(())
+    }
 
     /// Carries a whole plan out, now: what a machine does that joins late, or before lab time runs.
     ///

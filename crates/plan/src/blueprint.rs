@@ -13,9 +13,9 @@ use crate::lab::Lab;
 /// Index of `lo` in every namespace.
 pub const LOOPBACK_IFINDEX: u32 = 1;
 
-/// A node's ports have indexes from here on. Not 2: kernels with tunnel modules put their fallback devices
-/// (`sit0`, `tunl0`, ...) into every new namespace.
-const FIRST_PORT_IFINDEX: u32 = 10;
+/// A node's ports have indexes from here on: well above those of the fallback devices (`sit0`, `tunl0`, ...) that kernels with
+/// tunnel modules put into every new namespace.
+const FIRST_PORT_IFINDEX: u32 = 64;
 
 /// Index of a port's interface inside its node.
 #[must_use]

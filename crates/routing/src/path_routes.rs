@@ -72,6 +72,14 @@ impl PathRoutes {
         (after, changes)
     }
 
+    /// The routes that a node's table holds: ends of paths, and the next hop to each.
+    pub fn of_node(&self, node: NodeId) -> impl Iterator<Item = (PathEnd, NextHop)> {
+        let held = move |(goal, table): (&PathEnd, &BTreeMap<NodeId, Held>)| {
+            Some((*goal, table.get(&node)?.hop))
+        };
+        self.held.iter().filter_map(held)
+    }
+
     /// The routes to one end: `way` is the new path, the node nearest to the end first, `first` the node it begins at.
     fn change(
         &self,

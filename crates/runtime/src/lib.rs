@@ -43,7 +43,7 @@ use std::path::{Path, PathBuf};
 
 use constel_host::Result;
 use constel_host::cgroup::LabCgroup;
-use constel_host::netlink::{Batch, InstalledRoute};
+use constel_host::netlink::{Batch, InstalledRoute, Stack, StackWatch};
 use constel_host::process::{Child, Confinement, Stdio};
 
 /// Makes nodes of one kind.
@@ -97,6 +97,23 @@ pub trait Node: Send + Sync {
     /// # Errors
     /// When the kernel does not answer.
     fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>>;
+
+    /// Its network stack as it is now, without its routes; `None`: it has none of its own.
+    ///
+    /// # Errors
+    /// When the kernel does not answer.
+    fn stack(&self) -> Result<Option<Stack>> {
+        Ok(None)
+    }
+
+    /// Has a watch report what others than we change in its network stack, by this number.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    fn watch(&self, watch: &StackWatch, number: u32) -> Result<()> {
+        let _ = (watch, number);
+        Ok(())
+    }
 
     /// The way in for other processes, to the node of that name.
     ///

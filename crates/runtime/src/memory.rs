@@ -8,7 +8,9 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
 
-use constel_host::netlink::{Batch, Decoded, InstalledRoute, RouteTarget};
+use constel_host::netlink::{
+    Batch, BatchError, Decoded, InstalledRoute, RequestError, RouteTarget,
+};
 use constel_host::process::Child;
 use constel_host::{Error, Result};
 
@@ -32,6 +34,8 @@ struct Shared {
     fails_at_node: AtomicUsize,
     /// The requests that are refused, counted from 1 over all nodes; 0: none.
     fails_at_request: AtomicUsize,
+    /// The same, as a kernel refuses one of them and carries out the others.
+    refuses_at_request: AtomicUsize,
 }
 
 impl MemoryRuntime {
@@ -43,6 +47,11 @@ impl MemoryRuntime {
     /// The `n`th batch of requests that any node is told, counted from 1, is refused.
     pub fn fail_at_request(&self, n: usize) {
         self.shared.fails_at_request.store(n, Ordering::Release);
+    }
+
+    /// The `n`th batch of requests that any node is told, counted from 1, is refused as by a kernel.
+    pub fn refuse_at_request(&self, n: usize) {
+        self.shared.refuses_at_request.store(n, Ordering::Release);
     }
 
     /// How many of its nodes there are now.
@@ -151,6 +160,18 @@ impl Node for MemoryNode {
         if number == shared.fails_at_request.load(Ordering::Acquire) {
             batch.clear();
             return Err(refused(format!("batch {number}")));
+        }
+        if number == shared.refuses_at_request.load(Ordering::Acquire) {
+            let total = batch.len();
+            batch.clear();
+            let failure = RequestError {
+                index: 0,
+                what: format!("batch {number}"),
+                errno: 101,
+                explanation: None,
+            };
+            let failures = vec![failure];
+            return Err(BatchError { failures, total }.into());
         }
         let mut tables = self.tables();
         for request in batch.decoded() {

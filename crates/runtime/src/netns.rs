@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use constel_host::enclosure::{Enclosure, Shown, View};
 use constel_host::globals::{Globals, Owner};
-use constel_host::netlink::{Batch, InstalledRoute, Socket, destroy_tcp};
+use constel_host::netlink::{Batch, InstalledRoute, Socket, Stack, StackWatch, destroy_tcp};
 use constel_host::process::{Child, Spawn};
 use constel_host::template::{NodeTemplate, Setting};
 use constel_host::{NetNs, Result};
@@ -121,7 +121,7 @@ impl NetnsNode {
     ) -> Result<Self> {
         ns.enter_for_good()?;
         inside()?;
-        let mut netlink = Socket::open()?;
+        let mut netlink = Socket::open_known()?;
         netlink.send(setup)?;
         Ok(Self {
             ns,
@@ -173,6 +173,14 @@ impl Node for NetnsNode {
 
     fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>> {
         self.netlink().lookup(addresses)
+    }
+
+    fn stack(&self) -> Result<Option<Stack>> {
+        self.netlink().stack().map(Some)
+    }
+
+    fn watch(&self, watch: &StackWatch, number: u32) -> Result<()> {
+        watch.add(self.ns.fd(), number)
     }
 
     fn door(&self, name: &str) -> Result<Door> {

@@ -198,7 +198,8 @@ impl Scenario {
             };
             let mut of_it = nodes.iter().zip(all).filter(|(node, _)| rule.of.has(node));
             // With an image, `software` has said so already.
-            let says = rule.set != plain && rule.set.limits.is_some();
+            let set = &rule.set;
+            let says = *set != plain && (set.limits.is_some() || set.restore.is_some());
             if says
                 && of_it.by_ref().next().is_some_and(|(_, made)| made.forwards)
                 && of_it.all(|(_, made)| made.forwards)

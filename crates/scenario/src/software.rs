@@ -270,6 +270,7 @@ const ENGINES_LACK: [EnginesLack; 3] = [
 fn needs_container(set: &RawNode) -> bool {
     let plain = RawNode {
         runtime: set.runtime,
+        restore: set.restore,
         // What is kept as files has its bound with an image alone.
         limits: set.limits.clone().map(|share| RawShare {
             files: None,

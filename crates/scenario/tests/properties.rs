@@ -72,7 +72,7 @@ links: {driver: relay}
 traffic:
   - {name: b, at: 5 s, for: 5 s, ping: {from: home, to: paris, interval: 200 ms, family: ipv4, size: 100 B}}
   - {name: a, at: 1 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: tcp, congestion: bbr, reverse: true, family: ipv6}}
-  - {name: c, at: 5 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: udp, rate: 2 Mbit/s, port: 5201}}
+  - {name: c, at: 5 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: udp, rate: 2 Mbit/s, port: 5301}}
   - {name: d, at: 5 s, for: 5 s, http: {from: star-p00-s00, to: flock-one-p00-s00, size: 8 MB, port: 80}}
   - {name: e, at: 5 s, for: 5 s, run: {node: lutetia, command: [ping, -c, 3, 'true', yes]}}
 ";
@@ -91,11 +91,11 @@ fn everything_resolves_as_written() {
     // In order of start, then of the file.
     let flows: Vec<&str> = scenario.traffic.iter().map(|f| f.name.as_str()).collect();
     assert_eq!(flows, ["a", "b", "c", "d", "e"]);
-    // `c` took 5201 of oslo, so `a` gets the next.
+    // `c` took 5301 of oslo, so `a` gets the next.
     let Action::Iperf3(a) = &scenario.traffic[0].action else {
         panic!()
     };
-    assert_eq!(a.port, 5202);
+    assert_eq!(a.port, 5302);
     let Action::Run(e) = &scenario.traffic[4].action else {
         panic!()
     };

@@ -23,8 +23,8 @@ pub(crate) struct Cables {
     pub(crate) b: NetNs,
 }
 
-pub(crate) const WIRES: [u32; 2] = [10, 11];
-pub(crate) const FAR: u32 = 20;
+pub(crate) const WIRES: [u32; 2] = [70, 71];
+pub(crate) const FAR: u32 = 80;
 
 pub(crate) fn mac(n: u8) -> Mac {
     Mac([2, 0xab, 0, 0, 0, n])

@@ -262,28 +262,28 @@ fn what_would_harm_the_host_is_refused_before_anything_is_done() {
     ip(&looped.host, "link set br0 up");
     let near = VethEnd {
         name: "wc",
-        ifindex: Some(12),
+        ifindex: Some(72),
         ..VethEnd::default()
     };
     let far = VethEnd {
         name: "wd",
-        ifindex: Some(13),
+        ifindex: Some(73),
         ..VethEnd::default()
     };
     let other = VethEnd {
         name: "we",
-        ifindex: Some(14),
+        ifindex: Some(74),
         ..VethEnd::default()
     };
     let last = VethEnd {
         name: "wf",
-        ifindex: Some(15),
+        ifindex: Some(75),
         ..VethEnd::default()
     };
     let mut batch = Batch::new();
     batch.create_veth(&near, &far).unwrap();
     batch.create_veth(&other, &last).unwrap();
-    for ifindex in 12..=15 {
+    for ifindex in 72..=75 {
         batch.link_up(ifindex);
     }
     Socket::open_in(&looped.host)

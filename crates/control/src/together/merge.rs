@@ -180,6 +180,8 @@ pub(super) fn merge(
         size,
         times,
         channels: channels_of(all()),
+        // Each machine watches its own nodes.
+        stacks: all().flat_map(|summary| summary.stacks.clone()).collect(),
         transport: all()
             .flat_map(|summary| summary.transport.clone())
             .collect(),
@@ -501,6 +503,7 @@ mod tests {
             late_worst_ns: None,
             trustworthy: None,
             doubt: None,
+            changed_stacks: Vec::new(),
             handovers: 0,
             paths: Vec::new(),
             unlisted_path_steps: 0,

@@ -5,7 +5,7 @@ use std::mem::size_of;
 use constel_link::{Discipline, Effects, Impairment, Loss, loss_generator, loss_threshold};
 
 /// Index of the first trunk's sending end; its receiving end has the next one.
-pub(super) const FIRST_TRUNK: u32 = 10;
+pub(super) const FIRST_TRUNK: u32 = constel_host::netlink::FIRST_OWN_IFINDEX;
 /// Buckets of the lateness histogram: four for each power of two, the first one for 4 ns.
 const LATENESS_BUCKETS: usize = 160;
 

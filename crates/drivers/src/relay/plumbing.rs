@@ -7,7 +7,7 @@
 //! ```
 //! All of them are held by descriptors only: they have no name and go when the relay goes.
 
-use constel_host::netlink::{Batch, LinkChange, Mac, Socket, VethEnd};
+use constel_host::netlink::{Batch, FIRST_OWN_IFINDEX, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 
 use super::layout::{FIRST_UPLINK, SHARD_PORTS, THREADS_MAX, WARM_UP_END};
@@ -19,7 +19,7 @@ use crate::quiet::be_silent;
 
 /// The end that a thread's AF_XDP sends on.
 pub(crate) fn trunk_send(thread: usize) -> u32 {
-    10 + 2 * thread as u32
+    FIRST_OWN_IFINDEX + 2 * thread as u32
 }
 
 /// The end its frames come out of.
@@ -27,10 +27,10 @@ fn trunk_receive(thread: usize) -> u32 {
     trunk_send(thread) + 1
 }
 
-const _: () = assert!(10 + 2 * THREADS_MAX as u32 <= FIRST_UPLINK);
+const _: () = assert!(FIRST_OWN_IFINDEX + 2 * THREADS_MAX as u32 <= FIRST_UPLINK);
 
 /// A shard's end of its uplink.
-const SHARD_END: u32 = 2;
+const SHARD_END: u32 = FIRST_OWN_IFINDEX;
 /// More than any frame in a slot with the relay's tag.
 const TRUNK_MTU: u32 = 3400;
 

@@ -3,7 +3,9 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Mac, NeighbourSpec, Socket, VethEnd};
+use constel_host::netlink::{
+    AddressSpec, Batch, FIRST_OWN_IFINDEX, IpPrefix, Mac, NeighbourSpec, Socket, VethEnd,
+};
 use constel_host::netns::NetNs;
 use constel_host::sysctl;
 
@@ -12,7 +14,7 @@ use super::plumbing::end;
 use crate::error::Result;
 
 /// Its only interface.
-const ETH0: u32 = 2;
+const ETH0: u32 = FIRST_OWN_IFINDEX;
 /// That interface's address. What the warm-up node forwards is for somebody it takes for a neighbour.
 pub(super) const MAC: [u8; 6] = [0x02, 0xc5, 0xff, 0x01, 0, 1];
 /// RFC 2544: for tests of devices, never on the Internet.

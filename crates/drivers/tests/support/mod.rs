@@ -23,7 +23,7 @@ use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 
 pub const MS: u64 = 1_000_000;
 /// Index of a node's first interface.
-pub const ETH0: u32 = 2;
+pub const ETH0: u32 = 64;
 
 pub fn v4(n: u8) -> Ipv4Addr {
     Ipv4Addr::new(10, 0, 0, n)

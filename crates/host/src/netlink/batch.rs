@@ -7,7 +7,10 @@ use netlink_packet_route::RouteNetlinkMessage;
 
 use super::attrs;
 use super::parse::{InstalledRoute, route};
-use super::types::{AddressSpec, LinkChange, Mac, NeighbourSpec, Route, VethEnd};
+use super::stack::Rule;
+use super::types::{
+    AddressSpec, FIRST_OWN_IFINDEX, LinkChange, Mac, NeighbourSpec, Route, VethEnd,
+};
 use crate::error::{Error, Result};
 
 /// Length of `struct nlmsghdr`.
@@ -62,7 +65,7 @@ impl Batch {
     }
 
     /// Creates a veth pair. `first` may be created up, `second` may not; explicit indexes are
-    /// for both ends or only the first (see [`VethEnd`]).
+    /// for both ends or only the first (see [`VethEnd`]), and at least [`FIRST_OWN_IFINDEX`].
     ///
     /// Descriptors in `netns` must stay open until the batch has been sent.
     ///
@@ -84,6 +87,10 @@ impl Batch {
                 first.name, second.name
             )));
         }
+        for end in [first, second] {
+            end.ifindex
+                .map_or(Ok(()), |index| check_index(end.name, index))?;
+        }
         let msg = RouteNetlinkMessage::NewLink(attrs::veth(first, second));
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
@@ -91,9 +98,10 @@ impl Batch {
     /// Creates a bridge, down.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an impossible name.
+    /// [`Error::Invalid`] for an impossible name, or an index below [`FIRST_OWN_IFINDEX`].
     pub fn create_bridge(&mut self, name: &str, ifindex: u32, mac: Mac) -> Result<&mut Self> {
         check_name(name)?;
+        check_index(name, ifindex)?;
         let msg = RouteNetlinkMessage::NewLink(attrs::bridge(name, ifindex, mac));
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
@@ -250,6 +258,15 @@ impl Batch {
         self.push(RouteNetlinkMessage::DelNeighbour(attrs::neighbour(n)), 0)
     }
 
+    /// Adds one of the rules that every namespace is born with: all packets of a family are looked up in `table`.
+    pub fn add_born_rule(&mut self, rule: &Rule) -> &mut Self {
+        self.push_bytes(
+            libc::RTM_NEWRULE,
+            NLM_F_CREATE | NLM_F_EXCL,
+            &rule.request(),
+        )
+    }
+
     /// Any other request of the library's, with its flags beside `NLM_F_REQUEST`.
     pub fn push(&mut self, msg: RouteNetlinkMessage, flags: u16) -> &mut Self {
         let start = self.buf.len();
@@ -331,5 +348,16 @@ fn check_name(name: &str) -> Result<()> {
     }
     Err(Error::Invalid(format!(
         "\"{name}\" cannot name an interface (1 to 15 visible characters without / : %)"
+    )))
+}
+
+/// Rejects an interface number that a device of the kernel's own may have: it is free on hosts without tunnel modules, so
+/// that only other people's hosts would show the fault.
+fn check_index(name: &str, ifindex: u32) -> Result<()> {
+    if ifindex >= FIRST_OWN_IFINDEX {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "interface {name} cannot have number {ifindex}: numbers below {FIRST_OWN_IFINDEX} belong to the kernel's own devices"
     )))
 }

@@ -25,6 +25,7 @@ pub(super) fn describe(msg: &[u8]) -> String {
         libc::RTM_NEWNEIGH => neighbour("set", body),
         libc::RTM_DELNEIGH => neighbour("delete", body),
         libc::RTM_NEWRULE => "add a rule of routing".into(),
+        libc::RTM_NEWNSID => "number a namespace".into(),
         libc::RTM_NEWQDISC..=libc::RTM_DELTFILTER => traffic_control(kind, flags, body),
         other => format!("rtnetlink request of type {other}"),
     }

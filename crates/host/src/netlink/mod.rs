@@ -13,9 +13,11 @@ mod lookup;
 mod monitor;
 mod parse;
 mod socket;
+mod stack;
 mod tc;
 mod tcp;
 mod types;
+mod watch;
 mod wire;
 
 pub use batch::{Batch, Decoded};
@@ -23,9 +25,11 @@ pub use failures::{BatchError, RequestError};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
 pub use parse::{Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo};
 pub use socket::Socket;
+pub use stack::{Rule, Stack};
 pub use tc::{Attributes, QdiscStats, Tc, TcVerb, handle};
 pub use tcp::destroy_tcp;
 pub use types::{
-    AddressSpec, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, ROUTE_PROTOCOL, Route,
-    RouteTarget, VethEnd,
+    AddressSpec, FIRST_OWN_IFINDEX, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop,
+    ROUTE_PROTOCOL, Route, RouteTarget, VethEnd,
 };
+pub use watch::{StackWatch, Touched};

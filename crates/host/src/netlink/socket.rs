@@ -54,9 +54,25 @@ impl Socket {
     /// # Errors
     /// [`Error::Os`] when the socket cannot be had.
     pub fn open() -> Result<Socket> {
+        Self::open_at(None)
+    }
+
+    /// As [`Socket::open`], with the port number by which a [`StackWatch`](super::StackWatch) tells our own changes from
+    /// those of others. Where the number is taken, it is an ordinary socket, whose changes the watch reports.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_known() -> Result<Socket> {
+        Self::open_at(Some(super::watch::OWN_PORT))
+    }
+
+    fn open_at(port: Option<u32>) -> Result<Socket> {
         let what = || "open a netlink socket".to_string();
         let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;
-        raw.bind_auto().context(what)?;
+        let taken = |port| raw.bind(&SocketAddr::new(port, 0)).is_err();
+        if port.is_none_or(taken) {
+            raw.bind_auto().context(what)?;
+        }
         raw.connect(&SocketAddr::new(0, 0)).context(what)?;
         raw.set_ext_ack(true).context(what)?;
         // Errors need not carry our own request back.

@@ -7,9 +7,19 @@ use std::str::FromStr;
 
 use crate::error::Error;
 
-/// The routing protocol number our routes carry, so that they can be told from everybody else's
-/// (numbers below 192 are assigned in the kernel's `rtnetlink.h`).
-pub const ROUTE_PROTOCOL: u8 = 0xC5;
+/// The routing protocol number of our routes, which no routing software uses for its own.
+///
+/// A daemon takes a route that carries its own number for one that an earlier run of it left behind. It then deletes the
+/// route, or keeps it as its own. Taken are: up to 18, 42, 99 and 186 to 192 (the kernel's `rtnetlink.h`), 84 (OVN), 186 to
+/// 198 (FRR) and whatever `rt_protos` of iproute2 lists.
+pub const ROUTE_PROTOCOL: u8 = 227;
+
+/// The lowest interface number that may be asked for.
+///
+/// The kernel numbers the devices of a fresh namespace from 1: `lo`, then a fallback device for each tunnel module that is
+/// loaded on the host (`tunl0`, `gre0`, `gretap0`, `erspan0`, `ip_vti0`, `ip6_vti0`, `sit0`, `ip6tnl0`, `ip6gre0`). A request
+/// for one of their numbers is refused with `EBUSY`.
+pub const FIRST_OWN_IFINDEX: u32 = 64;
 
 /// An Ethernet address.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -111,6 +111,7 @@ impl LabWriter for View {
         let id = find(&kernels.blueprint, node)?;
         let groups = self.with(|live| live.groups.clone());
         let name = &kernels.blueprint.lab.layout.node(id).name;
+        kernels.entered(id);
         let door = kernels.node(id).door(name);
         let door = door.map_err(|error| failed(&error.into()))?;
         let cgroups = groups.map(|of| of.paths(name)).unwrap_or_default();

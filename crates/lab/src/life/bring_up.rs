@@ -26,6 +26,7 @@ use crate::nodes::builder::{Builder, carries_gso};
 use crate::nodes::kernels::{Here, Kernels};
 use crate::nodes::launcher::{Launcher, hosts_file, namespaces_file, resolver_file};
 use crate::nodes::management::ManagementNet;
+use crate::nodes::own_stack::OwnStacks;
 use crate::nodes::stackless::Stackless;
 use crate::progress::{Progress, Stage};
 use crate::routing::forwarding::Forwarding;
@@ -162,6 +163,7 @@ pub(crate) fn fabric(
         blueprint: Arc::clone(&blueprint),
         forwarding,
         stackless,
+        own_stacks: OwnStacks::default(),
     });
     let after = memory_bytes("MemAvailable:");
     let used = before

@@ -17,6 +17,7 @@ use crate::life::bring_up::Fabric;
 use crate::life::moving::Moving;
 use crate::life::observed::Observed;
 use crate::nodes::containers::Containers;
+use crate::nodes::ports::PortMaker;
 use crate::progress::{Progress, Stage};
 use crate::routing::daemons::{Daemons, What};
 use crate::routing::limit::Limit;
@@ -50,6 +51,8 @@ pub(crate) struct LabTime<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) helpers: &'a RefCell<Helpers>,
     pub(crate) containers: &'a RefCell<Containers>,
+    /// What makes ports again that programs in nodes removed.
+    pub(crate) ports: &'a dyn PortMaker,
     /// What makes nodes of machines that are lost, where that is asked for.
     pub(crate) moving: Option<Moving>,
     /// Told how many nodes are here, where that changes.
@@ -72,7 +75,7 @@ impl LabTime<'_> {
     /// [`EngineError::NoRoutes`] after the limit; [`EngineError::Interrupted`].
     pub(crate) fn wait_for_routes(
         &self,
-        snapshot: &Snapshot,
+        steps: &Steps<Machine>,
         daemons: &mut Daemons,
         nodes: Option<&Converged>,
         limit: &Limit,
@@ -81,7 +84,8 @@ impl LabTime<'_> {
         let mut stage = None;
         loop {
             let begun = Begun::now();
-            let snapshot = self.without_those_down(snapshot);
+            steps.look_after(LOOKS.every)?;
+            let snapshot = self.without_those_down(steps.current());
             let standing = self.standing(&snapshot)?;
             let stage = stage.get_or_insert_with(|| {
                 let total = nodes.map_or(standing.pairs, |_| self.fabric.kernels.count());
@@ -91,7 +95,10 @@ impl LabTime<'_> {
             let count = nodes.map(Converged::nodes);
             let all = count.is_none_or(|count| count == self.fabric.kernels.count());
             let done = count.unwrap_or(standing.good) as u64;
-            if standing.complete() && all {
+            // Routes that a node's own programs make impossible keep nobody else from lab time.
+            let hindered = self.fabric.kernels.own_stacks.is_changed();
+            let computed = daemons.count() == 0;
+            if standing.complete() && all || hindered && computed {
                 let took = started.elapsed();
                 stage.note(done, &format!("stand after {:.1} s", took.as_secs_f64()));
                 return Ok((standing, took));
@@ -108,11 +115,17 @@ impl LabTime<'_> {
             if self.stopped() {
                 return Err(EngineError::Interrupted);
             }
-            limit.check(|| {
+            let checked = limit.check(|| {
                 let nodes = self.fabric.kernels.count();
                 let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
-                standing.example.or(few).unwrap_or_default()
-            })?;
+                standing.example.clone().or(few).unwrap_or_default()
+            });
+            match checked {
+                Err(EngineError::NoRoutes { .. }) if hindered => {
+                    return Ok((standing, started.elapsed()));
+                }
+                checked => checked?,
+            }
             let pause = LOOKS.next(begun).saturating_duration_since(Instant::now());
             for incident in daemons.watch(&self.fabric.blueprint, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
@@ -122,6 +135,7 @@ impl LabTime<'_> {
             for failure in self.watch_containers()? {
                 self.progress.say(&failure);
             }
+            self.changes_of_stacks();
             if daemons.count() == 0 {
                 std::thread::sleep(LOOKS.every);
             }
@@ -170,6 +184,9 @@ impl LabTime<'_> {
             stage.reach(steps.current().t_ns / 1_000_000_000);
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
+        self.changes_of_stacks();
+        self.fabric.kernels.own_stacks.close();
+        seen.stacks = self.fabric.kernels.own_stacks.spans(mono_ns());
         self.note_late(&mut seen)?;
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
         let waited_ns = waited_before_ns.zip(waited_ns());
@@ -285,6 +302,7 @@ impl LabTime<'_> {
                 break;
             }
             steps.route_round_failures()?;
+            steps.look_after(left)?;
             self.tell_paths(steps);
             self.between_steps(steps.current(), daemons, look, seen)?;
             std::thread::sleep(left.min(steps.pause()));
@@ -320,6 +338,7 @@ impl LabTime<'_> {
             seen.fail(failure);
         }
         self.changes_by_hand(daemons, seen)?;
+        self.changes_of_stacks();
         if seen.watches.is_empty() || !look.due() {
             return Ok(());
         }

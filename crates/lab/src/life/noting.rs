@@ -155,6 +155,25 @@ impl LabTime<'_> {
         Ok(failures)
     }
 
+    /// Logs what programs in nodes did to the nodes' stacks, and makes ports again that they removed.
+    pub(super) fn changes_of_stacks(&self) {
+        let kernels = &self.fabric.kernels;
+        kernels.make_ports_again(self.ports);
+        for found in kernels.own_stacks.take_news() {
+            let node = self.fabric.blueprint.lab.layout.node(found.node);
+            let zero_ns = self.clock.zero_mono_ns();
+            self.log.emit(
+                zero_ns.map(|zero_ns| found.at_ns as i64 - zero_ns as i64),
+                Happening::StackChanged {
+                    node: node.name.clone(),
+                    changed: found.changed,
+                    restored: found.restored,
+                    left: found.left,
+                },
+            );
+        }
+    }
+
     /// Links that somebody took down or brought back.
     pub(super) fn changes_by_hand(
         &self,

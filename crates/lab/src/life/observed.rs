@@ -1,6 +1,11 @@
 //! What was seen in lab time.
 
+use std::collections::BTreeMap;
+
+use constel_topology::NodeId;
+
 use crate::life::losses::{Back, Losses};
+use crate::nodes::own_stack::Spans;
 use crate::watch::changes::{Baseline, Row, Watches};
 use crate::watch::paths::Paths;
 use crate::watch::rows::Rows;
@@ -24,6 +29,8 @@ pub(crate) struct Observed {
     pub(crate) paths: Paths,
     /// Whether the link plane tells which frames were late.
     pub(crate) tells_lateness: bool,
+    /// Nodes whose programs changed the node's stack.
+    pub(crate) stacks: BTreeMap<NodeId, Spans>,
     pub(crate) failures: Vec<String>,
     pub(crate) lab_time_ns: u64,
     /// Share of lab time in which programs waited for a processor.

@@ -1,5 +1,6 @@
 //! A run with the lab's name ours: results folder, socket, fabric, life, take-down, summary.
 
+use std::io;
 use std::path::Path;
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex};
@@ -238,13 +239,10 @@ impl<'a> Session<'a> {
             containers: ours.containers(&fabric.blueprint.lab).count(),
             memory_per_node_bytes: fabric.memory_per_node_bytes,
         };
-        let later = fabric.runtime.is_some();
-        let ports = later.then(|| {
-            let map = fabric.kernels.forwarding.clone();
-            site.ports(fabric.plane.as_ref(), fabric.super_frames, map)
-        });
+        let map = fabric.kernels.forwarding.clone();
+        let ports = site.ports(fabric.plane.as_ref(), fabric.super_frames, map);
         let context = Context {
-            ports: ports.as_deref(),
+            ports: ports.as_ref(),
             options,
             claim,
             results: &self.results,
@@ -304,9 +302,9 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Writes what the run came to.
+    /// Writes what the run came to. A full disk keeps nobody from the summary on the terminal, whose verdict then says what is
+    /// missing in the folder.
     fn close(self, ended: Ended, sampler: Sampler) -> Result<Finished, EngineError> {
-        let failed = |source| results_error(self.options, source);
         let zero_ns = self.clock.zero_mono_ns().unwrap_or(0) as i64;
         let stall = |stall: &Stall| {
             json!({
@@ -316,10 +314,11 @@ impl<'a> Session<'a> {
             })
         };
         let stalls: Vec<_> = ended.stalls.iter().map(stall).collect();
-        self.results
-            .write_json("stalls.json", &stalls)
-            .map_err(failed)?;
-        let (removed, summary) = self.summary(ended);
+        let title = format!("{}: {} nodes", self.scenario.name, self.nodes);
+        let (removed, mut summary) = self.summary(ended);
+        let written = self.results.write_json("stalls.json", &stalls);
+        let written = written.and(sampler.finish(&title, &self.results));
+        note_unwritten(&mut summary, written);
         self.log.emit(
             None,
             Happening::Finished {
@@ -327,11 +326,8 @@ impl<'a> Session<'a> {
             },
         );
         self.log.close();
-        let title = format!("{}: {} nodes", self.scenario.name, self.nodes);
-        sampler.finish(&title, &self.results).map_err(failed)?;
-        self.results
-            .write_json("summary.json", &summary)
-            .map_err(failed)?;
+        let written = self.results.write_json("summary.json", &summary);
+        note_unwritten(&mut summary, written);
         removed?;
         Ok(Finished {
             summary,
@@ -366,6 +362,7 @@ impl<'a> Session<'a> {
             handovers: outcome.seen.handovers.kept,
             further_changes: outcome.seen.changes.further,
             changes: outcome.seen.changes.kept,
+            stacks: outcome.stacks,
             flows: outcome.flows,
             steps: step_rows(&outcome.step_times),
             relay: stats.detail,
@@ -377,6 +374,15 @@ impl<'a> Session<'a> {
             bounds,
         };
         (ended.removed, summary)
+    }
+}
+
+/// What could not be written of the results makes the run untrustworthy: whoever reads the folder misses it.
+fn note_unwritten(summary: &mut Summary, written: io::Result<()>) {
+    if let Err(error) = written {
+        let failure = format!("the results are not complete: {error}");
+        summary.fidelity.failures.push(failure);
+        summary.verdict = summary.fidelity.judge(summary.bounds);
     }
 }
 

@@ -13,6 +13,7 @@ use constel_api::summary::{DaemonsRow, HelpersRow, Messages, Plans};
 use constel_host::claim::Claim;
 use constel_host::threads::result_of;
 use constel_observe::results::Results;
+use constel_topology::NodeId;
 
 use crate::answers::orders::Orders;
 use crate::answers::view::View;
@@ -24,6 +25,7 @@ use crate::life::observed::Observed;
 use crate::life::options::Options;
 use crate::life::together::Between;
 use crate::nodes::containers::Containers;
+use crate::nodes::own_stack::Spans;
 use crate::nodes::ports::PortMaker;
 use crate::progress::Progress;
 use crate::routing::daemons::Daemons;
@@ -36,13 +38,14 @@ use crate::watch::event_log::EventLog;
 use crate::watch::path_rows::PathRows;
 use crate::watch::series::Recorder;
 use crate::watch::summary::{
-    Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, Times, disjoint_rows,
+    Converged as ConvergedRow, Convergence, DisjointRow, FlowRow, StackRow, Times, disjoint_rows,
+    stack_rows,
 };
 
 /// What the stages are given.
 pub(crate) struct Context<'a> {
-    /// What makes ports of nodes that come in lab time, where some may.
-    pub(crate) ports: Option<&'a dyn PortMaker>,
+    /// What makes ports in lab time: of nodes that come, and those that programs in nodes removed.
+    pub(crate) ports: &'a dyn PortMaker,
     pub(crate) options: &'a Options,
     pub(crate) claim: &'a mut Claim,
     pub(crate) results: &'a Results,
@@ -66,6 +69,7 @@ pub(crate) struct Outcome {
     pub(crate) disjoint: Vec<DisjointRow>,
     pub(crate) daemons: Vec<DaemonsRow>,
     pub(crate) helpers: Vec<HelpersRow>,
+    pub(crate) stacks: Vec<StackRow>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) step_times: StepTimes,
     /// What was planned, where all machines of the lab plan the same.
@@ -191,7 +195,9 @@ impl Stages<'_> {
         let mut flows = Vec::with_capacity(ran.jobs.len());
         for (job, ended) in &ran.jobs {
             let trust = self.series(job, &ran, &mut seen);
-            flows.push(traffic::row(blueprint, job, ended, trust, &seen.paths));
+            let mut row = traffic::row(blueprint, job, ended, trust, &seen.paths);
+            row.changed_stacks = self.changed_stacks(job, &seen);
+            flows.push(row);
         }
         if let Some(error) = seen.paths.rows.as_ref().and_then(PathRows::error) {
             seen.fail(format!("paths.csv is not complete: {error}"));
@@ -200,6 +206,7 @@ impl Stages<'_> {
         Ok(Outcome {
             helpers: Vec::new(),
             flows,
+            stacks: stack_rows(&self.fabric.kernels, &seen.stacks, self.zero_ns()),
             seen,
             convergence,
             converged: self.converged.row(nodes).filter(|_| knows_all_ways),
@@ -213,6 +220,33 @@ impl Stages<'_> {
             step_times: steps.times,
             edges,
         })
+    }
+
+    /// What the machine's clock showed at lab time zero.
+    fn zero_ns(&self) -> u64 {
+        self.context.clock.zero_mono_ns().unwrap_or(0)
+    }
+
+    /// Nodes at a flow's ends or on its paths whose programs had changed the node's own stack while it ran.
+    fn changed_stacks(&self, job: &traffic::Job, seen: &Observed) -> Vec<String> {
+        let followed = seen.paths.flows.get(job.flow.name.as_str());
+        let (time_ns, zero_ns) = (job.time_ns(), self.zero_ns());
+        let meanwhile = |own: &Spans| {
+            let lab_ns = |at_ns: u64| at_ns.saturating_sub(zero_ns);
+            let mut spans = own.spans.iter();
+            spans.any(|(from, to)| {
+                lab_ns(*from) <= *time_ns.end() && lab_ns(*to) >= *time_ns.start()
+            })
+        };
+        let concerned = |node: NodeId| {
+            job.client_node() == node || followed.is_some_and(|flow| flow.passes(node))
+        };
+        let layout = &self.fabric.blueprint.lab.layout;
+        let changed = seen.stacks.iter();
+        let changed = changed.filter(|(node, own)| concerned(**node) && meanwhile(own));
+        changed
+            .map(|(node, _)| layout.node(*node).name.clone())
+            .collect()
     }
 
     /// Writes what a flow measured, in lab time. What cannot be written makes the figures untrustworthy, and keeps no

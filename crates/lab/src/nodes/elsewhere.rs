@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
-use constel_host::netlink::{Batch, InstalledRoute};
+use constel_host::netlink::{Batch, InstalledRoute, Stack, StackWatch};
 use constel_host::process::Child;
 use constel_host::{Error, Result};
 use constel_runtime::memory::MemoryRuntime;
@@ -89,6 +89,15 @@ impl Node for Elsewhere {
 
     fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>> {
         self.known().lookup(addresses)
+    }
+
+    fn stack(&self) -> Result<Option<Stack>> {
+        self.0.here.get().map_or(Ok(None), |node| node.stack())
+    }
+
+    fn watch(&self, watch: &StackWatch, number: u32) -> Result<()> {
+        let here = self.0.here.get();
+        here.map_or(Ok(()), |node| node.watch(watch, number))
     }
 
     fn door(&self, name: &str) -> Result<Door> {

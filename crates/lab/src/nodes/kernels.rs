@@ -20,6 +20,7 @@ use constel_topology::NodeId;
 
 use crate::error::EngineError;
 use crate::nodes::elsewhere::Elsewhere;
+use crate::nodes::own_stack::{OwnStacks, steady};
 use crate::nodes::stackless::Stackless;
 use crate::routing::forwarding::Forwarding;
 
@@ -36,6 +37,8 @@ pub(crate) struct Kernels {
     pub(crate) forwarding: Option<Arc<Forwarding>>,
     /// Those without a stack; `None`: all have one.
     pub(crate) stackless: Option<Arc<Stackless>>,
+    /// What programs in nodes did to the nodes' stacks.
+    pub(crate) own_stacks: OwnStacks,
 }
 
 /// Which nodes are here: more, once some come that a lost machine had.
@@ -94,12 +97,12 @@ impl Kernels {
         nodes.filter(|node| ours.has(node.id)).count()
     }
 
-    /// Everything a node has in its tables.
+    /// Everything a node has in its tables; nothing while its programs change them so fast that they cannot be read.
     ///
     /// # Errors
     /// When its kernel does not answer.
     pub(crate) fn installed(&self, node: NodeId) -> Result<Vec<InstalledRoute>, EngineError> {
-        Ok(self.node(node).routes()?)
+        Ok(steady(self.node(node).routes())?.unwrap_or_default())
     }
 
     /// Whether a node has no stack.
@@ -130,12 +133,16 @@ impl Kernels {
         forwarding.route(&self.blueprint.addresses, node, to)
     }
 
-    /// Sends what was gathered for a node; its kernel has carried it out when this returns.
+    /// Sends what was gathered for a node; its kernel has carried it out when this returns, but for what a program in the node
+    /// made impossible: that is asked again when it is possible.
     ///
     /// # Errors
-    /// When the kernel refuses a part of it.
+    /// When the kernel refuses a part of it that no program in the node made impossible.
     pub(crate) fn tell(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
-        Ok(self.node(node).tell(batch)?)
+        match self.node(node).tell(batch) {
+            Err(constel_host::Error::Batch(refusal)) => self.refused(node, refusal),
+            told => Ok(told?),
+        }
     }
 
     /// Nodes forget the far ends of links that went.
@@ -221,6 +228,21 @@ impl Kernels {
 
     /// The requests of one row, in every family spoken.
     fn put(&self, row: &RouteRow, batch: &mut Batch) -> Result<(), EngineError> {
+        for route in self.kernel_routes(row) {
+            if row.set {
+                batch.replace_route(&route)?;
+            } else {
+                // Gone already is as good: the kernel drops routes together with what they lead over.
+                batch
+                    .delete_route(&route)?
+                    .tolerate(rustix::io::Errno::SRCH.raw_os_error());
+            }
+        }
+        Ok(())
+    }
+
+    /// The routes of one row as the kernel has them, in every family spoken.
+    pub(super) fn kernel_routes(&self, row: &RouteRow) -> Vec<KernelRoute> {
         let Blueprint {
             lab,
             addresses,
@@ -249,24 +271,16 @@ impl Kernels {
             let dst = IpPrefix::host(goal.v6.into());
             (dst, target(&gateway), IpAddr::from(source.v6))
         });
-        for (dst, target, source) in v4.into_iter().chain(v6) {
-            let Some(target) = target else { continue };
-            let mut route = KernelRoute::new(dst, target);
+        let route = |(dst, target, source): (IpPrefix, Option<RouteTarget>, IpAddr)| {
+            let mut route = KernelRoute::new(dst, target?);
             route.prefsrc = Some(source);
-            if row.set {
-                batch.replace_route(&route)?;
-            } else {
-                // Gone already is as good: the kernel drops routes together with what they lead over.
-                batch
-                    .delete_route(&route)?
-                    .tolerate(rustix::io::Errno::SRCH.raw_os_error());
-            }
-        }
-        Ok(())
+            Some(route)
+        };
+        v4.into_iter().chain(v6).filter_map(route).collect()
     }
 }
 
-fn spec(neighbour: &Neighbour) -> NeighbourSpec {
+pub(super) fn spec(neighbour: &Neighbour) -> NeighbourSpec {
     NeighbourSpec {
         ifindex: neighbour.ifindex,
         addr: neighbour.address,

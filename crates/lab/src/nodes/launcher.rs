@@ -156,6 +156,7 @@ impl Launcher {
         argv: &'a [String],
         (stdout, stderr): (&'a Path, &'a Path),
     ) -> Program<'a> {
+        self.kernels.entered(node);
         let name = &self.kernels.blueprint.lab.layout.node(node).name;
         Program {
             lab: &self.lab,

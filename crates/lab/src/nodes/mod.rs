@@ -9,6 +9,7 @@ pub(crate) mod importing;
 pub(crate) mod kernels;
 pub(crate) mod launcher;
 pub(crate) mod management;
+pub(crate) mod own_stack;
 pub(crate) mod ports;
 pub(crate) mod quarters;
 pub(crate) mod settings;

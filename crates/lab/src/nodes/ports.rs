@@ -40,6 +40,15 @@ pub(crate) trait PortMaker: Sync {
     /// What the link plane refuses.
     fn attach(&self, ports: &[PortId]) -> Result<(), EngineError>;
 
+    /// Removes a port, if it is there, wherever its end in the node is now.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    fn remove(&self, port: PortId) -> Result<(), EngineError> {
+        let _ = port;
+        Ok(())
+    }
+
     /// Waits until none of these ports is left.
     ///
     /// # Errors
@@ -102,6 +111,14 @@ impl PortMaker for VethPorts<'_> {
 
     fn attach(&self, ports: &[PortId]) -> Result<(), EngineError> {
         Ok(self.plane.attach(ports)?)
+    }
+
+    fn remove(&self, port: PortId) -> Result<(), EngineError> {
+        let mut batch = Batch::new();
+        batch
+            .delete_link(self.plane.host_ifindex(port)?)
+            .tolerate(rustix::io::Errno::NODEV.raw_os_error());
+        Ok(Socket::open_in(self.plane.shard_ns(port)?)?.send(&mut batch)?)
     }
 
     fn wait_removed(&self, ports: &[PortId]) -> Result<(), EngineError> {

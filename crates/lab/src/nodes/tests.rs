@@ -7,10 +7,11 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
+use constel_host::netlink::Batch;
 use constel_link::PortId;
 use constel_plan::{Blueprint, Ours};
 use constel_runtime::memory::MemoryRuntime;
-use constel_topology::Port;
+use constel_topology::{NodeId, Port};
 
 use crate::error::EngineError;
 use crate::life::together::Together;
@@ -127,6 +128,7 @@ fn build_all_of(
         blueprint: std::sync::Arc::new(blueprint),
         forwarding: None,
         stackless: None,
+        own_stacks: Default::default(),
         here: Here::new(together.map_or_else(Ours::all, Together::ours)),
     })
 }
@@ -229,4 +231,20 @@ fn a_port_that_cannot_be_made_ends_the_bring_up() {
     };
     assert!(build(&runtime, &ports).is_err());
     assert_eq!(runtime.alive(), 0);
+}
+
+/// A node may make impossible what its kernel is told; nobody else can.
+#[test]
+fn a_refusal_is_an_error_only_in_a_node_that_no_program_was_ever_in() {
+    let runtime = MemoryRuntime::default();
+    let kernels = build(&runtime, &PaperPorts::default()).unwrap();
+    let [entered, untouched] = [NodeId(3), NodeId(4)];
+    kernels.entered(entered);
+    let tell = |node: NodeId| {
+        runtime.refuse_at_request(runtime.told() + 1);
+        kernels.tell(node, Batch::new().link_up(99))
+    };
+    tell(entered).unwrap();
+    let error = tell(untouched).unwrap_err().to_string();
+    assert!(error.contains("Network is unreachable"), "{error}");
 }

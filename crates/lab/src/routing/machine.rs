@@ -1,11 +1,12 @@
 //! The applier of this machine: its link plane, its nodes' kernels and its map.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use constel_drivers::{Links, PendingUpdate};
 use constel_link::{EdgeChange, EdgeUpdate};
 use constel_plan::{
-    Adjacency, Applier, EdgesApplied, Goal, RouteRow, RoutesApplied, RoutesPlan, at_clock,
+    Adjacency, Applier, EdgesApplied, Goal, Planner, RouteRow, RoutesApplied, RoutesPlan, at_clock,
 };
 use constel_topology::Snapshot;
 
@@ -128,6 +129,10 @@ impl Applier for Machine {
     fn learn(&mut self, come: &[Adjacency]) -> Result<(), EngineError> {
         let layout = &self.kernels.blueprint.lab.layout;
         self.kernels.learn(&self.kernels.ours().ends(layout, come))
+    }
+
+    fn look_after(&self, planner: &Planner, left: Duration) -> Result<(), EngineError> {
+        self.kernels.look_after(planner, left)
     }
 
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, EngineError> {

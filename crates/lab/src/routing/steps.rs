@@ -231,6 +231,7 @@ impl<A: Applier> Steps<A> {
                 return Ok(false);
             }
             self.route_round_failures()?;
+            self.look_after(self.clock.until(t_ns).unwrap_or(STOP_CHECK))?;
             let left = self.clock.until(t_ns).unwrap_or(STOP_CHECK);
             self.clock.sleep(left.min(self.pause()));
         }
@@ -326,6 +327,14 @@ impl<A: Applier> Steps<A> {
         }
         self.tell_routes(&failed);
         Ok(())
+    }
+
+    /// Looks after nodes whose programs changed their stacks, in a moment that lasts so long.
+    ///
+    /// # Errors
+    /// When a kernel does not answer.
+    pub(crate) fn look_after(&self, left: Duration) -> Result<(), A::Error> {
+        self.applier.look_after(&self.planner, left)
     }
 
     /// Tells who waits for it that routes go by this list.

@@ -120,6 +120,7 @@ mod tests {
             blueprint: Arc::clone(&blueprint),
             forwarding: None,
             stackless: None,
+            own_stacks: Default::default(),
         };
         let (mut planner, failed) = (Planner::new(blueprint), FailedEdges::default());
         let first = planner.first(&failed);

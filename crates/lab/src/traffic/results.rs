@@ -91,6 +91,7 @@ pub(crate) fn row(
         late_worst_ns: trust.worst_ns,
         trustworthy: trust.trustworthy,
         doubt: trust.doubt,
+        changed_stacks: Vec::new(),
         handovers: followed.map_or(0, |seen| seen.handovers),
         paths: followed.map_or_else(Vec::new, |seen| seen.paths(blueprint)),
         unlisted_path_steps: followed.map_or(0, |seen| seen.unlisted_steps),

@@ -212,6 +212,12 @@ impl Followed {
         (place > 0 && known).then_some(place)
     }
 
+    /// Whether a node is at one of its ends, or on a path that is listed.
+    pub(crate) fn passes(&self, node: NodeId) -> bool {
+        let at_an_end = [self.pair.from, self.pair.to].contains(&node);
+        at_an_end || self.listed.iter().any(|path| path.contains(&node))
+    }
+
     /// The ways that are listed, by the names of their nodes.
     pub(crate) fn paths(&self, blueprint: &Blueprint) -> Vec<Vec<String>> {
         let name = |id: &NodeId| blueprint.lab.layout.node(*id).name.clone();

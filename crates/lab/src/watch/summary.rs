@@ -8,9 +8,15 @@ use constel_plan::{Blueprint, PairSeen, PathSeen};
 
 pub(crate) use constel_api::summary::{
     ChangeRow, ChannelRow, ControlRow, Converged, Convergence, DisjointPathRow, DisjointRow,
-    FlowRow, HandoverRow, StepRows, Times,
+    FlowRow, HandoverRow, StackRow, StepRows, Times,
 };
 
+use std::collections::BTreeMap;
+
+use constel_topology::NodeId;
+
+use crate::nodes::kernels::Kernels;
+use crate::nodes::own_stack::Spans;
 use crate::routing::steps::StepTimes;
 
 /// Sums up a run's step times.
@@ -51,6 +57,29 @@ pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<Dis
         paths: seen.paths.iter().map(path).collect(),
     });
     rows.collect()
+}
+
+/// Nodes whose programs changed the node's own stack. `zero_ns` is what the machine's clock showed at lab time zero.
+pub(crate) fn stack_rows(
+    kernels: &Kernels,
+    stacks: &BTreeMap<NodeId, Spans>,
+    zero_ns: u64,
+) -> Vec<StackRow> {
+    let lab_ns = |at_ns: u64| at_ns as i64 - zero_ns as i64;
+    let row = |(node, own): (&NodeId, &Spans)| {
+        let ((first, _), (_, last)) = own.spans.first().zip(own.spans.last())?;
+        Some(StackRow {
+            node: kernels.blueprint.lab.layout.node(*node).name.clone(),
+            first_ns: lab_ns(*first),
+            last_ns: lab_ns(*last),
+            changed_ns: own.spans.iter().map(|(from, to)| to - from).sum(),
+            times: own.times,
+            changed: own.listed.clone(),
+            restored: kernels.restores(*node),
+            left: own.left.clone(),
+        })
+    };
+    stacks.iter().filter_map(row).collect()
 }
 
 /// What the members of each channel did; `counters` are in the order of [`Lab::channels`](constel_plan::Lab::channels).

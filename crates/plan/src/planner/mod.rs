@@ -19,7 +19,7 @@ use constel_topology::{Delta, Handover, Layout, NodeId, Snapshot, Stepper, diff}
 
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
-use crate::step_plan::{Adjacency, NodeChanges, StepPlan};
+use crate::step_plan::{Adjacency, NodeChanges, RouteRow, StepPlan};
 
 use moment::Moment;
 pub use pairs::{PairSeen, PathSeen, PathsNews};
@@ -223,6 +223,26 @@ impl Planner {
         if let Some(routes) = &mut self.routes {
             routes.installed(planned);
         }
+    }
+
+    /// All routes that the table of a node holds by what was installed last; none where Constel does not compute them.
+    #[must_use]
+    pub fn routes_of(&self, node: NodeId) -> Vec<RouteRow> {
+        let routes = self.routes.as_ref();
+        routes.map_or_else(Vec::new, |routes| routes.rows_of(node))
+    }
+
+    /// What a node knows of the far ends of its ports that have several, by the topology in force.
+    #[must_use]
+    pub fn adjacencies_of(&self, node: NodeId) -> Vec<Adjacency> {
+        let layout = &self.blueprint.lab.layout;
+        let own = self.current.edges.iter();
+        let own = own.filter(|edge| layout.port(edge.from).node == node);
+        served(
+            layout,
+            &own.map(|e| (e.from, e.to))
+                .collect::<Vec<(PortId, PortId)>>(),
+        )
     }
 
     /// Whether the kernels hold all routes of a step once its plan is carried out: routes that Constel computes, and of

@@ -5,8 +5,11 @@ use constel_routing::disjoint::delay_ns;
 use constel_routing::graph::PathHop;
 use constel_routing::{Graph, PathChange, PathPair, PathRoutes};
 
+use constel_topology::NodeId;
+
 use super::moment::Moment;
 use crate::blueprint::Blueprint;
+use crate::step_plan::{Goal, RouteRow};
 
 /// The paths of all pairs: by pair, in order of delay.
 type Found = Vec<Vec<Vec<PathHop>>>;
@@ -120,6 +123,18 @@ impl Pairs {
             }
         }
         self.held = planned.held;
+    }
+
+    /// The routes to ends of paths that a node's table holds.
+    pub(super) fn rows_of(&self, node: NodeId) -> impl Iterator<Item = RouteRow> {
+        let row = move |(end, hop)| RouteRow {
+            node,
+            goal: Goal::Path(end),
+            set: true,
+            hop,
+            others: Vec::new(),
+        };
+        self.held.of_node(node).map(row)
     }
 
     /// Pairs that have more or fewer paths than when last asked.

@@ -301,6 +301,23 @@ impl RoutePlanner {
         (self.by_least_delay && leads_there).then(|| self.planned.cost(from, to))
     }
 
+    /// All routes that a node's table holds once what was planned last is installed.
+    pub(super) fn rows_of(&self, node: NodeId) -> Vec<RouteRow> {
+        let row = |destination: &NodeId| {
+            let mut hops = self.planned.hops(node, *destination);
+            Some(RouteRow {
+                node,
+                goal: Goal::Node(*destination),
+                set: true,
+                hop: hops.next()?,
+                others: hops.collect(),
+            })
+        };
+        let others = self.destinations.iter().filter(|to| **to != node);
+        let paths = self.pairs.iter().flat_map(|pairs| pairs.rows_of(node));
+        others.filter_map(row).chain(paths).collect()
+    }
+
     fn row(&self, change: &RouteChange) -> RouteRow {
         let (node, goal) = (change.node, Goal::Node(change.destination));
         let row = |set, mut hops: Box<dyn Iterator<Item = NextHop> + '_>| RouteRow {

@@ -16,7 +16,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use constel_engine::{Kind, Order};
-use constel_host::netlink::{Batch, InstalledRoute};
+use constel_host::netlink::{Batch, InstalledRoute, Stack, StackWatch};
 use constel_host::process::Child;
 use constel_host::template::{NodeTemplate, Setting};
 use constel_host::{Error, NetNs, Result};
@@ -184,6 +184,14 @@ impl Node for DockerNode {
 
     fn lookup(&self, addresses: &[std::net::IpAddr]) -> Result<Vec<Option<InstalledRoute>>> {
         self.node.lookup(addresses)
+    }
+
+    fn stack(&self) -> Result<Option<Stack>> {
+        self.node.stack()
+    }
+
+    fn watch(&self, watch: &StackWatch, number: u32) -> Result<()> {
+        self.node.watch(watch, number)
     }
 
     fn door(&self, _: &str) -> Result<Door> {

@@ -85,6 +85,9 @@ pub struct NodeSoftware {
     /// Whether it has no network stack, and the link plane forwards for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forwards: bool,
+    /// Whether what its programs change of its network stack stays, and is not restored.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub keeps_changes: bool,
 }
 
 /// A container. `None` is always: as the image says.
@@ -246,6 +249,7 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
         later(&mut own.pids, share.pids.as_ref());
         later(&mut own.files, share.files.as_ref());
     }
+    later(&mut under.restore, set.restore.as_ref());
     later(&mut under.restart, set.restart.as_ref());
     later(&mut under.health, set.health.as_ref());
     later(&mut under.stop, set.stop.as_ref());
@@ -306,6 +310,7 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         container,
         limits,
         forwards,
+        keeps_changes: node.restore == Some(false),
     }
 }
 

@@ -120,7 +120,13 @@ pub struct RawNode {
     /// with `runtime: oci`; what enters by `exec` hears all the same. Default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_events: Option<bool>,
-    /// How much its programs may take. The only key that nodes without an image have too.
+    /// Whether Constel restores what programs in the node change of its network stack: interfaces that are gone, their names,
+    /// MTUs and MAC addresses, addresses, neighbours, computed routes and the rules by which they are found. With `false` such
+    /// a change is reported and stays, for software that manages its stack by itself. Nodes without an image have this key
+    /// too. Default `true`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub restore: Option<bool>,
+    /// How much its programs may take. Nodes without an image have this key too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RawShare>,
     /// Whether its program is started again when it ends: after a second, then after twice as long each time up to 30 s, until it

@@ -122,7 +122,7 @@ pub struct RawIperf3 {
     /// Internet protocol. Default: the first of `routing.families`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub family: Option<Family>,
-    /// Port of the server. Default: the first free one of the node from 5201 on.
+    /// Port of the server. Default: the first free one of the node from 5301 on, which leaves iperf3's own (5201) to the user.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_535))]
     pub port: Option<u16>,

@@ -1,6 +1,8 @@
 //! A run's summary for people.
 
-use constel_api::summary::{ChangeRow, DisjointRow, FlowRow, HandoverRow, MachineRow, Summary};
+use constel_api::summary::{
+    ChangeRow, DisjointRow, FlowRow, HandoverRow, MachineRow, StackRow, Summary,
+};
 
 use crate::output;
 
@@ -38,6 +40,16 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     ];
     text.push_str(&section(&head, &changes));
     text.push_str(&further(summary.further_changes));
+    let stacks: Vec<Vec<String>> = summary.stacks.iter().map(stack_cells).collect();
+    let head = [
+        "OWN STACK",
+        "FIRST",
+        "TIMES",
+        "FOR",
+        "CHANGED",
+        "AT THE END",
+    ];
+    text.push_str(&section(&head, &stacks));
     let flows: Vec<Vec<String>> = summary.flows.iter().map(flow_cells).collect();
     let head = [
         "FLOW",
@@ -218,6 +230,28 @@ fn change_cells(row: &ChangeRow) -> Vec<String> {
     ]
 }
 
+/// What programs in a node did to the node's own stack.
+fn stack_cells(row: &StackRow) -> Vec<String> {
+    let first = output::or_dash(row.changed.first());
+    let what = match row.changed.len() {
+        0 | 1 => first,
+        n => format!("{first} and {} more", n - 1),
+    };
+    let end = match (row.left.first(), row.restored) {
+        (None, _) => "as it was made".to_owned(),
+        (Some(left), true) => left.clone(),
+        (Some(left), false) => format!("{left} (restore: false)"),
+    };
+    vec![
+        row.node.clone(),
+        format!("{:.1} s", row.first_ns as f64 / 1e9),
+        row.times.to_string(),
+        seconds(Some(row.changed_ns)),
+        what,
+        end,
+    ]
+}
+
 /// One-way delays, and what a transfer cost.
 fn way_cells(flow: &FlowRow) -> Vec<String> {
     let outcome = &flow.outcome;
@@ -288,10 +322,15 @@ fn flow_cells(flow: &FlowRow) -> Vec<String> {
         } else {
             "-".to_owned()
         },
-        if flow.trustworthy == Some(false) {
-            format!("{status}, not trustworthy")
-        } else {
-            status
+        {
+            let changed = flow.changed_stacks.first();
+            let changed = changed.map(|node| format!(", {node} changed its own stack"));
+            let doubt = (flow.trustworthy == Some(false)).then_some(", not trustworthy");
+            format!(
+                "{status}{}{}",
+                doubt.unwrap_or_default(),
+                changed.unwrap_or_default()
+            )
         },
     ]
 }

@@ -65,7 +65,7 @@ impl Stages<'_> {
         };
         lab_time.count = Some(&count);
         let (fabric, progress) = (self.fabric, self.context.progress);
-        let later = self.context.ports.zip(options.together.as_ref());
+        let ports = self.context.ports;
         let late = Late {
             flows: if options.traffic {
                 &scenario.traffic
@@ -88,7 +88,7 @@ impl Stages<'_> {
             let looks =
                 notes.map(|notes| scope.spawn(move || notes.watch(kernels, view, clock, over)));
             let (flows, coming) = channel();
-            lab_time.moving = later.and_then(|(ports, together)| {
+            lab_time.moving = options.together.as_ref().and_then(|together| {
                 Moving::begin(scope, fabric, ports, together, (owner, progress), flows)
             });
             let late = scope.spawn(move || late.run(coming, stop));
@@ -164,6 +164,7 @@ pub(super) fn lab_time_of<'a>(
         progress: context.progress,
         helpers,
         containers,
+        ports: context.ports,
         moving: None,
         count: None,
     }

@@ -132,8 +132,7 @@ impl Stages<'_> {
         let by_daemons = self.daemons.count() > 0;
         let nodes = by_daemons.then_some(self.converged);
         let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
-        let (standing, _) =
-            lab_time.wait_for_routes(steps.current(), self.daemons, nodes, limit)?;
+        let (standing, _) = lab_time.wait_for_routes(steps, self.daemons, nodes, limit)?;
         let took = limit.since.elapsed().as_secs_f64();
         let convergence = Convergence {
             first_s: Some(took),

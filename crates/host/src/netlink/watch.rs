@@ -1,0 +1,304 @@
+//! Watches what others than we change in the stacks of many namespaces, by one socket for all of them.
+//!
+//! The kernel offers every announcement on the host to every netlink socket that has joined its group, one after the
+//! other: a socket a namespace would make each change of any namespace cost as many looks as there are namespaces. One
+//! socket with `NETLINK_LISTEN_ALL_NSID` receives from all namespaces that have a number in its own namespace, and takes
+//! one descriptor. A filter in the kernel drops the announcements of our own changes, and those of changes that take
+//! nothing from us.
+
+use std::collections::BTreeSet;
+use std::io;
+use std::mem::size_of;
+use std::os::fd::{AsRawFd, BorrowedFd};
+use std::sync::Mutex;
+
+use netlink_sys::{Socket as Raw, SocketAddr, protocols::NETLINK_ROUTE};
+
+use super::batch::{Batch, NLMSG_HDRLEN};
+use super::socket::{Socket, force_buffer};
+use super::types::ROUTE_PROTOCOL;
+use crate::error::{Context, Error, Result};
+use crate::netns::NetNs;
+
+/// The netlink port of our own sockets in watched namespaces. Ports are numbered in each namespace by itself.
+pub(super) const OWN_PORT: u32 = 0x0c05_7e11;
+
+/// Announcements of some thousand routes that an interface takes with it when it goes down.
+const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
+
+/// So many announcements are read at a time: a namespace that changes all the time does not keep the reader.
+const AT_ONCE: usize = 4_096;
+
+const NETNSA_NSID: u16 = 1;
+const NETNSA_FD: u16 = 3;
+
+/// Groups of announcements.
+const GROUPS: [u32; 8] = [
+    libc::RTNLGRP_LINK,
+    libc::RTNLGRP_TC,
+    libc::RTNLGRP_IPV4_IFADDR,
+    libc::RTNLGRP_IPV6_IFADDR,
+    libc::RTNLGRP_IPV4_RULE,
+    // `RTNLGRP_IPV6_RULE`, `RTNLGRP_IPV4_NETCONF` and `RTNLGRP_IPV6_NETCONF`.
+    19,
+    24,
+    25,
+];
+/// Those of what a lab with computed routes also sets up.
+const GROUPS_OF_ROUTES: [u32; 3] = [
+    libc::RTNLGRP_NEIGH,
+    libc::RTNLGRP_IPV4_ROUTE,
+    libc::RTNLGRP_IPV6_ROUTE,
+];
+
+/// What was announced since it was last asked.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Touched {
+    /// Numbers of namespaces in which something changed.
+    pub ids: BTreeSet<u32>,
+    /// Whether there were more announcements than fit: every namespace may have changed.
+    pub lost: bool,
+}
+
+/// Receives announcements of changes in the namespaces that were [added](StackWatch::add).
+#[derive(Debug)]
+pub struct StackWatch {
+    raw: Raw,
+    /// Numbers namespaces, from inside the namespace of `raw`, in which no program is.
+    numbers: Mutex<Socket>,
+}
+
+impl StackWatch {
+    /// Watches interfaces, addresses, rules and queueing disciplines and, with `routes`, routes and neighbours as well. No
+    /// namespace yet.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when a namespace or a socket cannot be had.
+    pub fn open(routes: bool) -> Result<StackWatch> {
+        NetNs::new()?.run(|| Self::open_here(routes))?
+    }
+
+    fn open_here(routes: bool) -> Result<StackWatch> {
+        let what = || "watch namespaces for changes".to_string();
+        let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;
+        set_option(&raw, libc::SOL_SOCKET, libc::SO_ATTACH_FILTER, &program()).context(what)?;
+        set_option(
+            &raw,
+            libc::SOL_NETLINK,
+            libc::NETLINK_LISTEN_ALL_NSID,
+            &1i32,
+        )
+        .context(what)?;
+        raw.bind(&SocketAddr::new(0, 0)).context(what)?;
+        force_buffer(
+            &raw,
+            libc::SO_RCVBUFFORCE,
+            libc::SO_RCVBUF,
+            RECEIVE_BUFFER_BYTES,
+        )?;
+        let routes = GROUPS_OF_ROUTES.into_iter().filter(|_| routes);
+        for group in GROUPS.into_iter().chain(routes) {
+            raw.add_membership(group).context(what)?;
+        }
+        Ok(StackWatch {
+            raw,
+            numbers: Mutex::new(Socket::open()?),
+        })
+    }
+
+    /// From now on watches this namespace too, and reports it by this number, which no other has.
+    ///
+    /// # Errors
+    /// When the kernel refuses: the namespace is watched already, or the number is taken.
+    pub fn add(&self, ns: BorrowedFd<'_>, id: u32) -> Result<()> {
+        let mut body = vec![0; 4];
+        for (kind, value) in [(NETNSA_NSID, id), (NETNSA_FD, ns.as_raw_fd() as u32)] {
+            body.extend(8u16.to_ne_bytes());
+            body.extend(kind.to_ne_bytes());
+            body.extend(value.to_ne_bytes());
+        }
+        let mut batch = Batch::new();
+        batch.push_bytes(libc::RTM_NEWNSID, 0, &body);
+        let numbers = self.numbers.lock();
+        numbers.unwrap_or_else(|e| e.into_inner()).send(&mut batch)
+    }
+
+    /// What was announced so far and not yet read; does not wait. The kernel announces a change before the request that
+    /// made it returns.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the socket fails.
+    pub fn drain(&self) -> Result<Touched> {
+        let mut touched = Touched::default();
+        for _ in 0..AT_ONCE {
+            match self.next() {
+                Ok(Some(id)) => touched.ids.extend(id),
+                Ok(None) => break,
+                Err(error) if error.raw_os_error() == Some(libc::ENOBUFS) => touched.lost = true,
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(Error::os("read announced changes", error)),
+            }
+        }
+        Ok(touched)
+    }
+
+    /// The number of the namespace of the next announcement, where it has one; `None`: there is no announcement.
+    fn next(&self) -> io::Result<Option<Option<u32>>> {
+        // The announcement itself is not looked at: who asks looks at the stack, which says what is so now.
+        let mut header = [0u8; NLMSG_HDRLEN];
+        let mut control = Control([0; 64]);
+        let mut part = libc::iovec {
+            iov_base: header.as_mut_ptr().cast(),
+            iov_len: header.len(),
+        };
+        // SAFETY: a msghdr of zeros is a valid one: no address, no parts, no control data.
+        let mut message: libc::msghdr = unsafe { std::mem::zeroed() };
+        message.msg_iov = &raw mut part;
+        message.msg_iovlen = 1;
+        message.msg_control = control.0.as_mut_ptr().cast();
+        message.msg_controllen = control.0.len() as _;
+        // SAFETY: `message` points to live buffers of the stated lengths, which outlive the call.
+        let got = unsafe {
+            libc::recvmsg(
+                self.raw.as_raw_fd(),
+                &raw mut message,
+                libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC,
+            )
+        };
+        if got < 0 {
+            let error = io::Error::last_os_error();
+            return match error.kind() {
+                io::ErrorKind::WouldBlock => Ok(None),
+                _ => Err(error),
+            };
+        }
+        Ok(Some(number(&message)))
+    }
+}
+
+/// Room for control messages, aligned as they are.
+#[repr(align(8))]
+struct Control([u8; 64]);
+
+/// The number of the namespace that a received message is from.
+fn number(message: &libc::msghdr) -> Option<u32> {
+    // SAFETY: the kernel filled the control data, and `message` states its length; CMSG_FIRSTHDR stays within it.
+    let mut at = unsafe { libc::CMSG_FIRSTHDR(message) };
+    while !at.is_null() {
+        // SAFETY: `at` is not null, so it points to a whole header within the control data.
+        let header = unsafe { at.read_unaligned() };
+        let ours = header.cmsg_level == libc::SOL_NETLINK
+            && header.cmsg_type == libc::NETLINK_LISTEN_ALL_NSID;
+        if ours {
+            // SAFETY: this control message carries one i32 behind its header.
+            let id = unsafe { libc::CMSG_DATA(at).cast::<i32>().read_unaligned() };
+            return u32::try_from(id).ok();
+        }
+        // SAFETY: as for CMSG_FIRSTHDR.
+        at = unsafe { libc::CMSG_NXTHDR(message, at) };
+    }
+    None
+}
+
+fn set_option<T>(raw: &Raw, level: i32, option: i32, value: &T) -> io::Result<()> {
+    // SAFETY: the option value is a live `T` of the stated length.
+    let set = unsafe {
+        libc::setsockopt(
+            raw.as_raw_fd(),
+            level,
+            option,
+            std::ptr::from_ref(value).cast(),
+            size_of::<T>() as libc::socklen_t,
+        )
+    };
+    if set == 0 {
+        Ok(())
+    } else {
+        Err(io::Error::last_os_error())
+    }
+}
+
+/// A load of this size at this place of the announcement, in network order whatever the host's is.
+const fn load(size: u32, at: u32) -> libc::sock_filter {
+    instruction(libc::BPF_LD | size | libc::BPF_ABS, at, 0, 0)
+}
+
+/// Skips `yes` instructions if what was loaded compares so, else `no`.
+const fn skip(how: u32, value: u32, yes: u8, no: u8) -> libc::sock_filter {
+    instruction(libc::BPF_JMP | how | libc::BPF_K, value, yes, no)
+}
+
+const fn verdict(bytes: u32) -> libc::sock_filter {
+    instruction(libc::BPF_RET | libc::BPF_K, bytes, 0, 0)
+}
+
+const fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
+    libc::sock_filter {
+        code: code as u16,
+        jt,
+        jf,
+        k,
+    }
+}
+
+/// A number of two bytes as a load in network order gives it.
+const fn short(value: u16) -> u32 {
+    u16::from_be_bytes(value.to_ne_bytes()) as u32
+}
+
+const KEEP: libc::sock_filter = verdict(u32::MAX);
+const DROP: libc::sock_filter = verdict(0);
+
+/// `nlmsg_type`, `nlmsg_flags` and `nlmsg_pid` of the header; then `rtm_protocol` of a route, `ndm_family` and `ndm_state`
+/// of a neighbour.
+const TYPE_AT: u32 = 4;
+const FLAGS_AT: u32 = 6;
+const PORT_AT: u32 = 12;
+const ROUTE_PROTOCOL_AT: u32 = 16 + 5;
+const NEIGHBOUR_FAMILY_AT: u32 = 16;
+const NEIGHBOUR_STATE_AT: u32 = 16 + 8;
+
+/// Drops: our own changes; new routes beside ours; routes of other software that go; neighbours that the kernel finds by
+/// itself.
+static FILTER: [libc::sock_filter; 19] = [
+    load(libc::BPF_W, PORT_AT),
+    skip(
+        libc::BPF_JEQ,
+        u32::from_be_bytes(OWN_PORT.to_ne_bytes()),
+        16,
+        0,
+    ),
+    load(libc::BPF_H, TYPE_AT),
+    skip(libc::BPF_JEQ, short(libc::RTM_NEWROUTE), 4, 0),
+    skip(libc::BPF_JEQ, short(libc::RTM_DELROUTE), 5, 0),
+    skip(libc::BPF_JEQ, short(libc::RTM_NEWNEIGH), 7, 0),
+    skip(libc::BPF_JEQ, short(libc::RTM_DELNEIGH), 11, 0),
+    KEEP,
+    // A new route: one that takes another's place.
+    load(libc::BPF_H, FLAGS_AT),
+    skip(libc::BPF_JSET, short(libc::NLM_F_REPLACE as u16), 7, 8),
+    // A route that goes: one of ours, or of those that come with an address.
+    load(libc::BPF_B, ROUTE_PROTOCOL_AT),
+    skip(libc::BPF_JEQ, ROUTE_PROTOCOL as u32, 5, 0),
+    skip(libc::BPF_JEQ, libc::RTPROT_KERNEL as u32, 4, 5),
+    // A neighbour: one that is permanent, or was. The kernel first calls it failed when somebody deletes it; that it is gone
+    // is then announced as the kernel's own doing, even if the deletion was ours.
+    load(libc::BPF_B, NEIGHBOUR_FAMILY_AT),
+    skip(libc::BPF_JEQ, libc::AF_BRIDGE as u32, 3, 0),
+    load(libc::BPF_H, NEIGHBOUR_STATE_AT),
+    skip(
+        libc::BPF_JSET,
+        short(libc::NUD_PERMANENT | libc::NUD_FAILED),
+        0,
+        1,
+    ),
+    KEEP,
+    DROP,
+];
+
+fn program() -> libc::sock_fprog {
+    libc::sock_fprog {
+        len: FILTER.len() as u16,
+        filter: FILTER.as_ptr().cast_mut(),
+    }
+}

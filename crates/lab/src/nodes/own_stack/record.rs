@@ -1,0 +1,152 @@
+//! What was found at the looks at one node's stack.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use constel_topology::NodeId;
+
+use super::wanted::Finding;
+
+/// So many different things are listed of a node; more are counted.
+const LISTED: usize = 16;
+/// So many stretches of time are kept apart; those that follow are one with the last.
+const SPANS: usize = 1_024;
+
+/// A look that found something else than the one before it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Changed {
+    pub(crate) node: NodeId,
+    /// By the machine's clock, nanoseconds.
+    pub(crate) at_ns: u64,
+    /// What differs that did not at the look before.
+    pub(crate) changed: Vec<String>,
+    /// What Constel restored: of these, or of what was found before.
+    pub(crate) restored: Vec<String>,
+    /// What differs still.
+    pub(crate) left: Vec<String>,
+}
+
+/// When a node's stack was not as Constel made it, and in what.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(crate) struct Spans {
+    /// Beginnings and ends by the machine's clock, nanoseconds, in order.
+    pub(crate) spans: Vec<(u64, u64)>,
+    /// How often a look found something new.
+    pub(crate) times: u64,
+    /// The first different things.
+    pub(crate) listed: Vec<String>,
+    /// What differs still.
+    pub(crate) left: Vec<String>,
+}
+
+/// What was found so far.
+#[derive(Debug, Default)]
+pub(super) struct Record {
+    /// What differs, by what it is about.
+    open: BTreeMap<String, String>,
+    /// Since when.
+    since_ns: Option<u64>,
+    spans: Vec<(u64, u64)>,
+    times: u64,
+    listed: BTreeSet<String>,
+}
+
+impl Record {
+    /// Whether something differs since the last look.
+    pub(super) fn is_open(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// A look found `before`, and `left` after Constel had asked for what is missing, which met `problem`.
+    pub(super) fn look(
+        &mut self,
+        node: NodeId,
+        now_ns: u64,
+        before: &[Finding],
+        left: &[Finding],
+        problem: Option<String>,
+    ) -> Option<Changed> {
+        let now: BTreeMap<String, String> = left
+            .iter()
+            .map(|found| (found.about.clone(), found.words.clone()))
+            .collect();
+        let new = before.iter().filter(|f| !self.open.contains_key(&f.about));
+        let mut changed: Vec<String> = new.map(|found| found.words.clone()).collect();
+        let restored = before.iter().filter(|f| !now.contains_key(&f.about));
+        let mut restored: Vec<String> = restored.map(|found| found.words.clone()).collect();
+        // What is over without our doing: the node took it back itself.
+        let known: BTreeSet<&String> = before.iter().map(|found| &found.about).collect();
+        let over = self.open.iter().filter(|(about, _)| !known.contains(about));
+        restored.extend(over.map(|(_, words)| words.clone()));
+        if before.is_empty()
+            && let Some(problem) = &problem
+        {
+            // Nothing differs, and yet the kernel refused: it is the node's to say why.
+            changed.push(format!("its kernel refuses: {problem}"));
+        }
+        for words in &changed {
+            if self.listed.len() < LISTED {
+                self.listed.insert(words.clone());
+            }
+        }
+        self.times += u64::from(!changed.is_empty());
+        self.follow(now_ns, !changed.is_empty(), !now.is_empty());
+        let mut left: Vec<String> = now.values().cloned().collect();
+        self.open = now;
+        if changed.is_empty() && restored.is_empty() {
+            return None;
+        }
+        if let (Some(problem), Some(last)) = (problem, left.last_mut()) {
+            last.push_str(&format!(" ({problem})"));
+        }
+        Some(Changed {
+            node,
+            at_ns: now_ns,
+            changed: few(changed),
+            restored: few(restored),
+            left: few(left),
+        })
+    }
+
+    /// Keeps the time in which something differs.
+    fn follow(&mut self, now_ns: u64, changed: bool, open: bool) {
+        match (self.since_ns, open) {
+            (None, true) => self.since_ns = Some(now_ns),
+            (Some(since_ns), false) => {
+                self.since_ns = None;
+                self.keep(since_ns, now_ns);
+            }
+            (None, false) if changed => self.keep(now_ns, now_ns),
+            _ => {}
+        }
+    }
+
+    fn keep(&mut self, from_ns: u64, to_ns: u64) {
+        let full = self.spans.len() == SPANS;
+        match self.spans.last_mut().filter(|_| full) {
+            Some(last) => last.1 = to_ns,
+            None => self.spans.push((from_ns, to_ns)),
+        }
+    }
+
+    /// All of it; `None`: nothing was ever found.
+    pub(super) fn spans(&self, now_ns: u64) -> Option<Spans> {
+        let mut spans = self.spans.clone();
+        spans.extend(self.since_ns.map(|since_ns| (since_ns, now_ns)));
+        (!spans.is_empty()).then(|| Spans {
+            spans,
+            times: self.times,
+            listed: self.listed.iter().cloned().collect(),
+            left: few(self.open.values().cloned().collect()),
+        })
+    }
+}
+
+/// The first of a list that may be long.
+fn few(mut all: Vec<String>) -> Vec<String> {
+    let more = all.len().saturating_sub(LISTED);
+    if more > 0 {
+        all.truncate(LISTED);
+        all.push(format!("and {more} more"));
+    }
+    all
+}

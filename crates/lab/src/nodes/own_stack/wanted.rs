@@ -1,0 +1,519 @@
+//! What a lab sets up in a node's network stack, and in what a stack differs from it.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use constel_forward::Forwarder;
+use constel_host::netlink::{
+    AddressSpec, Batch, InstalledRoute, IpPrefix, LinkChange, LinkInfo, Mac, NeighbourSpec,
+    NextHop, QdiscInfo, ROUTE_PROTOCOL, Route, RouteTarget, Rule, Stack,
+};
+use constel_link::PortId;
+use constel_plan::{Blueprint, LOOPBACK_IFINDEX, node_ifindex};
+use constel_topology::{Attachment, NodeId};
+
+use crate::routing::tables::MAIN;
+
+/// The kernel's metric of an IPv6 route that names none.
+const IPV6_METRIC: u32 = 1024;
+/// That of the routes which come with IPv6 addresses.
+const IPV6_CONNECTED_METRIC: u32 = 256;
+/// `RTPROT_KERNEL` and `RTN_LOCAL` of the kernel's `rtnetlink.h`.
+const OF_KERNEL: u8 = 2;
+const LOCAL: u8 = 2;
+/// RFC 8200, section 5, bytes.
+const IPV6_LEAST_MTU: u32 = 1_280;
+/// `TC_H_ROOT` of the kernel's `pkt_sched.h`.
+const ROOT: u32 = 0xffff_ffff;
+
+/// An interface as it was made.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct WantedLink {
+    /// `None`: `lo`.
+    pub(super) port: Option<PortId>,
+    ifindex: u32,
+    name: String,
+    mac: Option<Mac>,
+    mtu: Option<u32>,
+    /// By its group the map of routes knows the node.
+    group: Option<u32>,
+}
+
+/// All that a node was told and should hold now.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Wanted {
+    pub(super) links: Vec<WantedLink>,
+    pub(super) addresses: Vec<AddressSpec>,
+    pub(super) neighbours: Vec<NeighbourSpec>,
+    pub(super) routes: Vec<Route>,
+    pub(super) rules: Vec<Rule>,
+    /// Whether it forwards IPv4, and IPv6.
+    pub(super) forwards: [bool; 2],
+}
+
+/// In what a stack differs, and what would undo that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Finding {
+    /// What it is about: two looks at one difference agree in it.
+    pub(super) about: String,
+    /// The difference in words.
+    pub(super) words: String,
+    /// What undoes it.
+    pub(super) cure: Cure,
+}
+
+/// What undoes a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Cure {
+    /// The node itself: it switched something off, or added something of its own.
+    Node,
+    /// These requests.
+    Requests(Vec<Request>),
+    /// The port is made again.
+    Port(PortId),
+}
+
+/// A request that undoes a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Request {
+    Name(u32, String),
+    Mac(u32, Mac),
+    Mtu(u32, u32),
+    Group(u32, u32),
+    /// Interface, address.
+    Address(u32, IpPrefix),
+    /// The same of an address that is there without its routes, which the kernel makes with it.
+    Renewed(u32, IpPrefix),
+    Neighbour(NeighbourSpec),
+    Rule(Rule),
+    Route(Route),
+}
+
+impl Request {
+    /// Adds it to a batch. Nothing that Constel asked before can be impossible to ask again.
+    pub(super) fn put(&self, batch: &mut Batch) -> constel_host::Result<()> {
+        let link = |ifindex| LinkChange {
+            ifindex,
+            ..LinkChange::default()
+        };
+        match self {
+            Self::Name(ifindex, name) => batch.change_link(&LinkChange {
+                name: Some(name),
+                ..link(*ifindex)
+            })?,
+            Self::Mac(ifindex, mac) => batch.change_link(&LinkChange {
+                mac: Some(*mac),
+                ..link(*ifindex)
+            })?,
+            Self::Mtu(ifindex, mtu) => batch.change_link(&LinkChange {
+                mtu: Some(*mtu),
+                ..link(*ifindex)
+            })?,
+            Self::Group(ifindex, group) => batch.change_link(&LinkChange {
+                group: Some(*group),
+                ..link(*ifindex)
+            })?,
+            Self::Address(ifindex, prefix) => {
+                batch.replace_address(&AddressSpec::new(*ifindex, *prefix))
+            }
+            Self::Renewed(ifindex, prefix) => {
+                let own = AddressSpec::new(*ifindex, *prefix);
+                batch.delete_address(&own).add_address(&own)
+            }
+            Self::Neighbour(neighbour) => batch.replace_neighbour(neighbour),
+            Self::Rule(rule) => batch.add_born_rule(rule),
+            Self::Route(route) => batch.replace_route(route)?,
+        };
+        Ok(())
+    }
+}
+
+impl Wanted {
+    /// What a fresh node is told, and has without being told: everything but what changes with time.
+    pub(super) fn fresh(blueprint: &Blueprint, node: NodeId, by_map: bool) -> Self {
+        let (v4, v6) = (blueprint.families.ipv4, blueprint.families.ipv6);
+        let setup = blueprint.setup(node);
+        let mut wanted = Self {
+            links: vec![WantedLink {
+                port: None,
+                ifindex: LOOPBACK_IFINDEX,
+                name: "lo".to_owned(),
+                mac: None,
+                mtu: None,
+                group: None,
+            }],
+            ..Self::default()
+        };
+        let mut address = |ifindex, addr: IpAddr, len| {
+            let prefix = IpPrefix { addr, len };
+            wanted.addresses.push(AddressSpec::new(ifindex, prefix));
+        };
+        address(LOOPBACK_IFINDEX, Ipv4Addr::LOCALHOST.into(), 8);
+        if v6 {
+            address(LOOPBACK_IFINDEX, Ipv6Addr::LOCALHOST.into(), 128);
+        }
+        for own in setup.loopback {
+            address(LOOPBACK_IFINDEX, own, if own.is_ipv4() { 32 } else { 128 });
+        }
+        let ports = blueprint.lab.layout.ports_of(node).iter();
+        let ports = ports.filter(|port| port.attachment == Attachment::Veth);
+        for port in ports {
+            let ifindex = node_ifindex(port);
+            let own = blueprint.addresses.port(port.id);
+            // The kernel makes it of the MAC address, if frames are long enough for IPv6.
+            if v6 && port.mtu_bytes >= IPV6_LEAST_MTU {
+                address(ifindex, own.v6_link_local.into(), 64);
+            }
+            wanted.links.push(WantedLink {
+                port: Some(port.id),
+                ifindex,
+                name: port.name().to_owned(),
+                mac: Some(Mac(own.mac)),
+                mtu: Some(port.mtu_bytes),
+                group: by_map.then(|| Forwarder::group(node.0)),
+            });
+        }
+        for port in setup.ports {
+            if let Some((addr, len)) = port.address {
+                let prefix = IpPrefix { addr, len };
+                let spec = AddressSpec::new(port.ifindex, prefix);
+                wanted.addresses.push(spec);
+            }
+            let known = port.neighbours.iter();
+            wanted
+                .neighbours
+                .extend(known.map(super::super::kernels::spec));
+        }
+        let families = [(true, v4), (false, v6)];
+        let spoken = families.into_iter().filter(|(_, spoken)| *spoken);
+        wanted.forwards = [v4, v6];
+        wanted.rules = spoken.flat_map(|(ipv4, _)| Rule::born(ipv4)).collect();
+        wanted
+    }
+
+    /// In what a stack, and its routes where these are Constel's, differ. What follows from an interface that is off or gone
+    /// is not said by itself.
+    pub(super) fn differences(
+        &self,
+        stack: &Stack,
+        routes: Option<&[InstalledRoute]>,
+    ) -> Vec<Finding> {
+        let mut found = Vec::new();
+        let mut usable = Vec::new();
+        for link in &self.links {
+            match stack.link(link.ifindex) {
+                Some(now) if link.is_still(now) => {
+                    link.differences(now, &mut found);
+                    if now.up {
+                        usable.push(link.ifindex);
+                    }
+                }
+                _ => found.push(Finding {
+                    about: format!("interface {}", link.ifindex),
+                    words: format!("{} is gone", link.name),
+                    cure: link.port.map_or(Cure::Node, Cure::Port),
+                }),
+            }
+        }
+        let usable = |ifindex: u32| usable.contains(&ifindex);
+        self.lost_addresses(stack, usable, &mut found);
+        self.lost_neighbours(stack, usable, &mut found);
+        self.rules(stack, &mut found);
+        self.own_qdiscs(stack, &mut found);
+        let forwarding = ["IPv4", "IPv6"].into_iter().zip(stack.forwards);
+        for ((family, now), wanted) in forwarding.zip(self.forwards) {
+            if wanted && !now {
+                found.push(Finding {
+                    about: format!("forwarding {family}"),
+                    words: format!("it does not forward {family}"),
+                    cure: Cure::Node,
+                });
+            }
+        }
+        if let Some(routes) = routes {
+            self.lost_with_addresses(stack, routes, usable, &mut found);
+            self.lost_routes(routes, usable, &mut found);
+        }
+        found
+    }
+
+    fn name(&self, ifindex: u32) -> &str {
+        let link = self.links.iter().find(|link| link.ifindex == ifindex);
+        link.map_or("?", |link| &link.name)
+    }
+
+    fn lost_addresses(
+        &self,
+        stack: &Stack,
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let lost = self.addresses.iter().filter(|own| {
+            let known = stack.has_address(own.ifindex, own.local);
+            !known && usable(own.ifindex)
+        });
+        found.extend(lost.map(|own| Finding {
+            about: format!("address {}", own.local),
+            words: format!("{} has lost {}", self.name(own.ifindex), own.local),
+            cure: Cure::Requests(vec![Request::Address(own.ifindex, own.local)]),
+        }));
+    }
+
+    /// Routes that the kernel made with addresses: that by which the node takes packets for its own, and that to the subnet.
+    fn lost_with_addresses(
+        &self,
+        stack: &Stack,
+        routes: &[InstalledRoute],
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let there = self.addresses.iter().filter(|own| {
+            let known = stack.has_address(own.ifindex, own.local);
+            known && usable(own.ifindex)
+        });
+        for own in there {
+            let (name, local) = (self.name(own.ifindex), own.local);
+            let host = IpPrefix::host(local.addr);
+            let mut all = routes.iter();
+            if !all.any(|now| now.kind == LOCAL && now.dst == host) {
+                found.push(Finding {
+                    about: format!("local {local}"),
+                    words: format!("{name} takes no packets for {}", local.addr),
+                    cure: Cure::Requests(vec![Request::Renewed(own.ifindex, local)]),
+                });
+                continue;
+            }
+            let (ifindex, net) = (own.ifindex, network(local));
+            let leads = |now: &InstalledRoute| {
+                now.dst == net
+                    && now.table == MAIN
+                    && hops(&now.target).any(|hop| hop == Some(ifindex))
+            };
+            if ifindex == LOOPBACK_IFINDEX || net == host || routes.iter().any(leads) {
+                continue;
+            }
+            let is_v4 = local.addr.is_ipv4();
+            let route = Route {
+                protocol: OF_KERNEL,
+                prefsrc: Some(local.addr).filter(|_| is_v4),
+                metric: (!is_v4).then_some(IPV6_CONNECTED_METRIC),
+                ..Route::new(net, RouteTarget::Hop(NextHop::dev(ifindex)))
+            };
+            found.push(Finding {
+                about: format!("subnet {local}"),
+                words: format!("{name} has lost the route to {net}"),
+                cure: Cure::Requests(vec![Request::Route(route)]),
+            });
+        }
+    }
+
+    fn lost_neighbours(
+        &self,
+        stack: &Stack,
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        for link in &self.links {
+            let own = self.neighbours.iter();
+            let own: Vec<&NeighbourSpec> = own.filter(|n| n.ifindex == link.ifindex).collect();
+            let lost = own
+                .iter()
+                .filter(|n| stack.permanent(n.ifindex, n.addr) != Some(n.mac));
+            let cure: Vec<Request> = lost.map(|n| Request::Neighbour(**n)).collect();
+            if cure.is_empty() || !usable(link.ifindex) {
+                continue;
+            }
+            found.push(Finding {
+                about: format!("neighbours {}", link.ifindex),
+                words: format!(
+                    "{} has lost {} of {} neighbours",
+                    link.name,
+                    cure.len(),
+                    own.len()
+                ),
+                cure: Cure::Requests(cure),
+            });
+        }
+    }
+
+    fn rules(&self, stack: &Stack, found: &mut Vec<Finding>) {
+        let lost = self.rules.iter().filter(|rule| {
+            let same = |now: &&Rule| {
+                (now.ipv4, now.priority, now.table, now.plain)
+                    == (rule.ipv4, rule.priority, rule.table, true)
+            };
+            !stack.rules.iter().any(|now| same(&now))
+        });
+        found.extend(lost.map(|rule| Finding {
+            about: format!("rule {rule:?}"),
+            words: format!(
+                "the {} rule {} (table {}) is lost",
+                if rule.ipv4 { "IPv4" } else { "IPv6" },
+                rule.priority,
+                rule.table
+            ),
+            cure: Cure::Requests(vec![Request::Rule(*rule)]),
+        }));
+        let own = stack.rules.iter().filter(|now| {
+            let born = |rule: &&Rule| (rule.priority, rule.table) == (now.priority, now.table);
+            !now.is_ours() && !Rule::born(now.ipv4).iter().any(|rule| born(&rule))
+        });
+        let own = own.count();
+        if own > 0 {
+            found.push(Finding {
+                about: "rules of its own".to_owned(),
+                words: format!("rules of its own: {own}"),
+                cure: Cure::Node,
+            });
+        }
+    }
+
+    fn own_qdiscs(&self, stack: &Stack, found: &mut Vec<Finding>) {
+        let ports = self.links.iter().filter(|link| link.port.is_some());
+        for link in ports {
+            let own = |qdisc: &&QdiscInfo| {
+                qdisc.ifindex == link.ifindex && qdisc.parent == ROOT && qdisc.kind != "noqueue"
+            };
+            found.extend(stack.qdiscs.iter().find(own).map(|qdisc| Finding {
+                about: format!("qdisc {}", link.ifindex),
+                words: format!(
+                    "{} has a queueing discipline of the node's own: {}",
+                    link.name, qdisc.kind
+                ),
+                cure: Cure::Node,
+            }));
+        }
+    }
+
+    fn lost_routes(
+        &self,
+        routes: &[InstalledRoute],
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let possible = |route: &&Route| hops(&route.target).all(|hop| hop.is_none_or(&usable));
+        let possible = self.routes.iter().filter(possible);
+        // A table may have thousands: each is looked up among those of its destination.
+        let mut known: Vec<&InstalledRoute> = routes
+            .iter()
+            .filter(|now| now.table == MAIN && now.protocol == ROUTE_PROTOCOL)
+            .collect();
+        known.sort_by_key(|now| now.dst);
+        let lost = possible.filter(|route| {
+            let first = known.partition_point(|now| now.dst < route.dst);
+            let of_dst = known[first..].iter().take_while(|now| now.dst == route.dst);
+            !of_dst.into_iter().any(|now| is_same(route, now))
+        });
+        let cure: Vec<Request> = lost.map(|route| Request::Route(route.clone())).collect();
+        if !cure.is_empty() {
+            found.push(Finding {
+                about: "routes".to_owned(),
+                words: format!(
+                    "{} of {} computed routes are lost",
+                    cure.len(),
+                    self.routes.len()
+                ),
+                cure: Cure::Requests(cure),
+            });
+        }
+    }
+}
+
+/// The subnet of an address.
+fn network(own: IpPrefix) -> IpPrefix {
+    let addr = match own.addr {
+        IpAddr::V4(addr) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(own.len)).unwrap_or(0);
+            IpAddr::V4((u32::from(addr) & mask).into())
+        }
+        IpAddr::V6(addr) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(own.len)).unwrap_or(0);
+            IpAddr::V6((u128::from(addr) & mask).into())
+        }
+    };
+    IpPrefix { addr, len: own.len }
+}
+
+/// The interfaces of a route's next hops.
+fn hops(target: &RouteTarget) -> impl Iterator<Item = Option<u32>> + '_ {
+    let hops = match target {
+        RouteTarget::Hop(hop) => std::slice::from_ref(hop),
+        RouteTarget::Multipath(hops) => hops,
+        RouteTarget::Unreachable | RouteTarget::Blackhole => &[],
+    };
+    hops.iter().map(|hop| hop.ifindex)
+}
+
+/// Whether an installed route is this one.
+fn is_same(route: &Route, now: &InstalledRoute) -> bool {
+    let default = if route.dst.addr.is_ipv4() {
+        0
+    } else {
+        IPV6_METRIC
+    };
+    now.metric == route.metric.unwrap_or(default)
+        && now.prefsrc == route.prefsrc
+        && leads_as(&now.target, &route.target)
+}
+
+/// Whether two targets have the same next hops, in whichever order: the kernel does not keep that of IPv6.
+fn leads_as(now: &RouteTarget, wanted: &RouteTarget) -> bool {
+    let sorted = |hops: &[NextHop]| {
+        let mut hops = hops.to_vec();
+        hops.sort();
+        hops
+    };
+    match (now, wanted) {
+        (RouteTarget::Multipath(now), RouteTarget::Multipath(wanted)) => {
+            sorted(now) == sorted(wanted)
+        }
+        _ => now == wanted,
+    }
+}
+
+impl WantedLink {
+    /// Whether the interface that has its number is still the one that was made.
+    fn is_still(&self, now: &LinkInfo) -> bool {
+        self.port.is_none() || now.kind.as_deref() == Some("veth")
+    }
+
+    fn differences(&self, now: &LinkInfo, found: &mut Vec<Finding>) {
+        let (index, name) = (self.ifindex, &self.name);
+        let mut differs = |what: &str, words: String, cure: Cure| {
+            found.push(Finding {
+                about: format!("{what} {index}"),
+                words,
+                cure,
+            });
+        };
+        let asks = |request| Cure::Requests(vec![request]);
+        if !now.up {
+            differs("up", format!("{name} is down"), Cure::Node);
+        }
+        if now.name != *name {
+            let words = format!("{name} is called {}", now.name);
+            differs("name", words, asks(Request::Name(index, name.clone())));
+        }
+        if let Some(master) = now.master_ifindex {
+            let words = format!("{name} is part of interface {master}");
+            differs("master", words, Cure::Node);
+        }
+        if let Some(mac) = self.mac.filter(|mac| now.mac != Some(*mac)) {
+            let has = now
+                .mac
+                .map_or_else(|| "none".to_owned(), |mac| mac.to_string());
+            let words = format!("{name} has the MAC address {has} instead of {mac}");
+            differs("mac", words, asks(Request::Mac(index, mac)));
+        }
+        if let Some(mtu) = self.mtu.filter(|mtu| now.mtu != *mtu) {
+            let words = format!("{name} has an MTU of {} instead of {mtu} bytes", now.mtu);
+            differs("mtu", words, asks(Request::Mtu(index, mtu)));
+        }
+        if let Some(group) = self.group.filter(|group| now.group != *group) {
+            let words = format!("{name} is in group {} instead of {group}", now.group);
+            differs("group", words, asks(Request::Group(index, group)));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,218 @@
+use super::*;
+use crate::testing::{blueprint, computed_iridium};
+use constel_host::netlink::{Address, Neighbour, NextHop};
+
+/// What a fresh node should hold, with a route over its first port.
+fn wanted() -> Wanted {
+    let blueprint = blueprint(&computed_iridium());
+    let mut wanted = Wanted::fresh(&blueprint, NodeId(0), false);
+    let (first, second) = (wanted.links[1].ifindex, wanted.links[2].ifindex);
+    for (n, ifindex) in [(1, first), (2, second)] {
+        let via = "fe80::1".parse().unwrap();
+        let dst = IpPrefix::host(format!("10.99.0.{n}").parse().unwrap());
+        let route = Route::new(dst, RouteTarget::Hop(NextHop::via(ifindex, via)));
+        wanted.routes.push(route);
+    }
+    wanted
+}
+
+/// A stack that is as it was made.
+fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
+    let link = |link: &WantedLink| LinkInfo {
+        ifindex: link.ifindex,
+        name: link.name.clone(),
+        mac: link.mac,
+        mtu: link.mtu.unwrap_or(65_536),
+        up: true,
+        carrier: true,
+        alias: None,
+        group: 0,
+        qdisc: Some("noqueue".to_owned()),
+        kind: link.port.map(|_| "veth".to_owned()),
+        master_ifindex: None,
+        peer_ifindex: None,
+        peer_netnsid: None,
+        queues: (1, 1),
+        tx_queue_len: 1_000,
+        gso_max_size: 65_536,
+        gso_max_segs: 64,
+    };
+    let address = |own: &AddressSpec| Address {
+        ifindex: own.ifindex,
+        local: own.local,
+        peer: None,
+        flags: 0,
+    };
+    let neighbour = |own: &NeighbourSpec| Neighbour {
+        ifindex: own.ifindex,
+        addr: own.addr,
+        mac: Some(own.mac),
+        state: 0x80,
+    };
+    let route = |own: &Route| InstalledRoute {
+        dst: own.dst,
+        target: own.target.clone(),
+        prefsrc: own.prefsrc,
+        metric: 0,
+        protocol: ROUTE_PROTOCOL,
+        table: MAIN,
+        kind: 1,
+    };
+    let stack = Stack {
+        links: wanted.links.iter().map(link).collect(),
+        addresses: wanted.addresses.iter().map(address).collect(),
+        neighbours: wanted.neighbours.iter().map(neighbour).collect(),
+        rules: wanted.rules.clone(),
+        qdiscs: Vec::new(),
+        forwards: [true; 2],
+    };
+    let mut routes: Vec<InstalledRoute> = wanted.routes.iter().map(route).collect();
+    for own in &wanted.addresses {
+        let of_kernel = |dst, kind, table| InstalledRoute {
+            protocol: OF_KERNEL,
+            kind,
+            table,
+            ..route(&Route::new(
+                dst,
+                RouteTarget::Hop(NextHop::dev(own.ifindex)),
+            ))
+        };
+        routes.push(of_kernel(IpPrefix::host(own.local.addr), LOCAL, 255));
+        routes.push(of_kernel(network(own.local), 1, MAIN));
+    }
+    (stack, routes)
+}
+
+/// The differences that a change makes, in words.
+fn after(change: impl FnOnce(&mut Stack, &mut Vec<InstalledRoute>)) -> Vec<Finding> {
+    let wanted = wanted();
+    let (mut stack, mut routes) = made(&wanted);
+    assert_eq!(wanted.differences(&stack, Some(&routes)), []);
+    change(&mut stack, &mut routes);
+    wanted.differences(&stack, Some(&routes))
+}
+
+fn words(found: &[Finding]) -> Vec<&str> {
+    found.iter().map(|found| found.words.as_str()).collect()
+}
+
+#[test]
+fn an_interface_that_is_off_is_said_and_what_follows_from_it_is_not() {
+    let found = after(|stack, routes| {
+        let down = stack.links[1].ifindex;
+        stack.links[1].up = false;
+        stack.addresses.retain(|own| own.ifindex != down);
+        stack.neighbours.retain(|own| own.ifindex != down);
+        routes.remove(0);
+    });
+    let name = &wanted().links[1].name;
+    assert_eq!(words(&found), [format!("{name} is down")]);
+    assert_eq!(found[0].cure, Cure::Node, "it is the node's to switch on");
+}
+
+#[test]
+fn an_interface_that_is_gone_or_another_is_made_again() {
+    let port = wanted().links[1].port.unwrap();
+    let gone = after(|stack, _| drop(stack.links.remove(1)));
+    assert_eq!(gone[0].cure, Cure::Port(port), "{gone:?}");
+    let other = after(|stack, _| stack.links[1].kind = Some("bridge".to_owned()));
+    assert_eq!(other[0].cure, Cure::Port(port), "{other:?}");
+}
+
+#[test]
+fn everything_that_is_lost_is_asked_for_again() {
+    let found = after(|stack, routes| {
+        stack.addresses.clear();
+        stack.neighbours.clear();
+        stack.rules.clear();
+        routes.clear();
+    });
+    let wanted = wanted();
+    let asked = found.iter().flat_map(|found| match &found.cure {
+        Cure::Requests(requests) => requests.clone(),
+        other => panic!("{other:?}"),
+    });
+    let count = asked.count();
+    let all =
+        wanted.addresses.len() + wanted.neighbours.len() + wanted.rules.len() + wanted.routes.len();
+    assert_eq!(count, all);
+    assert!(words(&found).contains(&"2 of 2 computed routes are lost"));
+}
+
+#[test]
+fn a_table_that_is_flushed_gets_the_routes_of_addresses_back_too() {
+    let main = after(|_, routes| routes.retain(|route| route.table != MAIN));
+    let lost =
+        |found: &[Finding], words: &str| found.iter().filter(|f| f.words.contains(words)).count();
+    let wanted = wanted();
+    let on_ports = wanted.addresses.iter().filter(|own| own.ifindex != 1);
+    let subnets = on_ports.filter(|own| network(own.local) != IpPrefix::host(own.local.addr));
+    assert_eq!(lost(&main, "has lost the route to"), subnets.count());
+    assert_eq!(lost(&main, "computed routes are lost"), 1);
+    let all = after(|_, routes| routes.clear());
+    assert_eq!(lost(&all, "takes no packets for"), wanted.addresses.len());
+}
+
+#[test]
+fn what_an_interface_is_like_is_restored() {
+    let found = after(|stack, _| {
+        let link = &mut stack.links[1];
+        link.name = "wan".to_owned();
+        link.mac = Some(Mac([2; 6]));
+        link.mtu = 600;
+    });
+    assert_eq!(found.len(), 3);
+    assert!(
+        found
+            .iter()
+            .all(|found| matches!(&found.cure, Cure::Requests(all) if all.len() == 1))
+    );
+    let mut batch = Batch::new();
+    for found in &found {
+        if let Cure::Requests(requests) = &found.cure {
+            requests
+                .iter()
+                .for_each(|request| request.put(&mut batch).unwrap());
+        }
+    }
+    assert_eq!(batch.len(), 3);
+}
+
+#[test]
+fn routes_of_others_are_no_difference_and_another_route_in_place_of_ours_is() {
+    let other = |route: &InstalledRoute| InstalledRoute {
+        protocol: 4,
+        ..route.clone()
+    };
+    let beside = after(|_, routes| {
+        let own = InstalledRoute {
+            dst: IpPrefix::host("10.98.0.1".parse().unwrap()),
+            ..other(&routes[0])
+        };
+        routes.insert(0, own);
+    });
+    assert_eq!(beside, []);
+    let instead = after(|_, routes| routes[0] = other(&routes[0]));
+    assert_eq!(words(&instead), ["1 of 2 computed routes are lost"]);
+}
+
+#[test]
+fn a_switch_or_a_thing_of_the_nodes_own_is_reported_and_left() {
+    let found = after(|stack, _| {
+        stack.forwards = [false, true];
+        stack.rules.push(Rule {
+            priority: 5,
+            plain: false,
+            protocol: 0,
+            ..Rule::born(true)[1]
+        });
+        stack.qdiscs.push(QdiscInfo {
+            ifindex: stack.links[1].ifindex,
+            kind: "tbf".to_owned(),
+            handle: 0x10_0000,
+            parent: ROOT,
+        });
+    });
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert!(found.iter().all(|found| found.cure == Cure::Node));
+}
