@@ -13,8 +13,7 @@ use std::time::{Duration, Instant};
 use constel_host::NetNs;
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
-    Entry, Exit, Group, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked,
-    run_inside,
+    Entry, Exit, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked, run_inside,
 };
 
 /// Runs a shell command to its end and returns what it printed.
@@ -276,13 +275,19 @@ fn again(test: &str) -> [&str; 3] {
     ["--exact", test, "--nocapture"]
 }
 
-/// Waits until the terminal talks to this program: keys before are the shell's.
-fn in_front(terminal: &mut Terminal, program: &str) {
+/// Waits until a terminal talks to this program, which is a node's: keys before are the shell's.
+fn in_front(program: &str) {
     let until = Instant::now() + Duration::from_secs(30);
+    let is_in_front = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        // State, parent, group, session, terminal, and the group that this talks to.
+        let numbers: Vec<&str> = rest.split(' ').collect();
+        (name == program && numbers[2] == numbers[5]).then_some(())
+    };
     loop {
-        let group = rustix::termios::tcgetpgrp(terminal.file()).unwrap();
-        let name = fs::read_to_string(format!("/proc/{}/comm", group.as_raw_pid()));
-        if name.is_ok_and(|name| name.trim_end() == program) {
+        let all = marked(Some("ptest")).unwrap();
+        if all.iter().any(|process| is_in_front(process.pid).is_some()) {
             return;
         }
         assert!(Instant::now() < until, "{program} is not in front");
@@ -297,16 +302,13 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
     if let Some(entry) = entry() {
         // Who cannot be started leaves the terminal to the next one.
         let nothing = std::env::var_os("NOTHING").unwrap();
-        let failed = run_inside(self::entry().unwrap(), &[nothing], Group::Own);
+        let failed = run_inside(self::entry().unwrap(), &[nothing]);
         let failed = failed.unwrap_err().to_string();
         assert!(failed.starts_with("execute"), "{failed}");
         let shell = std::env::var_os("SHELL").unwrap();
-        let group = match std::env::var_os("IN_SCRIPT") {
-            Some(_) => Group::Own,
-            None => Group::Callers,
-        };
-        let exit = run_inside(entry, &[shell], group).unwrap();
+        let exit = run_inside(entry, &[shell]).unwrap();
         // The terminal is the caller's again: it may read there.
+        println!("over");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
         println!("then {line}");
@@ -343,14 +345,14 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
             (&b"echo $((6 * 7)).; sleep 600\n"[..], "42."),
             (b"\x03", "^C"),
             (b"echo $((6 * 8)).\n", "48."),
-            (b"exit 5\n", "exit 5"),
+            (b"exit 5\n", "over"),
             (b"mine\n", "then mine"),
         ];
         for (typed, answer) in dialogue {
             terminal.file().write_all(typed).unwrap();
             hear(&mut terminal, answer);
             if answer == "42." {
-                in_front(&mut terminal, "sleep");
+                in_front("sleep");
             }
         }
         assert_eq!(
@@ -370,7 +372,7 @@ fn a_command_inside_has_its_callers_streams_and_signals() {
         let script = format!("trap 'echo usr1' USR1; {script}");
         let argv: Vec<OsString> = ["sh", "-c", &script].map(Into::into).into();
         println!("\nthread {}", rustix::thread::gettid().as_raw_pid());
-        let exit = run_inside(entry, &argv, Group::Callers).unwrap();
+        let exit = run_inside(entry, &argv).unwrap();
         std::process::exit(exit.shell_code());
     }
     let node = Node::new("ptest-inside");
