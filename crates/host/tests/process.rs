@@ -10,11 +10,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use constel_host::NetNs;
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
     Entry, Exit, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked, run_inside,
 };
+use constel_host::{Error, NetNs};
 
 /// Runs a shell command to its end and returns what it printed.
 fn output(spawn: Spawn<'_>) -> (Exit, String) {
@@ -86,7 +86,16 @@ fn failures_name_the_step_and_leave_nothing() {
     fs::set_permissions(&junk, mode).unwrap();
     let e = Spawn::new("ptest", [junk.as_os_str()]).start().unwrap_err();
     assert!(e.to_string().starts_with("execute "), "{e}");
-    assert_eq!(e.errno(), Some(libc::ENOEXEC));
+    assert!(e.to_string().contains("Exec format error"), "{e}");
+    let missing = |e: &Error| match e {
+        Error::Program { missing, .. } => Some(*missing),
+        _ => None,
+    };
+    assert_eq!(missing(&e), Some(false));
+    let e = Spawn::new("ptest", ["/no/such/command"])
+        .start()
+        .unwrap_err();
+    assert_eq!(missing(&e), Some(true));
 }
 
 /// `ip` binds its socket even where it only asks.
@@ -330,7 +339,9 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
         );
         let script = format!("export {variables}; {how} \"$@\"; exit");
         let mut args = vec!["-c", &script, "sh", test.to_str().unwrap()];
-        args.extend(again("a_shell_inside_has_jobs_and_ends_as_it_is_told"));
+        args.extend(again(
+            "process::a_shell_inside_has_jobs_and_ends_as_it_is_told",
+        ));
         let mut terminal = Terminal::open("sh".as_ref(), &args).unwrap();
         let mut said = String::new();
         let mut hear = |terminal: &mut Terminal, until: &str| {
@@ -381,7 +392,7 @@ fn a_command_inside_has_its_callers_streams_and_signals() {
     fs::write(&stdin, "from standard input\n").unwrap();
     let mut caller = Command::new(std::env::current_exe().unwrap())
         .args(again(
-            "a_command_inside_has_its_callers_streams_and_signals",
+            "process::a_command_inside_has_its_callers_streams_and_signals",
         ))
         .env(INSIDE, node.paths())
         .env("KEPT", "k")
