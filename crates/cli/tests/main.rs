@@ -14,6 +14,7 @@ mod faults;
 mod forwarding;
 mod gateways;
 mod golden;
+mod hostile;
 mod images;
 mod information;
 mod isolation;
