@@ -76,7 +76,7 @@ pub(crate) fn collect(lab_dir: &Path, results: &Path) -> io::Result<LeftOut> {
             bytes_left: MOST_BYTES,
             left_out: 0,
         };
-        let (from, to) = (open_folder(CWD, &entry.path())?, open_folder(CWD, &to)?);
+        let (from, to) = (open_folder(CWD, entry.path())?, open_folder(CWD, &to)?);
         let copied = copy.folder(from, &to, 0);
         if copy.left_out > 0 {
             let node = entry.file_name().to_string_lossy().into_owned();
