@@ -98,8 +98,7 @@ fn what_the_parent_writes_is_not_seen_inside() {
 #[test]
 fn results_are_data() {
     let host = Host::take();
-    let attack = format!(
-        "#!/bin/sh
+    let attack = "#!/bin/sh
 cd /run/constel-node
 busybox cp /bin/busybox su; busybox chmod 6755 su
 busybox mkdir -p deep/er; busybox cp su deep/er/su; busybox chmod 4755 deep/er/su; busybox chmod 3777 deep
@@ -110,11 +109,10 @@ echo kept > file; echo ours > program.log
 busybox chmod 6755 /proc/self/fd/1
 cd /; busybox cp /bin/busybox /own; busybox chmod 4755 /own
 echo done; exec sleep 1000
-"
-    );
+";
     let west = "image: box, entrypoint: [/attack], state: disk";
     let (dir, _) = prepared(
-        &[("attack", &attack)],
+        &[("attack", attack)],
         west,
         "image: box, command: [sleep, '1000']",
     );
