@@ -42,8 +42,25 @@ mod web;
 use crate::args::{Cli, Verb};
 use crate::exit::Outcome;
 
+/// Whether a verb puts programs into nodes, maybe into those of a container.
+fn enters_nodes(verb: &Verb) -> bool {
+    matches!(
+        verb,
+        Verb::Demo(_)
+            | Verb::Run(_)
+            | Verb::Exec(_)
+            | Verb::Shell(_)
+            | Verb::Box(_)
+            | Verb::Part(_)
+    )
+}
+
 /// Runs the verb.
 pub(crate) fn run(cli: Cli) -> Outcome {
+    if enters_nodes(&cli.verb) {
+        // Before anything is opened or started: it executes this program again.
+        constel_control::seal()?;
+    }
     match cli.verb {
         Verb::Completion(args) => completion::run(&args),
         Verb::Man(args) => completion::man(&args),

@@ -15,6 +15,7 @@ mod forwarding;
 mod gateways;
 mod golden;
 mod hostile_stack;
+mod hostile;
 mod images;
 mod information;
 mod isolation;

@@ -286,6 +286,17 @@ fn hint(nearest: Option<&str>, others: bool) -> String {
 }
 
 impl Error {
+    /// What a shell gives in the place of a command's exit code when it cannot execute the command: 127 where there is none of the
+    /// name, 126 where there is; `None`: this is another error.
+    #[must_use]
+    pub fn shell_code(&self) -> Option<i32> {
+        match self {
+            Self::Host(constel_host::Error::Program { missing: true, .. }) => Some(127),
+            Self::Host(constel_host::Error::Program { .. }) => Some(126),
+            _ => None,
+        }
+    }
+
     /// How a program that met this error ends.
     #[must_use]
     pub fn exit(&self) -> Exit {

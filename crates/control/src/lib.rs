@@ -76,4 +76,5 @@ pub use together::{
 };
 
 pub use constel_host::clean::{CleanReport, HostReport};
+pub use constel_host::sealed::enter as seal;
 pub use constel_lab::{Progress, workers_here};

@@ -9,7 +9,7 @@ use constel_host::NetNs;
 use constel_host::cgroup::LabCgroup;
 use constel_host::enclosure::{Inside, View};
 use constel_host::process::{
-    CapabilitySet, Confinement, Entry, Exit, Group, NODE_VARIABLE, Within, run_inside,
+    CapabilitySet, Confinement, Entry, Exit, NODE_VARIABLE, Within, run_inside,
 };
 use constel_lab::{own_folder, search_path};
 
@@ -152,15 +152,15 @@ impl Door {
             Within::View(_) => callers,
             Within::Container { .. } => "sh".into(),
         };
-        Ok(run_inside(self.entry, &[shell], Group::Own)?)
+        Ok(run_inside(self.entry, &[shell])?)
     }
 
-    /// Runs a command inside, with the streams and the terminal of this process, and waits for its end. Signals that
-    /// this process gets meanwhile are the command's.
+    /// Runs a command inside, with the streams of this process, and waits for its end. Signals that this process gets
+    /// meanwhile are the command's.
     ///
     /// # Errors
     /// What kept it from running.
     pub fn exec(self, command: &[OsString]) -> Result<Exit, Error> {
-        Ok(run_inside(self.entry, command, Group::Callers)?)
+        Ok(run_inside(self.entry, command)?)
     }
 }

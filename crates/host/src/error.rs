@@ -29,6 +29,14 @@ pub enum Error {
         /// What was unexpected.
         detail: String,
     },
+    /// A program is not there, or is none that can be executed.
+    #[error("{said}")]
+    Program {
+        /// Which program, where it was looked for, and what the kernel said.
+        said: String,
+        /// Whether there is none of the name; else there is one that cannot be executed.
+        missing: bool,
+    },
     /// The caller asked for something that cannot be.
     #[error("{0}")]
     Invalid(String),

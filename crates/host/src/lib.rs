@@ -13,6 +13,8 @@
 //! | [`claim`], [`clean`] | lab names and their owners; cleaning up after the dead |
 //! | [`wire`] | interfaces that others made |
 //! | [`ethernet`], [`datagrams`] | frames of our own on such an interface; many frames or datagrams with one system call |
+//! | [`node_file`] | files that a node may have replaced |
+//! | [`sealed`] | this program, as nothing that it starts can write it |
 //! | [`inventory`], [`bpf`], [`probe`], [`limits`] | what the host holds and can do |
 
 pub mod bpf;
@@ -30,9 +32,11 @@ pub mod inventory;
 pub mod limits;
 pub mod netlink;
 pub mod netns;
+pub mod node_file;
 pub mod probe;
 pub mod process;
 pub mod rcu;
+pub mod sealed;
 pub mod sysctl;
 pub mod template;
 pub mod threads;

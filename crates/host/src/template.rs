@@ -76,6 +76,13 @@ const WITH_IPV6: [Setting; 3] = [
     ("net/ipv6/conf/lo/disable_ipv6", "0"),
 ];
 
+/// What container engines give a container's namespace: users without rights send pings and listen on every port, as Docker
+/// has it since 20.10.
+pub const UNPRIVILEGED: [Setting; 2] = [
+    ("net/ipv4/ping_group_range", "0 2147483647"),
+    ("net/ipv4/ip_unprivileged_port_start", "0"),
+];
+
 /// A prepared namespace to create nodes from.
 #[derive(Debug)]
 pub struct NodeTemplate {
@@ -236,13 +243,21 @@ impl NodeTemplate {
     }
 }
 
+/// Gives a namespace that exists these settings, in this order, each checked.
+///
+/// # Errors
+/// As [`NodeTemplate::complete`].
+pub fn settle(ns: &NetNs, settings: &[Setting]) -> Result<()> {
+    ns.run(|| apply(settings))?
+}
+
 /// A namespace with the given settings (in this order), each checked.
 ///
 /// # Errors
 /// As [`NodeTemplate::prepare`].
 pub fn namespace_with(settings: &[Setting]) -> Result<NetNs> {
     let ns = NetNs::new()?;
-    ns.run(|| apply(settings))??;
+    settle(&ns, settings)?;
     Ok(ns)
 }
 

@@ -203,7 +203,11 @@ fn the_journal_survives_kill_9() {
     for round in 0..30u32 {
         let h = host("0");
         let mut child = Command::new(std::env::current_exe().unwrap())
-            .args(["--exact", "the_journal_survives_kill_9", "--nocapture"])
+            .args([
+                "--exact",
+                "globals::the_journal_survives_kill_9",
+                "--nocapture",
+            ])
             .env("CONSTEL_TEST_CHURN", h.dir.path())
             .stdout(Stdio::null())
             .spawn()

@@ -463,7 +463,7 @@ fn lab_process(dir: &Path, lab: &LabName, host: &NetNs) -> Child {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args([
             "--exact",
-            "a_killed_lab_is_cleaned_up_entirely",
+            "labs::a_killed_lab_is_cleaned_up_entirely",
             "--nocapture",
         ])
         .env("CONSTEL_TEST_LAB_DIR", dir)

@@ -10,12 +10,11 @@ use std::path::Path;
 use std::process::Command;
 use std::time::{Duration, Instant};
 
-use constel_host::NetNs;
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
-    Entry, Exit, Group, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked,
-    run_inside,
+    Entry, Exit, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked, run_inside,
 };
+use constel_host::{Error, NetNs};
 
 /// Runs a shell command to its end and returns what it printed.
 fn output(spawn: Spawn<'_>) -> (Exit, String) {
@@ -87,7 +86,16 @@ fn failures_name_the_step_and_leave_nothing() {
     fs::set_permissions(&junk, mode).unwrap();
     let e = Spawn::new("ptest", [junk.as_os_str()]).start().unwrap_err();
     assert!(e.to_string().starts_with("execute "), "{e}");
-    assert_eq!(e.errno(), Some(libc::ENOEXEC));
+    assert!(e.to_string().contains("Exec format error"), "{e}");
+    let missing = |e: &Error| match e {
+        Error::Program { missing, .. } => Some(*missing),
+        _ => None,
+    };
+    assert_eq!(missing(&e), Some(false));
+    let e = Spawn::new("ptest", ["/no/such/command"])
+        .start()
+        .unwrap_err();
+    assert_eq!(missing(&e), Some(true));
 }
 
 /// `ip` binds its socket even where it only asks.
@@ -276,13 +284,19 @@ fn again(test: &str) -> [&str; 3] {
     ["--exact", test, "--nocapture"]
 }
 
-/// Waits until the terminal talks to this program: keys before are the shell's.
-fn in_front(terminal: &mut Terminal, program: &str) {
+/// Waits until a terminal talks to this program, which is a node's: keys before are the shell's.
+fn in_front(program: &str) {
     let until = Instant::now() + Duration::from_secs(30);
+    let is_in_front = |pid: u32| {
+        let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let (name, rest) = stat.split_once('(')?.1.rsplit_once(") ")?;
+        // State, parent, group, session, terminal, and the group that this talks to.
+        let numbers: Vec<&str> = rest.split(' ').collect();
+        (name == program && numbers[2] == numbers[5]).then_some(())
+    };
     loop {
-        let group = rustix::termios::tcgetpgrp(terminal.file()).unwrap();
-        let name = fs::read_to_string(format!("/proc/{}/comm", group.as_raw_pid()));
-        if name.is_ok_and(|name| name.trim_end() == program) {
+        let all = marked(Some("ptest")).unwrap();
+        if all.iter().any(|process| is_in_front(process.pid).is_some()) {
             return;
         }
         assert!(Instant::now() < until, "{program} is not in front");
@@ -297,16 +311,13 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
     if let Some(entry) = entry() {
         // Who cannot be started leaves the terminal to the next one.
         let nothing = std::env::var_os("NOTHING").unwrap();
-        let failed = run_inside(self::entry().unwrap(), &[nothing], Group::Own);
+        let failed = run_inside(self::entry().unwrap(), &[nothing]);
         let failed = failed.unwrap_err().to_string();
         assert!(failed.starts_with("execute"), "{failed}");
         let shell = std::env::var_os("SHELL").unwrap();
-        let group = match std::env::var_os("IN_SCRIPT") {
-            Some(_) => Group::Own,
-            None => Group::Callers,
-        };
-        let exit = run_inside(entry, &[shell], group).unwrap();
+        let exit = run_inside(entry, &[shell]).unwrap();
         // The terminal is the caller's again: it may read there.
+        println!("over");
         let mut line = String::new();
         std::io::stdin().read_line(&mut line).unwrap();
         println!("then {line}");
@@ -328,7 +339,9 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
         );
         let script = format!("export {variables}; {how} \"$@\"; exit");
         let mut args = vec!["-c", &script, "sh", test.to_str().unwrap()];
-        args.extend(again("a_shell_inside_has_jobs_and_ends_as_it_is_told"));
+        args.extend(again(
+            "process::a_shell_inside_has_jobs_and_ends_as_it_is_told",
+        ));
         let mut terminal = Terminal::open("sh".as_ref(), &args).unwrap();
         let mut said = String::new();
         let mut hear = |terminal: &mut Terminal, until: &str| {
@@ -343,14 +356,14 @@ fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
             (&b"echo $((6 * 7)).; sleep 600\n"[..], "42."),
             (b"\x03", "^C"),
             (b"echo $((6 * 8)).\n", "48."),
-            (b"exit 5\n", "exit 5"),
+            (b"exit 5\n", "over"),
             (b"mine\n", "then mine"),
         ];
         for (typed, answer) in dialogue {
             terminal.file().write_all(typed).unwrap();
             hear(&mut terminal, answer);
             if answer == "42." {
-                in_front(&mut terminal, "sleep");
+                in_front("sleep");
             }
         }
         assert_eq!(
@@ -370,7 +383,7 @@ fn a_command_inside_has_its_callers_streams_and_signals() {
         let script = format!("trap 'echo usr1' USR1; {script}");
         let argv: Vec<OsString> = ["sh", "-c", &script].map(Into::into).into();
         println!("\nthread {}", rustix::thread::gettid().as_raw_pid());
-        let exit = run_inside(entry, &argv, Group::Callers).unwrap();
+        let exit = run_inside(entry, &argv).unwrap();
         std::process::exit(exit.shell_code());
     }
     let node = Node::new("ptest-inside");
@@ -379,7 +392,7 @@ fn a_command_inside_has_its_callers_streams_and_signals() {
     fs::write(&stdin, "from standard input\n").unwrap();
     let mut caller = Command::new(std::env::current_exe().unwrap())
         .args(again(
-            "a_command_inside_has_its_callers_streams_and_signals",
+            "process::a_command_inside_has_its_callers_streams_and_signals",
         ))
         .env(INSIDE, node.paths())
         .env("KEPT", "k")

@@ -225,7 +225,7 @@ fn hosts(machines: &[Machine]) -> String {
 
 /// What every machine sees although its place is its own.
 fn shown_to_all(folders: &Folders) -> std::io::Result<Vec<Shown>> {
-    let own = std::env::current_exe()?;
+    let own = constel_host::sealed::own_program()?;
     let in_place = |path: &Path, read_only| Shown::in_place(path, read_only);
     let here = std::env::current_dir()?;
     let mut shown = vec![in_place(&here, false), in_place(&folders.results, false)];

@@ -15,6 +15,7 @@
 
 use std::fs::{self, File};
 use std::io;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
@@ -23,6 +24,8 @@ use serde::Serialize;
 #[derive(Debug, Clone)]
 pub struct Results {
     dir: PathBuf,
+    /// What permissions it gets when it is opened to others; `None`: it has them.
+    open: Option<fs::Permissions>,
 }
 
 impl Results {
@@ -38,7 +41,34 @@ impl Results {
         fs::create_dir(dir.join("flows"))?;
         Ok(Self {
             dir: fs::canonicalize(dir)?,
+            open: None,
         })
+    }
+
+    /// The same, with a folder that its owner alone can enter until [`open_to_others`](Self::open_to_others): what is written in it
+    /// meanwhile is no data yet.
+    ///
+    /// # Errors
+    /// As [`create`](Self::create).
+    pub fn create_closed(dir: &Path) -> io::Result<Self> {
+        let made = Self::create(dir)?;
+        let open = fs::metadata(&made.dir)?.permissions();
+        fs::set_permissions(&made.dir, fs::Permissions::from_mode(0o700))?;
+        Ok(Self {
+            open: Some(open),
+            ..made
+        })
+    }
+
+    /// Gives a folder that was closed the permissions that it would have had.
+    ///
+    /// # Errors
+    /// When it is not there any more.
+    pub fn open_to_others(&self) -> io::Result<()> {
+        match &self.open {
+            Some(open) => fs::set_permissions(&self.dir, open.clone()),
+            None => Ok(()),
+        }
     }
 
     /// The folder, absolute.

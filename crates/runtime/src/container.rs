@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use constel_host::enclosure::{Enclosure, Inside, Room, Shown, View};
 use constel_host::process::{Child, Confinement, Spawn};
+use constel_host::template::{UNPRIVILEGED, settle};
 use constel_host::{Error, NetNs, Result};
 
 use crate::{Inner, Program};
@@ -94,6 +95,7 @@ impl Container {
             shown: &spec.shown,
             folders: std::slice::from_ref(&spec.workdir),
         };
+        settle(ns, &UNPRIVILEGED)?;
         Ok(Self {
             room: enclosure.room(ns, &room)?,
             spec,

@@ -19,8 +19,22 @@ pub(crate) fn exec(args: &Exec) -> Outcome {
     if args.json || args.class.is_some() || args.node.contains(['*', '?']) {
         return in_many(args, &command);
     }
-    let exit = enter(&args.lab, &args.node)?.exec(&command)?;
-    Ok(Exit::of_command(exit.shell_code()))
+    let exit = enter(&args.lab, &args.node)?.exec(&command);
+    ended(exit.map(|exit| exit.shell_code()))
+}
+
+/// How a command ended, as a shell says it, or why none was executed.
+pub(super) fn ended(shell_code: Result<i32, Error>) -> Outcome {
+    match shell_code {
+        Ok(code) => Ok(Exit::of_command(code)),
+        Err(error) => match error.shell_code() {
+            Some(code) => {
+                output::tell(&format!("constel: {error}\n"));
+                Ok(Exit::of_command(code))
+            }
+            None => Err(error.into()),
+        },
+    }
 }
 
 /// In a node of a lab on several machines.

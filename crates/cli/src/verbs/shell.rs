@@ -9,7 +9,7 @@ use constel_store::Place;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 
-use super::exec::enter;
+use super::exec::{ended, enter};
 use super::there::Far;
 use crate::args::Shell;
 use crate::exit::{Exit, Failure, Outcome};
@@ -21,8 +21,8 @@ pub(crate) fn run(args: &Shell) -> Outcome {
         return elsewhere(args, store);
     }
     let shell = std::env::var_os("SHELL").unwrap_or_else(|| "/bin/sh".into());
-    let exit = enter(&args.lab, &args.node)?.shell(shell)?;
-    Ok(Exit::of_command(exit.shell_code()))
+    let exit = enter(&args.lab, &args.node)?.shell(shell);
+    ended(exit.map(|exit| exit.shell_code()))
 }
 
 /// On the machine of a lab on several that has the node.

@@ -2,7 +2,8 @@
 //! itself can list and kill them all.
 //!
 //! On hosts where controllers are cgroup v1's there are others in their hierarchies: for those that share
-//! processor time as one ([`LabCgroup::create_cpu`]), and for [`limits`] of memory and processes.
+//! processor time as one ([`LabCgroup::create_cpu`]), for [`limits`] of memory and processes, and so that containers
+//! are in no hierarchy's uppermost group ([`LabCgroup::create_others`]).
 
 pub mod limits;
 
@@ -34,32 +35,42 @@ pub fn mount_point() -> Result<Option<PathBuf>> {
     Ok(find_mount(&mount_table()?, "cgroup2", None))
 }
 
-/// Controllers of cgroup v1 in whose hierarchies labs have groups.
-const V1: [&str; 3] = ["cpu", "memory", "pids"];
-
 /// Where cgroup v1's controller of that name is mounted; `None` where it is not, or only to be read.
 fn v1_mount_point(controller: &str) -> Result<Option<PathBuf>> {
     Ok(find_mount(&mount_table()?, "cgroup", Some(controller)))
 }
 
-/// The top of every hierarchy in which labs have groups, that of cgroup2 first.
+/// The top of every hierarchy that can be written, in which labs may have groups; that of cgroup2 first.
 ///
 /// # Errors
 /// [`Error::Os`] when the mount table cannot be read.
 pub fn roots() -> Result<Vec<PathBuf>> {
-    let table = mount_table()?;
-    let unified = find_mount(&table, "cgroup2", None);
-    let v1 = V1
-        .iter()
-        .filter_map(|name| find_mount(&table, "cgroup", Some(name)));
-    let mut roots = Vec::new();
-    for root in unified.into_iter().chain(v1) {
-        // Controllers may share a hierarchy.
-        if !roots.contains(&root) {
+    Ok(roots_in(&mount_table()?))
+}
+
+fn roots_in(table: &str) -> Vec<PathBuf> {
+    let v1 = table.lines().filter_map(v1_mount);
+    let mut devices = Vec::new();
+    let mut roots: Vec<PathBuf> = find_mount(table, "cgroup2", None).into_iter().collect();
+    for (device, _, root) in v1 {
+        // A hierarchy may be mounted at several places, as for container engines.
+        if !devices.contains(&device) {
+            devices.push(device);
             roots.push(root);
         }
     }
-    Ok(roots)
+    roots
+}
+
+/// Of a line of the mount table: the device, the options of the file system and the place of a hierarchy of cgroup v1 that can be written.
+fn v1_mount(line: &str) -> Option<(&str, &str, PathBuf)> {
+    let device = line.split(' ').nth(2)?;
+    let (_, right) = line.split_once(" - ")?;
+    Some((
+        device,
+        right.split(' ').nth(2)?,
+        find_mount(line, "cgroup", None)?,
+    ))
 }
 
 fn mount_table() -> Result<String> {
@@ -94,10 +105,8 @@ fn groups_in(said: &str, table: &str) -> Vec<PathBuf> {
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let root = match controllers {
             "" => find_mount(table, "cgroup2", None),
-            of => of
-                .split(',')
-                .find(|name| V1.contains(name))
-                .and_then(|name| find_mount(table, "cgroup", Some(name))),
+            // Hierarchies that share controllers are one; one without is called `name=NAME`.
+            of => find_mount(table, "cgroup", of.split(',').next()),
         };
         Some(root?.join(path.strip_prefix('/')?))
     };
@@ -135,6 +144,41 @@ impl LabCgroup {
     /// The lab's group in the hierarchy of one of cgroup v1's controllers, which it may share with others.
     fn create_v1(controller: &str, lab: &LabName) -> Result<Option<LabCgroup>> {
         v1_mount_point(controller)?.map_or(Ok(None), |root| Self::create_in(&root, lab))
+    }
+
+    /// Makes the lab's group in every hierarchy of cgroup v1 in which it has none: a program that may mount such a
+    /// hierarchy sees, and makes, groups below its own only, which go with the lab.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when the kernel refuses a group, or the mount table cannot be read.
+    pub fn create_others(lab: &LabName) -> Result<Vec<LabCgroup>> {
+        let unified = mount_point()?;
+        let mut made = Vec::new();
+        for root in roots()? {
+            let there = root.join(format!("{PREFIX}{lab}")).exists();
+            if there || unified.as_ref() == Some(&root) {
+                continue;
+            }
+            if let Some(group) = Self::create_in(&root, lab)? {
+                group.take_processors(&root)?;
+                made.push(group);
+            }
+        }
+        Ok(made)
+    }
+
+    /// A group of the controller `cpuset` takes no process until it is told which processors and memory it has: all of them.
+    fn take_processors(&self, root: &Path) -> Result<()> {
+        for file in ["cpuset.cpus", "cpuset.mems"] {
+            let (from, to) = (root.join(file), self.path.join(file));
+            if !to.exists() {
+                continue;
+            }
+            let all = fs::read_to_string(&from).context(|| format!("read {}", from.display()))?;
+            crate::sysctl::write_file(&to, all.trim())
+                .context(|| format!("write {}", to.display()))?;
+        }
+        Ok(())
     }
 
     fn create_in(root: &Path, lab: &LabName) -> Result<Option<LabCgroup>> {
@@ -495,7 +539,12 @@ mod tests {
             28 20 0:25 / /sys/fs/cgroup/unified rw - cgroup2 cgroup2 rw\n";
         let said = "9:memory:/docker/ab\n8:cpu,cpuacct:/docker/ab\n7:freezer:/docker/ab\n6:pids:/docker/ab\n0::/\n";
         let groups = groups_in(said, table);
-        let expected = ["memory/docker/ab", "cpu/docker/ab", "unified/"];
+        let expected = [
+            "memory/docker/ab",
+            "cpu/docker/ab",
+            "freezer/docker/ab",
+            "unified/",
+        ];
         let expected = expected.map(|path| Path::new("/sys/fs/cgroup").join(path));
         assert_eq!(groups, expected);
     }
@@ -511,5 +560,12 @@ mod tests {
         );
         assert_eq!(found("cgroup", Some("pids")), None);
         assert_eq!(found("cgroup", Some("memory")), None);
+        let again = "36 31 0:30 / /mnt/cpu rw - cgroup cgroup rw,cpu,cpuacct\n";
+        let roots = roots_in(&format!("{HYBRID}{again}"));
+        let expected = ["uni fied", "cpuset", "cpu,cpuacct"];
+        assert_eq!(
+            roots,
+            expected.map(|root| Path::new("/sys/fs/cgroup").join(root))
+        );
     }
 }

@@ -26,7 +26,7 @@ use rustix::process::Signal;
 use crate::error::{Context, Error, Result};
 use crate::process::{Child, Exit, Spawn};
 
-pub use mounts::mount_memory;
+pub use mounts::{Memory, mount_memory};
 pub use room::{Inside, Room};
 pub use view::{NODE_FOLDER, Shown, View, is_own};
 

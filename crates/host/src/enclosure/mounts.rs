@@ -3,14 +3,14 @@
 //! Every step is made by a thread that lives for it: to be in another mount namespace a thread must have a root and a
 //! working directory of its own, and Rust's other threads share theirs.
 
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
 use std::thread;
 
 use rustix::fs::{CWD, Mode, OFlags};
 use rustix::mount::{
-    MountFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount, mount_bind,
-    mount_change, mount_remount, open_tree,
+    MountAttrFlags, MountFlags, MountPropagationFlags, OpenTreeFlags, UnmountFlags, mount,
+    mount_bind, mount_change, mount_remount, open_tree,
 };
 use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space, unshare_unsafe};
 
@@ -88,14 +88,32 @@ pub(super) fn template() -> Result<OwnedFd> {
     })
 }
 
-/// Mounts a tmpfs, of at most so many bytes, on a folder of the host. Of a lab's runtime folder it goes with that.
+/// A file system in memory.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Memory {
+    /// The most that its files hold, bytes.
+    pub bytes: u64,
+    /// The most files and folders that it has; `None`: the kernel's default, half as many as the machine has pages.
+    pub files: Option<u64>,
+    /// Whether programs in it can be executed.
+    pub programs: bool,
+}
+
+/// Mounts a tmpfs on a folder of the host, without devices and without `setuid`. Of a lab's runtime folder it goes with that.
 ///
 /// # Errors
 /// When the kernel refuses.
-pub fn mount_memory(folder: &Path, most_bytes: u64) -> Result<()> {
+pub fn mount_memory(folder: &Path, memory: Memory) -> Result<()> {
     let what = || format!("mount a tmpfs on {}", folder.display());
-    let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-    let options = std::ffi::CString::new(format!("mode=755,size={most_bytes}"));
+    let mut flags = MountFlags::NOSUID | MountFlags::NODEV;
+    if !memory.programs {
+        flags |= MountFlags::NOEXEC;
+    }
+    let mut options = format!("mode=755,size={}", memory.bytes);
+    if let Some(files) = memory.files {
+        options.push_str(&format!(",nr_inodes={files}"));
+    }
+    let options = std::ffi::CString::new(options);
     let options = options.map_err(std::io::Error::other).context(what)?;
     mount("constel", folder, "tmpfs", flags, Some(options.as_c_str())).context(what)
 }
@@ -158,9 +176,76 @@ pub(super) fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result
         .context(|| format!("mount {} on {}", source.display(), target.display()))
 }
 
-/// What is mounted at `target` cannot be written there.
+/// What is mounted at `target`, and below it, cannot be written there.
 pub(super) fn read_only(target: impl AsRef<Path>) -> Result<()> {
     let target = target.as_ref();
-    let flags = MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
-    mount_remount(target, flags, "").context(|| format!("make {} read-only", target.display()))
+    let what = || format!("make {} read-only", target.display());
+    let path = std::ffi::CString::new(target.as_os_str().as_encoded_bytes());
+    let path = path.map_err(std::io::Error::other).context(what)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY
+        | MountAttrFlags::MOUNT_ATTR_NOSUID
+        | MountAttrFlags::MOUNT_ATTR_NODEV;
+    match set_attributes(libc::AT_FDCWD, &path, libc::AT_RECURSIVE, attributes) {
+        // Before Linux 5.12 only the uppermost mount can be changed.
+        Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
+            let flags =
+                MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
+            mount_remount(target, flags, "").context(what)
+        }
+        done => done.context(what),
+    }
+}
+
+/// A mount of an open file, seen nowhere, through which nothing can write to it. It lives as long as the descriptor or
+/// a file that was opened through it.
+///
+/// # Errors
+/// The kernel's: `EINVAL` for a file of another mount namespace, `EPERM` without the right to mount, `ENOSYS` before Linux 5.12.
+pub(crate) fn read_only_clone(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
+    // AT_EMPTY_PATH is no flag of rustix's `open_tree`: the path of a descriptor is the same.
+    let path = format!("/proc/self/fd/{}", file.as_raw_fd());
+    let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
+    let clone = open_tree(CWD, path, flags)?;
+    let attributes = MountAttrFlags::MOUNT_ATTR_RDONLY;
+    set_attributes(clone.as_raw_fd(), c"", libc::AT_EMPTY_PATH, attributes)?;
+    Ok(clone)
+}
+
+/// As `struct mount_attr` of the kernel.
+#[repr(C)]
+struct Attributes {
+    set: u64,
+    clear: u64,
+    propagation: u64,
+    userns_fd: u64,
+}
+
+/// Sets attributes of what is mounted at a path.
+fn set_attributes(
+    folder: i32,
+    path: &std::ffi::CStr,
+    flags: i32,
+    set: MountAttrFlags,
+) -> std::io::Result<()> {
+    let attributes = Attributes {
+        set: set.bits().into(),
+        clear: 0,
+        propagation: 0,
+        userns_fd: 0,
+    };
+    // SAFETY: the path and the attributes outlive the call, and their size is the one that is given.
+    let done = unsafe {
+        libc::syscall(
+            libc::SYS_mount_setattr,
+            folder,
+            path.as_ptr(),
+            flags,
+            &raw const attributes,
+            size_of::<Attributes>(),
+        )
+    };
+    match done {
+        0.. => Ok(()),
+        _ => Err(std::io::Error::last_os_error()),
+    }
 }

@@ -15,18 +15,16 @@ use super::confine::{Prepared, Step};
 use super::{deaf, first};
 use crate::error::{Context, Error, Result};
 
-/// A process is in so many hierarchies of cgroups at most: cgroup2 and cgroup v1's `cpu`, `memory` and `pids`.
-pub(super) const CGROUPS_MAX: usize = 4;
+/// A process is in so many hierarchies of cgroups at most: Linux has 15 controllers, and hosts have a few hierarchies with a name alone.
+pub(super) const CGROUPS_MAX: usize = 24;
 
 /// How it lives beside the calling process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manners {
     /// Leader of a session of its own.
     Apart,
-    /// In the caller's session and process group, so that they share a terminal; killed when the calling thread ends.
+    /// Apart, and killed when the calling thread ends.
     Attached,
-    /// As that, in a process group of its own, to which the terminal talks: what starts jobs of its own.
-    InFront,
     /// Apart, and killed when the calling thread ends; its orphans are buried by the kernel.
     Init,
 }
@@ -50,7 +48,8 @@ fn bear_children_in(pids: BorrowedFd<'_>) -> Result<()> {
 
 /// A stream before there is a child.
 pub(super) enum Stream {
-    /// Opened by the child, which has few descriptors of its own; tried before, so that errors name the file.
+    /// Opened by the child, which has few descriptors of its own: a path that no node can replace, maybe that of a
+    /// descriptor of the engine.
     File(CString, c_int),
     /// Known only by its number in the engine.
     Fd(OwnedFd),
@@ -63,6 +62,8 @@ pub(super) struct Plan<'a> {
     pub(super) argv: Vec<*const c_char>,
     pub(super) env: Vec<*const c_char>,
     pub(super) streams: [Option<Stream>; 3],
+    /// Which of the streams is the terminal that the child's session gets.
+    pub(super) terminal: Option<RawFd>,
     /// The child needs no descriptor of ours but the standard streams and the network namespace's: it is spared a
     /// copy of the table, which in a lab of thousands of nodes has tens of thousands of them, and closing them again.
     pub(super) alone: bool,
@@ -98,6 +99,8 @@ pub(super) enum Stage {
     Proc,
     Parent,
     Dir,
+    /// Its working directory is no folder that it can see.
+    Outside,
     Streams,
     Deaf,
     /// What cannot be done for the container's first process, or one beside it.
@@ -118,6 +121,9 @@ impl Stage {
             Stage::Cgroup => format!("put {program} into the lab's cgroups"),
             Stage::NetNs => format!("put {program} into its network namespace"),
             Stage::Dir => format!("change the directory of {program}"),
+            Stage::Outside => {
+                format!("change the directory of {program}, which leads out of what it sees")
+            }
             Stage::Deaf => format!("keep {program} from listening to netlink groups"),
             Stage::Session => format!("start a session for {program}"),
             Stage::Terminal => format!("give the terminal to {program}"),
@@ -247,18 +253,8 @@ impl Plan<'_> {
                 }
             };
         }
-        match self.manners {
-            Manners::Attached => {}
-            Manners::Apart | Manners::Init => call!(Stage::Session, libc::setsid()),
-            Manners::InFront => {
-                call!(Stage::Terminal, libc::setpgid(0, 0));
-                // Signals are blocked yet, so that this does not stop who is not in front.
-                call!(
-                    Stage::Terminal,
-                    libc::tcsetpgrp(libc::STDIN_FILENO, libc::getpid())
-                );
-            }
-        }
+        // Signals to a process group, and a terminal's, stay among its own.
+        call!(Stage::Session, libc::setsid());
         if self.manners != Manners::Apart {
             call!(
                 Stage::Parent,
@@ -317,9 +313,18 @@ impl Plan<'_> {
             };
             call!(Stage::Streams, libc::dup2(from, to));
         }
+        if let Some(terminal) = self.terminal {
+            call!(Stage::Terminal, libc::ioctl(terminal, libc::TIOCSCTTY, 0));
+        }
         if let Err(failure) = self.go_in() {
             return failure;
         }
+        // Before anything of the node is looked at: a path there may lead to `/proc/self/fd`. Namespaces, sockets and locks
+        // of the engine must not live on in its children either, whoever opened them without O_CLOEXEC.
+        let mut kept = [-1; CGROUPS_MAX + 1];
+        kept[..CGROUPS_MAX].copy_from_slice(&groups);
+        kept[CGROUPS_MAX] = self.first.map_or(-1, |first| first.as_raw_fd());
+        close_all_but(kept);
         if let Some(hostname) = self.hostname
             && let Err((what, errno)) = first::set_up(hostname)
         {
@@ -327,17 +332,6 @@ impl Plan<'_> {
         }
         if let Err(failure) = self.go_to_dir() {
             return failure;
-        }
-        // Namespaces, sockets and locks of the engine must not live on in its children, whoever
-        // opened them without O_CLOEXEC. Older kernels lack the call or the flag.
-        // SAFETY: as above.
-        unsafe {
-            libc::syscall(
-                libc::SYS_close_range,
-                3,
-                u32::MAX,
-                libc::CLOSE_RANGE_CLOEXEC,
-            );
         }
         default_signals();
         if self.manners == Manners::Init {
@@ -359,6 +353,8 @@ impl Plan<'_> {
         if let Err(failure) = self.confine() {
             return failure;
         }
+        // Nothing of ours is at a number that a program's path or interpreter could name.
+        close_all_but([-1; CGROUPS_MAX + 1]);
         let mut why = libc::ENOENT;
         for program in &self.programs {
             // SAFETY: as above.
@@ -429,15 +425,60 @@ impl Plan<'_> {
 
     fn go_to_dir(&self) -> std::result::Result<(), (Stage, i32)> {
         let Some(dir) = self.dir else { return Ok(()) };
-        // SAFETY: system calls on live strings.
-        let failed = unsafe {
-            libc::chdir(dir.as_ptr()) < 0 && (self.own_dir || libc::chdir(c"/".as_ptr()) < 0)
+        // SAFETY: a system call on a live string.
+        let there = match unsafe { libc::chdir(dir.as_ptr()) } {
+            0.. if is_inside() => return Ok(()),
+            0.. => (Stage::Outside, libc::EACCES),
+            _ => (Stage::Dir, errno()),
         };
-        if failed {
-            return Err((Stage::Dir, errno()));
+        // SAFETY: as above.
+        match self.own_dir || unsafe { libc::chdir(c"/".as_ptr()) } < 0 {
+            true => Err(there),
+            false => Ok(()),
         }
-        Ok(())
     }
+}
+
+/// In the child, whose table of descriptors is its own: closes all but the standard streams and these; -1 is none.
+fn close_all_but(mut kept: [RawFd; CGROUPS_MAX + 1]) {
+    kept.sort_unstable();
+    let mut from = 3;
+    for fd in kept.into_iter().filter(|fd| *fd >= 3) {
+        close_range(from, fd - 1);
+        from = fd + 1;
+    }
+    close_range(from, RawFd::MAX);
+}
+
+/// Closes descriptors from the one number to the other, both included.
+fn close_range(from: RawFd, to: RawFd) {
+    if from > to {
+        return;
+    }
+    // SAFETY: a system call on numbers.
+    let closed = unsafe { libc::syscall(libc::SYS_close_range, from, to, 0) };
+    if closed >= 0 {
+        return;
+    }
+    // Kernels before 5.9 lack the call.
+    // SAFETY: plain values on our stack, and system calls on numbers.
+    unsafe {
+        let mut most: libc::rlimit = std::mem::zeroed();
+        libc::getrlimit(libc::RLIMIT_NOFILE, &raw mut most);
+        let end = RawFd::try_from(most.rlim_cur).unwrap_or(RawFd::MAX);
+        for fd in from..=to.min(end) {
+            libc::close(fd);
+        }
+    }
+}
+
+/// Whether the working directory lies below the root. Of one that does not, the kernel says so in place of a path.
+fn is_inside() -> bool {
+    let mut path = [0u8; libc::PATH_MAX as usize];
+    // The C library's `getcwd` would go looking for it.
+    // SAFETY: the buffer is as long as is said.
+    let said = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
+    said > 0 && path[0] == b'/'
 }
 
 /// The calling thread's error number.

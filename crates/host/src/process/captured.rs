@@ -7,9 +7,11 @@ use std::os::fd::{AsFd, OwnedFd};
 
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fs::OFlags;
+use rustix::process::Uid;
 
+use super::callers::owned_pipe;
 use super::child::{Child, Exit};
-use super::exec::{Entry, spawn_in};
+use super::exec::{Entry, Within, spawn_in};
 use super::spawn::Stdio;
 use crate::error::{Context, Result};
 
@@ -32,9 +34,12 @@ pub struct Captured {
 /// # Errors
 /// As [`run_inside`](super::run_inside).
 pub fn run_captured(entry: &Entry, argv: &[OsString], most_bytes: usize) -> Result<Captured> {
-    let what = || "make a pipe".to_owned();
-    let (out, out_writer) = io::pipe().context(what)?;
-    let (err, err_writer) = io::pipe().context(what)?;
+    let owner = match &entry.within {
+        Within::View(_) => rustix::process::geteuid(),
+        Within::Container { confinement, .. } => Uid::from_raw(confinement.uid),
+    };
+    let (out, out_writer) = owned_pipe(owner)?;
+    let (err, err_writer) = owned_pipe(owner)?;
     let child = spawn_in(entry, argv)
         .stdin(Stdio::Null)
         .stdout(Stdio::Fd(OwnedFd::from(out_writer)))

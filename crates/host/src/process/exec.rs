@@ -1,16 +1,14 @@
 //! A command in a node on behalf of whoever called: `constel exec` and `constel shell`.
 //!
-//! The command is born into the lab's process namespace, which a running process cannot enter itself. So it is a child
-//! that shares the caller's terminal, and the caller stays for it: passes signals on, stops when it stops, ends as it
-//! ends.
+//! The command is born into the lab's process namespace, which a running process cannot enter itself. So it is a child, in a
+//! session of its own, and the caller stays for it: passes signals on, carries what it reads and writes, ends as it ends.
 
 use std::ffi::OsString;
-use std::io::{self, IsTerminal};
-use std::os::fd::AsFd;
 use std::path::PathBuf;
 
-use rustix::process::{Signal, WaitId, WaitIdOptions, pidfd_send_signal, waitid};
+use rustix::process::{Signal, pidfd_send_signal};
 
+use super::callers::{Callers, Carrying};
 use super::child::{Child, Exit};
 use super::confine::Confinement;
 use super::spawn::Spawn;
@@ -78,46 +76,33 @@ const PASSED_ON: [i32; 6] = [
     libc::SIGUSR2,
 ];
 
-/// Whose process group a command is in.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Group {
-    /// The caller's, with whatever else is in it: the other commands of a pipe, the script that calls it. Where there is nothing else,
-    /// as for who types a command that reads and writes there, its own.
-    Callers,
-    /// Its own, to which the terminal talks while it runs, if it talked to the caller's. A shell that starts jobs needs one:
-    /// the caller's has no number in the lab's process namespace, and there dash ends with an error of its own in place of the exit
-    /// code it was told.
-    Own,
-}
+/// Signals that tell the caller something: the command has ended, its terminal has another size, it goes on after a stop.
+const OWN: [i32; 3] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT];
 
-/// Runs the command in the node with the caller's streams, terminal and, where the node has it, working directory, and
-/// waits for its end. It ends with the calling thread.
+/// Runs the command in the node with the caller's streams and, where the node has it, working directory, and waits for its end. It has a
+/// session and a process group of its own and, where the caller has a terminal, a terminal of the node; of the caller's streams a
+/// container gets copies. It ends with the calling thread.
 ///
 /// # Errors
-/// [`Error::Invalid`] for a command that does not exist, [`Error::Os`] naming the step that kept it from running.
-pub fn run_inside(entry: Entry, argv: &[OsString], group: Group) -> Result<Exit> {
+/// [`Error::Program`] for a command that does not exist, [`Error::Os`] naming the step that kept it from running.
+pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
     if argv.is_empty() {
         return Err(Error::Invalid("no command to execute was given".into()));
     }
-    // Before there is a child whose end could be missed.
+    // Before there is a child whose end could be missed, or a thread that could take a signal.
     let signals = blocked()?;
-    let terminal = has_terminal();
-    let in_front = terminal && (group == Group::Own || is_alone());
-    let spawn = spawn_in(&entry, argv);
-    let spawn = if in_front { spawn.in_front() } else { spawn };
-    let child = spawn.start();
+    let mut callers = Callers::look(&entry)?;
+    let child = callers.give(spawn_in(&entry, argv)).start();
     // Holding the node's namespaces would keep them when the lab goes down.
     drop(entry);
-    let exit = child.and_then(|child| wait(&child, &signals, in_front));
-    // A shell that ends leaves it to its own group, and cannot name ours from inside to give it back; nor does who could not be started.
-    if terminal {
-        // SAFETY: a number of our own.
-        give_terminal_to(unsafe { libc::getpgrp() });
-    }
+    let child = child?;
+    let carrying = callers.carry()?;
+    let exit = wait(&child, &signals, &carrying);
+    carrying.end();
     exit
 }
 
-/// A command to be started in the node, in the caller's session and with its streams.
+/// A command to be started in the node, with the caller's streams unless others are given.
 pub(super) fn spawn_in<'a>(entry: &'a Entry, argv: &[OsString]) -> Spawn<'a> {
     let spawn = Spawn::new(&entry.lab, argv)
         .attached()
@@ -143,26 +128,13 @@ pub(super) fn spawn_in<'a>(entry: &'a Entry, argv: &[OsString]) -> Spawn<'a> {
     variables.fold(spawn, |spawn, (key, value)| spawn.env(key, value))
 }
 
-/// Whether this process's group is the one that its terminal talks to.
-fn has_terminal() -> bool {
-    // SAFETY: system calls on numbers; where there is no terminal the first answers -1.
-    unsafe { libc::tcgetpgrp(libc::STDIN_FILENO) == libc::getpgrp() }
-}
-
-/// Whether this process is a job of its own: no script's and, between two terminals, no pipe's.
-fn is_alone() -> bool {
-    // SAFETY: system calls on numbers.
-    let leads = unsafe { libc::getpgrp() == libc::getpid() };
-    leads && io::stdin().is_terminal() && io::stdout().is_terminal()
-}
-
 /// Blocks the signals that the caller waits for.
 fn blocked() -> Result<libc::sigset_t> {
     // SAFETY: plain values on our stack, initialised by the calls.
     unsafe {
         let mut set = std::mem::zeroed();
         libc::sigemptyset(&raw mut set);
-        for signal in PASSED_ON.into_iter().chain([libc::SIGCHLD]) {
+        for signal in PASSED_ON.into_iter().chain(OWN) {
             libc::sigaddset(&raw mut set, signal);
         }
         if libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut()) != 0 {
@@ -172,47 +144,34 @@ fn blocked() -> Result<libc::sigset_t> {
     }
 }
 
-fn wait(child: &Child, signals: &libc::sigset_t, in_front: bool) -> Result<Exit> {
-    let stopped = WaitIdOptions::STOPPED | WaitIdOptions::NOHANG;
+fn wait(child: &Child, signals: &libc::sigset_t, carrying: &Carrying) -> Result<Exit> {
     loop {
+        // A command that is stopped may be continued in the node; only its end is the caller's business.
         if let Some(exit) = child.try_wait()? {
             return Ok(exit);
-        }
-        if let Ok(Some(_)) = waitid(WaitId::PidFd(child.as_fd()), stopped) {
-            // As the shell that called us expects of a job.
-            rustix::process::kill_process(rustix::process::getpid(), Signal::STOP)
-                .context(|| "stop".to_owned())?;
-            if in_front && has_terminal() {
-                give_terminal_to(child.pid().cast_signed());
-            }
-            pidfd_send_signal(child, Signal::CONT).context(|| "continue".to_owned())?;
         }
         // SAFETY: a mask that is live, and a place for the answer.
         let (signal, info) = unsafe {
             let mut info: libc::siginfo_t = std::mem::zeroed();
             (libc::sigwaitinfo(signals, &raw mut info), info)
         };
-        // What a terminal sends it sends to the command as well.
-        if PASSED_ON.contains(&signal) && info.si_code != libc::SI_KERNEL {
-            let sent =
-                Signal::from_named_raw(signal).map(|signal| pidfd_send_signal(child, signal));
-            match sent {
-                None | Some(Ok(()) | Err(rustix::io::Errno::SRCH)) => {}
-                Some(Err(error)) => return Err(error).context(|| "pass a signal on".to_owned()),
+        match signal {
+            libc::SIGWINCH => carrying.resize(),
+            libc::SIGCONT => carrying.go_on(),
+            signal if PASSED_ON.contains(&signal) => {
+                let Some(signal) = Signal::from_named_raw(signal) else {
+                    continue;
+                };
+                // What a terminal sends is for all of a job, what a process sends for the command.
+                match info.si_code {
+                    libc::SI_KERNEL => child.signal(signal)?,
+                    _ => match pidfd_send_signal(child, signal) {
+                        Ok(()) | Err(rustix::io::Errno::SRCH) => {}
+                        Err(error) => return Err(error).context(|| "pass a signal on".to_owned()),
+                    },
+                }
             }
+            _ => {}
         }
-    }
-}
-
-/// The terminal talks to this process group from now on.
-fn give_terminal_to(group: libc::pid_t) {
-    // SAFETY: system calls on numbers and masks on our stack; an error changes nothing.
-    unsafe {
-        let mut set = std::mem::zeroed();
-        libc::sigemptyset(&raw mut set);
-        libc::sigaddset(&raw mut set, libc::SIGTTOU);
-        // Whoever is in the background is stopped for it.
-        libc::pthread_sigmask(libc::SIG_BLOCK, &raw const set, std::ptr::null_mut());
-        libc::tcsetpgrp(libc::STDIN_FILENO, group);
     }
 }

@@ -1,6 +1,7 @@
 //! Processes of nodes: started inside namespaces, marked, watched, ended.
 
 mod birth;
+mod callers;
 mod captured;
 mod child;
 mod confine;
@@ -18,7 +19,7 @@ pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
 pub use child::{Child, Exit, Foreign};
 pub use confine::{Capability, CapabilitySet, Confinement};
-pub use exec::{Entry, Group, Within, run_inside};
+pub use exec::{Entry, Within, run_inside};
 pub use marks::{
     LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
 };
@@ -45,32 +46,38 @@ pub fn go_first() {
 /// (the value of a `PATH`).
 ///
 /// # Errors
-/// [`Error::Invalid`] naming the command and where it was looked for.
+/// [`Error::Program`] naming the command and where it was looked for.
 pub fn find_command(name: &OsStr, search: &OsStr) -> Result<PathBuf> {
     let runs = |p: &Path| {
         p.metadata()
             .is_ok_and(|m| m.is_file() && m.permissions().mode() & 0o111 != 0)
     };
+    let shown = Path::new(name).display();
     if name.as_bytes().contains(&b'/') {
         let path = PathBuf::from(name);
         if runs(&path) {
             return Ok(path);
         }
-        return Err(Error::Invalid(format!(
-            "command {} is not an executable file",
-            path.display()
-        )));
+        return Err(Error::Program {
+            said: format!("command {shown} is not an executable file"),
+            missing: !path.exists(),
+        });
     }
-    std::env::split_paths(search)
-        .map(|dir| dir.join(name))
-        .find(|p| runs(p))
-        .ok_or_else(|| {
-            Error::Invalid(format!(
-                "command {} not found in {}",
-                Path::new(name).display(),
-                Path::new(search).display()
-            ))
-        })
+    let mut missing = true;
+    for path in std::env::split_paths(search).map(|dir| dir.join(name)) {
+        if runs(&path) {
+            return Ok(path);
+        }
+        missing &= !path.is_file();
+    }
+    let search = Path::new(search).display();
+    Err(Error::Program {
+        said: match missing {
+            true => format!("command {shown} not found in {search}"),
+            false => format!("command {shown} not found in {search} as an executable file"),
+        },
+        missing,
+    })
 }
 
 /// A string for a system call.

@@ -6,12 +6,11 @@
 //! makes nothing but system calls on arguments that were prepared before.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int};
-use std::fs::OpenOptions;
-use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::path::{Path, PathBuf};
 use std::ptr;
 
-use super::birth::{CGROUPS_MAX, Manners, Plan, Started, Stream};
+use super::birth::{CGROUPS_MAX, Manners, Plan, Stage, Started, Stream};
 use super::child::Child;
 use super::confine::{Confinement, Prepared};
 use super::marks::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
@@ -21,6 +20,7 @@ use crate::enclosure::{Inside, View};
 use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
+use crate::node_file::{self, How};
 
 /// Where a standard stream goes.
 #[derive(Debug, Default)]
@@ -30,9 +30,9 @@ pub enum Stdio {
     Null,
     /// The engine's own.
     Inherit,
-    /// A new or emptied file.
+    /// A new or emptied file, opened as [`node_file`] does: never what somebody put in its place.
     Create(PathBuf),
-    /// The end of a file, which is made if need be.
+    /// The end of a file, which is made if need be; opened in the same way.
     Append(PathBuf),
     /// Any descriptor: a pipe, a file already open.
     Fd(OwnedFd),
@@ -50,6 +50,7 @@ pub struct Spawn<'a> {
     place: Place<'a>,
     dir: Option<PathBuf>,
     stdio: [Stdio; 3],
+    terminal: Option<RawFd>,
     deaf: bool,
     owner: Option<&'a ProcessIdent>,
     manners: Manners,
@@ -92,6 +93,7 @@ impl<'a> Spawn<'a> {
             place: Place::Host,
             dir: None,
             stdio: Default::default(),
+            terminal: None,
             deaf: false,
             owner: None,
             manners: Manners::Apart,
@@ -176,8 +178,7 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// Shares the caller's terminal, session, process group, streams and environment; killed when the calling thread
-    /// ends.
+    /// Shares the caller's streams and environment; killed when the calling thread ends.
     pub(super) fn attached(mut self) -> Self {
         self.manners = Manners::Attached;
         self.stdio = [Stdio::Inherit, Stdio::Inherit, Stdio::Inherit];
@@ -185,9 +186,9 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// As that, but in a process group of its own, to which the caller's terminal talks from now on.
-    pub(super) fn in_front(mut self) -> Self {
-        self.manners = Manners::InFront;
+    /// The stream of that number is a terminal, which is its session's own.
+    pub(super) fn terminal(mut self, number: RawFd) -> Self {
+        self.terminal = Some(number);
         self
     }
 
@@ -226,8 +227,8 @@ impl<'a> Spawn<'a> {
     /// command.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a command that does not exist, [`Error::Os`] for whatever kept the
-    /// child from executing it, naming the step. No process is left in either case.
+    /// [`Error::Program`] for a command that does not exist or cannot be executed, [`Error::Os`] for whatever kept the
+    /// child from coming so far, naming the step. No process is left in either case.
     pub fn start(self) -> Result<Child> {
         let name = self.argv.first().cloned().unwrap_or_default();
         let mut env = self.env;
@@ -263,7 +264,13 @@ impl<'a> Spawn<'a> {
             .collect::<Result<Vec<_>>>()?;
         let argv = self.argv.iter().map(c_string).collect::<Result<Vec<_>>>()?;
         let [i, o, e] = self.stdio;
-        let streams = [prepare(i, 0)?, prepare(o, 1)?, prepare(e, 2)?];
+        // Open until the child has opened them again.
+        let mut held = Vec::new();
+        let streams = [
+            prepare(i, 0, &mut held)?,
+            prepare(o, 1, &mut held)?,
+            prepare(e, 2, &mut held)?,
+        ];
         let cgroups = self
             .cgroups
             .into_iter()
@@ -289,7 +296,7 @@ impl<'a> Spawn<'a> {
             Place::Container(inside) => Some(inside.first()),
             _ => None,
         };
-        let mounts = mounts.map(namespace_path).transpose()?;
+        let mounts = mounts.map(descriptor_path).transpose()?;
         let own_dir = self.dir.is_some();
         let dir = match self.dir {
             Some(dir) => Some(dir),
@@ -303,6 +310,7 @@ impl<'a> Spawn<'a> {
             env: pointers(&env),
             alone: first.is_none() && !streams.iter().any(|s| matches!(s, Some(Stream::Fd(_)))),
             streams,
+            terminal: self.terminal,
             cgroups,
             netns: self.netns.map(|n| n.fd().as_raw_fd()),
             mounts: mounts.as_deref(),
@@ -324,11 +332,22 @@ impl<'a> Spawn<'a> {
             let reason = "the streams of a container's first process are files";
             return Err(Error::Invalid(reason.to_owned()));
         }
-        match plan.start()? {
+        let started = plan.start()?;
+        drop(held);
+        match started {
             Started::Running(child) => Ok(child.named(name.to_string_lossy().into_owned())),
             Started::Failed(stage, errno) => {
-                let what = stage.words(&shown);
-                Err(Error::os(what, std::io::Error::from_raw_os_error(errno)))
+                let (what, why) = (
+                    stage.words(&shown),
+                    std::io::Error::from_raw_os_error(errno),
+                );
+                Err(match stage {
+                    Stage::Exec => Error::Program {
+                        said: format!("{what}: {why}"),
+                        missing: matches!(errno, libc::ENOENT | libc::ENOTDIR),
+                    },
+                    _ => Error::os(what, why),
+                })
             }
         }
     }
@@ -344,18 +363,20 @@ fn candidates(name: &OsStr, search: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where the child opens a mount namespace that the engine holds: its own table of descriptors is closed by then.
-fn namespace_path(fd: BorrowedFd<'_>) -> Result<CString> {
+/// Where the child opens what the engine holds: its own table of descriptors is closed by then.
+pub(super) fn descriptor_path(fd: BorrowedFd<'_>) -> Result<CString> {
     let (pid, fd) = (std::process::id(), fd.as_raw_fd());
     c_string(format!("/proc/{pid}/fd/{fd}"))
 }
 
 /// Prepares a stream; `None` leaves the engine's own in place.
-fn prepare(s: Stdio, number: i32) -> Result<Option<Stream>> {
-    let tried = |path: &Path, how: &mut OpenOptions, flags: c_int| {
-        how.open(path)
-            .context(|| format!("open {}", path.display()))?;
-        Ok::<_, Error>(Some(Stream::File(c_string(path)?, flags)))
+fn prepare(s: Stdio, number: i32, held: &mut Vec<OwnedFd>) -> Result<Option<Stream>> {
+    // Opened once, and for the child again by its descriptor: the path may be another file's by then.
+    let mut file = |path: &Path, how: How, flags: c_int| {
+        let fd = OwnedFd::from(node_file::open(path, how)?);
+        let again = descriptor_path(fd.as_fd())?;
+        held.push(fd);
+        Ok::<_, Error>(Some(Stream::File(again, flags)))
     };
     match s {
         Stdio::Inherit => Ok(None),
@@ -367,16 +388,8 @@ fn prepare(s: Stdio, number: i32) -> Result<Option<Stream>> {
             };
             Ok(Some(Stream::File(c"/dev/null".to_owned(), flags)))
         }
-        Stdio::Create(p) => tried(
-            &p,
-            OpenOptions::new().write(true).create(true).truncate(true),
-            libc::O_WRONLY,
-        ),
-        Stdio::Append(p) => tried(
-            &p,
-            OpenOptions::new().append(true).create(true),
-            libc::O_WRONLY | libc::O_APPEND,
-        ),
+        Stdio::Create(path) => file(&path, How::Create, libc::O_WRONLY),
+        Stdio::Append(path) => file(&path, How::Append, libc::O_WRONLY | libc::O_APPEND),
         // Below 3 it could be overwritten while the others are put in place.
         Stdio::Fd(fd) if fd.as_raw_fd() < 3 => {
             let up = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 3)

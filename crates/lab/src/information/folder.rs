@@ -4,6 +4,7 @@ use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
+use constel_host::enclosure::{Memory, mount_memory};
 use constel_information::{FOLDER, OPENSN, Telling, names};
 use constel_topology::NodeId;
 
@@ -51,7 +52,12 @@ pub(crate) fn make_folder(
         source,
     };
     fs::create_dir_all(&root).map_err(wrong)?;
-    constel_host::enclosure::mount_memory(&root, most_bytes)?;
+    let memory = Memory {
+        bytes: most_bytes,
+        files: None,
+        programs: false,
+    };
+    mount_memory(&root, memory)?;
     make_nodes(&root, telling, shown).map_err(wrong)?;
     Ok(root)
 }

@@ -28,8 +28,8 @@ use crate::life::options::{Finished, Options};
 use crate::life::site::Ground;
 use crate::life::stages::{Context, Outcome, run_stages};
 use crate::life::take_down::{settled_stats, take_down};
+use crate::nodes::kept;
 use crate::nodes::management;
-use crate::nodes::quarters::forget_empty;
 use crate::progress::Progress;
 use crate::routing::router::Router;
 use crate::traffic::congestion::provide_wanted;
@@ -119,7 +119,12 @@ impl<'a> Session<'a> {
             .duration_ns
             .unwrap_or(scenario.duration.ns().unsigned_abs());
         let failed = |source| results_error(options, source);
-        let results = Results::create(&options.results).map_err(failed)?;
+        let results = match lab.containers().next() {
+            // A file that root of a container has as its output can be given `setuid` by it.
+            Some(_) => Results::create_closed(&options.results),
+            None => Results::create(&options.results),
+        };
+        let results = results.map_err(failed)?;
         let name = options.lab.as_str();
         let document = manifest(
             lab,
@@ -283,7 +288,7 @@ impl<'a> Session<'a> {
         let init_ended = site.init_ended();
         let ended = site.end_processes();
         let removed = take_down(fabric, site, recorder);
-        forget_empty(self.results.dir());
+        let kept = self.keep(claim.dir(), recorder);
         times.take_down_s = down.elapsed().as_secs_f64();
         let outcome = outcome?;
         size.edges = outcome.edges;
@@ -298,8 +303,25 @@ impl<'a> Session<'a> {
             stolen_ns,
             sharing,
             init_ended: init_ended?,
-            removed: removed.and(ended).and(recorded.map_err(Into::into)),
+            removed: removed
+                .and(ended)
+                .and(kept)
+                .and(recorded.map_err(Into::into)),
         })
+    }
+
+    /// Brings what nodes kept into the results, which are data from here on and others' to read.
+    fn keep(&self, lab_dir: &Path, recorder: &Recorder<'_>) -> Result<(), EngineError> {
+        let failed = |source| results_error(self.options, source);
+        let left_out = kept::collect(lab_dir, self.results.dir()).map_err(failed)?;
+        for (node, count) in left_out.0 {
+            recorder.say(&format!(
+                "{node}: {count} of the things in /run/constel-node are not in the results: links, FIFOs, sockets, devices, names that \
+                 Constel has there, or more than {} MiB in all",
+                kept::MOST_BYTES >> 20
+            ));
+        }
+        self.results.open_to_others().map_err(failed)
     }
 
     /// Writes what the run came to. A full disk keeps nobody from the summary on the terminal, whose verdict then says what is

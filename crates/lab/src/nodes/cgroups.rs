@@ -13,7 +13,8 @@ use constel_scenario::model::Limit;
 
 use crate::error::EngineError;
 
-/// Processes that a lab may have by default: so many, and so many more for each node.
+/// Processes that a lab may have by default: so many, as many again for each container, and so many more for each node. A container
+/// may have the first number, so that one that leaves nothing to others (zombies count until they are waited for) takes its own alone.
 const PROCESSES: u64 = 4096;
 const PROCESSES_PER_NODE: u64 = 64;
 
@@ -28,6 +29,8 @@ pub(crate) struct Cgroups {
     /// What they may take: all, and those of nodes with limits of their own.
     lab: LimitedGroups,
     nodes: BTreeMap<String, LimitedGroups>,
+    /// In the hierarchies that limit nothing here; of labs with containers, so that those are below them.
+    others: Vec<LabCgroup>,
     /// Some containers are an engine's, which has groups of its own for them.
     by_engine: bool,
 }
@@ -46,14 +49,16 @@ impl Cgroups {
             .nodes
             .iter()
             .map(|(name, limit)| (name.as_str(), *limit));
-        let of_nodes: Vec<(&str, Limit)> = software
+        let stated: Vec<(&str, Limit)> = software
             .filter(|(_, limit)| !limit.is_none())
             .chain(listed)
             .collect();
+        let numbers = sysctl::read_as::<u64>("kernel/pid_max").ok();
+        let shares = Shares::of(plan, numbers, &stated);
+        let of_nodes = shares.with(&stated);
         let with_cpu = of_nodes
             .iter()
             .any(|(_, limit)| limit.cpu_thousandths.is_some());
-        let nodes = plan.layout.nodes().len();
         let all = LabCgroup::create(lab)?;
         let cpu = match sharing || with_cpu {
             true => LabCgroup::create_cpu(lab)?,
@@ -61,7 +66,7 @@ impl Cgroups {
         };
         let limits = Limits {
             memory_bytes: asked.lab.memory_bytes.or_else(most_memory),
-            processes: asked.lab.processes.or_else(|| most_processes(nodes)),
+            processes: asked.lab.processes.or(shares.lab),
             cpu_thousandths: None,
         };
         let mut made = Self {
@@ -75,9 +80,10 @@ impl Cgroups {
             all,
             sharing: cpu.filter(|_| sharing),
             nodes: BTreeMap::new(),
+            others: Vec::new(),
             by_engine: plan.containers().any(|(_, container)| container.by_engine),
         };
-        made.check(of_nodes.iter().map(|(_, limit)| limit).chain([&asked.lab]))?;
+        made.check(stated.iter().map(|(_, limit)| limit).chain([&asked.lab]))?;
         for (name, limit) in of_nodes {
             let limits = Limits {
                 memory_bytes: limit.memory_bytes,
@@ -86,6 +92,9 @@ impl Cgroups {
             };
             made.nodes
                 .insert(name.to_owned(), made.lab.node(name, &limits)?);
+        }
+        if plan.containers().next().is_some() {
+            made.others = LabCgroup::create_others(lab)?;
         }
         Ok(made)
     }
@@ -121,7 +130,7 @@ impl Cgroups {
         // Those with limits may be the lab's own group, or within it.
         let all = self.all.iter();
         let outside = all.filter(|all| limited.iter().all(|g| !g.path().starts_with(all.path())));
-        outside.chain(limited).collect()
+        outside.chain(limited).chain(&self.others).collect()
     }
 
     /// How many processes of that node were killed because its own limit of memory was reached.
@@ -165,9 +174,86 @@ fn most_memory() -> Option<u64> {
     Some(memory_bytes("MemTotal:")? / 4 * 3)
 }
 
-/// Enough for every node, but not all that the machine can number.
-fn most_processes(nodes: usize) -> Option<u64> {
-    let numbers = sysctl::read_as::<u64>("kernel/pid_max").ok()?;
-    let enough = PROCESSES + PROCESSES_PER_NODE * nodes as u64;
-    Some(enough.min(numbers / 4 * 3))
+/// How many processes a lab, and each container of it that states nothing, may have.
+struct Shares<'a> {
+    /// `None`: the kernel does not say how many it can number.
+    lab: Option<u64>,
+    container: Option<u64>,
+    /// The containers that state nothing.
+    silent: Vec<&'a str>,
+}
+
+impl<'a> Shares<'a> {
+    fn of(plan: &'a Lab, numbers: Option<u64>, stated: &[(&str, Limit)]) -> Self {
+        let states = |name: &str| {
+            let mut limits = stated.iter().filter(|(of, _)| *of == name);
+            limits.any(|(_, limit)| limit.processes.is_some())
+        };
+        let own = plan.containers().filter(|(_, own)| !own.by_engine);
+        let names = own.map(|(node, _)| plan.layout.node(node).name.as_str());
+        let silent: Vec<&str> = names.filter(|name| !states(name)).collect();
+        let (containers, nodes) = (silent.len() as u64, plan.layout.nodes().len() as u64);
+        // Not all that the machine can number.
+        let most = numbers.map(|numbers| numbers / 4 * 3);
+        let (lab, container) = shares(plan.scenario.limits.lab.processes, most, containers, nodes);
+        Self {
+            lab,
+            container,
+            silent,
+        }
+    }
+
+    /// What is stated, and the shares of those that state nothing about processes.
+    fn with(&self, stated: &[(&'a str, Limit)]) -> Vec<(&'a str, Limit)> {
+        let mut all = stated.to_vec();
+        for name in &self.silent {
+            match all.iter_mut().find(|(of, _)| of == name) {
+                Some((_, limit)) => limit.processes = self.container,
+                None => all.push((
+                    name,
+                    Limit {
+                        processes: self.container,
+                        ..Limit::default()
+                    },
+                )),
+            }
+        }
+        all
+    }
+}
+
+/// The bounds of a lab and of each of its `containers` that state none: together they leave one share to all others.
+fn shares(
+    asked: Option<u64>,
+    most: Option<u64>,
+    containers: u64,
+    nodes: u64,
+) -> (Option<u64>, Option<u64>) {
+    let enough = PROCESSES * (containers + 1) + PROCESSES_PER_NODE * nodes;
+    let lab = asked.or_else(|| most.map(|most| most.min(enough)));
+    let container = lab.map(|lab| (lab / (containers + 1)).clamp(1, PROCESSES));
+    (lab, container)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_container_can_take_what_is_left_to_others() {
+        // As before where there is none.
+        assert_eq!(shares(None, Some(1 << 20), 0, 80).0, Some(4096 + 64 * 80));
+        let bounds = [(None, 1 << 20), (None, 24_576), (Some(300), 1 << 20)];
+        for (asked, most) in bounds {
+            for containers in [1, 2, 80] {
+                let (lab, container) = shares(asked, Some(most), containers, containers);
+                let (lab, container) = (lab.unwrap(), container.unwrap());
+                let left = lab - containers * container;
+                assert!(container >= 1 && left >= container, "{lab} {container}");
+                assert!(lab <= most);
+            }
+        }
+        // A host that does not say sets no bound.
+        assert_eq!(shares(None, None, 3, 3), (None, None));
+    }
 }

@@ -1,14 +1,15 @@
 //! The programs of nodes that are containers: started, watched, started again.
 
-use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::os::unix::fs::fchown;
+use std::collections::{BTreeMap, BTreeSet};
+use std::fs;
+use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use constel_host::node_file::{self, How};
 use constel_host::process::{Child, Exit, Supervisor};
 use constel_host::threads::results_of;
 use constel_scenario::model::{Container, Restart, RestartPolicy};
@@ -23,10 +24,13 @@ use crate::progress::Stage;
 use crate::routing::daemons::Backoff;
 use crate::traffic::exit_words;
 
-/// What the programs of a node said, in its folder of the results.
+/// What the programs of a node said, in its folder of the results, which it does not see.
 const LOG: &str = "program.log";
 /// What its checks of health said, beside it.
 pub(crate) const HEALTH_LOG: &str = "health.log";
+
+/// The most that a container writes to its logs, bytes; the one that writes more is ended.
+const MOST_LOG_BYTES: u64 = 1 << 30;
 
 /// How the waits between two starts of a program grow.
 const RESTART: Restart = Restart {
@@ -48,6 +52,8 @@ pub(crate) struct Containers {
     health: Checks,
     /// Processes of nodes with limits that were killed for them.
     killed: BTreeMap<NodeId, u64>,
+    /// Those that were ended because their logs are full.
+    full: BTreeSet<NodeId>,
 }
 
 /// What happened to a container.
@@ -144,6 +150,7 @@ impl Containers {
                 incidents.push(self.ended(&launcher, gone.key, gone.exit));
             }
         }
+        self.end_the_full(&launcher)?;
         let now = Instant::now();
         incidents.extend(self.health.look(&launcher, &self.results, now)?);
         let due: Vec<NodeId> = self
@@ -172,6 +179,21 @@ impl Containers {
         Ok(incidents)
     }
 
+    /// Ends those whose logs have reached their bound, for good: the disk is everybody's.
+    fn end_the_full(&mut self, launcher: &Launcher) -> Result<(), EngineError> {
+        let layout = &launcher.kernels.blueprint.lab.layout;
+        for (node, child) in self.running.iter() {
+            let logs =
+                [LOG, HEALTH_LOG].map(|log| log_of(&self.results, &layout.node(*node).name, log));
+            let sizes = logs.iter().filter_map(|log| fs::symlink_metadata(log).ok());
+            if sizes.map(|found| found.blocks() * 512).sum::<u64>() > MOST_LOG_BYTES {
+                self.full.insert(*node);
+                child.signal(Signal::KILL)?;
+            }
+        }
+        Ok(())
+    }
+
     fn ended(&mut self, launcher: &Launcher, node: NodeId, exit: Exit) -> Incident {
         let mut how = exit_words(exit);
         let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
@@ -179,6 +201,19 @@ impl Containers {
         let greedy = killed > self.killed.insert(node, killed).unwrap_or(0);
         if greedy || launcher.kernels.node(node).ran_out_of_memory() {
             how.push_str(", at its limit of memory");
+        }
+        if self.full.contains(&node) {
+            how.push_str(&format!(
+                ", since it wrote more than {} MiB to its logs",
+                MOST_LOG_BYTES >> 20
+            ));
+            let (again_in, failed) = (None, true);
+            let what = What::Ended {
+                how,
+                again_in,
+                failed,
+            };
+            return Incident { node, what };
         }
         let policy = container(launcher, node).restart;
         if policy != RestartPolicy::Never && !launcher.kernels.node(node).may_boot() {
@@ -317,8 +352,7 @@ fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Chi
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let file = File::options().append(true).create(true).open(&log);
-    let file = file.map_err(failed)?;
+    let file = node_file::open(&log, How::Append)?;
     // Programs of other users open what they have as their output again, as `/dev/stdout`.
     let user = launcher.images.user(container(launcher, node))?;
     fchown(&file, Some(user.uid), Some(user.gid)).map_err(failed)?;

@@ -22,7 +22,7 @@ const SYSTEM_FOLDERS: &str =
 /// The search path for programs in nodes: where this program lies (`leotp` and others come along with it), then
 /// the caller's, then the system's folders.
 pub fn search_path() -> OsString {
-    let own = std::env::current_exe().unwrap_or_default();
+    let own = constel_host::sealed::own_program().unwrap_or_default();
     let own = own.parent().unwrap_or(Path::new("")).as_os_str().to_owned();
     let callers = std::env::var_os("PATH").unwrap_or_default();
     let mut path = own;

@@ -6,6 +6,7 @@ pub(crate) mod engine;
 pub(crate) mod health;
 pub(crate) mod images;
 pub(crate) mod importing;
+pub(crate) mod kept;
 pub(crate) mod kernels;
 pub(crate) mod launcher;
 pub(crate) mod management;

@@ -20,6 +20,7 @@ use constel_scenario::model::{Mount, Software, StatePlace};
 use crate::error::EngineError;
 use crate::information::{make_folder, node_folder};
 use crate::nodes::images::Images;
+use crate::nodes::kept;
 use crate::nodes::launcher::{
     daemon_folder, daemons_folder, hosts_file, resolver_file, search_path, servers_folder,
 };
@@ -38,8 +39,8 @@ pub(crate) struct Folders {
 }
 
 impl Folders {
-    /// What a node's programs keep for the results.
-    fn kept(&self, node: &str) -> PathBuf {
+    /// Where the results have what a node's programs keep.
+    fn of_node(&self, node: &str) -> PathBuf {
         self.results.join("nodes").join(node)
     }
 }
@@ -77,7 +78,7 @@ pub(crate) fn make(
     let mounts = scenario.mounts.clone();
     let blueprint = Arc::clone(blueprint);
     let shown_to = move |node: &str| {
-        let own = folders.kept(node);
+        let own = folders.of_node(node);
         let mut shown = vec![(own, NODE_FOLDER)];
         let node_id = blueprint.lab.layout.find(node).map(|node| node.id);
         let place = node_id.map(|node| daemon_folder(&folders.lab, node));
@@ -177,12 +178,14 @@ where
         let Some(container) = software.and_then(|software| software.container.as_ref()) else {
             return Ok(None);
         };
-        let own = folders.kept(name);
-        let state = own.join("state");
+        // Its logs and its state are ours: it sees neither.
+        let results = folders.of_node(name);
+        let state = results.join("state");
         let state = (container.state == StatePlace::Disk).then_some(state);
-        for folder in state.iter().chain([&own]) {
+        for folder in state.iter().chain([&results]) {
             make_own(folder)?;
         }
+        let own = kept::make(&folders.lab, name)?;
         let user = images.user(container)?;
         chown(&own, Some(user.uid), Some(user.gid)).map_err(|source| {
             constel_host::Error::os(format!("give {} to its user", own.display()), source)
@@ -247,16 +250,6 @@ fn shown_to_all(folders: &Folders) -> Vec<Shown> {
         same
     });
     shown
-}
-
-/// Removes the folders of nodes that kept nothing.
-pub(crate) fn forget_empty(results: &Path) {
-    let folder = results.join("nodes");
-    for entry in fs::read_dir(&folder).into_iter().flatten().flatten() {
-        // Of a folder that holds something the kernel refuses it.
-        drop(fs::remove_dir(entry.path()));
-    }
-    drop(fs::remove_dir(folder));
 }
 
 /// Refuses what cannot be mounted, all of it at once.

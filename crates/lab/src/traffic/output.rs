@@ -1,8 +1,9 @@
 //! What tools wrote, read back with a bound: a flow may write more than this machine has memory.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
 use std::path::Path;
+
+use constel_host::node_file::{self, How};
 
 /// Longest output that is read whole, bytes: a ping of a week at five a second is shorter.
 pub(crate) const WHOLE_BYTES: u64 = 256 << 20;
@@ -26,7 +27,7 @@ pub(crate) fn whole(path: &Path) -> Result<String, TooLong> {
 }
 
 fn whole_within(path: &Path, most: u64) -> Result<String, TooLong> {
-    let Ok(file) = File::open(path) else {
+    let Ok(file) = node_file::open(path, How::Read) else {
         return Ok(String::new());
     };
     let bytes = file.metadata().map_or(0, |m| m.len());
@@ -38,7 +39,7 @@ fn whole_within(path: &Path, most: u64) -> Result<String, TooLong> {
 
 /// It, to be read line by line. A file that is not there is empty.
 pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
-    match File::open(path) {
+    match node_file::open(path, How::Read) {
         Ok(file) => Box::new(BufReader::new(file)),
         Err(_) => Box::new(std::io::empty()),
     }
@@ -46,12 +47,13 @@ pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
 
 /// Its beginning.
 pub(crate) fn beginning(path: &Path) -> String {
-    File::open(path).map_or_else(|_| String::new(), |file| text(file.take(FEW_BYTES)))
+    let opened = node_file::open(path, How::Read);
+    opened.map_or_else(|_| String::new(), |file| text(file.take(FEW_BYTES)))
 }
 
 /// Its end, from a line's beginning on where there is more than is read.
 pub(crate) fn end(path: &Path) -> String {
-    let Ok(mut file) = File::open(path) else {
+    let Ok(mut file) = node_file::open(path, How::Read) else {
         return String::new();
     };
     let bytes = file.metadata().map_or(0, |m| m.len());
@@ -85,6 +87,7 @@ fn text(mut from: impl Read) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::fs::File;
     use std::io::Write;
 
     #[test]

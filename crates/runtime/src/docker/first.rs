@@ -1,6 +1,6 @@
 //! The first process of an engine's container: where it comes to, and what is said then.
 
-use std::fs::{self, File, Permissions};
+use std::fs::{self, Permissions};
 use std::io::{self, IoSlice, Read};
 use std::mem::MaybeUninit;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use constel_host::node_file::{self, How};
 use constel_host::process::{Child, Exit, Foreign};
 use constel_host::{Error, Result};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -184,10 +185,7 @@ impl First {
 
     /// Tells it to begin with the program of that name, whose output goes to the ends of these files.
     pub(super) fn begin(&self, name: &str, stdout: &Path, stderr: &Path) -> Result<Child> {
-        let open = |path: &Path| {
-            let opened = File::options().append(true).create(true).open(path);
-            opened.map_err(|e| Error::os(format!("open {}", path.display()), e))
-        };
+        let open = |path: &Path| node_file::open(path, How::Append);
         let shared = &self.shared;
         let what = || format!("start {name}");
         shared

@@ -18,7 +18,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use constel_engine::{Kind, Order};
 use constel_host::netlink::{Batch, InstalledRoute, Stack, StackWatch};
 use constel_host::process::Child;
-use constel_host::template::{NodeTemplate, Setting};
+use constel_host::template::{NodeTemplate, Setting, UNPRIVILEGED, settle};
 use constel_host::{Error, NetNs, Result};
 
 use crate::container::ContainerSpec;
@@ -85,6 +85,8 @@ impl DockerRuntime {
         let container = self.maker.make(name)?;
         let ns = NetNs::of_process(container.first.pid())?;
         self.template.complete(&ns)?;
+        // Podman leaves them as the kernel has them.
+        settle(&ns, &UNPRIVILEGED)?;
         Ok(FreshDocker {
             ns,
             quarters: Arc::clone(&self.quarters),

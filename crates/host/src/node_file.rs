@@ -1,0 +1,148 @@
+//! Files that a node, or a program of it, may have replaced since they were made.
+//!
+//! The lab's parent runs as root. If it opened such a path as it is, a symbolic link would make it read or write any file of
+//! the host, a FIFO would make it wait for good, and a device would do whatever devices do on `open`. [`open`] looks at
+//! the object before it opens it: a regular file with one name, or an error. Nothing is followed in the last component, and nothing
+//! is waited for.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::path::Path;
+
+use rustix::fs::{FileType, Mode, OFlags};
+
+use crate::error::{Context, Error, Result};
+
+/// How a file is opened.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum How {
+    /// To be read; it must exist.
+    Read,
+    /// To be written from its beginning: it is made, or emptied.
+    Create,
+    /// To be written at its end; it is made if it does not exist.
+    Append,
+}
+
+/// Opens a regular file, and nothing else. The folder that holds it is trusted: no node may write in that.
+///
+/// # Errors
+/// [`Error::Os`] when it does not exist (to be read), cannot be opened, or is a symbolic link, FIFO, socket, device or folder
+/// (`EINVAL`). To be written, a file with a second name (hard link) is refused as well.
+pub fn open(path: &Path, how: How) -> Result<File> {
+    let what = || format!("open {}", path.display());
+    // Twice, since the file may be removed between the two steps; a third time would be an attack.
+    for _ in 0..2 {
+        if how != How::Read {
+            let flags = OFlags::CREATE | OFlags::EXCL | write_flags(how);
+            match rustix::fs::open(path, flags, Mode::from_raw_mode(0o644)) {
+                Ok(made) => return Ok(made.into()),
+                Err(rustix::io::Errno::EXIST) => {}
+                Err(error) => return Err(error).context(what),
+            }
+        }
+        // A handle without an open file behind it: no driver runs, no writer is awaited.
+        let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
+        match rustix::fs::open(path, flags, Mode::empty()) {
+            Ok(handle) => return reopen(&handle, how).context(what),
+            Err(rustix::io::Errno::NOENT) if how != How::Read => {}
+            Err(error) => return Err(error).context(what),
+        }
+    }
+    Err(Error::os(what(), rustix::io::Errno::AGAIN.into()))
+}
+
+fn write_flags(how: How) -> OFlags {
+    let flags = OFlags::CLOEXEC | OFlags::NOCTTY | OFlags::NONBLOCK;
+    match how {
+        How::Read => flags | OFlags::RDONLY,
+        How::Create => flags | OFlags::WRONLY,
+        How::Append => flags | OFlags::WRONLY | OFlags::APPEND,
+    }
+}
+
+/// Opens what a handle stands for, if it is a regular file.
+fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
+    let found = rustix::fs::fstat(handle)?;
+    let kind = FileType::from_raw_mode(found.st_mode);
+    if !kind.is_file() {
+        return Err(refused(&format!(
+            "it is no regular file but a {}",
+            word(kind)
+        )));
+    }
+    if how != How::Read && found.st_nlink > 1 {
+        return Err(refused("it has more than one name"));
+    }
+    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
+    let file = File::from(rustix::fs::open(path, write_flags(how), Mode::empty())?);
+    if how == How::Create {
+        file.set_len(0)?;
+    }
+    Ok(file)
+}
+
+fn refused(why: &str) -> io::Error {
+    io::Error::new(io::ErrorKind::InvalidInput, why.to_owned())
+}
+
+fn word(kind: FileType) -> &'static str {
+    match kind {
+        FileType::Symlink => "symbolic link",
+        FileType::Fifo => "FIFO",
+        FileType::Socket => "socket",
+        FileType::Directory => "folder",
+        FileType::CharacterDevice | FileType::BlockDevice => "device",
+        FileType::RegularFile | FileType::Unknown => "file of unknown kind",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs;
+    use std::io::{Read, Write};
+
+    #[test]
+    fn regular_files_are_opened_as_asked() {
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("log");
+        assert!(open(&path, How::Read).is_err());
+        open(&path, How::Append).unwrap().write_all(b"a").unwrap();
+        open(&path, How::Append).unwrap().write_all(b"b").unwrap();
+        let mut text = String::new();
+        open(&path, How::Read)
+            .unwrap()
+            .read_to_string(&mut text)
+            .unwrap();
+        assert_eq!(text, "ab");
+        open(&path, How::Create).unwrap().write_all(b"c").unwrap();
+        assert_eq!(fs::read(&path).unwrap(), b"c");
+    }
+
+    /// Each kind of object that is no file of ours, in each way of opening: an error at once, and what it leads to is as it was.
+    #[test]
+    fn what_a_node_may_put_in_their_place_is_refused() {
+        let dir = tempfile::tempdir().unwrap();
+        let at = |name: &str| dir.path().join(name);
+        fs::write(at("victim"), "secret").unwrap();
+        std::os::unix::fs::symlink(at("victim"), at("link")).unwrap();
+        std::os::unix::fs::symlink(at("nothing"), at("dangling")).unwrap();
+        fs::hard_link(at("victim"), at("second-name")).unwrap();
+        let mode = Mode::from_raw_mode(0o666);
+        rustix::fs::mknodat(rustix::fs::CWD, at("fifo"), FileType::Fifo, mode, 0).unwrap();
+        let socket = std::os::unix::net::UnixListener::bind(at("socket")).unwrap();
+        for how in [How::Read, How::Create, How::Append] {
+            for name in ["link", "dangling", "fifo", "socket", "."] {
+                assert!(open(&at(name), how).is_err(), "{name} {how:?}");
+            }
+            assert!(open(Path::new("/dev/zero"), how).is_err());
+        }
+        assert!(open(&at("second-name"), How::Append).is_err());
+        assert!(open(&at("second-name"), How::Create).is_err());
+        assert!(!at("nothing").exists());
+        assert_eq!(fs::read(at("victim")).unwrap(), b"secret");
+        drop(socket);
+    }
+}
