@@ -365,6 +365,7 @@ export type Event = ({
 } | {
   kind: "finished";
   trustworthy: boolean;
+  failed?: boolean;
 }) & ({
   seq: number;
   t_ns?: number | null;
@@ -550,6 +551,7 @@ export type Summary = {
   plans?: Plans | null;
   machines?: (MachineRow)[];
   verdict: Verdict;
+  software?: Software;
 };
 
 export type Size = {
@@ -681,6 +683,7 @@ export type FlowRow = {
   at_ns: number;
   status: FlowStatus;
   reason?: string | null;
+  end?: ClientEnd | null;
   rtt?: Rtt | null;
   rtt_resolution_ns?: number | null;
   owd?: Owd | null;
@@ -693,6 +696,7 @@ export type FlowRow = {
   loss_ratio?: number | null;
   duplicate_packets?: number | null;
   reordered_packets?: number | null;
+  late_packets?: number | null;
   retransmits?: number | null;
   client_cpu_s?: number | null;
   server_cpu_s?: number | null;
@@ -710,6 +714,21 @@ export type FlowRow = {
 };
 
 export type FlowStatus = "ok" | "failed" | "cut-short";
+
+export type ClientEnd = {
+  how: "by-itself";
+  t_ns: number;
+  exit: number;
+  early: boolean;
+} | {
+  how: "at-its-time";
+} | {
+  how: "node-down";
+} | {
+  how: "cut-short";
+} | {
+  how: "not-started";
+};
 
 export type Rtt = {
   min_ns: number;
@@ -792,6 +811,7 @@ export type Fidelity = {
   steps_late: number;
   steps: number;
   step_lateness_max_ns: number;
+  affected_flows?: (string)[];
   failures: (string)[];
 };
 
@@ -835,6 +855,17 @@ export type MovedRow = {
 export type Verdict = {
   trustworthy: boolean;
   reasons: (string)[];
+};
+
+export type Software = {
+  failed: boolean;
+  failures: (SoftwareFailure)[];
+};
+
+export type SoftwareFailure = {
+  node: string;
+  flow?: string | null;
+  reason: string;
 };
 
 export type Columns = {

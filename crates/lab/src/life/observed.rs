@@ -1,6 +1,8 @@
 //! What was seen in lab time.
 
 use crate::life::losses::{Back, Losses};
+use constel_observe::verdict::Software;
+
 use crate::watch::changes::{Baseline, Row, Watches};
 use crate::watch::paths::Paths;
 use crate::watch::rows::Rows;
@@ -24,7 +26,10 @@ pub(crate) struct Observed {
     pub(crate) paths: Paths,
     /// Whether the link plane tells which frames were late.
     pub(crate) tells_lateness: bool,
+    /// Parts of the emulator that failed: they make the figures untrustworthy.
     pub(crate) failures: Vec<String>,
+    /// Software of the lab that failed, which says nothing about the figures.
+    pub(crate) software: Software,
     pub(crate) lab_time_ns: u64,
     /// Share of lab time in which programs waited for a processor.
     pub(crate) processor_wait_ratio: Option<f64>,
