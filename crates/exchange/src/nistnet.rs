@@ -476,9 +476,13 @@ mod tests {
         /// No rule stands behind one that matches all that it matches.
         #[test]
         fn no_row_hides_another(rows in proptest::collection::vec((0..3u8, 0..3u8, 0..3u16, 0..3u16, 0..3usize, 0..3u8), 1..12)) {
-            let end = |address: u8, port: u16, protocol: &str| match (port, protocol) {
-                (0, "") => format!("{}", if address == 0 { "0.0.0.0".to_owned() } else { format!("10.0.0.{address}") }),
-                _ => format!("{}:{port}.{protocol}", if address == 0 { "0.0.0.0".to_owned() } else { format!("10.0.0.{address}") }),
+            let address = |n: u8| match n {
+                0 => "0.0.0.0".to_owned(),
+                n => format!("10.0.0.{n}"),
+            };
+            let end = |n: u8, port: u16, protocol: &str| match (port, protocol) {
+                (0, "") => address(n),
+                _ => format!("{}:{port}.{protocol}", address(n)),
             };
             let text: String = rows.iter().map(|(src, dst, sport, dport, protocol, class)| {
                 let protocol = ["", "tcp", "udp"][*protocol];
