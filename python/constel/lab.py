@@ -618,9 +618,12 @@ class OwnLab(Lab):
 
     def _ended(self) -> Results:
         process, said = self._started(), self._stderr()
-        if process.returncode not in (0, 3):
-            raise _failure(process.returncode, said, f"lab '{self.name}'")
-        return read_results(self._folder)
+        if process.returncode in (0, 3):
+            return read_results(self._folder)
+        # 1 with a summary: software in the lab failed, which is a result.
+        if process.returncode == 1 and (results := Results(self._folder)).finished and results.failed:
+            return results
+        raise _failure(process.returncode, said, f"lab '{self.name}'")
 
     def _stderr(self) -> str:
         if self._said is not None:

@@ -34,7 +34,7 @@ _PATHS: dict[str, Kind] = {
 }
 _FLOWS: dict[str, Kind] = {
     **dict.fromkeys(("run", "flow", "kind", "from", "to", "status"), "text"),
-    **dict.fromkeys(("run_trustworthy", "trustworthy"), "bool"),
+    **dict.fromkeys(("run_trustworthy", "trustworthy", "run_failed"), "bool"),
     **dict.fromkeys(("seed", "samples", "marked_samples", "handovers", "paths"), "integer"),
     **dict.fromkeys(("received_bytes", "sent_bytes", "sent_packets", "retransmits"), "integer"),
 }
@@ -85,6 +85,17 @@ class Results:
     def reasons(self) -> list[str]:
         """Why it is not trustworthy."""
         return list(self.summary["verdict"]["reasons"])
+
+    @property
+    def failed(self) -> bool:
+        """Whether software in the lab failed: exit codes, signals, containers, daemons, tools without a result. It says nothing
+        about `trustworthy`."""
+        return bool(self.summary.get("software", {}).get("failed", False))
+
+    @property
+    def failures(self) -> list[dict[str, Any]]:
+        """What failed: `node`, `flow` where it is one, `reason`."""
+        return list(self.summary.get("software", {}).get("failures", []))
 
     @property
     def flows(self) -> Frame:

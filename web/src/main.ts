@@ -230,11 +230,15 @@ class Page {
     const { summary, manifest } = await get<RunView>("run");
     const chip = need("#verdict");
     const trusted = summary?.verdict.trustworthy;
-    chip.textContent = trusted === undefined ? "it did not come to its end" : trusted ? "trustworthy" : "NOT trustworthy";
-    chip.className = `chip ${trusted ? "good" : "bad"}`;
-    chip.title = summary?.verdict.reasons.join("\n") || "What this run measured may be relied on.";
+    const failed = summary?.software?.failed ?? false;
+    const verdict = trusted ? "trustworthy" : "NOT trustworthy";
+    chip.textContent = trusted === undefined ? "it did not come to its end" : failed ? `software FAILED · ${verdict}` : verdict;
+    chip.className = `chip ${trusted && !failed ? "good" : "bad"}`;
+    const failures = (summary?.software?.failures ?? []).map((failure) => failure.reason);
+    const reasons = [...failures, ...(summary?.verdict.reasons ?? [])];
+    chip.title = reasons.join("\n") || "What this run measured may be relied on.";
     const body = need("#results");
-    fill(body, el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...(summary?.verdict.reasons ?? []).map((why) => el("p", { class: "warn" }, why)));
+    fill(body, el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why)));
     const go = (t: number) => this.app.clock.scrub(t);
     const add = async (of: string, title: string, curves: [string, string, number][], unit: string) => {
       try {

@@ -371,6 +371,7 @@ export type Event = ({
 } | {
   kind: "finished";
   trustworthy: boolean;
+  failed?: boolean;
 }) & ({
   seq: number;
   t_ns?: number | null;
@@ -557,6 +558,7 @@ export type Summary = {
   plans?: Plans | null;
   machines?: (MachineRow)[];
   verdict: Verdict;
+  software?: Software;
 };
 
 export type Size = {
@@ -699,6 +701,7 @@ export type FlowRow = {
   at_ns: number;
   status: FlowStatus;
   reason?: string | null;
+  end?: ClientEnd | null;
   rtt?: Rtt | null;
   rtt_resolution_ns?: number | null;
   owd?: Owd | null;
@@ -711,6 +714,7 @@ export type FlowRow = {
   loss_ratio?: number | null;
   duplicate_packets?: number | null;
   reordered_packets?: number | null;
+  late_packets?: number | null;
   retransmits?: number | null;
   client_cpu_s?: number | null;
   server_cpu_s?: number | null;
@@ -729,6 +733,21 @@ export type FlowRow = {
 };
 
 export type FlowStatus = "ok" | "failed" | "cut-short";
+
+export type ClientEnd = {
+  how: "by-itself";
+  t_ns: number;
+  exit: number;
+  early: boolean;
+} | {
+  how: "at-its-time";
+} | {
+  how: "node-down";
+} | {
+  how: "cut-short";
+} | {
+  how: "not-started";
+};
 
 export type Rtt = {
   min_ns: number;
@@ -811,6 +830,7 @@ export type Fidelity = {
   steps_late: number;
   steps: number;
   step_lateness_max_ns: number;
+  affected_flows?: (string)[];
   failures: (string)[];
 };
 
@@ -854,6 +874,17 @@ export type MovedRow = {
 export type Verdict = {
   trustworthy: boolean;
   reasons: (string)[];
+};
+
+export type Software = {
+  failed: boolean;
+  failures: (SoftwareFailure)[];
+};
+
+export type SoftwareFailure = {
+  node: string;
+  flow?: string | null;
+  reason: string;
 };
 
 export type Columns = {

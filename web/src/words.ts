@@ -43,7 +43,7 @@ export function event(what: Record<string, unknown>): string {
     case "routes-stand":
       return "routes stand";
     case "finished":
-      return what.trustworthy ? "finished, trustworthy" : "finished, NOT trustworthy";
+      return `finished, ${what.trustworthy ? "trustworthy" : "NOT trustworthy"}${what.failed ? ", software FAILED" : ""}`;
     default: {
       const rest = Object.entries(what).filter(([name, value]) => !SHARED.has(name) && value !== null);
       return `${kind.replace(/-/g, " ")} ${rest.map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`).join(" ")}`;

@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 
 use constel_plan::Lab;
+use constel_scenario::csv_rows;
+use constel_scenario::model::{Law, Medium};
 use constel_topology::{Layout, NodeId, Snapshot, why};
 
 use crate::coverage::FlowCover;
@@ -22,12 +24,65 @@ pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
                 .to_owned(),
         );
     }
+    found.extend(squares_with_holes(lab, &first));
     let mut islands = None;
     for flow in flows.iter().filter(|f| f.path_ratio == Some(0.0)) {
         let ends = [&flow.from, &flow.to].map(|name| layout.find(name).map(|node| node.id));
         if let [Some(from), Some(to)] = ends {
             let islands = islands.get_or_insert_with(|| Islands::of(layout, &first));
             found.extend(islands.apart(layout, &flow.flow, from, to));
+        }
+    }
+    found
+}
+
+/// Networks with a square of delays in which cells are empty: what is sent between two such members goes over others.
+fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
+    let layout = &lab.layout;
+    let is_square = |medium: &Medium| {
+        let (Medium::Links { law, .. } | Medium::Shared { law, .. }) = medium else {
+            return false;
+        };
+        let Law::Matrix(file) = law else {
+            return false;
+        };
+        let head = csv_rows(file.text()).next();
+        head.is_some_and(|head| head.cells.first().is_some_and(|cell| cell == "delay_ms"))
+    };
+    let networks = lab
+        .scenario
+        .networks
+        .iter()
+        .filter(|n| is_square(&n.medium));
+    let mut found = Vec::new();
+    for network in networks {
+        let specs = &layout.spec().networks;
+        let Some(place) = specs
+            .iter()
+            .position(|spec| spec.name == network.name.as_str())
+        else {
+            continue;
+        };
+        let ports = layout.network_ports(place);
+        let (mut holes, mut example) = (0_usize, None);
+        for from in ports {
+            let to: BTreeSet<_> = first.edges_from(*from).iter().map(|edge| edge.to).collect();
+            for to in ports
+                .iter()
+                .filter(|port| *port != from && !to.contains(port))
+            {
+                holes += 1;
+                example.get_or_insert([*from, *to]);
+            }
+        }
+        if let Some(example) = example {
+            let [from, to] = example.map(|port| &layout.node(layout.port(port).node).name);
+            let pairs = ports.len() * (ports.len() - 1);
+            found.push(format!(
+                "network {}: {holes} of {pairs} pairs of members have no edge, as their cells in the matrix are empty, the first \
+                 {from} to {to}: what is sent between them goes over other members where routes lead there",
+                network.name
+            ));
         }
     }
     found

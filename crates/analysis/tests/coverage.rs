@@ -207,3 +207,42 @@ fn the_bounded_look_spans_the_scenario_and_stays_small() {
         assert!(coverage.samples <= 600, "{}", coverage.samples);
     }
 }
+
+/// Of two hosts without an edge, frames go over a third: that is said of squares, whose cells are easily forgotten.
+#[test]
+fn empty_cells_of_a_square_are_told() {
+    let told = |csv: &str, name: &str| {
+        let folder = std::path::Path::new(env!("CARGO_TARGET_TMPDIR"));
+        std::fs::write(folder.join(name), csv).unwrap();
+        let text = format!(
+            "constel: 1\nname: x\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\n\
+             ground: {{hosts: {{h: {{count: 3, latitude: 0 deg, longitude: 0 deg}}}}}}\n\
+             networks: {{mesh: {{members: [h-*], law: {{matrix: {name}}}, link: {{rate: 1 Mbit/s}}}}}}\n"
+        );
+        let path = folder.join("x.yaml");
+        let parsed = parse(path.to_str().unwrap(), &text).unwrap_or_else(|e| panic!("{e}"));
+        let scenario =
+            resolve(&parsed, &DiskFiles::in_folder(folder)).unwrap_or_else(|e| panic!("{e}"));
+        let lab = Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"));
+        constel_analysis::warnings(&lab, &[])
+    };
+    let holes = told(
+        "delay_ms,h-0,h-1,h-2\nh-0,,5,\nh-1,5,,5\nh-2,5,5,\n",
+        "holes.csv",
+    );
+    assert_eq!(holes.len(), 1, "{holes:?}");
+    assert!(
+        holes[0].starts_with("network mesh: 1 of 6 pairs of members have no edge"),
+        "{holes:?}"
+    );
+    assert!(holes[0].contains("the first h-0 to h-2"), "{holes:?}");
+    assert!(
+        told(
+            "delay_ms,h-0,h-1,h-2\nh-0,,5,5\nh-1,5,,5\nh-2,5,5,\n",
+            "full.csv"
+        )
+        .is_empty()
+    );
+    // A table has the pairs that it means.
+    assert!(told("from,to,delay_ms\nh-0,h-1,5\nh-1,h-2,5\n", "table.csv").is_empty());
+}

@@ -301,11 +301,11 @@ pub enum Happening {
         /// The flow.
         flow: String,
     },
-    /// A flow's client ended by itself.
+    /// A flow's client ended by itself, or could not be started.
     FlowEnded {
         /// The flow.
         flow: String,
-        /// Its exit code, as a shell gives it.
+        /// Its exit code, as a shell gives it; 127 when it could not be started.
         exit: i32,
     },
     /// Never in `events.ndjson`, only told to those who follow: this many events up to this one are not kept in memory any
@@ -322,6 +322,9 @@ pub enum Happening {
     Finished {
         /// Whether the figures are to be trusted.
         trustworthy: bool,
+        /// Whether software in the lab failed.
+        #[serde(default)]
+        failed: bool,
     },
 }
 

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use constel_link::{ClassLateness, PlaneReport};
 use constel_observe::flows::{Outcome, Rtt};
 use constel_observe::quantiles::Quantiles;
-use constel_observe::verdict::{Bounds, Fidelity, Verdict};
+use constel_observe::verdict::{Bounds, Fidelity, Software, SoftwareFailure, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -100,8 +100,11 @@ pub struct Summary {
     /// the machine whose frames were latest, `fidelity` is of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineRow>,
-    /// Whether the figures are to be trusted.
+    /// Whether the figures are to be trusted: the fidelity of the emulator.
     pub verdict: Verdict,
+    /// How the software in the lab ended, whatever the verdict.
+    #[serde(default)]
+    pub software: Software,
 }
 
 /// A node whose programs changed what Constel had set up in the node's network stack.
@@ -432,6 +435,29 @@ impl FlowStatus {
     }
 }
 
+/// How a flow's client ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "how", rename_all = "kebab-case")]
+pub enum ClientEnd {
+    /// It ended by itself, or something in the lab ended it.
+    ByItself {
+        /// When that was seen, lab time, nanoseconds.
+        t_ns: u64,
+        /// Its exit code, as a shell gives it: 128 and the number of the signal that killed it.
+        exit: i32,
+        /// Whether that was before the flow's time was over.
+        early: bool,
+    },
+    /// Its time was over; it was still running and Constel ended it.
+    AtItsTime,
+    /// Its time was over while its node was down.
+    NodeDown,
+    /// The run ended before its time was over; it was still running.
+    CutShort,
+    /// It could not be started.
+    NotStarted,
+}
+
 /// One flow's result.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowRow {
@@ -451,6 +477,9 @@ pub struct FlowRow {
     /// Why it failed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// How its client ended; absent in documents of earlier versions.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub end: Option<ClientEnd>,
     /// What the tool measured.
     #[serde(flatten)]
     pub outcome: Outcome,
@@ -464,8 +493,9 @@ pub struct FlowRow {
     /// How late the latest frame on the flow's way left, nanoseconds; absent when none left later than the run's bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_worst_ns: Option<u64>,
-    /// Whether the flow's own figures are to be trusted, whatever the run's verdict; absent where the link driver does not
-    /// tell which frames were late, or the flow's way is not known.
+    /// Whether the flow's own figures are to be trusted. `false`: the flow is affected, and the run is not trustworthy either.
+    /// `true` also where others made the run untrustworthy. Absent where the link driver does not tell which frames were late,
+    /// or the flow's path is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trustworthy: Option<bool>,
     /// Why not.
@@ -489,6 +519,28 @@ pub struct FlowRow {
     /// The same for the shortest paths the topology had: no packet can be faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_rtt: Option<Rtt>,
+}
+
+impl FlowRow {
+    /// Returns why the flow's own figures are not to be trusted, with its name; `None` when they are, or nothing tells.
+    #[must_use]
+    pub fn affected(&self) -> Option<String> {
+        let is_affected = self.trustworthy == Some(false);
+        let doubt = self.doubt.as_deref().unwrap_or_default();
+        is_affected.then(|| format!("flow {} is affected: {doubt}", self.name))
+    }
+
+    /// Returns what failed of the flow's software; `None` when it gave a result or the run ended first.
+    #[must_use]
+    pub fn failure(&self) -> Option<SoftwareFailure> {
+        let is_failed = self.status == FlowStatus::Failed;
+        let reason = self.reason.as_deref().unwrap_or_default();
+        is_failed.then(|| SoftwareFailure {
+            node: self.from.clone(),
+            flow: Some(self.name.clone()),
+            reason: format!("flow {} failed: {reason}", self.name),
+        })
+    }
 }
 
 /// Quantiles of a run's steps, at most 1/1024 too large; counts, least, largest and mean are exact.

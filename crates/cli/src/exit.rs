@@ -4,6 +4,7 @@ use std::fmt::Display;
 use std::path::Path;
 use std::process::ExitCode;
 
+use constel_api::summary::Summary;
 use constel_control::Error;
 
 use crate::output;
@@ -13,8 +14,8 @@ use crate::output;
 pub(crate) enum Exit {
     /// 0: done.
     Done,
-    /// 1: it was done, and something that was expected did not come true.
-    ExpectationFailed,
+    /// 1: it was done, and software failed or something that was expected did not come true.
+    Failed,
     /// 3: the run finished, but its figures are not to be trusted.
     NotTrustworthy,
     /// 130: interrupted by the user, and cleaned up.
@@ -24,6 +25,15 @@ pub(crate) enum Exit {
 }
 
 impl Exit {
+    /// Of a run: software that failed comes before figures that are not to be trusted.
+    pub(crate) fn of_run(summary: &Summary) -> Self {
+        match (summary.software.failed, summary.verdict.trustworthy) {
+            (true, _) => Self::Failed,
+            (false, false) => Self::NotTrustworthy,
+            (false, true) => Self::Done,
+        }
+    }
+
     /// Of a command, by what a shell would say of it.
     pub(crate) fn of_command(shell_code: i32) -> Self {
         Self::Command(u8::try_from(shell_code).unwrap_or(u8::MAX))
@@ -46,7 +56,10 @@ pub(crate) enum Failure {
 impl Failure {
     /// A file that the command line names cannot be read.
     pub(crate) fn unread(file: &Path, why: impl Display) -> Self {
-        Self::Usage(format!("cannot read {}: {why}", file.display()))
+        // The number says nothing to whoever mistyped a name.
+        let why = why.to_string();
+        let words = why.split(" (os error ").next().unwrap_or_default();
+        Self::Usage(format!("cannot read {}: {words}", file.display()))
     }
 }
 
@@ -63,7 +76,7 @@ pub(crate) type Outcome = Result<Exit, Failure>;
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(Exit::Done) => ExitCode::SUCCESS,
-        Ok(Exit::ExpectationFailed) => ExitCode::from(1),
+        Ok(Exit::Failed) => ExitCode::from(1),
         Ok(Exit::NotTrustworthy) => ExitCode::from(3),
         Ok(Exit::Interrupted) => ExitCode::from(130),
         Ok(Exit::Command(code)) => ExitCode::from(code),

@@ -174,7 +174,7 @@ fn programs_that_end_are_started_again_and_greedy_ones_end_alone() {
         "its interfaces are as before"
     );
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
-    let failures = lab.summary()["fidelity"]["failures"].to_string();
+    let failures = lab.summary()["software"]["failures"].to_string();
     assert!(
         failures.contains("the program of sat-p00-s00 ended: signal 9"),
         "{failures}"

@@ -477,7 +477,7 @@ fn limits_hold_in_containers_of_an_engine() {
     let share = container::processor_share(&lab, "east");
     assert!(share < 0.3, "{share}");
     lab.interrupt();
-    let failures = lab.summary()["fidelity"]["failures"].to_string();
+    let failures = lab.summary()["software"]["failures"].to_string();
     assert!(
         failures.contains("the program of west ended: signal 9"),
         "{failures}"

@@ -218,7 +218,7 @@ fn nodes_killed_at_random_come_back_or_are_named() {
         stderr(&asked)
     );
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
-    let failures = lab.summary()["fidelity"]["failures"].to_string();
+    let failures = lab.summary()["software"]["failures"].to_string();
     assert!(
         failures.contains("the program of east ended: signal 9"),
         "{failures}"

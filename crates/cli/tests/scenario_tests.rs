@@ -136,3 +136,123 @@ expect:
         began.elapsed()
     );
 }
+
+/// All scenario tests that are shipped. A machine that does not keep up leaves statements about times unknown; none fails.
+#[test]
+fn all_shipped_tests_hold() {
+    let dir = tempfile::tempdir().unwrap();
+    let results = dir.path().join("results");
+    let mut files: Vec<String> = std::fs::read_dir(SHIPPED)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.extension().is_some_and(|end| end == "yaml"))
+        .map(|path| path.to_str().unwrap().to_owned())
+        .collect();
+    files.sort();
+    assert_eq!(files.len(), 11, "{files:?}");
+    let files: Vec<&str> = files.iter().map(String::as_str).collect();
+    let more = ["--jobs", "3", "--results", results.to_str().unwrap()];
+    let (code, document) = tested(&[&files[..], &more].concat());
+    assert!(code == 0 || code == 3, "{code}: {document:#}");
+    let ends = ends(&document);
+    let known = |name: &String| ends.iter().any(|(own, end)| own == name && end == "passed");
+    for (name, end) in &ends {
+        assert!(
+            end == "passed" || end == "unknown",
+            "{name} {end}: {document:#}"
+        );
+    }
+    // Late frames change nothing of what happens and how programs end.
+    for name in ["cut-in-order", "all-go-on-to-the-end", "nothing-dies"] {
+        assert!(known(&name.to_owned()), "{name}: {document:#}");
+    }
+}
+
+/// Programs that fail, and flows over a cut, beside a healthy ping: what software did is judged, and is no doubt about the rest.
+#[test]
+fn software_that_fails_fails_the_test_and_no_more_than_that() {
+    let text = "constel: 1
+name: crashes
+start: 2026-11-21T00:00:00Z
+duration: 9 s
+step: 1 s
+ground: {hosts: {node: {count: 3, latitude: 0 deg, longitude: 0 deg}}}
+networks: {lan: {members: [node-*], law: {matrix: lan.csv}, link: {rate: 10 Mbit/s}}}
+routing: {mode: computed}
+failures:
+  - {name: apart, at: 0 s, partition: {network: lan, groups: [[node-0, node-1], [node-2]]}}
+traffic:
+  - {name: exits, at: 1 s, for: 6 s, run: {node: node-0, command: [sh, -c, 'echo a; sleep 1; exit 7']}}
+  - {name: leaves, at: 1 s, for: 6 s, run: {node: node-1, command: [sh, -c, 'sleep 1; exit 0']}}
+  - {name: stays, at: 1 s, for: 6 s, run: {node: node-1, command: [sleep, '100']}}
+  - {name: segv, at: 1 s, for: 6 s, run: {node: node-0, command: [sh, -c, 'kill -11 $$']}}
+  - {name: echo, at: 1 s, for: 5 s, ping: {from: node-0, to: node-1, interval: 50 ms}}
+  - {name: cut, at: 1 s, for: 3 s, iperf3: {from: node-0, to: node-2, protocol: udp, rate: 100 kbit/s}}
+expect:
+  - {name: exits-well, requirement: FSW-1, succeeds: exits}
+  - {name: exits-early, ended_early: {flow: exits, code: 7, from: 1500 ms, until: 6 s}}
+  - {name: leaves-well, succeeds: leaves}
+  - {name: leaves-early, ended_early: {flow: leaves, code: 0}}
+  - {name: all-alive, alive: ['*']}
+  - {name: second-alive, alive: [node-1]}
+  - {name: nobody-dies-late, alive: {nodes: ['*'], from: 7500 ms}}
+  - {name: still-there, still_running: [stays]}
+  - {name: segfaults, ended_early: {flow: segv, signal: 11}}
+  - {name: echo-arrives, delivery: {flow: echo, at_least: 90 %}}
+  - {name: nothing-passes, delivery: {flow: cut, at_most: 1 %}}
+  - {name: in-order, order: {first: {kind: flow-started, about: exits}, then: {kind: flow-ended, about: exits}}}
+";
+    let dir = tempfile::tempdir().unwrap();
+    let square = "delay_ms,node-0,node-1,node-2\nnode-0,0,1,1\nnode-1,1,0,1\nnode-2,1,1,0\n";
+    std::fs::write(dir.path().join("lan.csv"), square).unwrap();
+    let file = scenario::write(dir.path(), "crashes.yaml", text);
+    let (results, xml) = (dir.path().join("results"), dir.path().join("report.xml"));
+    let args = [
+        file.to_str().unwrap(),
+        "--results",
+        results.to_str().unwrap(),
+        "--junit",
+        xml.to_str().unwrap(),
+    ];
+    let (code, document) = tested(&args);
+    assert_eq!(code, 1, "{document:#}");
+    let all = ends(&document);
+    let end = |name: &str| all.iter().find(|(n, _)| n == name).unwrap().1.as_str();
+    let expected = [
+        ("exits-well", "failed"),
+        ("exits-early", "passed"),
+        ("leaves-well", "passed"),
+        ("leaves-early", "passed"),
+        ("all-alive", "failed"),
+        ("second-alive", "failed"),
+        ("nobody-dies-late", "passed"),
+        ("still-there", "passed"),
+        ("segfaults", "passed"),
+        ("in-order", "passed"),
+    ];
+    for (name, wanted) in expected {
+        assert_eq!(end(name), wanted, "{name}: {document:#}");
+    }
+    // Frames that the emulator lost are all that may leave these two open.
+    assert!(
+        ["passed", "unknown"].contains(&end("echo-arrives")),
+        "{document:#}"
+    );
+    assert!(
+        ["failed", "unknown"].contains(&end("nothing-passes")),
+        "{document:#}"
+    );
+    let xml = std::fs::read_to_string(xml).unwrap();
+    assert!(!xml.contains("failures=\"0\""), "{xml}");
+    // The run itself says it with the same words and its exit code.
+    let folder = Path::new(document["runs"][0]["results"].as_str().unwrap());
+    let summary = std::fs::read(folder.join("summary.json")).unwrap();
+    let summary: Value = serde_json::from_slice(&summary).unwrap();
+    assert_eq!(summary["software"]["failed"], true, "{summary:#}");
+    let verdict = summary["verdict"]["reasons"].to_string();
+    assert!(!verdict.contains("exits"), "{verdict}");
+    let shown = support::constel(["results".as_ref(), folder.as_os_str()]);
+    let text = String::from_utf8_lossy(&shown.stdout).into_owned();
+    assert!(text.contains("software: FAILED"), "{text}");
+    assert!(text.contains("flow exits failed: exit code 7"), "{text}");
+}

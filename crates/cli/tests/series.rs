@@ -6,7 +6,8 @@ use crate::support;
 use std::path::Path;
 use std::time::Duration;
 
-use rustix::process::Signal;
+use constel_host::process::marked;
+use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::lab::Lab;
 use support::{constel, scenario, stderr};
@@ -221,8 +222,59 @@ fn samples_that_met_late_frames_are_marked_and_the_flow_is_not_trusted() {
     }
     let marked = samples.iter().filter(|row| cell(row, "marked") == "1");
     assert!(marked.count() < samples.len() / 2, "not all of them");
-    let trusted = summary["verdict"]["trustworthy"].as_bool().unwrap();
-    assert_eq!(code, Some(if trusted { 0 } else { 3 }), "the run's verdict");
+    // A run with an affected flow is not trustworthy, and all that tell of it tell the same.
+    assert_eq!(summary["verdict"]["trustworthy"], false, "{summary:#}");
+    assert_eq!(summary["software"]["failed"], false, "{summary:#}");
+    assert_eq!(code, Some(3));
     let text = results(&[], &lab.results, &[]);
-    assert!(text.contains("flow quiet: NOT trustworthy"), "{text}");
+    assert!(text.contains("verdict: NOT trustworthy"), "{text}");
+    assert!(text.contains("flow quiet is affected: "), "{text}");
+}
+
+/// The program that answers probes is stopped for a while: what it answers afterwards is late, and not lost.
+#[test]
+fn answers_of_a_program_that_was_stopped_are_late_by_that() {
+    let dir = tempfile::tempdir().unwrap();
+    let traffic = "traffic:
+  - {name: quiet, at: 0 s, for: 11 s, ping: {from: west, to: east, interval: 100 ms}}
+";
+    let file = scenario::small(dir.path(), "held.yaml", "{mode: computed}", traffic);
+    let mut lab = Lab::up("held-answers", &file, dir.path(), &["--for", "12s"]);
+    let mut client = lab.client();
+    let clock = client.clock().unwrap();
+    clock.sleep_until(2.0);
+    let all = marked(Some(&lab.name)).unwrap();
+    let answers = all.iter().find(|p| p.node.as_deref() == Some("east"));
+    let pid = Pid::from_raw(answers.expect("the program that answers").pid as i32).unwrap();
+    kill_process(pid, Signal::STOP).unwrap();
+    // Longer than an answer can say how long it was held.
+    clock.sleep_until(8.0);
+    kill_process(pid, Signal::CONT).unwrap();
+    lab.ended();
+    let summary = lab.summary();
+    let row = flow(&summary, "quiet");
+    assert_eq!(
+        (&row["status"], &row["loss_ratio"]),
+        (&"ok".into(), &0.0.into()),
+        "{row:#}"
+    );
+    assert!(row["late_packets"].as_u64().unwrap() >= 40, "{row:#}");
+    let samples = table(&lab.results.join("flows/quiet.csv"));
+    let held = samples
+        .iter()
+        .filter(|row| (2.5..7.5).contains(&number(row, "t_s")));
+    let held: Vec<_> = held.collect();
+    assert!(held.len() >= 10, "{}", held.len());
+    for sample in held {
+        assert_eq!(
+            (cell(sample, "fate"), cell(sample, "marked")),
+            ("late", "1"),
+            "{sample:?}"
+        );
+        let came_s = number(sample, "t_s") + number(sample, "rtt_us") / 1e6;
+        assert!(came_s > 7.9, "{sample:?}");
+    }
+    assert_eq!(row["trustworthy"], false, "{row:#}");
+    assert!(row["doubt"].as_str().unwrap().contains("held"), "{row:#}");
+    assert_eq!(summary["verdict"]["trustworthy"], false);
 }

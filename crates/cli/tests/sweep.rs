@@ -434,3 +434,43 @@ fn the_shipped_comparison_is_good() {
         );
     }
 }
+
+/// A program that fails is a result: its run is not made again for that.
+#[test]
+fn a_run_whose_software_fails_is_made_once() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let rest = "links: {max_lateness: 10 ms}\n\
+                traffic:\n  - {name: crash, at: 0 s, for: 1 s, run: {node: west, command: [sh, -c, 'exit 7']}}\n";
+    let file = scenario::small(dir.path(), "crash.yaml", "{mode: computed}", rest);
+    let text = fs::read_to_string(&file).unwrap();
+    fs::write(&file, text.replace("duration: 60 s", "duration: 2 s")).unwrap();
+    let out = dir.path().join("out");
+    let mut command = Command::new(CONSTEL);
+    command.arg("sweep").arg(&file).arg("--out").arg(&out);
+    command.args(["--name", "cli-test-crash", "--again", "2", "--json"]);
+    command.args(["--seeds", "1..1"]);
+    let output = support::finish(command, SWEEP_WITHIN);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    let table: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let runs = &table["runs"][0];
+    assert_eq!(
+        (&runs["software_failed"], &runs["failed"]),
+        (&1.into(), &0.into()),
+        "{runs}"
+    );
+    let read = |path: &PathBuf| serde_json::from_slice(&fs::read(path).unwrap()).unwrap();
+    let made: Vec<Value> = summaries(&out).iter().map(read).collect();
+    // Only a host that did not keep up is a reason for another attempt.
+    for summary in &made {
+        let reasons = summary["verdict"]["reasons"].to_string();
+        assert!(!reasons.contains("crash"), "{reasons}");
+        assert_eq!(
+            summary["software"]["failures"][0]["flow"], "crash",
+            "{summary}"
+        );
+    }
+    let trusted = |summary: &&Value| summary["verdict"]["trustworthy"] == true;
+    assert!(made.iter().filter(trusted).count() <= 1, "{}", made.len());
+    host.assert_as_before("after a crash");
+}

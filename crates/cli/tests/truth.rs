@@ -47,7 +47,8 @@ fn trusted(summary: &Value) -> bool {
 fn trusted_but_for_stalls(summary: &Value) -> bool {
     let explained = |reason: &Value| {
         let reason = reason.as_str().unwrap();
-        reason.starts_with("frames left late") || reason.starts_with("this machine's processor")
+        let starts = ["frames left late", "this machine's processor", "flow "];
+        starts.iter().any(|start| reason.starts_with(start))
     };
     let own = summary["fidelity"]["own_lateness_p99_ns"].as_u64().unwrap();
     let bound = summary["bounds"]["lateness_p99_ns"].as_u64().unwrap();

@@ -1,6 +1,7 @@
 //! What can go wrong, and which exit code each is.
 
-use std::path::PathBuf;
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use constel_agent::labs::LeadFailure;
@@ -180,12 +181,12 @@ pub enum Error {
     #[error("{0}")]
     NotBuilt(String),
     /// There are no results at this place.
-    #[error("{}: {source}; runs are kept in `results` by default", .dir.display())]
+    #[error("{}", no_results(.dir, .why))]
     NoResults {
         /// The folder.
         dir: PathBuf,
         /// What the system said.
-        source: std::io::Error,
+        why: std::io::Error,
     },
     /// A document of a run is missing.
     #[error("{}: {source}; the run did not finish, or this is no results folder", .path.display())]
@@ -367,6 +368,17 @@ fn of_image(fault: &Fault) -> Exit {
         | Fault::NotInstalled(_)
         | Fault::NoLibrary { .. } => Exit::Host,
         _ => Exit::Failed,
+    }
+}
+
+/// Says that there are no results at a place, and what makes some.
+fn no_results(dir: &Path, why: &std::io::Error) -> String {
+    let dir = dir.display();
+    let makes = "`constel run FILE` keeps its results in `results`, or where --results says";
+    match why.kind() {
+        ErrorKind::NotFound => format!("there is no folder `{dir}`; {makes}"),
+        ErrorKind::NotADirectory => format!("`{dir}` is no folder; {makes}"),
+        _ => format!("`{dir}`: {why}; {makes}"),
     }
 }
 

@@ -21,6 +21,7 @@ use std::path::{Path, PathBuf};
 use constel_api::Event;
 use constel_api::manifest::Manifest;
 use constel_api::summary::Summary;
+use constel_observe::verdict::Software;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -45,6 +46,8 @@ pub struct ListedRun {
     pub finished: bool,
     /// Whether its figures are to be trusted; `None` unless it came to its end.
     pub trustworthy: Option<bool>,
+    /// Whether software in its lab failed; `None` unless it came to its end.
+    pub failed: Option<bool>,
     /// How many flows it had; `None` unless it came to its end.
     pub flows: Option<usize>,
 }
@@ -54,9 +57,9 @@ pub struct ListedRun {
 /// # Errors
 /// [`Error::NoResults`] when the folder cannot be read; [`Error::BadDocument`] when a manifest is none.
 pub fn list(dir: &Path) -> Result<Vec<ListedRun>, Error> {
-    let no_results = |source| Error::NoResults {
+    let no_results = |why| Error::NoResults {
         dir: dir.to_owned(),
-        source,
+        why,
     };
     let entries = std::fs::read_dir(dir).map_err(no_results)?;
     let runs = entries.filter_map(|entry| Run::open(&entry.ok()?.path()));
@@ -133,6 +136,8 @@ impl Run {
         #[derive(Deserialize)]
         struct Foot {
             verdict: Trust,
+            #[serde(default)]
+            software: Software,
             flows: Vec<IgnoredAny>,
         }
         #[derive(Deserialize)]
@@ -148,6 +153,7 @@ impl Run {
             seed: head.seed,
             finished: foot.is_some(),
             trustworthy: foot.as_ref().map(|foot| foot.verdict.trustworthy),
+            failed: foot.as_ref().map(|foot| foot.software.failed),
             flows: foot.map(|foot| foot.flows.len()),
         })
     }

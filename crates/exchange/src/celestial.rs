@@ -37,9 +37,13 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
         reader.station(&mut draft, station);
     }
     if draft.shells.is_empty() {
-        reader
-            .wrong
-            .push("no shell with planes, sats, altitude_km and inclination".to_owned());
+        reader.wrong.push(match root.contains_key("shell") {
+            true => "no shell with planes, sats, altitude_km and inclination".to_owned(),
+            false => {
+                "not recognised: a TOML file that is read is Celestial's, which has `[[shell]]`"
+                    .to_owned()
+            }
+        });
     }
     if draft.step_s > 60.0 {
         draft.note(format!(
@@ -124,7 +128,8 @@ impl Reader {
             inclination_deg,
             planes,
             per_plane: sats as u32,
-            phasing: planes / 2,
+            // Its propagator gives a satellite its mean anomaly by its number in its plane alone (`sgp4_solver.py`).
+            phasing: 0,
             raan0_deg: 0.0,
             isl: true,
             min_elevation_deg,
@@ -156,7 +161,7 @@ impl Reader {
 }
 
 fn notes(draft: &mut Draft, root: &Map<String, Value>, network: &Map<String, Value>) {
-    draft.note("phasing is half a slot from plane to plane; Celestial has a rule of its own");
+    draft.note("phasing is 0, as Celestial flies it: satellites of one number are at their nodes at the same time in all planes");
     if root.contains_key("bbox") {
         draft.note("`bbox` was not carried over: every satellite is emulated, none is suspended");
     }

@@ -9,9 +9,6 @@ use constel_units::Utc;
 
 pub use software::{Health, Software, Volume};
 
-/// Rate of cables, which the files have no word of.
-const CABLE: &str = "1 Gbit/s";
-
 /// What was read. [`Draft::yaml`] prints it as a scenario; nothing is checked here, the scenario's own rules do.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
@@ -41,10 +38,11 @@ pub struct Draft {
     pub gsl_loss: f64,
     /// Stations; names are made fit and unique.
     pub stations: Vec<Station>,
-    /// Hosts, and their cables.
+    /// Hosts.
     pub hosts: Vec<Host>,
     /// See [`Draft::hosts`].
-    pub cables: Vec<Cable>,
+    /// Switched networks of hosts.
+    pub networks: Vec<Network>,
     /// What nodes are made of, by their kind (`satellites` or `stations`); none: the host's programs.
     pub nodes: Vec<(&'static str, Software)>,
     /// Routing software in every node; `None`: Constel computes the routes.
@@ -57,7 +55,7 @@ pub struct Draft {
     pub notes: Vec<String>,
 }
 
-/// A computer on the ground that only has cables. Where it stands does not matter: its cables say their delay.
+/// A computer on the ground that is in networks. Where it stands does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Fit for a scenario, and no other's.
@@ -66,13 +64,13 @@ pub struct Host {
     pub software: Option<Software>,
 }
 
-/// A cable between two hosts, without a delay of its own.
+/// A switched network of hosts.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Cable {
-    /// A host's name.
-    pub from: String,
-    /// Another's.
-    pub to: String,
+pub struct Network {
+    /// Fit for a scenario, and no other network's.
+    pub name: String,
+    /// Names of hosts.
+    pub members: Vec<String>,
 }
 
 /// A shell of circular orbits.
@@ -130,7 +128,7 @@ impl Draft {
             gsl_loss: 0.0,
             stations: Vec::new(),
             hosts: Vec::new(),
-            cables: Vec::new(),
+            networks: Vec::new(),
             nodes: Vec::new(),
             daemon: None,
             told_as_opensn: false,
@@ -228,14 +226,12 @@ impl Draft {
                 }
             }
         }
-        if !self.cables.is_empty() {
-            out.push_str("  cables:\n");
+        if !self.networks.is_empty() {
+            out.push_str("\nnetworks:\n");
         }
-        for Cable { from, to } in &self.cables {
-            let _ = writeln!(
-                out,
-                "    - {{from: {from}, to: {to}, delay: 0 ms, link: {{rate: {CABLE}}}}}"
-            );
+        for Network { name, members } in &self.networks {
+            let members = members.join(", ");
+            let _ = writeln!(out, "  {name}: {{members: [{members}], medium: switched}}");
         }
     }
 

@@ -21,10 +21,14 @@ pub struct Imported {
 
 /// Reads rows; empty lines, comments and `cnistnet`'s other switches (`-u`, `-d`) are passed over.
 ///
+/// NIST Net keeps its rows in a table: a row with the key of an earlier one replaces it, and of several rows that match a packet
+/// the most specific one holds. A box takes the first rule that matches, so rules are in order from specific to general.
+///
 /// # Errors
 /// Every row that is none.
 pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
-    let (mut rules, mut notes, mut errors) = (Vec::new(), Vec::new(), Vec::new());
+    let (mut rows, mut notes, mut errors) = (Vec::<Row>::new(), Vec::new(), Vec::new());
+    let mut read = 0;
     for (n, line) in text.lines().enumerate() {
         let line_number = n + 1;
         let words: Vec<&str> = line.split_whitespace().collect();
@@ -44,14 +48,30 @@ pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
             rest => rest,
         };
         match row(words) {
-            Ok(row) => row.to_rules(rules.len() / 2 + 1, &mut rules, &mut notes),
+            Ok(row) => {
+                read += 1;
+                let row = Row {
+                    number: read,
+                    ..row
+                };
+                match rows.iter_mut().find(|known| known.key() == row.key()) {
+                    Some(known) => {
+                        notes.push(format!(
+                            "row-{} is left out: row-{read} has the same addresses, ports, protocol and class, and replaces it",
+                            known.number
+                        ));
+                        *known = row;
+                    }
+                    None => rows.push(row),
+                }
+            }
             Err(reason) => errors.push(ReadError {
                 line: line_number,
                 reason,
             }),
         }
     }
-    if errors.is_empty() && rules.is_empty() {
+    if errors.is_empty() && rows.is_empty() {
         errors.push(ReadError {
             line: 1,
             reason: "there is no row in it: `cnistnet -R` prints them".to_owned(),
@@ -59,6 +79,22 @@ pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
     }
     if !errors.is_empty() {
         return Err(ReadErrors(errors));
+    }
+    rows.sort_by_key(|row| (std::cmp::Reverse(row.specificity()), row.number));
+    if !rows.is_sorted_by_key(|row| row.number) {
+        let order: Vec<String> = rows
+            .iter()
+            .map(|row| format!("row-{}", row.number))
+            .collect();
+        notes.push(format!(
+            "rows are in the order {}: the first rule that matches holds here, and in NIST Net the most specific row, the one \
+             with most of addresses, ports, protocol and class; of equally specific ones that both match, the first in the file",
+            order.join(", ")
+        ));
+    }
+    let mut rules = Vec::new();
+    for row in &rows {
+        row.to_rules(&mut rules, &mut notes);
     }
     Ok(Imported {
         file: json!({ "rules": rules }),
@@ -76,6 +112,8 @@ struct End {
 
 #[derive(Debug, Default, PartialEq)]
 struct Row {
+    /// Its place among the rows of the file, from 1.
+    number: usize,
     src: End,
     dst: End,
     class: Option<u8>,
@@ -162,6 +200,16 @@ fn number(switch: &str, values: &[&str], place: usize) -> Result<f64, String> {
 }
 
 impl Row {
+    /// What it matches.
+    fn key(&self) -> Map<String, Value> {
+        matching(&self.src, &self.dst, self.class)
+    }
+
+    /// How much of a packet must be as it says. A row that matches less than another has more of it than that.
+    fn specificity(&self) -> usize {
+        self.key().len()
+    }
+
     fn effect(&mut self, switch: &str, values: &[&str]) -> Result<(), String> {
         let at = |place| number(switch, values, place);
         let or_none = |place| {
@@ -211,8 +259,8 @@ impl Row {
     }
 
     /// A row is about packets from one address to another, on whichever interface they come in: a rule for each way.
-    fn to_rules(&self, number: usize, rules: &mut Vec<Value>, notes: &mut Vec<String>) {
-        let name = format!("row-{number}");
+    fn to_rules(&self, rules: &mut Vec<Value>, notes: &mut Vec<String>) {
+        let name = format!("row-{}", self.number);
         let path = self.path(&name, notes);
         for effect in &self.correlated {
             notes.push(format!(
@@ -392,6 +440,65 @@ mod tests {
             &constel_scenario::DiskFiles::in_folder("."),
         );
         assert_eq!(file.unwrap().rules.len(), 4);
+    }
+
+    /// The rules of a text by name, in order.
+    fn names(text: &str) -> (Vec<String>, Vec<String>) {
+        let imported = parse(text).unwrap();
+        let rules = imported.file["rules"].as_array().unwrap().iter();
+        let names = rules.map(|rule| rule["name"].as_str().unwrap().to_owned());
+        (names.collect(), imported.notes)
+    }
+
+    #[test]
+    fn a_catch_all_row_comes_last_and_of_equal_keys_the_later_row_holds() {
+        let text = "0.0.0.0 0.0.0.0 --delay 1\n10.0.0.1 10.0.0.2 --delay 2\n10.0.0.1 0.0.0.0 --delay 3\n\
+                    10.0.0.1:80.tcp 10.0.0.2 --delay 4\n10.0.0.1 10.0.0.2 --delay 5\n";
+        let (names, notes) = names(text);
+        let expected = ["row-4", "row-5", "row-3", "row-1"];
+        let expected = expected.map(|row| [row.to_owned(), format!("{row}-back")]);
+        assert_eq!(names, expected.concat());
+        assert!(
+            notes
+                .iter()
+                .any(|note| note.starts_with("row-2 is left out: row-5 has the same")),
+            "{notes:#?}"
+        );
+        assert!(
+            notes
+                .iter()
+                .any(|note| note.starts_with("rows are in the order row-4, row-5, row-3, row-1")),
+            "{notes:#?}"
+        );
+    }
+
+    proptest::proptest! {
+        /// No rule stands behind one that matches all that it matches.
+        #[test]
+        fn no_row_hides_another(rows in proptest::collection::vec((0..3u8, 0..3u8, 0..3u16, 0..3u16, 0..3usize, 0..3u8), 1..12)) {
+            let address = |n: u8| match n {
+                0 => "0.0.0.0".to_owned(),
+                n => format!("10.0.0.{n}"),
+            };
+            let end = |n: u8, port: u16, protocol: &str| match (port, protocol) {
+                (0, "") => address(n),
+                _ => format!("{}:{port}.{protocol}", address(n)),
+            };
+            let text: String = rows.iter().map(|(src, dst, sport, dport, protocol, class)| {
+                let protocol = ["", "tcp", "udp"][*protocol];
+                format!("{} {} {class} --delay 1\n", end(*src, *sport, protocol), end(*dst, *dport, protocol))
+            }).collect();
+            let file = parse(&text).unwrap().file;
+            let rules = file["rules"].as_array().unwrap();
+            let matches = |rule: &Value| rule["match"].as_object().cloned().unwrap_or_default();
+            for (n, later) in rules.iter().enumerate() {
+                for earlier in rules[..n].iter().filter(|earlier| earlier.get("forward").is_some() == later.get("forward").is_some()) {
+                    let (earlier, later) = (matches(earlier), matches(later));
+                    let hidden = earlier.iter().all(|(key, value)| later.get(key) == Some(value));
+                    proptest::prop_assert!(!hidden, "{earlier:?} hides {later:?}");
+                }
+            }
+        }
     }
 
     #[test]

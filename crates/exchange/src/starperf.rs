@@ -8,7 +8,7 @@
 use std::fmt::Write;
 
 use crate::draft::{Draft, Shell, Station};
-use crate::text::{Findings, ReadErrors, number};
+use crate::text::{Findings, ReadErrors, number, shown};
 use crate::xml::{Element, escaped, parse as parse_xml};
 
 /// Reads a constellation file into a draft without stations.
@@ -20,7 +20,12 @@ pub fn parse_constellation(text: &str, name: &str) -> Result<Draft, ReadErrors> 
     let mut findings = Findings::default();
     let mut draft = Draft::new("a StarPerf constellation", name);
     if root.name != "constellation" {
-        findings.push(root.line, "the root element is not <constellation>");
+        let found = format!(
+            "not recognised: the root element is <{}>, and that of StarPerf's files <constellation>",
+            shown(&root.name)
+        );
+        findings.push(root.line, found);
+        return findings.or(draft);
     }
     let count = value(&root, "number_of_shells", &mut findings).unwrap_or(0.0);
     if !(1.0..=100.0).contains(&count) || count.fract() != 0.0 {

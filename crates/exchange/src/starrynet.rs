@@ -4,10 +4,63 @@
 use serde_json::{Map, Value};
 
 use crate::draft::{Draft, Shell};
-use crate::text::{ReadError, ReadErrors};
+use crate::text::{ReadError, ReadErrors, shown};
 
 /// F that StarryNet's code has, whatever its configuration says.
 const F_OF_THE_CODE: u32 = 18;
+
+/// Keys of which a configuration of the one form or the other has at least one, and files of other tools none.
+const OWN_KEYS: [&str; 8] = [
+    "Shells",
+    "Altitude (km)",
+    "Inclination",
+    "# of orbit",
+    "# of satellites",
+    "Satellite link",
+    "Intra-AS routing",
+    "update_time (s)",
+];
+
+/// Whether a JSON text looks like a configuration.
+#[must_use]
+pub fn is_one(text: &str) -> bool {
+    let root: Option<Value> = serde_json::from_str(text).ok();
+    let keys = root.as_ref().and_then(Value::as_object);
+    keys.is_some_and(|keys| OWN_KEYS.iter().any(|key| keys.contains_key(*key)))
+}
+
+/// Says of a JSON text that is of no tool whose files are read what it is.
+#[must_use]
+pub fn not_recognised(text: &str) -> ReadErrors {
+    let (line, what) = match serde_json::from_str::<Value>(text) {
+        Err(error) => (error.line().max(1), format!("not JSON: {error}")),
+        Ok(Value::Object(keys)) => {
+            let first: Vec<String> = keys
+                .keys()
+                .take(5)
+                .map(|key| format!("`{}`", shown(key)))
+                .collect();
+            (
+                1,
+                format!(
+                    "its keys are {}{}",
+                    first.join(", "),
+                    if keys.len() > first.len() {
+                        ", ..."
+                    } else {
+                        ""
+                    }
+                ),
+            )
+        }
+        Ok(_) => (1, "it is no object".to_owned()),
+    };
+    let reason = format!(
+        "not recognised: {what}; read are StarryNet's config.json (with `Shells`, or `# of orbit` and others) and OpenSN's \
+         emulation configuration (types of nodes, each with its `image`)"
+    );
+    ReadErrors(vec![ReadError { line, reason }])
+}
 
 /// Reads a configuration.
 ///

@@ -44,6 +44,10 @@ impl Findings {
         }
     }
 
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= MOST
     }

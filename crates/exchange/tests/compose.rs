@@ -25,7 +25,7 @@ fn lab(draft: &Draft) -> Lab {
 }
 
 #[test]
-fn services_are_hosts_and_networks_are_cables() {
+fn services_are_hosts_and_networks_are_switched() {
     assert!(is_one(SHOP) && !is_one("constel: 1\nservices: {}\n") && !is_one("a: ["));
     let draft = parse(SHOP, "folder", &beside).unwrap();
     let yaml = draft.yaml();
@@ -67,21 +67,15 @@ ground:
 "#;
     // A list of variables replaces the mapping that was taken over: merge keys go one mapping deep.
     assert!(yaml.contains(expected), "{yaml}");
-    let cables = "
-    back: {latitude: 0 deg, longitude: 0 deg}
-    default: {latitude: 0 deg, longitude: 0 deg}
-  cables:
-    - {from: web, to: back, delay: 0 ms, link: {rate: 1 Gbit/s}}
-    - {from: api-server, to: back, delay: 0 ms, link: {rate: 1 Gbit/s}}
-    - {from: db, to: back, delay: 0 ms, link: {rate: 1 Gbit/s}}
-    - {from: worker-1, to: default, delay: 0 ms, link: {rate: 1 Gbit/s}}
-    - {from: worker-2, to: default, delay: 0 ms, link: {rate: 1 Gbit/s}}
-    - {from: worker-3, to: default, delay: 0 ms, link: {rate: 1 Gbit/s}}
+    let networks = "
+networks:
+  back: {members: [web, api-server, db], medium: switched}
+  default: {members: [worker-1, worker-2, worker-3], medium: switched}
 ";
-    assert!(yaml.ends_with(cables), "{yaml}");
+    assert!(yaml.ends_with(networks), "{yaml}");
     assert!(yaml.contains("\nname: web-shop\n"), "{yaml}");
     let lab = lab(&draft);
-    assert_eq!(lab.layout.nodes().len(), 3 + 3 + 2);
+    assert_eq!(lab.layout.nodes().len(), 3 + 3);
     assert_eq!(lab.containers().count(), 6);
 }
 
@@ -103,8 +97,8 @@ fn what_is_left_out_is_said_with_its_reason() {
         "`debug.profiles` was not carried over: it does not run by itself",
         "`networks.back.internal` was not carried over",
         "the network `front` has no member but `web`",
-        "the network `back` (nodes: 3) is the router back",
-        "`alone.network_mode` was not carried over: a node without cables",
+        "`alone.network_mode` was not carried over: a node that is in no network",
+        "services find each other by the names of their nodes, and no longer by `api_server`, `worker`: change those names",
         "`volumes` was not carried over",
     ] {
         assert!(notes.contains(said), "{said}:\n{notes}");
@@ -168,43 +162,71 @@ fn anchors_do_not_fill_the_memory() {
     assert!(parse(many, "x", &|_| None).is_err());
 }
 
-/// More nodes than one router has room for.
+/// Any number of nodes, none of which anybody has to route for.
 #[test]
-fn a_large_network_has_several_routers() {
-    let draft = parse(
-        "services: {a: {image: x, deploy: {replicas: 40}}}",
-        "x",
-        &|_| None,
-    )
-    .unwrap();
-    let lab = lab(&draft);
-    assert_eq!(lab.layout.nodes().len(), 40 + 3);
-    assert_eq!(draft.cables.len(), 40 + 2);
+fn a_large_network_is_one_network() {
+    let text = "services: {a: {image: x, deploy: {replicas: 40}}}";
+    let draft = parse(text, "x", &|_| None).unwrap();
+    assert_eq!(lab(&draft).layout.nodes().len(), 40);
+    assert_eq!(draft.networks.len(), 1);
+    let notes = draft.notes.join("\n");
+    assert!(!notes.contains("router"), "{notes}");
+}
+
+/// Names that stay find services, and the note says that of no others.
+#[test]
+fn services_are_said_to_be_found_by_the_names_that_they_have() {
+    let notes = |text: &str| parse(text, "x", &|_| None).unwrap().notes.join("\n");
+    let same = notes("services:\n  web: {image: x}\n  db: {image: y}\n");
     assert!(
-        draft
-            .notes
-            .join("\n")
-            .contains("the router default, default-2, default-3"),
-        "{:?}",
-        draft.notes
+        same.contains("services find each other by their names, as before"),
+        "{same}"
+    );
+    let other = notes("services:\n  web_Front: {image: x}\n  db: {image: y}\n");
+    assert!(!other.contains("as before"), "{other}");
+    assert!(
+        other.contains("and no longer by `web_Front`: change"),
+        "{other}"
     );
 }
 
-/// Two services without networks have one cable between them.
+/// A service that is in no network is left out; and where none is left, the error is about the file.
 #[test]
-fn the_smallest_file_is_two_nodes_and_a_cable() {
-    let text = "services:\n  a: {image: x}\n  b: {image: y, entrypoint: []}\n";
+fn a_service_without_a_network_is_no_node() {
+    let text = "services:\n  a: {image: x}\n  b: {image: x}\n  lonely: {image: y, networks: []}\n";
     let draft = parse(text, "x", &|_| None).unwrap();
+    assert_eq!(lab(&draft).layout.nodes().len(), 2);
+    let notes = draft.notes.join("\n");
+    assert!(
+        notes.contains("`lonely.networks` was not carried over: a node that is in no network"),
+        "{notes}"
+    );
+    let wrong = parse(
+        "services:\n  lonely: {image: y, networks: []}\n",
+        "x",
+        &|_| None,
+    )
+    .unwrap_err();
+    assert_eq!(wrong.0[0].line, 2, "{wrong:?}");
+    assert!(
+        wrong.0[0].reason.contains("no service is left"),
+        "{wrong:?}"
+    );
+}
+
+/// A network with one member gets another one, unless its member is in others.
+#[test]
+fn a_network_has_two_members() {
     let one = parse("services: {a: {image: x}}", "x", &|_| None).unwrap();
     assert_eq!(
         lab(&one).layout.nodes().len(),
         2,
         "with what it is linked to"
     );
-    assert_eq!(lab(&draft).layout.nodes().len(), 2);
-    assert!(
-        draft.yaml().contains("- {from: a, to: b, "),
-        "{}",
-        draft.yaml()
-    );
+    let text = "services:\n  a: {image: x, networks: [p, q]}\n  b: {image: x, networks: [q]}\nnetworks: {p: {}, q: {}}\n";
+    let two = parse(text, "x", &|_| None).unwrap();
+    assert_eq!(lab(&two).layout.nodes().len(), 2);
+    let apart = "services:\n  a: {image: x, networks: [p, q]}\n  b: {image: x, networks: [r]}\nnetworks: {p: {}, q: {}, r: {}}\n";
+    let apart = parse(apart, "x", &|_| None).unwrap();
+    assert_eq!(lab(&apart).layout.nodes().len(), 2 + 2);
 }

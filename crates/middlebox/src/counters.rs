@@ -7,7 +7,6 @@ use constel_link::{EdgeCounters, EdgeStats, Nanos};
 use constel_rules::Direction;
 
 use crate::ports::Slot;
-use crate::steer::Seen;
 
 /// So many bits per second, of bytes in a time.
 fn bps(bytes: u64, ns: Nanos) -> f64 {
@@ -55,52 +54,52 @@ impl Edges {
     }
 }
 
-/// How much came by each slot and direction in the last whole second.
+/// How much came by each rule, whatever its form, in the last whole second, forward and reverse.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     at_ns: Nanos,
-    bytes: HashMap<usize, u64>,
-    present: HashMap<usize, f64>,
+    bytes: HashMap<String, [u64; 2]>,
+    present: HashMap<String, [f64; 2]>,
 }
 
 impl Rates {
-    /// Looks at the edges of these slots again.
-    pub(crate) fn sample(&mut self, now: Nanos, edges: &Edges, slots: impl Iterator<Item = Slot>) {
+    /// Takes what each rule has counted in all its forms, bytes.
+    pub(crate) fn sample(&mut self, now: Nanos, bytes: HashMap<String, [u64; 2]>) {
         let took = now.saturating_sub(self.at_ns);
-        let mut bytes = HashMap::new();
-        self.present.clear();
-        for slot in slots {
-            for direction in Direction::BOTH {
-                let Some(stats) = edges.get(slot, direction) else {
-                    continue;
-                };
-                let (place, all) = (slot.place(direction), stats.counters.offered_bytes);
-                if let Some(before) = self.bytes.get(&place) {
-                    self.present
-                        .insert(place, bps(all.saturating_sub(*before), took));
-                }
-                bytes.insert(place, all);
-            }
-        }
+        let present = bytes.iter().filter_map(|(name, all)| {
+            let before = self.bytes.get(name)?;
+            let rate = |n: usize| bps(all[n].saturating_sub(before[n]), took);
+            Some((name.clone(), [rate(0), rate(1)]))
+        });
+        self.present = present.collect();
         self.bytes = bytes;
         self.at_ns = now;
     }
 
-    pub(crate) fn present(&self, slot: Slot, direction: Direction) -> f64 {
-        let place = slot.place(direction);
-        self.present.get(&place).copied().unwrap_or(0.0)
+    /// Bits per second, forward and reverse.
+    pub(crate) fn present(&self, name: &str) -> [f64; 2] {
+        self.present.get(name).copied().unwrap_or_default()
     }
 }
 
-/// A rule in one direction, in the words of answers. `counters` are those of all its forms.
+/// When the first frame came and the last; `None`: none came.
+pub(crate) type FirstAndLast = Option<(Nanos, Nanos)>;
+
+/// The same of two forms of one rule.
+pub(crate) fn of_both(a: FirstAndLast, b: FirstAndLast) -> FirstAndLast {
+    match (a, b) {
+        (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
+        (one, other) => one.or(other),
+    }
+}
+
+/// A rule in one direction, in the words of answers. `counters` and `seen` are of all its forms, as the averages made of them.
 pub(crate) fn way(
     now: Nanos,
-    (slot, direction): (Slot, Direction),
     counters: EdgeCounters,
     stats: Option<&EdgeStats>,
-    (seen, rates): (&Seen, &Rates),
+    (seen, present_bps): (FirstAndLast, f64),
 ) -> WayShown {
-    let seen = seen.get(slot, direction);
     let active = seen.map_or(0, |(first, _)| now.saturating_sub(first));
     WayShown {
         frames: counters.offered,
@@ -109,12 +108,45 @@ pub(crate) fn way(
         duplicates: counters.duplicated,
         queue_frames: stats.map_or(0, |stats| stats.held as u64),
         average_bps: bps(counters.offered_bytes, active),
-        present_bps: rates.present(slot, direction),
+        present_bps,
         last_frame_s: seen.map(|(_, last)| now.saturating_sub(last) as f64 / 1e9),
         queue_bytes: stats.map_or(0, |stats| stats.queue_bytes),
         inside: None,
         lateness: None,
         counters,
         via: None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A rule of which a megabit came each second for ten seconds, and that was edited a second ago.
+    #[test]
+    fn an_average_is_of_all_forms_of_a_rule() {
+        const S: Nanos = 1_000_000_000;
+        let counters = EdgeCounters {
+            offered: 1_000,
+            offered_bytes: 1_250_000,
+            ..EdgeCounters::default()
+        };
+        let (old, new) = (Some((S, 10 * S)), Some((10 * S + 1, 11 * S)));
+        let shown = way(11 * S, counters, None, (of_both(new, old), 0.0));
+        assert_eq!(shown.average_bps, 1e6);
+        // No frame has come yet in its new form.
+        let shown = way(11 * S, counters, None, (of_both(None, old), 0.0));
+        assert_eq!((shown.average_bps, shown.last_frame_s), (1e6, Some(1.0)));
+    }
+
+    #[test]
+    fn a_present_rate_is_of_a_rule_whatever_its_form() {
+        let mut rates = Rates::default();
+        let bytes = |n: u64| HashMap::from([("calls".to_owned(), [n, 0])]);
+        rates.sample(1_000_000_000, bytes(1_000));
+        assert_eq!(rates.present("calls"), [0.0, 0.0]);
+        rates.sample(2_000_000_000, bytes(2_000));
+        assert_eq!(rates.present("calls"), [8_000.0, 0.0]);
+        assert_eq!(rates.present("others"), [0.0, 0.0]);
     }
 }

@@ -22,15 +22,19 @@ use constel_scenario::{DiskFiles, nearest, read_rules};
 use serde_json::{Value, json};
 
 use crate::captures::Captures;
-use crate::counters::{Edges, Rates, since, way};
+use crate::counters::{Edges, FirstAndLast, Rates, of_both, since, way};
 use crate::edits::{changed, never_reached, odd_interfaces};
 use crate::joined::Joined;
 use crate::ports::{ROUTER, Slot, UNMATCHED};
 use crate::skies::{Passed, Skies};
 use crate::steer::{ByRules, Seen};
 
-/// Counters of both directions.
-type Both = [EdgeCounters; 2];
+/// Earlier forms of a rule, by direction.
+#[derive(Default)]
+struct Past {
+    counters: [EdgeCounters; 2],
+    seen: [FirstAndLast; 2],
+}
 
 /// The rules of a running box.
 pub(crate) struct Live {
@@ -53,8 +57,8 @@ struct State {
     leaving: Vec<(Slot, String)>,
     /// What edges had counted when their slot was given to somebody.
     before: HashMap<usize, EdgeCounters>,
-    /// Of earlier forms of rules, by name.
-    past: HashMap<String, Both>,
+    /// Earlier forms of rules, by name.
+    past: HashMap<String, Past>,
     removed: EdgeCounters,
     rates: Rates,
     skies: Skies,
@@ -97,9 +101,25 @@ impl State {
             sum.add(&self.counters(edges, *old, direction));
         }
         if let Some(past) = self.past.get(name) {
-            sum.add(&past[index(direction)]);
+            sum.add(&past.counters[index(direction)]);
         }
         sum
+    }
+
+    /// When the first frame of a rule in all its forms came, and the last.
+    fn all_seen(
+        &self,
+        seen: &Seen,
+        (name, slot): (&str, Slot),
+        direction: Direction,
+    ) -> FirstAndLast {
+        let old = self.leaving.iter().filter(|(_, whose)| whose == name);
+        let slots = old.map(|(old, _)| *old).chain([slot]);
+        let past = self.past.get(name);
+        let past = past.and_then(|past| past.seen[index(direction)]);
+        slots
+            .map(|slot| seen.get(slot, direction))
+            .fold(past, of_both)
     }
 }
 
@@ -313,8 +333,14 @@ impl Live {
     pub(crate) fn tick(&self) -> Result<(), DriverError> {
         let edges = Edges::new(self.handle.all_edges()?);
         let mut state = self.lock();
-        let slots: Vec<Slot> = state.slots.iter().copied().chain([UNMATCHED]).collect();
-        state.rates.sample(mono_ns(), &edges, slots.into_iter());
+        let names = state.file.rules.iter().map(|rule| rule.name.as_str());
+        let all = names.zip(state.slots.iter().copied());
+        let bytes = all.chain([("", UNMATCHED)]).map(|(name, slot)| {
+            let of = |way| state.all_counters(&edges, (name, slot), way).offered_bytes;
+            (name.to_owned(), Direction::BOTH.map(of))
+        });
+        let bytes = bytes.collect();
+        state.rates.sample(mono_ns(), bytes);
         let (gone, leaving) = std::mem::take(&mut state.leaving)
             .into_iter()
             .partition::<Vec<_>, _>(|(slot, _)| {
@@ -327,13 +353,16 @@ impl Live {
             let both = Direction::BOTH.map(|way| state.counters(&edges, slot, way));
             if state.file.rules.place(&name).is_some() {
                 let past = state.past.entry(name).or_default();
-                past.iter_mut()
-                    .zip(&both)
-                    .for_each(|(sum, more)| sum.add(more));
+                for (direction, more) in Direction::BOTH.into_iter().zip(&both) {
+                    let at = index(direction);
+                    past.counters[at].add(more);
+                    let seen = self.seen.get(slot, direction);
+                    past.seen[at] = of_both(past.seen[at], seen);
+                }
             } else {
                 let past = state.past.remove(&name).unwrap_or_default();
                 both.iter()
-                    .chain(&past)
+                    .chain(&past.counters)
                     .for_each(|more| state.removed.add(more));
             }
             for direction in Direction::BOTH {
@@ -433,8 +462,9 @@ impl Live {
             let shown = about.map(|direction| {
                 let counters = state.all_counters(&edges, (name, slot), direction);
                 let stats = edges.get(slot, direction);
-                let extra = (&*self.seen, &state.rates);
-                let mut shown = way(now, (slot, direction), counters, stats, extra);
+                let seen = state.all_seen(&self.seen, (name, slot), direction);
+                let present_bps = state.rates.present(name)[index(direction)];
+                let mut shown = way(now, counters, stats, (seen, present_bps));
                 if let Some(times) = times.get(&slot.edge(direction).0) {
                     shown.inside = Some(times.inside.quantiles());
                     shown.lateness = Some(times.lateness.quantiles());

@@ -7,7 +7,8 @@ use std::time::{Duration, Instant};
 
 use constel_api::Happening;
 use constel_api::summary::{FlowRow, FlowStatus};
-use constel_host::process::{Exit, Supervisor};
+use constel_host::process::Supervisor;
+use constel_lab::Ended;
 use constel_observe::flows::Outcome;
 use constel_observe::results::Results;
 use constel_scenario::model::MachineCommand;
@@ -16,17 +17,6 @@ use crate::machines::Machines;
 
 /// A command that was asked to end has so long for its last words.
 const LAST_WORDS: Duration = Duration::from_secs(1);
-
-/// How a command came to its end.
-#[derive(Debug, Clone, PartialEq)]
-enum Ended {
-    NotStarted(String),
-    ByItself(Exit),
-    /// Its time was over, and it was ended.
-    AtItsTime,
-    /// The box ended first.
-    CutShort,
-}
 
 /// One that runs, or is being ended.
 struct Active {
@@ -99,7 +89,8 @@ impl Programs {
                     let flow = self.commands[gone.key].name.to_string();
                     let exit = gone.exit.shell_code();
                     emit(Happening::FlowEnded { flow, exit });
-                    Ended::ByItself(gone.exit)
+                    let (exit, t_ns) = (gone.exit, now_ns);
+                    Ended::ByItself { exit, t_ns }
                 }
             };
             self.ended.insert(gone.key, (ended, took));
@@ -140,6 +131,9 @@ impl Programs {
                 self.active.insert(place, active);
             }
             Err(error) => {
+                let flow = command.name.to_string();
+                let exit = constel_lab::NOT_STARTED;
+                emit(Happening::FlowEnded { flow, exit });
                 self.ended
                     .insert(place, (Ended::NotStarted(error.to_string()), None));
             }
@@ -173,6 +167,7 @@ impl Programs {
                 at_ns: ns(command.at),
                 status,
                 reason,
+                end: Some(ended.client_end(ns(command.at) + ns(command.length))),
                 outcome: Outcome {
                     took_ns,
                     ..Outcome::default()
@@ -198,11 +193,10 @@ fn judge(ended: &Ended, err: &Path) -> (FlowStatus, Option<String>) {
     match ended {
         Ended::NotStarted(reason) => (FlowStatus::Failed, Some(reason.clone())),
         Ended::CutShort => (FlowStatus::CutShort, None),
-        Ended::ByItself(exit) if !exit.is_success() => {
-            let words = constel_lab::last_words(err);
-            let how = constel_lab::exit_words(*exit);
-            (FlowStatus::Failed, Some(format!("{how}: {words}")))
+        Ended::ByItself { exit, .. } if !exit.is_success() => {
+            let how = constel_lab::exit_in_full(*exit, err);
+            (FlowStatus::Failed, Some(how))
         }
-        Ended::ByItself(_) | Ended::AtItsTime => (FlowStatus::Ok, None),
+        Ended::ByItself { .. } | Ended::AtItsTime | Ended::NodeDown => (FlowStatus::Ok, None),
     }
 }

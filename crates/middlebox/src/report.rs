@@ -6,7 +6,7 @@ use constel_api::answers::{BoxShown, LabState};
 use constel_api::summary::{Convergence, DOCUMENTS, FlowRow, Size, StepRows, Summary, Times};
 use constel_drivers::{PlaneStats, mono_ns};
 use constel_observe::results::Results;
-use constel_observe::verdict::{Bounds, Fidelity};
+use constel_observe::verdict::{Bounds, Fidelity, Software};
 use constel_scenario::model::{BoxEnds, RuleFile};
 use serde::Serialize;
 use serde_json::Value;
@@ -129,6 +129,9 @@ pub(crate) fn write_summary(
         ..Fidelity::default()
     };
     let bounds = Bounds::default();
+    let mut software = Software::default();
+    let failed = seen.flows.iter().filter_map(FlowRow::failure);
+    failed.for_each(|failure| software.fail(failure));
     let summary = Summary {
         version: DOCUMENTS,
         lab: options.name.to_string(),
@@ -170,6 +173,7 @@ pub(crate) fn write_summary(
         plans: None,
         machines: Vec::new(),
         verdict: fidelity.judge(bounds),
+        software,
         fidelity,
         bounds,
     };

@@ -262,6 +262,7 @@ fn session(
     let summary = write_summary(results, options, seen).map_err(failed)?;
     view.emit(Happening::Finished {
         trustworthy: summary.verdict.trustworthy,
+        failed: summary.software.failed,
     });
     recorded?;
     Ok(Finished {

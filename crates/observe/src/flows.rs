@@ -93,6 +93,9 @@ pub struct Outcome {
     /// Probes whose answer came after that to a later one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered_packets: Option<u64>,
+    /// Probes whose answer was late: the program that answers held it for more than 100 ms.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub late_packets: Option<u64>,
     /// TCP segments sent again.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,

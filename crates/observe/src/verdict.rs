@@ -1,7 +1,10 @@
-//! The fidelity verdict: may the figures of this run be trusted?
+//! Two results of a run that never mix.
 //!
-//! A run is trustworthy when the host kept up: frames left on time, nothing was dropped that the
-//! scenario did not ask for, steps were ready before their time, and the tools that measure ran.
+//! [`Verdict`] is the fidelity of the emulator: may the figures be trusted? A run is trustworthy when the host kept up: frames
+//! left on time, nothing was dropped that the scenario did not ask for, steps were ready before their time, and the records
+//! are complete. A run with an affected flow is not trustworthy.
+//!
+//! [`Software`] is the outcome of what ran in the lab: exit codes, signals, containers, daemons, tools without a result.
 
 use constel_link::StallStats;
 use schemars::JsonSchema;
@@ -80,8 +83,65 @@ pub struct Fidelity {
     pub steps: u64,
     /// Largest step lateness, nanoseconds.
     pub step_lateness_max_ns: u64,
-    /// Things that failed while the run went on (event log, a daemon that died, ...).
+    /// Flows whose own figures are affected, each with the reason.
+    #[serde(default)]
+    pub affected_flows: Vec<String>,
+    /// Parts of the emulator that failed while the run went on, such as records that are not complete. Software of the lab
+    /// that failed is in [`Software`].
     pub failures: Vec<String>,
+}
+
+/// What may be wrong with a run's figures, by kind: a statement needs some of them and not others.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Doubt {
+    /// Frames were released before their time.
+    Early,
+    /// Frames left late.
+    Late,
+    /// The emulator lost frames.
+    Lost,
+    /// The topology changed late.
+    Steps,
+    /// Programs waited for a processor.
+    Processor,
+    /// Figures of one flow are affected.
+    Flow,
+    /// A part of the emulator failed, or its records are not complete.
+    Records,
+}
+
+/// What failed of the software in a lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct SoftwareFailure {
+    /// The node.
+    pub node: String,
+    /// The flow; absent for daemons, helpers and containers.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub flow: Option<String>,
+    /// What failed and how, such as ``flow `fsw`: exit code 7``.
+    pub reason: String,
+}
+
+/// How the software of a lab ended, whatever the fidelity of the emulator.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Software {
+    /// Whether any of it failed.
+    pub failed: bool,
+    /// What failed; empty when nothing did. The first 1,000.
+    pub failures: Vec<SoftwareFailure>,
+}
+
+impl Software {
+    /// So many failures are kept.
+    pub const KEPT: usize = 1_000;
+
+    /// Adds a failure.
+    pub fn fail(&mut self, failure: SoftwareFailure) {
+        self.failed = true;
+        if self.failures.len() < Self::KEPT {
+            self.failures.push(failure);
+        }
+    }
 }
 
 /// What a scenario or the defaults allow.
@@ -152,16 +212,38 @@ impl Machine {
 impl Fidelity {
     /// Judges against `bounds`; lists all reasons, not the first.
     pub fn judge(&self, bounds: Bounds) -> Verdict {
-        let mut reasons = Vec::new();
+        let doubts = self.doubts(bounds);
+        let reasons: Vec<String> = doubts.into_iter().map(|(_, reason)| reason).collect();
+        Verdict {
+            trustworthy: reasons.is_empty(),
+            reasons,
+        }
+    }
+
+    /// Returns every reason against the run's figures, with its kind.
+    #[must_use]
+    pub fn doubts(&self, bounds: Bounds) -> Vec<(Doubt, String)> {
+        let mut doubts = self.of_the_host(bounds);
+        let flows = self.affected_flows.iter().cloned();
+        doubts.extend(flows.map(|flow| (Doubt::Flow, flow)));
+        let failures = self.failures.iter().cloned();
+        doubts.extend(failures.map(|failure| (Doubt::Records, failure)));
+        doubts
+    }
+
+    /// Reasons that the host is behind, with what may have slowed it.
+    fn of_the_host(&self, bounds: Bounds) -> Vec<(Doubt, String)> {
+        let mut doubts = Vec::new();
         let ms = |ns: u64| ns as f64 / 1e6;
         if self.frames_early > 0 {
-            reasons.push(format!(
+            let early = format!(
                 "{} frames were released before their time",
                 self.frames_early
-            ));
+            );
+            doubts.push((Doubt::Early, early));
         }
         if self.lateness_p99_ns > bounds.lateness_p99_ns {
-            reasons.push(format!(
+            let late = format!(
                 "frames left late: 99th percentile {:.3} ms, {} ({:.3} ms without the {} times this machine kept the link plane from running, {:.1} ms in all, longest {:.1} ms)",
                 ms(self.lateness_p99_ns),
                 bounds.lateness_in_words(),
@@ -169,40 +251,39 @@ impl Fidelity {
                 self.machine.stalls,
                 ms(self.machine.stalled_ns),
                 ms(self.machine.longest_stall_ns),
-            ));
+            );
+            doubts.push((Doubt::Late, late));
         }
         for (cause, count) in self.unintended_drops.iter().filter(|(_, count)| *count > 0) {
-            reasons.push(format!(
-                "the emulator itself lost {count} frames (cause: {cause})"
-            ));
+            let lost = format!("the emulator itself lost {count} frames (cause: {cause})");
+            doubts.push((Doubt::Lost, lost));
         }
         if self.steps_late > 0 {
-            reasons.push(format!(
+            let steps = format!(
                 "{} of {} steps were applied more than {:.0} ms late (worst {:.1} ms)",
                 self.steps_late,
                 self.steps,
                 ms(bounds.step_lateness_ns),
                 ms(self.step_lateness_max_ns)
-            ));
+            );
+            doubts.push((Doubt::Steps, steps));
         }
         if let Some(ratio) = self.machine.processor_wait_ratio
             && ratio > bounds.processor_wait_ratio
         {
-            reasons.push(format!(
+            let waited = format!(
                 "programs had to wait for a processor in {:.0} % of lab time (bound {:.0} %): what nodes did was late, whatever the links did",
                 100.0 * ratio,
                 100.0 * bounds.processor_wait_ratio,
-            ));
+            );
+            doubts.push((Doubt::Processor, waited));
         }
         // No fault in itself, but what may be behind what was late or lost.
-        if !reasons.is_empty() {
-            reasons.extend(self.machine.slowness_in_words());
+        if let Some((kind, _)) = doubts.last() {
+            let kind = *kind;
+            doubts.extend(self.machine.slowness_in_words().map(|slow| (kind, slow)));
         }
-        reasons.extend(self.failures.iter().cloned());
-        Verdict {
-            trustworthy: reasons.is_empty(),
-            reasons,
-        }
+        doubts
     }
 }
 
@@ -232,12 +313,39 @@ mod tests {
                 processor_wait_ratio: Some(0.6),
                 ..Default::default()
             },
-            failures: vec!["bird died in node a".into()],
+            affected_flows: vec!["flow `a` is affected".into()],
+            failures: vec!["events.ndjson is not complete".into()],
             ..Default::default()
         };
         let verdict = bad.judge(Bounds::default());
         assert!(!verdict.trustworthy);
-        assert_eq!(verdict.reasons.len(), 6);
+        assert_eq!(verdict.reasons.len(), 7);
+        let kinds: Vec<Doubt> = bad.doubts(Bounds::default()).iter().map(|d| d.0).collect();
+        let expected = [
+            Doubt::Early,
+            Doubt::Late,
+            Doubt::Lost,
+            Doubt::Steps,
+            Doubt::Processor,
+            Doubt::Flow,
+            Doubt::Records,
+        ];
+        assert_eq!(kinds, expected);
+    }
+
+    #[test]
+    fn software_that_fails_is_counted_and_kept_up_to_a_bound() {
+        let mut software = Software::default();
+        assert!(!software.failed);
+        for _ in 0..=Software::KEPT {
+            software.fail(SoftwareFailure {
+                node: "a".into(),
+                flow: None,
+                reason: "bird ended: exit code 1".into(),
+            });
+        }
+        assert!(software.failed);
+        assert_eq!(software.failures.len(), Software::KEPT);
     }
 
     #[test]

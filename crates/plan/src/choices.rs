@@ -30,12 +30,12 @@ pub(crate) fn read(
         .map(|station| (station.name.clone(), station))
         .collect();
     while let Some((line, [t_s, name, wanted])) = rows.next() {
-        let t_ns = rows.time_ns(line, t_s);
-        let wanted = wanted_of(&mut rows, line, wanted, &satellites);
-        let Some(station) = places.get_mut(name) else {
+        let t_ns = rows.time_ns(line, &t_s);
+        let wanted = wanted_of(&mut rows, line, &wanted, &satellites);
+        let Some(station) = places.get_mut(&name) else {
             let message = format!("no station is called `{name}`");
             let known = places.keys().map(String::as_str);
-            rows.unknown(line, "unknown-station", message, name, known);
+            rows.unknown(line, "unknown-station", message, &name, known);
             continue;
         };
         let (Some(t_ns), Some(satellites)) = (t_ns, wanted) else {

@@ -159,7 +159,7 @@ fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     let told = scenario.information.iter();
     let told = told.flat_map(|entry| entry.nodes.iter().flatten());
     let alive = scenario.expect.iter().filter_map(|e| match &e.what {
-        Expected::Alive(nodes) => Some(nodes),
+        Expected::Alive(nodes, _) => Some(nodes),
         _ => None,
     });
     let sampled = scenario.sampling.iter();

@@ -56,7 +56,7 @@ impl NextNodes {
         let mut lines = Rows::new(file, COLUMNS);
         let mut rows: Vec<Row> = Vec::new();
         while let Some((line, [t_s, node, destination, next])) = lines.next() {
-            let t_ns = lines.time_ns(line, t_s);
+            let t_ns = lines.time_ns(line, &t_s);
             let mut named = |name: &str| {
                 let found = numbers.get(name).copied();
                 if found.is_none() {
@@ -65,11 +65,11 @@ impl NextNodes {
                 }
                 found
             };
-            let (node, to) = (named(node), named(destination));
+            let (node, to) = (named(&node), named(&destination));
             let next = if next.is_empty() {
                 Some(None)
             } else {
-                named(next).map(Some)
+                named(&next).map(Some)
             };
             let (Some(t_ns), Some(node), Some(to), Some(next)) = (t_ns, node, to, next) else {
                 continue;

@@ -1,6 +1,6 @@
-//! Tables of what was chosen beforehand: text with a line for each row, cells between commas, columns in a fixed order.
+//! Tables of what was chosen beforehand: CSV with columns in a fixed order.
 
-use constel_scenario::{Diagnostic, Diagnostics, TextFile};
+use constel_scenario::{CsvRow, Diagnostic, Diagnostics, TextFile, csv_rows};
 
 /// Latest time of a row, seconds: 366 days.
 const MOST_TIME_S: f64 = 366.0 * 86_400.0;
@@ -8,7 +8,7 @@ const MOST_TIME_S: f64 = 366.0 * 86_400.0;
 /// The rows of a file after the one that names the columns, and all that is wrong with them.
 pub(crate) struct Rows<'a, const N: usize> {
     file: &'a TextFile,
-    lines: std::iter::Zip<std::ops::RangeFrom<usize>, std::str::Lines<'a>>,
+    rows: Box<dyn Iterator<Item = CsvRow> + 'a>,
     columns: &'static str,
     /// What was found so far.
     pub(crate) errors: Diagnostics,
@@ -17,34 +17,27 @@ pub(crate) struct Rows<'a, const N: usize> {
 impl<'a, const N: usize> Rows<'a, N> {
     /// At the first row; `columns` are `N` names with commas between.
     pub(crate) fn new(file: &'a TextFile, columns: &'static str) -> Self {
-        let text = file.text();
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut rows = Self {
             file,
-            lines: (1..).zip(text.lines()),
+            rows: Box::new(csv_rows(file.text())),
             columns,
             errors: Diagnostics::new(),
         };
-        match rows.line() {
-            Some((_, head)) if head.trim() == columns => {}
-            Some((line, _)) => {
+        match rows.rows.next() {
+            Some(head) if head.cells.iter().eq(columns.split(',')) => {}
+            Some(head) => {
                 let message = format!("the columns must be `{columns}`");
-                rows.wrong(line, "unknown-column", message);
+                rows.wrong(head.line, "unknown-column", message);
             }
             None => rows.wrong(1, "empty-file", "this file has no rows".to_owned()),
         }
         rows
     }
 
-    fn line(&mut self) -> Option<(usize, &'a str)> {
-        self.lines.find(|(_, line)| !line.trim().is_empty())
-    }
-
     /// The next row and its line's number; none when so much is wrong that more would help nobody.
-    pub(crate) fn next(&mut self) -> Option<(usize, [&'a str; N])> {
+    pub(crate) fn next(&mut self) -> Option<(usize, [String; N])> {
         while !self.errors.is_full() {
-            let (line, text) = self.line()?;
-            let cells: Vec<&str> = text.split(',').map(str::trim).collect();
+            let CsvRow { line, cells } = self.rows.next()?;
             let many = cells.len();
             if let Ok(cells) = cells.try_into() {
                 return Some((line, cells));

@@ -73,6 +73,59 @@ fn a_square_of_delays_becomes_edges_of_one_port_each() {
     assert_eq!(plan.routes.rows.len(), 12);
 }
 
+/// What R's `write.csv` and spreadsheets make of a file is that file.
+#[test]
+fn cells_in_quotes_are_cells() {
+    let quoted = |csv: &str| {
+        let cell = |cell: &str| match cell.parse::<f64>() {
+            Err(_) => format!("\"{cell}\""),
+            Ok(_) => cell.to_owned(),
+        };
+        let row = |row: &str| row.split(',').map(cell).collect::<Vec<_>>().join(",");
+        let rows: Vec<String> = csv.lines().map(row).collect();
+        format!("\u{feff}{}\r\n", rows.join("\r\n"))
+    };
+    let square = edges(&mesh(SQUARE).unwrap(), 0);
+    assert_eq!(edges(&mesh(&quoted(SQUARE)).unwrap(), 0), square);
+    let table = "from,to,delay_ms\nh-0,h-1,5\nh-1,h-0,6\n";
+    assert_eq!(
+        edges(&mesh(&quoted(table)).unwrap(), 0),
+        edges(&mesh(table).unwrap(), 0)
+    );
+    let errors = mesh(&quoted(SQUARE).replace("7.5", "fast"));
+    let errors = errors.err().unwrap_or_default();
+    assert!(
+        errors.contains("m.csv:2:1: error: `h-0` is `fast`"),
+        "{errors}"
+    );
+}
+
+/// The bound of edges is one for both forms.
+#[test]
+fn a_square_has_no_more_edges_than_a_table_may() {
+    let many = 1_050;
+    let name = |n: usize| format!("h-{n:04}");
+    let names: Vec<String> = (0..many).map(name).collect();
+    let row = |from: usize| {
+        let cells = (0..many).map(|to| if to == from { "0" } else { "1" });
+        format!("{},{}\n", name(from), cells.collect::<Vec<_>>().join(","))
+    };
+    let rows: String = (0..many).map(row).collect();
+    let square = format!("delay_ms,{}\n{rows}", names.join(","));
+    let text = HOSTS.replace("count: 4", "count: 1050");
+    let networks =
+        "networks:\n  mesh: {members: [h-*], law: {matrix: m.csv}, link: {rate: 100 Mbit/s}}\n";
+    let errors = lab(
+        &format!("{text}{networks}"),
+        &Given(vec![("m.csv", square)]),
+    );
+    let errors = errors.err().unwrap_or_default();
+    assert!(
+        errors.contains("error: more than 1100000 edges"),
+        "{errors}"
+    );
+}
+
 #[test]
 fn a_table_of_delays_changes_over_time() {
     let lab = mesh(

@@ -184,8 +184,10 @@ mod tests {
                 answered.count() + 1 >= rows.len() && rows.len() > 3,
                 "{rows:?}"
             );
+            // One a beat at most, whenever a busy host lets it go.
+            assert!(rows.len() <= 41, "{}", rows.len());
             for pair in rows.windows(2) {
-                assert!(pair[1].sent_ns - pair[0].sent_ns >= 1_000_000, "{pair:?}");
+                assert!(pair[1].sent_ns > pair[0].sent_ns, "{pair:?}");
             }
             let fastest = rows.iter().filter_map(|row| row.rtt_ns).min().unwrap();
             assert!((1..50_000_000).contains(&fastest), "{fastest}");

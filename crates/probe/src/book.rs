@@ -7,6 +7,10 @@ use crate::row::{Fate, Row};
 /// So many probes are remembered; one that is not answered before so many more were sent is given up.
 pub const REMEMBERED: usize = 65_536;
 
+/// The program that answers holds a probe for some microseconds, on a busy host for milliseconds; that time is not the network's
+/// and is taken off. One that holds it for longer than this was stopped or starved, and its answer is late: nothing is taken off.
+pub const HELD_AT_MOST_NS: u64 = 100_000_000;
+
 /// A probe that was sent.
 #[derive(Debug, Clone, Copy)]
 struct Sent {
@@ -84,17 +88,21 @@ impl Book {
         let seq = self.sent - age as u64;
         let probe = self.probes.get_mut(index)?;
         let took_ns = back_at_ns.checked_sub(probe.at_ns)?;
-        let rtt_ns = took_ns.checked_sub(u64::from(held_ns))?;
+        let held_ns = u64::from(held_ns);
+        let there_and_back_ns = took_ns.checked_sub(held_ns)?;
+        let is_late = held_ns > HELD_AT_MOST_NS;
+        let rtt_ns = if is_late { took_ns } else { there_and_back_ns };
         let there_ns = match self.is_apart {
             true => None,
             false => {
                 let there_ns = arrived_ns.checked_sub(probe.at_ns);
-                Some(there_ns.filter(|there_ns| *there_ns <= rtt_ns)?)
+                Some(there_ns.filter(|there_ns| *there_ns <= there_and_back_ns)?)
             }
         };
         let fate = match probe.state {
             State::Unsent => return None,
             State::Answered => Fate::Duplicate,
+            State::Waiting if is_late => Fate::Late,
             State::Waiting if seq < self.highest => Fate::Reordered,
             State::Waiting => Fate::Ok,
         };
@@ -199,6 +207,35 @@ mod tests {
         assert_eq!(book.answered(1, 14 * MS, 19 * MS, u32::MAX), None);
         let row = book.answered(1, 14 * MS, 19 * MS, 1_000).unwrap();
         assert_eq!(row.back_ns, Some(5 * MS - 1_000));
+    }
+
+    /// The program that answers was stopped for a second, and for longer than an answer can say.
+    #[test]
+    fn an_answer_that_was_held_for_long_is_late() {
+        let (mut book, _) = book(&[]);
+        let (sent_ns, there_ns) = (10 * MS, 4 * MS);
+        let second = 1_000 * MS;
+        let row = |book: &mut Book, seq, back_ns, held_ns| {
+            book.answered(seq, sent_ns * u64::from(seq) + there_ns, back_ns, held_ns)
+        };
+        let late = row(&mut book, 1, second, 900_000_000).unwrap();
+        assert_eq!(
+            (late.fate, late.rtt_ns, late.there_ns, late.back_ns),
+            (
+                Fate::Late,
+                Some(second - sent_ns),
+                Some(there_ns),
+                Some(second - sent_ns - there_ns)
+            )
+        );
+        let longer = row(&mut book, 2, 9 * second, u32::MAX).unwrap();
+        assert_eq!(longer.rtt_ns, Some(9 * second - 2 * sent_ns));
+        assert_eq!(longer.fate, Fate::Late);
+        // No longer than a busy host holds it.
+        let held_ns = HELD_AT_MOST_NS as u32;
+        let busy = row(&mut book, 3, second, held_ns).unwrap();
+        assert_eq!(busy.rtt_ns, Some(second - 3 * sent_ns - HELD_AT_MOST_NS));
+        assert_eq!(busy.fate, Fate::Ok);
     }
 
     /// Machines that were not started at one time: the goal's clock is hours ahead, or behind.

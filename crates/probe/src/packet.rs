@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! 0  u32  number of the probe, from 1, modulo 2^32
-//! 4  u32  in answers: nanoseconds from its arrival to the answer's departure, at most 4.29 s
+//! 4  u32  in answers: nanoseconds from its arrival to the answer's departure; 2^32 - 1 (4.29 s): so long or longer
 //! 8  u64  in answers: when the probe arrived, CLOCK_MONOTONIC, nanoseconds; in questions 0
 //! ```
 //! All big-endian. Where it comes from says who sent it: the two ends know each other's address and port.
@@ -15,7 +15,7 @@ pub const HEAD: usize = 16;
 pub struct Head {
     /// The probe's number, its lower half.
     pub seq: u32,
-    /// Time in the program that answers, nanoseconds.
+    /// Time in the program that answers, nanoseconds; the most there is: so long or longer.
     pub held_ns: u32,
     /// When the probe arrived at its goal, `CLOCK_MONOTONIC`, nanoseconds; 0 in a question.
     pub arrived_ns: u64,

@@ -13,6 +13,8 @@ pub enum Fate {
     Ok,
     /// Answered, after an answer to a later one.
     Reordered,
+    /// Answered, by a program that had held it for longer than [`crate::book::HELD_AT_MOST_NS`]: its times have that in them.
+    Late,
     /// One more answer to a probe that has one: not a probe of its own.
     Duplicate,
     /// Never answered.
@@ -23,9 +25,10 @@ pub enum Fate {
     UnderWay,
 }
 
-const FATES: [(Fate, &str); 6] = [
+const FATES: [(Fate, &str); 7] = [
     (Fate::Ok, "ok"),
     (Fate::Reordered, "reordered"),
+    (Fate::Late, "late"),
     (Fate::Duplicate, "duplicate"),
     (Fate::Lost, "lost"),
     (Fate::Unsent, "unsent"),
@@ -43,7 +46,7 @@ impl Fate {
     /// The first answer to a probe.
     #[must_use]
     pub fn is_answer(self) -> bool {
-        matches!(self, Self::Ok | Self::Reordered)
+        matches!(self, Self::Ok | Self::Reordered | Self::Late)
     }
 }
 
@@ -58,7 +61,7 @@ pub struct Row {
     pub there_ns: Option<u64>,
     /// From the answer's departure to its arrival, nanoseconds; as for the way there.
     pub back_ns: Option<u64>,
-    /// Both ways together, nanoseconds: without the time in the program that answers.
+    /// Both ways together, nanoseconds: without the time in the program that answers, unless that made it [`Fate::Late`].
     pub rtt_ns: Option<u64>,
     /// What became of it.
     pub fate: Fate,

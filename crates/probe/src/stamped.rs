@@ -10,10 +10,14 @@ use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::time::{ClockId, clock_gettime};
 
 /// Room for ancillary data: one stamp.
 const CONTROL: usize = 64;
+
+/// Room for datagrams that wait, bytes as the kernel counts them: some 5,000 small ones.
+const RECEIVE_BYTES: usize = 4 << 20;
 
 /// The wall clock against the monotonic one may change by so much between two looks; by more: somebody has set it.
 const SLEWED_NS: i128 = 1_000_000;
@@ -67,6 +71,9 @@ impl Stamped {
         if set != 0 {
             return Err(io::Error::last_os_error());
         }
+        // Datagrams wait here while the program is kept from running: they are then late, not lost. Without the right to it the
+        // kernel's default is all there is.
+        let _ = set_socket_recv_buffer_size_force(&socket, RECEIVE_BYTES);
         let offset_ns = clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic);
         Ok(Self { socket, offset_ns })
     }

@@ -168,7 +168,7 @@ impl Scenario {
             refuse(f, "`information`");
         }
         let alive = self.expect.iter().filter_map(|e| match &e.what {
-            Expected::Alive(nodes) => Some(nodes),
+            Expected::Alive(nodes, _) => Some(nodes),
             _ => None,
         });
         for named in alive.flatten() {

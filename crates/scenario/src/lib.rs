@@ -25,6 +25,7 @@
 #![forbid(unsafe_code)]
 
 mod bounds;
+mod csv_rows;
 mod deferred;
 mod diagnostic;
 mod edit;
@@ -47,6 +48,7 @@ mod text_file;
 mod tree;
 mod walk;
 
+pub use csv_rows::{CsvRow, csv_rows};
 pub use deferred::{Called, DeferredNode};
 pub use diagnostic::{Diagnostic, Diagnostics, nearest};
 pub use edit::{NotASetting, Setting, set};

@@ -37,7 +37,10 @@ pub use constellations::{
     Constellation, CrossShell, ElementSet, ElevationStep, Gsl, GslRule, Isl, Link, Orbits, Pairing,
     PlusGrid, Policy, Shell, Walker, satellite_name,
 };
-pub use expect::{Agreement, Delivery, EventNamed, Expectation, Expected, Measured};
+pub use expect::{
+    Agreement, Bounds, Delivery, EndedEarly, EventNamed, Expectation, Expected, Measured,
+    PrintedClock, PrintedTime, Window,
+};
 pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
 pub use information::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_user_file_name};

@@ -4,9 +4,10 @@ use std::collections::BTreeMap;
 
 use constel_units::{Angle, Length};
 
+use crate::csv_rows::{CsvRow, csv_rows};
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::slug::slug;
-use crate::source::{Source, Span, saturate};
+use crate::source::{Source, Span};
 
 /// A row of a file of places.
 #[derive(Debug, Clone, PartialEq)]
@@ -39,14 +40,10 @@ const COLUMNS: [&str; 4] = ["name", "latitude_deg", "longitude_deg", "altitude_m
 /// # Errors
 /// Everything that is wrong with it goes to `errors`, and the answer is `None`.
 pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<Places> {
-    let source = Source::new(shown, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let source = Source::new(shown, text);
     let before = errors.len();
-    let mut lines = source
-        .text()
-        .lines()
-        .zip(1u32..)
-        .filter(|(line, _)| !line.trim().is_empty());
-    let Some((header, number)) = lines.next() else {
+    let mut lines = csv_rows(source.text());
+    let Some(header) = lines.next() else {
         errors.push(Diagnostic::new(
             &source,
             Span::START,
@@ -55,21 +52,18 @@ pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<
         ));
         return None;
     };
-    let columns = columns(&source, &cells(header), number, errors)?;
+    let columns = columns(&source, &header, errors)?;
     let mut rows = Vec::new();
     let mut names: BTreeMap<String, usize> = BTreeMap::new();
     let mut also: Vec<(String, usize)> = Vec::new();
     let mut used: BTreeMap<String, u32> = BTreeMap::new();
-    for (line, number) in lines {
+    for row in lines {
         if errors.is_full() {
             return None;
         }
-        let cells = cells(line);
         let mut row = Row {
             source: &source,
-            number,
-            cells: &cells,
-            line,
+            row: &row,
             errors,
         };
         let Some((name, place)) = row.read(&columns) else {
@@ -121,16 +115,16 @@ fn names_of(name: &str) -> (String, Vec<String>) {
 /// Where each of [`COLUMNS`] is.
 fn columns(
     source: &Source,
-    header: &[Cell],
-    number: u32,
+    header: &CsvRow,
     errors: &mut Diagnostics,
 ) -> Option<[Option<usize>; 4]> {
-    let found = COLUMNS.map(|wanted| header.iter().position(|cell| cell.text == wanted));
+    let found = COLUMNS.map(|wanted| header.cells.iter().position(|cell| cell == wanted));
     // A column that is another one's cannot be what was meant.
     let free = || {
         header
+            .cells
             .iter()
-            .map(|cell| cell.text.as_str())
+            .map(String::as_str)
             .filter(|c| !COLUMNS.contains(c))
     };
     let mut complete = true;
@@ -139,13 +133,13 @@ fn columns(
             complete = false;
             let error = Diagnostic::new(
                 source,
-                Span::new(number, 1, 1),
+                source.line_span(header.line),
                 "missing-column",
                 format!("this file of places has no column `{wanted}`"),
             )
             .with_nearest(wanted, free())
             .with_reason("the first line names the columns")
-            .with_allowed(header.iter().map(|cell| cell.text.clone()));
+            .with_allowed(header.cells.iter().cloned());
             errors.push(error);
         }
     }
@@ -154,17 +148,13 @@ fn columns(
 
 struct Row<'a> {
     source: &'a Source,
-    number: u32,
-    line: &'a str,
-    cells: &'a [Cell],
+    row: &'a CsvRow,
     errors: &'a mut Diagnostics,
 }
 
 impl<'a> Row<'a> {
     fn read(&mut self, columns: &[Option<usize>; 4]) -> Option<(String, Place)> {
-        let name = self
-            .cell(columns[0], COLUMNS[0])
-            .map(|cell| cell.text.clone());
+        let name = self.cell(columns[0], COLUMNS[0]).cloned();
         let latitude = self.number(columns[1], COLUMNS[1], -90.0, 90.0);
         let longitude = self.number(columns[2], COLUMNS[2], -180.0, 180.0);
         let altitude = match columns[3] {
@@ -180,82 +170,36 @@ impl<'a> Row<'a> {
         Some((name?, place))
     }
 
-    fn cell(&mut self, column: Option<usize>, what: &str) -> Option<&'a Cell> {
-        let cell = column.and_then(|index| self.cells.get(index));
+    fn wrong(&mut self, code: &'static str, message: String) {
+        let span = self.source.line_span(self.row.line);
+        self.errors
+            .push(Diagnostic::new(self.source, span, code, message));
+    }
+
+    fn cell(&mut self, column: Option<usize>, what: &str) -> Option<&'a String> {
+        let cell = column.and_then(|index| self.row.cells.get(index));
         if cell.is_none() {
-            let end = saturate(self.line.chars().count()).saturating_add(1);
-            let span = Span::new(self.number, end, 1);
             let message = format!("this row ends before column `{what}`");
-            self.errors.push(Diagnostic::new(
-                self.source,
-                span,
-                "missing-column",
-                message,
-            ));
+            self.wrong("missing-column", message);
         }
         cell
     }
 
     fn number(&mut self, column: Option<usize>, what: &str, least: f64, most: f64) -> Option<f64> {
-        let cell = self.cell(column, what)?;
-        let span = Span::new(self.number, cell.column, cell.width);
-        let text = cell.text.clone();
-        match text.trim().parse::<f64>() {
-            Ok(value) if value >= least && value <= most => Some(value),
+        let text = self.cell(column, what)?;
+        match text.parse::<f64>() {
+            Ok(value) if value >= least && value <= most => return Some(value),
             Ok(_) => {
                 let message = format!("`{what}` is {text}, but must be from {least} to {most}");
-                self.errors
-                    .push(Diagnostic::new(self.source, span, "out-of-range", message));
-                None
+                self.wrong("out-of-range", message);
             }
             Err(_) => {
                 let message = format!("`{what}` is `{text}`, which is no number");
-                self.errors
-                    .push(Diagnostic::new(self.source, span, "wrong-type", message));
-                None
+                self.wrong("wrong-type", message);
             }
         }
+        None
     }
-}
-
-struct Cell {
-    text: String,
-    column: u32,
-    width: u32,
-}
-
-/// Splits a line at commas; a cell in double quotes may hold commas and doubled quotes.
-fn cells(line: &str) -> Vec<Cell> {
-    let mut cells = Vec::new();
-    let mut cell = Cell {
-        text: String::new(),
-        column: 1,
-        width: 0,
-    };
-    let mut quoted = false;
-    let mut chars = line.chars().zip(1u32..).peekable();
-    while let Some((c, column)) = chars.next() {
-        match c {
-            '"' if quoted && chars.peek().is_some_and(|(next, _)| *next == '"') => {
-                cell.text.push('"');
-                chars.next();
-            }
-            '"' => quoted = !quoted,
-            ',' if !quoted => {
-                let next = Cell {
-                    text: String::new(),
-                    column: column.saturating_add(1),
-                    width: 0,
-                };
-                cells.push(std::mem::replace(&mut cell, next));
-                continue;
-            }
-            c => cell.text.push(c),
-        }
-        cell.width = column.saturating_add(1) - cell.column;
-    }
-    cells.push(cell);
-    cells
 }
 
 #[cfg(test)]
@@ -294,12 +238,12 @@ mod tests {
     }
 
     #[test]
-    fn every_bad_cell_is_reported_at_its_place() {
+    fn every_bad_cell_is_reported_in_its_line() {
         let text = "name,latitude_deg,longitude_deg\nA,91,x\nB,1\n";
         let mut errors = Diagnostics::new();
         assert!(read("p.csv", text, &mut errors).is_none());
         errors.sort();
         let places: Vec<_> = errors.iter().map(|e| (e.line, e.column)).collect();
-        assert_eq!(places, [(2, 3), (2, 6), (3, 4)]);
+        assert_eq!(places, [(2, 1), (2, 1), (3, 1)]);
     }
 }

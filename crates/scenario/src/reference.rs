@@ -269,6 +269,7 @@ fn kind_words(root: &Value, schema: Resolved<'_>) -> String {
             format!("list of {}", items.unwrap_or_default())
         }
         (Some("integer"), _) => "whole number".to_owned(),
+        (Some("number"), _) => "number".to_owned(),
         (Some("boolean"), _) => "`true` or `false`".to_owned(),
         (_, Some("constel-name")) => "name".to_owned(),
         (_, Some("constel-node")) => "node".to_owned(),

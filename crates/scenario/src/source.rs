@@ -75,6 +75,13 @@ impl Source {
         let line = &self.text[start..end];
         Some(line.strip_suffix('\r').unwrap_or(line))
     }
+
+    /// All of line `number` (from 1).
+    pub(crate) fn line_span(&self, number: usize) -> Span {
+        let number = saturate(number.max(1));
+        let line = self.line(number).unwrap_or_default();
+        Span::new(number, 1, saturate(line.chars().count()))
+    }
 }
 
 /// The line and column of the byte at `offset`, for errors in text that is not UTF-8.

@@ -49,6 +49,8 @@ pub struct Runs {
     pub trustworthy: usize,
     /// Of these, those that failed and have no figures.
     pub failed: usize,
+    /// Of these, those in which software of the lab failed: that is a result, whatever the figures.
+    pub software_failed: usize,
     /// Flows that came to nothing, over all runs: they have no figures either.
     pub failed_flows: usize,
 }
@@ -166,6 +168,7 @@ fn runs_of(variant: &Variant, done: &[Done]) -> Runs {
         runs: all.len(),
         trustworthy: summaries().filter(|s| s.verdict.trustworthy).count(),
         failed: all.len() - summaries().count(),
+        software_failed: summaries().filter(|s| s.software.failed).count(),
         failed_flows: summaries().map(came_to_nothing).sum(),
     }
 }

@@ -222,6 +222,8 @@ class StarryNet:
             self.results = lab.wait()
             for process in started:
                 process.wait(_SLACK_S)
+        if self.results.failed:
+            _say(f"FAILED: {'; '.join(failure['reason'] for failure in self.results.failures)}")
         if not self.results.trustworthy:
             _say(f"NOT trustworthy: {'; '.join(self.results.reasons)}")
 

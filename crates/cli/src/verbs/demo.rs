@@ -65,11 +65,7 @@ pub(crate) fn run(args: &Demo) -> Outcome {
     }
     output::text(&super::run::summary_text(&finished.summary))?;
     output::text(&next(&finished.results))?;
-    Ok(if finished.summary.verdict.trustworthy {
-        Exit::Done
-    } else {
-        Exit::NotTrustworthy
-    })
+    Ok(Exit::of_run(&finished.summary))
 }
 
 /// Waits for the first probe that was answered, and gives its round trip in milliseconds; nothing when the lab is over before.

@@ -60,7 +60,7 @@ fn of_all(args: &Events, place: &Place) -> Outcome {
     }
     tell(args, merge_events(of))?;
     Ok(match missing {
-        true => Exit::ExpectationFailed,
+        true => Exit::Failed,
         false => Exit::Done,
     })
 }
@@ -137,7 +137,7 @@ fn hear(args: &Events, machines: Vec<String>, heard: &mpsc::Receiver<(&str, News
                 let did_well = ended?.map(|said| well(machine, said).is_some());
                 exit = match (did_well, exit) {
                     (None, _) | (_, Exit::Interrupted) => Exit::Interrupted,
-                    (Some(false), _) => Exit::ExpectationFailed,
+                    (Some(false), _) => Exit::Failed,
                     (Some(true), exit) => exit,
                 };
             }

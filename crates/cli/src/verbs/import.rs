@@ -3,9 +3,10 @@
 use std::fs;
 use std::path::Path;
 
-use constel_control::Scenario;
+use constel_control::{Error, Scenario};
 use constel_exchange::draft::Draft;
 use constel_exchange::{ReadErrors, celestial, compose, hypatia, opensn, starperf, starrynet};
+use constel_scenario::{Diagnostic, Diagnostics};
 
 use super::export;
 use crate::args::Import;
@@ -46,9 +47,12 @@ pub(crate) fn run(args: &Import) -> Outcome {
         match extension.as_str() {
             "json" => {
                 let text = read(file)?;
-                let draft = match opensn::is_one(&text) {
-                    true => opensn::parse(&text, &name),
-                    false => starrynet::parse(&text),
+                let draft = if opensn::is_one(&text) {
+                    opensn::parse(&text, &name)
+                } else if starrynet::is_one(&text) {
+                    starrynet::parse(&text)
+                } else {
+                    Err(starrynet::not_recognised(&text))
                 };
                 draft.map_err(wrong(file))?
             }
@@ -74,8 +78,12 @@ pub(crate) fn run(args: &Import) -> Outcome {
     };
     let yaml = draft.yaml();
     // What is printed is a scenario that can be run, or nothing is.
-    let shown = format!("{} (imported)", file.display());
-    let scenario = Scenario::from_text(&shown, &yaml, file.parent().unwrap_or(Path::new("")))?;
+    let shown = file.display().to_string();
+    let folder = file.parent().unwrap_or(Path::new(""));
+    let scenario = Scenario::from_text(&shown, &yaml, folder).map_err(|error| match error {
+        Error::Scenario(found) => Failure::Scenario(not_a_scenario(&shown, &found)),
+        other => other.into(),
+    })?;
     let warnings = scenario.check()?.warnings;
     export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
     for note in &draft.notes {
@@ -85,6 +93,26 @@ pub(crate) fn run(args: &Import) -> Outcome {
         output::tell(&format!("constel: warning: {warning}\n"));
     }
     Ok(Exit::Done)
+}
+
+/// What is wrong with the scenario that a file becomes. Its lines are in no file, so they are not named: keys are.
+fn not_a_scenario(file: &str, found: &Diagnostics) -> String {
+    let one = |error: &Diagnostic| {
+        let at = error.path.as_ref();
+        let at = at.map_or(String::new(), |path| {
+            format!(" (at `{path}` of the scenario)")
+        });
+        let mut text = format!(
+            "{file}: error: it becomes no scenario that can run: {}{at}\n",
+            error.message
+        );
+        let more = [("why", &error.reason), ("hint", &error.suggestion)];
+        for (head, said) in more {
+            text.extend(said.iter().map(|said| format!("  {head}: {said}\n")));
+        }
+        text
+    };
+    found.iter().map(one).collect()
 }
 
 /// A folder could not be read, or its files are wrong.

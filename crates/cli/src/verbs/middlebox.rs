@@ -143,10 +143,7 @@ fn through(options: BoxOptions, json: bool) -> Outcome {
         output::tell(text);
         return Err(Failure::Failed(anyhow::anyhow!("not confirmed")));
     }
-    Ok(match finished.summary.verdict.trustworthy {
-        true => Exit::Done,
-        false => Exit::NotTrustworthy,
-    })
+    Ok(Exit::of_run(&finished.summary))
 }
 
 fn longer(flag: &str, span: TimeSpan) -> Result<Duration, Failure> {
@@ -189,15 +186,7 @@ fn ended(finished: &BoxFinished) -> String {
     }
     let lateness = summary.fidelity.lateness_p99_ns as f64;
     text.push_str(&format!("lateness p99 {}\n", output::ms(lateness)));
-    match summary.verdict.trustworthy {
-        true => text.push_str("verdict: trustworthy\n"),
-        false => {
-            text.push_str("verdict: NOT trustworthy\n");
-            for reason in &summary.verdict.reasons {
-                text.push_str(&format!("  - {reason}\n"));
-            }
-        }
-    }
+    text.push_str(&super::run::results_text(summary));
     text.push_str(&format!("results: {}\n", finished.results.display()));
     text
 }

@@ -42,7 +42,15 @@ pub(crate) fn run(args: &Results) -> Outcome {
     }
     let rows: Vec<Vec<String>> = runs.iter().map(cells).collect();
     output::text(&output::table(
-        &["RUN", "LAB", "SEED", "FINISHED", "TRUSTWORTHY", "FLOWS"],
+        &[
+            "RUN",
+            "LAB",
+            "SEED",
+            "FINISHED",
+            "TRUSTWORTHY",
+            "FAILED",
+            "FLOWS",
+        ],
         &rows,
     ))?;
     Ok(Exit::Done)
@@ -133,7 +141,10 @@ fn pack(args: &PackRun) -> Outcome {
 fn one(dir: &Path) -> Result<Run, Error> {
     Run::open(dir).ok_or_else(|| Error::NoResults {
         dir: dir.to_owned(),
-        source: std::io::Error::other("it has no manifest.json, so it is not one run's"),
+        why: match std::fs::read_dir(dir) {
+            Err(error) => error,
+            Ok(_) => std::io::Error::other("it has no manifest.json, so it is not one run's"),
+        },
     })
 }
 
@@ -154,6 +165,7 @@ fn cells(run: &ListedRun) -> Vec<String> {
         run.seed.to_string(),
         run.finished.to_string(),
         output::or_dash(run.trustworthy),
+        output::or_dash(run.failed),
         output::or_dash(run.flows),
     ]
 }

@@ -18,7 +18,7 @@ use crate::args::Run;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress, signals};
 
-pub(crate) use summary::summary_text;
+pub(crate) use summary::{results as results_text, summary_text};
 
 /// Stays in the foreground until the lab is down again.
 pub(crate) fn run(args: &Run) -> Outcome {
@@ -80,11 +80,7 @@ fn told(args: &Run, summary: &Summary, results: &Path, signalled: &AtomicBool) -
     if !signalled.load(Ordering::Acquire) {
         told?;
     }
-    let otherwise = match summary.verdict.trustworthy {
-        true => Exit::Done,
-        false => Exit::NotTrustworthy,
-    };
-    Ok(ended(signalled, otherwise))
+    Ok(ended(signalled, Exit::of_run(summary)))
 }
 
 /// Leads the lab on several machines until it is down on all.

@@ -59,15 +59,14 @@ fn ended(swept: &Swept, out: &Path) -> Outcome {
             out.display()
         )));
     }
-    let trusted = swept
-        .table
-        .runs
-        .iter()
-        .all(|runs| runs.trustworthy == runs.runs);
-    Ok(if trusted {
-        Exit::Done
-    } else {
-        Exit::NotTrustworthy
+    let mut runs = swept.table.runs.iter();
+    if runs.any(|runs| runs.software_failed > 0) {
+        return Ok(Exit::Failed);
+    }
+    let mut runs = swept.table.runs.iter();
+    Ok(match runs.all(|runs| runs.trustworthy == runs.runs) {
+        true => Exit::Done,
+        false => Exit::NotTrustworthy,
     })
 }
 
@@ -80,7 +79,14 @@ fn text(table: &Table) -> String {
     let runs: Vec<Vec<String>> = table.runs.iter().map(runs_cells).collect();
     let rows: Vec<Vec<String>> = table.rows.iter().map(cells).collect();
     let mut text = output::table(
-        &["VARIANT", "RUNS", "TRUSTWORTHY", "FAILED", "FAILED FLOWS"],
+        &[
+            "VARIANT",
+            "RUNS",
+            "TRUSTWORTHY",
+            "FAILED",
+            "SOFTWARE FAILED",
+            "FAILED FLOWS",
+        ],
         &runs,
     );
     text.push('\n');
@@ -99,6 +105,7 @@ fn runs_cells(runs: &Runs) -> Vec<String> {
         runs.runs.to_string(),
         runs.trustworthy.to_string(),
         runs.failed.to_string(),
+        runs.software_failed.to_string(),
         runs.failed_flows.to_string(),
     ]
 }

@@ -9,7 +9,9 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-use constel_control::expect::{Case, CaseEnd, Evidence, Suite, judge, junit, lost};
+use constel_control::expect::{
+    Case, CaseEnd, Evidence, Judgement, Suite, judge, junit, lost, unstated,
+};
 use constel_control::results::Run;
 use constel_control::{Exit as Ended, Observer, Scenario};
 
@@ -70,11 +72,12 @@ impl Making {
         }
         let now_ns = now_ns.and_then(|t| i64::try_from(t).ok());
         let events: Vec<_> = events.map_while(Result::ok).collect();
-        let own = &loaded.lab.scenario.expect;
+        let own = &loaded.lab.scenario;
         for (place, seen) in lost(own, &events, now_ns) {
             if self.lost.insert(place) {
-                let (file, line) = (&args.files[self.planned.scenario], own[place].line);
-                let (name, lab) = (&own[place].name, &self.planned.name);
+                let statement = &own.expect[place];
+                let (file, line) = (&args.files[self.planned.scenario], statement.line);
+                let (name, lab) = (&statement.name, &self.planned.name);
                 let head = format!("{lab}: cannot hold any more: {}:{line}", file.display());
                 output::tell(&format!("{head} {name}: {seen}\n"));
                 if args.fail_fast {
@@ -98,18 +101,14 @@ fn judge_again(loaded: &[Scenario], args: &Test) -> Outcome {
             let text = format!("{}: not the results folder of a run", dir.display());
             return Err(Failure::Usage(text));
         };
-        let summary = run.summary()?;
-        let code = match summary.verdict.trustworthy {
-            true => 0,
-            false => 3,
-        };
+        run.summary()?;
         let one = Over {
             seed: run.manifest()?.seed,
             took_s: 0.0,
             results: dir,
             lost: &BTreeSet::new(),
         };
-        let (end, suite) = judged(scenario, file, &one, Some(code));
+        let (end, suite) = judged(scenario, file, &one, Some(0));
         if !args.json {
             output::text(&told_of(&suite, end))?;
         }
@@ -331,61 +330,39 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
         let last = own.or_else(|| said.lines().rfind(|line| !line.trim().is_empty()));
         format!("{words}: {}", last.unwrap_or_default())
     };
-    let (end, instead): (End, Option<CaseEnd>) = match code {
-        Some(0) => (End::Judged, None),
-        Some(3) => {
-            let why = "the run's figures are not to be trusted; summary.json says why";
-            (End::NotTrustworthy, Some(CaseEnd::Unknown(why.to_owned())))
-        }
-        // It was ended because of them; what it did until then is judged.
-        Some(130) if !one.lost.is_empty() => (End::Judged, None),
-        Some(130) => (
-            End::Interrupted,
-            Some(CaseEnd::Unknown("interrupted".to_owned())),
-        ),
-        Some(5) => (
-            End::HostNotAble,
-            Some(CaseEnd::Error(why("this host is not able"))),
-        ),
-        _ => (End::Failed, Some(CaseEnd::Error(why("the run failed")))),
-    };
-    let case = |(name, requirement, line): (String, Option<String>, u32), end| Case {
-        name,
-        requirement,
-        line,
-        end,
-    };
-    let all_are = |end: &CaseEnd| {
-        let each = own.expect.iter();
-        each.map(|e| {
-            let head = (e.name.to_string(), e.requirement.clone(), e.line);
-            case(head, end.clone())
-        })
-        .collect()
-    };
     let evidence = || {
         let run = Run::open(one.results).ok_or_else(|| "there are no results".to_owned())?;
         Evidence::read(&run).map_err(|error| error.to_string())
     };
-    let (end, cases) = match instead {
-        Some(instead) => (end, all_are(&instead)),
-        None => match evidence() {
-            Err(error) => (End::Failed, all_are(&CaseEnd::Error(error))),
-            Ok(evidence) => {
-                let judgements = judge(&own.expect, &evidence).into_iter().enumerate();
-                let cut =
-                    "the run was ended early, since another statement could not hold any more";
-                let cases = judgements.map(|(place, j)| {
-                    let end = match (j.holds, one.lost.contains(&place)) {
-                        (_, false) if code == Some(130) => CaseEnd::Unknown(cut.to_owned()),
-                        (true, _) => CaseEnd::Passed(j.seen),
-                        (false, _) => CaseEnd::Failed(j.seen),
-                    };
-                    case((j.name, j.requirement, j.line), end)
-                });
-                (end, cases.collect())
-            }
-        },
+    // 1 is also the code of a run whose software failed, which is a result.
+    let software_failed = || evidence().is_ok_and(|seen| seen.summary.software.failed);
+    let instead: Option<(End, CaseEnd)> = match code {
+        Some(0 | 3) => None,
+        Some(1) if software_failed() => None,
+        // It was ended because of them; what it did until then is judged.
+        Some(130) if !one.lost.is_empty() => None,
+        Some(130) => Some((End::Interrupted, CaseEnd::Unknown("interrupted".to_owned()))),
+        Some(5) => Some((
+            End::HostNotAble,
+            CaseEnd::Error(why("this host is not able")),
+        )),
+        _ => Some((End::Failed, CaseEnd::Error(why("the run failed")))),
+    };
+    let judged = match instead {
+        Some(instead) => Err(instead),
+        None => evidence().map_err(|error| (End::Failed, CaseEnd::Error(error))),
+    };
+    let (end, cases) = match judged {
+        Ok(evidence) => of_evidence(own, &evidence, one, code == Some(130)),
+        Err((end, case)) => {
+            let cases = own.expect.iter().map(|e| Case {
+                name: e.name.to_string(),
+                requirement: e.requirement.clone(),
+                line: Some(e.line),
+                end: case.clone(),
+            });
+            (end, cases.collect())
+        }
     };
     let suite = Suite {
         name: format!("{}-seed-{}", own.name, one.seed),
@@ -395,6 +372,53 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
         cases,
     };
     (end, suite)
+}
+
+/// Judges what a run left behind; `cut`: it was ended early, since a statement could not hold any more.
+fn of_evidence(
+    scenario: &constel_scenario::Scenario,
+    evidence: &Evidence,
+    one: &Over<'_>,
+    cut: bool,
+) -> (End, Vec<Case>) {
+    let judgements = judge(scenario, evidence).into_iter().enumerate();
+    let mut cases: Vec<Case> = judgements
+        .map(|(place, judgement)| {
+            let Judgement { holds, seen, .. } = judgement;
+            let end = match (judgement.doubt, one.lost.contains(&place)) {
+                // Seen while it went on: what comes later does not mend it.
+                (_, true) if !holds => CaseEnd::Failed(seen),
+                (_, false) if cut => CaseEnd::Unknown(
+                    "the run was ended early, since another statement could not hold any more"
+                        .to_owned(),
+                ),
+                (Some(doubt), _) => CaseEnd::Unknown(doubt),
+                (None, _) if holds => CaseEnd::Passed(seen),
+                (None, _) => CaseEnd::Failed(seen),
+            };
+            Case {
+                name: judgement.name,
+                requirement: judgement.requirement,
+                line: Some(judgement.line),
+                end,
+            }
+        })
+        .collect();
+    let unstated = unstated(scenario, evidence);
+    if !unstated.is_empty() {
+        let reasons: Vec<&str> = unstated.iter().map(|f| f.reason.as_str()).collect();
+        cases.push(Case {
+            name: "software".to_owned(),
+            requirement: None,
+            line: None,
+            end: CaseEnd::Failed(reasons.join("; ")),
+        });
+    }
+    let end = match evidence.summary.verdict.trustworthy {
+        true => End::Judged,
+        false => End::NotTrustworthy,
+    };
+    (end, cases)
 }
 
 /// A run for people: a line for each statement.
@@ -420,10 +444,9 @@ fn told_of(suite: &Suite, end: End) -> String {
             .requirement
             .as_ref()
             .map_or(String::new(), |r| format!(" [{r}]"));
-        text += &format!(
-            "  {word:8} {}:{} {}{requirement}: {seen}\n",
-            suite.file, case.line, case.name
-        );
+        let line = case.line.map_or(String::new(), |line| format!(":{line}"));
+        let (file, name) = (&suite.file, &case.name);
+        text += &format!("  {word:8} {file}{line} {name}{requirement}: {seen}\n");
     }
     text
 }
@@ -463,10 +486,14 @@ fn exit(suites: &[Suite], ends: &[End], interrupted: bool) -> Outcome {
     }
     let failed = cases.any(|case| matches!(case.end, CaseEnd::Failed(_)));
     if failed || ends.contains(&End::Failed) {
-        return Ok(Exit::ExpectationFailed);
+        return Ok(Exit::Failed);
     }
-    Ok(match ends.contains(&End::NotTrustworthy) {
-        true => Exit::NotTrustworthy,
-        false => Exit::Done,
-    })
+    // A run that is not trustworthy, all of whose statements could be judged, is no reason for another code.
+    let mut cases = suites.iter().flat_map(|suite| &suite.cases);
+    Ok(
+        match cases.any(|case| matches!(case.end, CaseEnd::Unknown(_))) {
+            true => Exit::NotTrustworthy,
+            false => Exit::Done,
+        },
+    )
 }

@@ -24,8 +24,8 @@ pub struct Case {
     pub name: String,
     /// The requirement it stands for.
     pub requirement: Option<String>,
-    /// The line it stands in.
-    pub line: u32,
+    /// The line it stands in; `None` of software that failed without a statement about it.
+    pub line: Option<u32>,
     /// What came of it.
     pub end: CaseEnd,
 }
@@ -37,7 +37,7 @@ pub enum CaseEnd {
     Passed(String),
     /// It does not; what was seen.
     Failed(String),
-    /// The run's figures are not to be trusted, or it was interrupted: neither.
+    /// What it needs is not to be trusted, or the run was interrupted: neither.
     Unknown(String),
     /// The run came to nothing.
     Error(String),
@@ -92,7 +92,8 @@ fn written(xml: &mut String, suite: &Suite, case: &Case) {
         escaped(&suite.name),
         suite.took_s,
     );
-    let place = format!("{}:{}", suite.file, case.line);
+    let line = case.line.map_or(String::new(), |line| format!(":{line}"));
+    let place = format!("{}{line}", suite.file);
     let (tag, message) = match &case.end {
         CaseEnd::Passed(seen) => {
             let _ = writeln!(xml, "<system-out>{}</system-out></testcase>", escaped(seen));

@@ -1,29 +1,28 @@
 //! What can be said of statements while a run still goes on: those about events, once they can no longer hold.
 
 use constel_api::Event;
-use constel_scenario::Glob;
-use constel_scenario::model::{Expectation, Expected};
+use constel_scenario::Scenario;
+use constel_scenario::model::Expected;
 
-use super::{alive, is, order};
+use super::{is, order, programs};
 
 /// Of each statement that can no longer hold by what has happened up to lab time `now_ns`, its place and why.
 #[must_use]
-pub fn lost(
-    expectations: &[Expectation],
-    events: &[Event],
-    now_ns: Option<i64>,
-) -> Vec<(usize, String)> {
-    let statements = expectations.iter().enumerate();
+pub fn lost(scenario: &Scenario, events: &[Event], now_ns: Option<i64>) -> Vec<(usize, String)> {
+    let statements = scenario.expect.iter().enumerate();
     let lost = statements.filter_map(|(place, own)| match &own.what {
-        Expected::Alive(nodes) => {
-            let globs: Vec<&Glob> = nodes.iter().map(|named| &named.glob).collect();
-            let (holds, seen) = alive(&globs, events);
+        Expected::Alive(nodes, window) => {
+            let (holds, seen) = programs::alive(nodes, *window, &scenario.traffic, events);
             (!holds).then_some((place, seen))
         }
-        Expected::Order(first, then, Some(within)) => {
-            let earlier = events.iter().position(|event| is(first, event))?;
+        Expected::Order(first, then, Some(within), window) => {
+            let counts = |event: &Event| event.t_ns.is_some_and(|t_ns| window.has(t_ns));
+            let counts = |event: &Event| window.is_all() || counts(event);
+            let earlier = events
+                .iter()
+                .position(|event| counts(event) && is(first, event))?;
             let began_ns = events[earlier].t_ns?;
-            match order(first, then, Some(*within), events) {
+            match order(first, then, Some(*within), *window, events) {
                 Ok((true, _)) => None,
                 Ok((false, seen)) => Some((place, seen)),
                 Err(missing) => {

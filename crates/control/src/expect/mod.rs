@@ -1,27 +1,24 @@
 //! What a scenario expects of a run, judged from its results folder.
 
+mod evidence;
 mod junit;
 mod live;
+mod needs;
 mod printed;
-
-use std::fs::File;
-use std::io::BufReader;
-use std::path::PathBuf;
+mod programs;
 
 use constel_api::Event;
-use constel_api::summary::{FlowRow, FlowStatus, Summary};
-use constel_observe::flows::probe_rows;
+use constel_api::summary::FlowStatus;
+use constel_observe::verdict::SoftwareFailure;
 use constel_probe::row::{Fate, Row};
-use constel_scenario::Glob;
+use constel_scenario::Scenario;
 use constel_scenario::model::{
-    Agreement, Delivery, EventNamed, Expectation, Expected, Measured, Name,
+    Agreement, Bounds, Delivery, EventNamed, Expectation, Expected, Measured, Name, Window,
 };
 use constel_units::{Ratio, TimeSpan};
 use serde_json::Value;
 
-use crate::error::Error;
-use crate::results::Run;
-
+pub use evidence::Evidence;
 pub use junit::{Case, CaseEnd, Suite, junit};
 pub use live::lost;
 
@@ -38,79 +35,15 @@ pub struct Judgement {
     pub holds: bool,
     /// What was seen.
     pub seen: String,
-}
-
-/// What a run left behind, as far as statements ask.
-#[derive(Debug)]
-pub struct Evidence {
-    /// The run in numbers.
-    pub summary: Summary,
-    /// What happened, in order.
-    pub events: Vec<Event>,
-    /// The results folder: raw output of its flows is in `flows`.
-    pub dir: PathBuf,
-}
-
-impl Evidence {
-    /// Reads a results folder.
-    ///
-    /// # Errors
-    /// [`Error::NoDocument`] when the run did not finish; [`Error::BadDocument`].
-    pub fn read(run: &Run) -> Result<Self, Error> {
-        Ok(Self {
-            summary: run.summary()?,
-            events: run.events()?.collect::<Result<_, _>>()?,
-            dir: run.dir().to_owned(),
-        })
-    }
-
-    fn flow(&self, name: &Name) -> Result<&FlowRow, String> {
-        let found = self
-            .summary
-            .flows
-            .iter()
-            .find(|flow| flow.name == name.as_str());
-        found.ok_or_else(|| format!("flow `{name}` did not run"))
-    }
-
-    /// What a flow's program printed.
-    fn output(&self, name: &Name) -> Result<BufReader<File>, String> {
-        self.flow(name)?;
-        let file = self.dir.join("flows").join(format!("{name}.out"));
-        let opened = File::open(&file).map_err(|error| format!("{}: {error}", file.display()));
-        opened.map(BufReader::new)
-    }
-
-    /// Columns of what a flow's program printed.
-    fn printed<const N: usize>(
-        &self,
-        name: &Name,
-        columns: [&str; N],
-    ) -> Result<Vec<[String; N]>, String> {
-        let rows = printed::columns(self.output(name)?, columns);
-        rows.map_err(|error| format!("flow `{name}`: {error}"))
-    }
-
-    /// A flow's probes.
-    fn probes(&self, name: &Name) -> Result<Vec<Row>, String> {
-        let rows = probe_rows(self.output(name)?);
-        let rows = rows.collect::<Result<_, _>>();
-        rows.map_err(|error| error.to_string())
-    }
-
-    /// The answers to a flow's probes.
-    fn answers(&self, name: &Name) -> Result<Vec<Row>, String> {
-        let mut rows = self.probes(name)?;
-        rows.retain(|row| row.fate.is_answer());
-        Ok(rows)
-    }
+    /// Why nobody can know whether it holds: the emulator's fidelity, where that concerns what the statement needs.
+    pub doubt: Option<String>,
 }
 
 /// Judges every statement.
 #[must_use]
-pub fn judge(expectations: &[Expectation], evidence: &Evidence) -> Vec<Judgement> {
+pub fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judgement> {
     let one = |expectation: &Expectation| {
-        let (holds, seen) = match of(&expectation.what, evidence) {
+        let (holds, seen) = match of(&expectation.what, scenario, evidence) {
             Ok((holds, seen)) => (holds, seen),
             Err(missing) => (false, missing),
         };
@@ -120,13 +53,31 @@ pub fn judge(expectations: &[Expectation], evidence: &Evidence) -> Vec<Judgement
             line: expectation.line,
             holds,
             seen,
+            doubt: needs::doubt(&expectation.what, evidence),
         }
     };
-    expectations.iter().map(one).collect()
+    scenario.expect.iter().map(one).collect()
+}
+
+/// Software that failed and that no statement is about.
+#[must_use]
+pub fn unstated<'a>(scenario: &Scenario, evidence: &'a Evidence) -> Vec<&'a SoftwareFailure> {
+    let stated = |failure: &&SoftwareFailure| {
+        let mut statements = scenario.expect.iter().map(|e| &e.what);
+        statements.any(|what| match (what, &failure.flow) {
+            (Expected::Alive(nodes, _), _) => {
+                nodes.iter().any(|node| node.glob.matches(&failure.node))
+            }
+            (what, Some(flow)) => needs::flows(what).iter().any(|name| name.as_str() == flow),
+            (_, None) => false,
+        })
+    };
+    let failures = evidence.summary.software.failures.iter();
+    failures.filter(|failure| !stated(failure)).collect()
 }
 
 /// Whether it holds and what was seen; or what there was not.
-fn of(what: &Expected, evidence: &Evidence) -> Result<(bool, String), String> {
+fn of(what: &Expected, scenario: &Scenario, evidence: &Evidence) -> Result<(bool, String), String> {
     match what {
         Expected::Succeeds(name) => {
             let flow = evidence.flow(name)?;
@@ -137,77 +88,102 @@ fn of(what: &Expected, evidence: &Evidence) -> Result<(bool, String), String> {
             let seen = format!("flow `{name}` is {}{reason}", flow.status.as_str());
             Ok((flow.status == FlowStatus::Ok, seen))
         }
-        Expected::Alive(nodes) => {
-            let globs: Vec<&Glob> = nodes.iter().map(|named| &named.glob).collect();
-            Ok(alive(&globs, &evidence.events))
+        Expected::Alive(nodes, window) => {
+            let flows = &scenario.traffic;
+            Ok(programs::alive(nodes, *window, flows, &evidence.events))
         }
-        Expected::Reachable(flow, within) => {
-            let began_ns = evidence.flow(flow)?.at_ns;
-            let answers = evidence.answers(flow)?;
-            let came_ns =
-                |row: &Row| (row.sent_ns + row.rtt_ns.unwrap_or(0)).saturating_sub(began_ns);
-            let first_ns = answers.iter().map(came_ns).min();
-            let first_ns = first_ns.ok_or_else(|| format!("flow `{flow}` had no answer"))?;
-            let first_s = first_ns as f64 / 1e9;
-            let seen = format!("the first answer came after {first_s:.3} s; at most {within}");
-            Ok((first_s <= within.seconds(), seen))
-        }
+        Expected::StillRunning(names) => programs::still_running(names, evidence),
+        Expected::EndedEarly(own) => programs::ended_early(own, evidence),
+        Expected::Reachable(flow, within, window) => reachable(flow, *within, *window, evidence),
         Expected::Delivery(own) => delivery(own, evidence),
         Expected::Agreement(own) => agree(own, evidence),
         Expected::Metric(own) => metric(own, evidence),
-        Expected::Throughput(name, at_least) => {
-            let bps = evidence.flow(name)?.outcome.throughput_bps;
-            let bps = bps.ok_or_else(|| format!("flow `{name}` measured no throughput"))?;
-            let seen = format!("{:.3} Mbit/s; at least {at_least}", bps / 1e6);
-            Ok((bps >= at_least.bps() as f64, seen))
+        Expected::Throughput(name, bounds, window) => {
+            let bps = match window.is_all() {
+                true => evidence.measured(name, "throughput", |o| o.throughput_bps)?,
+                false => evidence.throughput_bps(name, *window)?,
+            };
+            let seen = format!("{:.3} Mbit/s{}", bps / 1e6, window.in_words());
+            Ok(within(
+                bps,
+                seen,
+                written(*bounds, |rate| rate.bps() as f64),
+            ))
         }
-        Expected::RoundTrip(name, quantile, at_most) => {
-            let answers = evidence.answers(name)?;
-            let mut rtts_ns: Vec<u64> = answers.iter().filter_map(|row| row.rtt_ns).collect();
-            rtts_ns.sort_unstable();
-            // Nearest rank; no answer, no quantile.
-            let rank = (quantile.get() * rtts_ns.len() as f64).ceil().max(1.0) as usize;
-            let rtt_ns = rtts_ns
-                .get(rank - 1)
-                .ok_or_else(|| format!("flow `{name}` had no answer"))?;
-            let rtt_ms = *rtt_ns as f64 / 1e6;
-            let seen =
-                format!("{quantile} of round trips took at most {rtt_ms:.3} ms; allowed {at_most}");
-            Ok((rtt_ms / 1e3 <= at_most.seconds(), seen))
+        Expected::RoundTrip(name, quantile, bounds, window) => {
+            let answers = evidence.answers(name, *window)?;
+            let rtts_s = answers.iter().filter_map(|row| row.rtt_ns);
+            let rtts_s = rtts_s.map(|ns| ns as f64 / 1e9).collect();
+            let when = window.in_words();
+            let rtt_s = nearest_rank(rtts_s, *quantile)
+                .ok_or_else(|| format!("flow `{name}` had no answer{when}"))?;
+            let seen = format!(
+                "{quantile} of round trips{when} took at most {:.3} ms",
+                rtt_s * 1e3
+            );
+            let bounds = written(*bounds, |span: TimeSpan| span.seconds());
+            Ok(within(rtt_s, seen, bounds))
         }
-        Expected::Order(first, then, within) => order(first, then, *within, &evidence.events),
+        Expected::Order(first, then, within, window) => {
+            order(first, then, *within, *window, &evidence.events)
+        }
     }
+}
+
+/// The quantile by nearest rank; `None` of nothing.
+fn nearest_rank(mut values: Vec<f64>, quantile: Ratio) -> Option<f64> {
+    values.sort_unstable_by(f64::total_cmp);
+    let rank = (quantile.get() * values.len() as f64).ceil().max(1.0) as usize;
+    values.get(rank - 1).copied()
+}
+
+fn reachable(
+    flow: &Name,
+    within: TimeSpan,
+    window: Window,
+    evidence: &Evidence,
+) -> Result<(bool, String), String> {
+    let began_ns = match window.from {
+        Some(from) => from.ns().unsigned_abs().max(evidence.flow(flow)?.at_ns),
+        None => evidence.flow(flow)?.at_ns,
+    };
+    let answers = evidence.answers(flow, window)?;
+    let came_ns = |row: &Row| (row.sent_ns + row.rtt_ns.unwrap_or(0)).saturating_sub(began_ns);
+    let first_ns = answers.iter().map(came_ns).min();
+    let when = window.in_words();
+    let first_ns = first_ns.ok_or_else(|| format!("flow `{flow}` had no answer{when}"))?;
+    let first_s = first_ns as f64 / 1e9;
+    let seen = format!("the first answer{when} came after {first_s:.3} s; at most {within}");
+    Ok((first_s <= within.seconds(), seen))
 }
 
 fn delivery(own: &Delivery, evidence: &Evidence) -> Result<(bool, String), String> {
     let name = &own.flow;
-    let (arrived, when) = match own.during {
-        None => {
-            let loss = evidence.flow(name)?.outcome.loss_ratio;
-            let loss = loss.ok_or_else(|| format!("flow `{name}` measured no loss"))?;
-            (1.0 - loss, String::new())
-        }
-        Some((from, until)) => {
-            let during = from.ns().unsigned_abs()..until.ns().unsigned_abs();
+    let when = own.window.in_words();
+    let arrived = match own.window.is_all() {
+        true => 1.0 - evidence.measured(name, "loss", |outcome| outcome.loss_ratio)?,
+        false => {
             // What nobody knows counts neither way.
-            let counts = |row: &&Row| {
-                during.contains(&row.sent_ns)
-                    && !matches!(row.fate, Fate::Duplicate | Fate::UnderWay)
-            };
-            let rows = evidence.probes(name)?;
-            let sent = rows.iter().filter(counts).count();
-            let answered = rows.iter().filter(counts).filter(|r| r.fate.is_answer());
-            if sent == 0 {
-                return Err(format!("flow `{name}` sent nothing from {from} to {until}"));
+            let unknown = |row: &Row| matches!(row.fate, Fate::Duplicate | Fate::UnderWay);
+            let mut rows = evidence.probes(name, own.window)?;
+            rows.retain(|row| !unknown(row));
+            if rows.is_empty() {
+                return Err(format!("flow `{name}` sent nothing{when}"));
             }
-            let arrived = answered.count() as f64 / sent as f64;
-            (arrived, format!(" from {from} to {until}"))
+            let answered = rows.iter().filter(|row| row.fate.is_answer());
+            answered.count() as f64 / rows.len() as f64
         }
     };
     let seen = format!("{:.3} % arrived{when}", arrived * 100.0);
-    let bound = |ratio: Ratio| (ratio.get(), ratio.to_string());
-    let bounds = [own.at_least, own.at_most].map(|b| b.map(bound));
-    Ok(within(arrived, seen, bounds))
+    Ok(within(arrived, seen, written(own.bounds, Ratio::get)))
+}
+
+/// Bounds as numbers, each with how it is written.
+fn written<T: Copy + ToString>(
+    bounds: Bounds<T>,
+    number: impl Fn(T) -> f64,
+) -> [Option<(f64, String)>; 2] {
+    [bounds.at_least, bounds.at_most].map(|edge| edge.map(|edge| (number(edge), edge.to_string())))
 }
 
 /// Whether a value is within what is allowed at least and at most, each a number and how it was written; and what was seen.
@@ -227,70 +203,57 @@ fn within(value: f64, mut seen: String, bounds: [Option<(f64, String)>; 2]) -> (
 
 fn agree(own: &Agreement, evidence: &Evidence) -> Result<(bool, String), String> {
     let names = [own.key.as_str(), own.value.as_str()];
-    let each = own.flows.iter().map(|flow| evidence.printed(flow, names));
+    let each = own
+        .flows
+        .iter()
+        .map(|flow| evidence.printed(flow, names, own.time.as_ref(), own.window));
     let each = each.collect::<Result<Vec<_>, _>>()?;
     let found = printed::agreement(&each);
+    let when = own.window.in_words();
     if found.complete == 0 {
         let (key, all) = (&own.key, found.all);
         return Err(format!(
-            "of {all} values of `{key}` none was printed by everybody"
+            "of {all} values of `{key}`{when} none was printed by everybody"
         ));
     }
     let share = found.same as f64 / found.complete as f64;
-    let (same, complete, at_least) = (found.same, found.complete, own.at_least);
+    let (same, complete) = (found.same, found.complete);
     let percent = share * 100.0;
-    let seen = format!("{same} of {complete} agree ({percent:.1} %); at least {at_least}");
-    Ok((share >= at_least.get(), seen))
+    let seen = format!("{same} of {complete}{when} agree ({percent:.1} %)");
+    Ok(within(share, seen, written(own.bounds, Ratio::get)))
 }
 
 fn metric(own: &Measured, evidence: &Evidence) -> Result<(bool, String), String> {
     let (flow, column, quantile) = (&own.flow, &own.column, own.quantile);
-    let rows = evidence.printed(flow, [column.as_str()])?;
+    let rows = evidence.printed(flow, [column.as_str()], own.time.as_ref(), own.window)?;
     let number = |[text]: &[String; 1]| {
         let number = text.parse::<f64>().ok().filter(|n| n.is_finite());
         number.ok_or_else(|| format!("flow `{flow}` printed `{text}` as `{column}`: no number"))
     };
-    let mut numbers = rows.iter().map(number).collect::<Result<Vec<f64>, _>>()?;
-    numbers.sort_unstable_by(f64::total_cmp);
-    let rank = (quantile.get() * numbers.len() as f64).ceil().max(1.0) as usize;
-    let found = numbers.get(rank - 1);
-    let found = found.ok_or_else(|| format!("flow `{flow}` printed no row"))?;
-    let seen = format!("{quantile} of `{column}` is {found}");
-    let bounds = [own.at_least, own.at_most].map(|b| b.map(|b| (b as f64, b.to_string())));
-    Ok(within(*found, seen, bounds))
-}
-
-/// Whether nothing ended in nodes of these names.
-fn alive(nodes: &[&Glob], events: &[Event]) -> (bool, String) {
-    use constel_api::Happening::{ContainerEnded, DaemonDied, HelperDied};
-    let ended = events.iter().find_map(|event| match &event.what {
-        DaemonDied { node, .. } | HelperDied { node, .. } | ContainerEnded { node, .. } => nodes
-            .iter()
-            .any(|glob| glob.matches(node))
-            .then_some((node, event)),
-        _ => None,
-    });
-    match ended {
-        None => (true, "nothing ended before its time".to_owned()),
-        Some((node, event)) => {
-            let at = event
-                .t_ns
-                .map_or(String::new(), |t| format!(" at {}", TimeSpan::from_ns(t)));
-            (false, format!("something ended in `{node}`{at}"))
-        }
-    }
+    let numbers = rows.iter().map(number).collect::<Result<Vec<f64>, _>>()?;
+    let when = own.window.in_words();
+    let found = nearest_rank(numbers, quantile)
+        .ok_or_else(|| format!("flow `{flow}` printed no row{when}"))?;
+    let seen = format!("{quantile} of `{column}`{when} is {found}");
+    Ok(within(found, seen, written(own.bounds, |number| number)))
 }
 
 fn order(
     first: &EventNamed,
     then: &EventNamed,
     within: Option<TimeSpan>,
+    window: Window,
     events: &[Event],
 ) -> Result<(bool, String), String> {
+    // What came before lab time zero has no time, and is in no part of lab time.
+    let counts = |event: &Event| match event.t_ns {
+        Some(t_ns) => window.has(t_ns),
+        None => window.is_all(),
+    };
     let find = |named: &EventNamed, from: usize| {
         let rest = events.iter().enumerate().skip(from);
         let found = rest
-            .filter(|(_, event)| is(named, event))
+            .filter(|(_, event)| counts(event) && is(named, event))
             .map(|(n, _)| n)
             .next();
         found.ok_or_else(|| {
@@ -299,7 +262,8 @@ fn order(
                 .as_ref()
                 .map_or(String::new(), |a| format!(" about `{a}`"));
             let after = if from > 0 { " after the first" } else { "" };
-            format!("there is no event `{}`{about}{after}", named.kind)
+            let when = window.in_words();
+            format!("there is no event `{}`{about}{after}{when}", named.kind)
         })
     };
     let earlier = find(first, 0)?;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-/// The values of one column.
+/// The values of these columns.
 ///
 /// Lines with another number of values than the first (the last may have been cut off) are left out, and so is the line of names
 /// where it comes again, from a program that was started again.
@@ -14,6 +14,16 @@ pub(crate) fn columns<const N: usize>(
     file: impl BufRead,
     names: [&str; N],
 ) -> Result<Vec<[String; N]>, String> {
+    let rows = rows(file, &names)?.into_iter();
+    // Each row has as many cells as there are names.
+    Ok(rows.filter_map(|row| row.try_into().ok()).collect())
+}
+
+/// The same of any number of columns: each row has a cell for each name.
+///
+/// # Errors
+/// As [`columns`].
+pub(crate) fn rows(file: impl BufRead, names: &[&str]) -> Result<Vec<Vec<String>>, String> {
     let mut lines = file.split(b'\n');
     let mut next = || -> Result<Option<String>, String> {
         let line = lines.next().transpose().map_err(|e| e.to_string())?;
@@ -21,16 +31,17 @@ pub(crate) fn columns<const N: usize>(
     };
     let head = next()?.unwrap_or_default();
     let heads: Vec<&str> = head.split(',').map(str::trim).collect();
-    let mut places = [0; N];
-    for (place, name) in places.iter_mut().zip(names) {
-        let found = heads.iter().position(|head| *head == name);
-        *place = found.ok_or_else(|| format!("it printed no column `{name}`"))?;
-    }
+    let place = |name: &&str| {
+        let found = heads.iter().position(|head| head == name);
+        found.ok_or_else(|| format!("it printed no column `{name}`"))
+    };
+    let places = names.iter().map(place).collect::<Result<Vec<_>, _>>()?;
     let mut rows = Vec::new();
     while let Some(line) = next()? {
         let cells: Vec<&str> = line.split(',').map(str::trim).collect();
         if cells.len() == heads.len() && cells != heads {
-            rows.push(places.map(|place| cells[place].to_owned()));
+            let row = places.iter().map(|&place| cells[place].to_owned());
+            rows.push(row.collect());
         }
     }
     Ok(rows)

@@ -1,3 +1,8 @@
+use std::path::Path;
+
+use constel_api::summary::{ClientEnd, FlowRow, Summary};
+use constel_scenario::{DiskFiles, read_scenario};
+
 use super::*;
 
 fn event(seq: u64, t_ns: i64, what: &str) -> Event {
@@ -38,24 +43,31 @@ fn events() -> Vec<Event> {
 fn events_come_in_an_order_and_in_time() {
     let within = |s: i64| Some(TimeSpan::from_ns(s * 1_000_000_000));
     let storm = named("failure", Some("storm"));
-    let judged = |then: &EventNamed, within| order(&storm, then, within, &events());
+    let judged =
+        |then: &EventNamed, within| order(&storm, then, within, Window::default(), &events());
     assert!(judged(&named("repair", Some("a")), None).unwrap().0);
     assert!(judged(&named("repair", None), within(4)).unwrap().0);
     assert!(!judged(&named("repair", None), within(3)).unwrap().0);
     let missing = judged(&named("clock-started", None), None).unwrap_err();
     assert_eq!(missing, "there is no event `clock-started` after the first");
-    let nobody = order(&named("failure", Some("b")), &storm, None, &events()).unwrap_err();
+    let nobody = named("failure", Some("b"));
+    let nobody = order(&nobody, &storm, None, Window::default(), &events()).unwrap_err();
     assert_eq!(nobody, "there is no event `failure` about `b`");
-}
-
-#[test]
-fn what_ended_is_found_by_the_node() {
-    let judged = |pattern: &str| alive(&[&Glob::new(pattern)], &events());
-    assert!(judged("a*").0);
-    assert_eq!(
-        judged("*"),
-        (false, "something ended in `b` at 7500 ms".to_owned())
-    );
+    let window = |from: &str| Window {
+        from: Some(from.parse().unwrap()),
+        until: None,
+    };
+    let late = |from| {
+        order(
+            &named("failure", None),
+            &named("repair", None),
+            None,
+            window(from),
+            &events(),
+        )
+    };
+    assert!(late("5 s").unwrap().0);
+    assert!(late("6 s").unwrap_err().ends_with("from 6 s"));
 }
 
 #[test]
@@ -63,7 +75,7 @@ fn junit_says_each_end_and_escapes() {
     let case = |name: &str, end: CaseEnd| Case {
         name: name.to_owned(),
         requirement: (name == "a").then(|| "REQ-\"1\"".to_owned()),
-        line: 7,
+        line: Some(7),
         end,
     };
     let xml = junit(&[Suite {
@@ -87,5 +99,244 @@ fn junit_says_each_end_and_escapes() {
         "<error message=\"host\" type=\"expectation\">",
     ] {
         assert!(xml.contains(part), "{part} is not in\n{xml}");
+    }
+}
+
+/// A scenario of two nodes, whose programs run from 1 s to 5 s, with these statements.
+fn scenario(expect: &str) -> Scenario {
+    let text = format!(
+        "constel: 1\nname: tiny\nstart: 2026-11-21T00:00:00Z\nduration: 8 s\n\
+         ground: {{hosts: {{node: {{count: 2, latitude: 0 deg, longitude: 0 deg}}}}}}\n\
+         networks: {{lan: {{members: [node-*], medium: switched}}}}\nrouting: {{mode: computed}}\ntraffic:\n\
+         - {{name: echo, at: 0 s, for: 2 s, ping: {{from: node-0, to: node-1, interval: 100 ms}}}}\n\
+         - {{name: bulk, at: 0 s, for: 4 s, iperf3: {{from: node-0, to: node-1, protocol: udp, rate: 1 Mbit/s}}}}\n\
+         - {{name: fsw-0, at: 1 s, for: 4 s, run: {{node: node-0, command: [x]}}}}\n\
+         - {{name: fsw-1, at: 1 s, for: 4 s, run: {{node: node-1, command: [x]}}}}\nexpect:\n{expect}\n"
+    );
+    let read = read_scenario("tiny.yaml", text.as_bytes(), &DiskFiles::in_folder("."));
+    read.unwrap_or_else(|errors| panic!("{errors}"))
+}
+
+/// A run that is to be trusted, with its ping alone.
+fn run(dir: &Path) -> Evidence {
+    let summary: Summary = serde_json::from_str(include_str!("run.json")).unwrap();
+    std::fs::create_dir_all(dir.join("flows")).unwrap();
+    let started = event(1, 0, "\"kind\":\"clock-started\"");
+    Evidence {
+        summary,
+        events: vec![started],
+        dir: dir.to_owned(),
+    }
+}
+
+/// The run of a program that ended in this way.
+fn program(name: &str, node: &str, end: ClientEnd, status: FlowStatus) -> FlowRow {
+    let row = serde_json::json!({
+        "name": name, "kind": "run", "from": node, "at_ns": 1_000_000_000, "status": status, "handovers": 0, "paths": [],
+        "reason": (status == FlowStatus::Failed).then_some("exit code 7: out of memory"), "end": end,
+    });
+    serde_json::from_value(row).unwrap()
+}
+
+fn early(exit: i32) -> ClientEnd {
+    ClientEnd::ByItself {
+        t_ns: 2_000_000_000,
+        exit,
+        early: true,
+    }
+}
+
+/// What came of statements: `true`, `false`, or a doubt.
+fn judged(expect: &str, evidence: &Evidence) -> Vec<Result<bool, String>> {
+    let judgements = judge(&scenario(expect), evidence).into_iter();
+    let end = |j: Judgement| j.doubt.map_or(Ok(j.holds), Err);
+    judgements.map(end).collect()
+}
+
+/// The software of one node ends early: what it does is judged, and so is a ping beside it.
+#[test]
+fn software_that_fails_is_a_failure_and_nothing_else_is_in_doubt() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = run(dir.path());
+    let crashed = program("fsw-0", "node-0", early(7), FlowStatus::Failed);
+    run.summary.software.fail(crashed.failure().unwrap());
+    run.summary.flows.push(crashed);
+    let ended = "\"kind\":\"flow-ended\",\"flow\":\"fsw-0\",\"exit\":7";
+    run.events.push(event(2, 2_000_000_000, ended));
+    let expect = "- {name: a, succeeds: fsw-0}\n- {name: b, delivery: {flow: echo, at_least: 99 %}}\n\
+                  - {name: c, alive: [node-0]}\n- {name: d, alive: [node-1]}\n\
+                  - {name: e, alive: {nodes: [node-0], from: 3 s}}\n\
+                  - {name: f, ended_early: {flow: fsw-0, code: 7, from: 1 s, until: 3 s}}\n\
+                  - {name: g, ended_early: {flow: fsw-0, signal: 11}}\n- {name: h, still_running: [fsw-0]}";
+    let expected = [false, true, false, true, true, true, false, false];
+    assert_eq!(judged(expect, &run), expected.map(Ok));
+    // Said by a statement about the flow or its node; or it is one failure more.
+    assert!(unstated(&scenario(expect), &run).is_empty());
+    let others = scenario("- {name: d, alive: [node-1]}");
+    let left = unstated(&others, &run);
+    assert_eq!(left.len(), 1);
+    assert_eq!(
+        left[0].reason,
+        "flow fsw-0 failed: exit code 7: out of memory"
+    );
+}
+
+#[test]
+fn a_program_that_leaves_before_its_time_is_not_alive_whatever_it_ends_with() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = run(dir.path());
+    let left = program("fsw-0", "node-0", early(0), FlowStatus::Ok);
+    let stayed = program("fsw-1", "node-1", ClientEnd::AtItsTime, FlowStatus::Ok);
+    run.summary.flows.extend([left, stayed]);
+    let ended = "\"kind\":\"flow-ended\",\"flow\":\"fsw-0\",\"exit\":0";
+    run.events.push(event(2, 2_000_000_000, ended));
+    let expect = "- {name: a, succeeds: fsw-0}\n- {name: b, alive: [\"*\"]}\n- {name: c, alive: [node-1]}\n\
+                  - {name: d, still_running: [fsw-1]}\n- {name: e, still_running: [fsw-*]}\n\
+                  - {name: f, ended_early: {flow: fsw-0}}\n- {name: g, ended_early: {flow: fsw-1}}";
+    let expected = [true, false, true, true, false, true, false];
+    assert_eq!(judged(expect, &run), expected.map(Ok));
+    // As soon as it has ended, and not only afterwards.
+    let lost = lost(&scenario(expect), &run.events, Some(2_500_000_000));
+    assert_eq!(lost.len(), 1);
+    assert!(
+        lost[0]
+            .1
+            .starts_with("`fsw-0` ended in `node-0` at 2.000 s"),
+        "{lost:?}"
+    );
+}
+
+/// Late frames concern times alone, and of the flows that met them.
+#[test]
+fn a_statement_is_judged_by_what_it_needs() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = run(dir.path());
+    let rows =
+        "seq,sent_s,there_us,back_us,rtt_us,fate\n1,0.500000000,1000.000,1000.000,2000.000,ok\n";
+    std::fs::write(dir.path().join("flows/echo.out"), rows).unwrap();
+    let expect = "- {name: a, order: {first: {kind: clock-started}, then: {kind: repair}}}\n\
+                  - {name: b, delivery: {flow: echo, at_least: 99 %}}\n\
+                  - {name: c, round_trip: {flow: echo, quantile: 100 %, at_most: 2 ms, at_least: 2 ms}}\n\
+                  - {name: d, round_trip: {flow: echo, quantile: 100 %, at_most: 1999 us, until: 1 s}}";
+    assert_eq!(
+        judged(expect, &run),
+        [Ok(false), Ok(true), Ok(true), Ok(false)]
+    );
+    // Frames of others were late: this flow's figures stand.
+    run.summary.fidelity.lateness_p99_ns = 2_000_000;
+    assert_eq!(
+        judged(expect, &run),
+        [Ok(false), Ok(true), Ok(true), Ok(false)]
+    );
+    // Its own, but none in the part of its time that a statement is about.
+    let echo = &mut run.summary.flows[0];
+    (echo.trustworthy, echo.doubt) = (Some(false), Some("late".to_owned()));
+    let samples = "t_s,marked\n0.500000000,0\n1.500000000,1\n";
+    std::fs::write(dir.path().join("flows/echo.csv"), samples).unwrap();
+    let found = judged(expect, &run);
+    assert_eq!(found[..2], [Ok(false), Ok(true)]);
+    assert_eq!(found[2], Err("flow echo is affected: late".to_owned()));
+    assert_eq!(found[3], Ok(false));
+    std::fs::write(dir.path().join("flows/echo.csv"), "t_s,marked\n0.5,1\n").unwrap();
+    assert!(judged(expect, &run)[3].is_err());
+    // Where nothing is known of the flow, the run's lateness is all there is.
+    run.summary.flows[0].trustworthy = None;
+    assert!(
+        judged(expect, &run)[2]
+            .as_ref()
+            .unwrap_err()
+            .starts_with("frames left late")
+    );
+    // Lost frames concern what arrives, and records that are not complete everything.
+    run.summary.fidelity.unintended_drops = vec![("ring".to_owned(), 3)];
+    assert_eq!(judged(expect, &run)[0], Ok(false));
+    assert!(judged(expect, &run)[1].is_err());
+    run.summary
+        .fidelity
+        .failures
+        .push("events.ndjson is not complete".to_owned());
+    assert!(judged(expect, &run)[0].is_err());
+}
+
+#[test]
+fn statements_about_a_part_of_the_time_take_that_part_and_bounds_need_not_be_whole() {
+    let dir = tempfile::tempdir().unwrap();
+    let mut run = run(dir.path());
+    for name in ["fsw-0", "fsw-1"] {
+        let node = name.replace("fsw", "node");
+        let row = program(name, &node, ClientEnd::AtItsTime, FlowStatus::Ok);
+        run.summary.flows.push(row);
+    }
+    let mut bulk = program("bulk", "node-0", ClientEnd::AtItsTime, FlowStatus::Ok);
+    (bulk.kind, bulk.at_ns) = ("iperf3-udp".to_owned(), 0);
+    bulk.outcome.throughput_bps = Some(1e6);
+    run.summary.flows.push(bulk);
+    let put =
+        |name: &str, text: &str| std::fs::write(dir.path().join("flows").join(name), text).unwrap();
+    // The clock started at 2026-11-21T00:00:00Z.
+    put(
+        "fsw-0.out",
+        "t_s,unix_s,cycle,plan,lat_ms\n1.5,1795219201.5,1,a,0.25\n3.5,1795219203.5,2,b,0.75\n",
+    );
+    put("fsw-1.out", "t_s,cycle,plan\n1.5,1,a\n3.5,2,x\n");
+    put(
+        "bulk.out",
+        r#"{"intervals":[{"streams":[{}],"sum":{"start":0,"end":2,"bits_per_second":2e6}},
+            {"streams":[{}],"sum":{"start":2,"end":4,"bits_per_second":0}}]}"#,
+    );
+    let metric =
+        |rest: &str| format!("metric: {{flow: fsw-0, column: lat_ms, quantile: 100 %, {rest}}}");
+    let agreement =
+        |rest: &str| format!("agreement: {{flows: [fsw-*], key: cycle, value: plan, {rest}}}");
+    let all = [
+        (metric("at_most: 0.75"), true),
+        (metric("at_most: 0.5"), false),
+        (
+            metric("at_most: 0.5, until: 2 s, time: {column: t_s}"),
+            true,
+        ),
+        (
+            metric("at_most: 0.5, from: 2 s, time: {column: t_s}"),
+            false,
+        ),
+        (
+            metric("at_most: 0.5, until: 2 s, time: {column: unix_s, clock: unix}"),
+            true,
+        ),
+        (metric("at_least: 0, from: 6 s, time: {column: t_s}"), false),
+        (agreement("at_least: 100 %"), false),
+        (agreement("at_most: 50 %"), true),
+        (
+            agreement("at_least: 100 %, until: 2 s, time: {column: t_s}"),
+            true,
+        ),
+        (
+            "throughput: {flow: bulk, at_least: 1 Mbit/s}".to_owned(),
+            true,
+        ),
+        (
+            "throughput: {flow: bulk, at_most: 999 kbit/s}".to_owned(),
+            false,
+        ),
+        (
+            "throughput: {flow: bulk, at_least: 2 Mbit/s, until: 2 s}".to_owned(),
+            true,
+        ),
+        (
+            "throughput: {flow: bulk, at_most: 1 bit/s, from: 2 s}".to_owned(),
+            true,
+        ),
+        (
+            "throughput: {flow: bulk, at_least: 1 Mbit/s, from: 1 s, until: 3 s}".to_owned(),
+            true,
+        ),
+        (
+            "throughput: {flow: bulk, at_least: 1 bit/s, from: 5 s}".to_owned(),
+            false,
+        ),
+    ];
+    for (statement, holds) in all {
+        let found = judge(&scenario(&format!("- {{name: a, {statement}}}")), &run);
+        assert_eq!(found[0].holds, holds, "{statement}: {found:?}");
     }
 }

@@ -41,7 +41,7 @@ fn side(place: &Path) -> Result<Side, Error> {
     if side.summaries.is_empty() {
         return Err(Error::NoResults {
             dir: place.to_owned(),
-            source: std::io::Error::other("it has no run that came to its end"),
+            why: std::io::Error::other("it has no run that came to its end"),
         });
     }
     Ok(side)
@@ -54,9 +54,9 @@ fn collect(folder: &Path, depth: usize, found: &mut Vec<Summary>) -> Result<(), 
         found.extend(Attempts::of(folder)?.counts());
         return Ok(());
     }
-    let no_results = |source| Error::NoResults {
+    let no_results = |why| Error::NoResults {
         dir: folder.to_owned(),
-        source,
+        why,
     };
     let mut places = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(no_results)? {

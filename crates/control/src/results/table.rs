@@ -3,7 +3,7 @@
 use constel_api::summary::{FlowRow, Summary};
 
 /// The columns, in order. Delays are microseconds; what was not measured is empty.
-pub const COLUMNS: [&str; 38] = [
+pub const COLUMNS: [&str; 39] = [
     "run",
     "seed",
     "run_trustworthy",
@@ -42,6 +42,7 @@ pub const COLUMNS: [&str; 38] = [
     "retransmits",
     "client_cpu_s",
     "server_cpu_s",
+    "run_failed",
 ];
 
 /// The rows of a run's flows, cells in the order of [`COLUMNS`].
@@ -93,6 +94,7 @@ fn row(run: &str, summary: &Summary, flow: &FlowRow) -> Vec<String> {
         text(outcome.retransmits),
         text(outcome.client_cpu_s),
         text(outcome.server_cpu_s),
+        summary.software.failed.to_string(),
     ]
 }
 

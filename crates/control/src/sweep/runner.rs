@@ -12,6 +12,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use super::SweepOptions;
 use super::folder::Folder;
 use crate::error::{Error, Exit};
+use crate::results::Run;
 
 /// How often a run is looked at: whether it has ended, whether it shall.
 const LOOK: Duration = Duration::from_millis(50);
@@ -71,8 +72,15 @@ impl<'a> Runner<'a> {
             return Ok(Ended::Stopped);
         }
         let state = self.folder.state(cell)?;
-        let new = !state.finished.is_empty() && matches!(code, Some(0 | 3));
-        if new {
+        // A run whose software failed has figures as any other: that is a result, not noise.
+        let came_to_its_end = match code {
+            Some(0 | 3) => !state.finished.is_empty(),
+            Some(1) => Run::open(&results)
+                .and_then(|run| run.summary().ok())
+                .is_some_and(|summary| summary.software.failed),
+            _ => false,
+        };
+        if came_to_its_end {
             let trustworthy = state.finished.iter().any(|s| s.verdict.trustworthy);
             return Ok(if state.is_done(self.options.again) {
                 Ended::Done { trustworthy }

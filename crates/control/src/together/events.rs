@@ -150,7 +150,10 @@ mod tests {
 
     #[test]
     fn events_of_all_machines_are_one_list_by_lab_time() {
-        let finished = || Happening::Finished { trustworthy: true };
+        let finished = || Happening::Finished {
+            trustworthy: true,
+            failed: false,
+        };
         let started = || Happening::EdgesUp { edges: 3 };
         let of = |name: &str, own: &str, at: i64| {
             let events = vec![

@@ -10,7 +10,7 @@ use constel_api::summary::{
 };
 use constel_lab::{Noted, WAYS_FILE, note_when_stood};
 use constel_observe::flows::learn_sent;
-use constel_observe::verdict::{Fidelity, Machine, Verdict};
+use constel_observe::verdict::{Fidelity, Machine, Software, Verdict};
 use constel_plan::Lab;
 
 /// What is read of that which the machines left.
@@ -111,7 +111,11 @@ pub(super) fn merge(
         .zip(gone)
         .map(|(ended, gone)| row(ended, gone.clone(), summaries.get(&ended.machine)))
         .collect();
-    let reasons = reasons(led, gone, &summaries);
+    let mut reasons = reasons(led, gone, &summaries, |summary| &summary.verdict.reasons);
+    let failures = self::reasons(led, gone, &summaries, |summary| &summary.fidelity.failures);
+    let mut software = Software::default();
+    let failed = summaries.values().flat_map(|own| &own.software.failures);
+    failed.for_each(|failure| software.fail(failure.clone()));
     let mut flows_of_lost = Vec::new();
     for row in rows.iter().filter(|row| row.lost.is_some()) {
         if summaries.len() > 1 {
@@ -139,7 +143,7 @@ pub(super) fn merge(
     let convergence = convergence_of(&convergence);
     let mut fidelity = fidelity_of(all());
     let trusted = all().all(|summary| summary.verdict.trustworthy);
-    fidelity.failures = reasons.clone();
+    fidelity.failures = failures;
     let (mut handovers, mut changes) = happened(&base, &others);
     if !ways.is_empty() {
         let noted = rows.iter().map(|row| Noted {
@@ -154,7 +158,11 @@ pub(super) fn merge(
     flows_of_lost.retain(|lost| flows.iter().all(|row| row.name != lost.name));
     flows.extend(flows_of_lost);
     for row in &mut flows {
-        learn_server(row, &servers);
+        if learn_server(row, &servers) {
+            let affected = row.affected();
+            reasons.extend(affected.clone());
+            fidelity.affected_flows.extend(affected);
+        }
     }
     flows.sort_by(|a, b| (a.at_ns, &a.name).cmp(&(b.at_ns, &b.name)));
     let mut times = base.times;
@@ -196,6 +204,7 @@ pub(super) fn merge(
             trustworthy,
             reasons,
         },
+        software,
         ..base
     })
 }
@@ -271,15 +280,18 @@ fn changes_of(all: &[&[ChangeRow]]) -> Vec<ChangeRow> {
     whole.collect()
 }
 
-/// Adds to a transfer what its sender said on another machine.
-fn learn_server(row: &mut FlowRow, servers: &BTreeMap<String, String>) {
+/// Adds to a transfer what its sender said on another machine. Returns whether the flow is affected, as that cannot be read.
+fn learn_server(row: &mut FlowRow, servers: &BTreeMap<String, String>) -> bool {
     let is_transfer = ["leotp", "tcp", "vivace"].contains(&row.kind.as_str());
     let is_half = row.status == FlowStatus::Ok && row.outcome.sent_bytes.is_none();
     if let Some(said) = servers.get(&row.name).filter(|_| is_transfer && is_half)
         && let Err(error) = learn_sent(&mut row.outcome, said)
     {
+        row.trustworthy = Some(false);
         row.doubt.get_or_insert_with(|| error.to_string());
+        return true;
     }
+    false
 }
 
 fn row(ended: &Ended, lost: Option<LostRow>, summary: Option<&Summary>) -> MachineRow {
@@ -293,11 +305,13 @@ fn row(ended: &Ended, lost: Option<LostRow>, summary: Option<&Summary>) -> Machi
     }
 }
 
-/// Everything that makes the figures untrustworthy, each with the machine at fault.
+/// Everything that makes the figures untrustworthy, each with the machine at fault. `of` has a machine's own reasons, or some of
+/// them.
 fn reasons(
     led: &Led,
     gone: &[Option<LostRow>],
     summaries: &BTreeMap<String, Summary>,
+    of: fn(&Summary) -> &[String],
 ) -> Vec<String> {
     let mut reasons = Vec::new();
     let all = led.machines.iter().zip(gone);
@@ -310,7 +324,7 @@ fn reasons(
     {
         reasons.extend(gone.iter().map(|gone| lost_in_words(machine, gone)));
         let summary = summaries.get(machine);
-        let own = summary.map_or(&[][..], |summary| &summary.verdict.reasons);
+        let own = summary.map_or(&[][..], of);
         let told = |failure: &&String| !own.iter().any(|reason| reason.contains(failure.as_str()));
         let failure = failure.as_ref().filter(told);
         let all = own.iter().chain(failure);
@@ -390,6 +404,7 @@ fn fidelity_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Fidelity {
             }
             sum.steps_late += own.steps_late;
             sum.steps += own.steps;
+            sum.affected_flows.extend(own.affected_flows);
             sum.step_lateness_max_ns = sum.step_lateness_max_ns.max(own.step_lateness_max_ns);
             sum
         })
@@ -494,6 +509,7 @@ mod tests {
             at_ns: 0,
             status,
             reason: None,
+            end: None,
             outcome: match status {
                 FlowStatus::Ok => parse_received(received).unwrap(),
                 _ => Outcome::default(),

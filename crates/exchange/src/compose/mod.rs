@@ -1,4 +1,4 @@
-//! Docker Compose files: services become hosts, made of their images, and networks become the cables between them.
+//! Docker Compose files: services become hosts, made of their images, and networks become switched networks.
 //!
 //! What Compose has and a lab has not is said, key by key, with the reason. Anchors, aliases and merge keys (`<<`) are
 //! followed within the bounds of [`constel_scenario::yaml`]; variables are put in from `.env` and their defaults.
@@ -56,6 +56,7 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
         beside,
         name: fit_name(&draft.name, "project", &mut BTreeSet::new()),
         names: BTreeSet::new(),
+        renamed: Vec::new(),
     };
     let services = top.take("services");
     let networks = Networks::declared(&mut read, &mut draft, top.take("networks"));
@@ -71,8 +72,16 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
     }
     if !draft.hosts.is_empty() {
         draft.note("`constel image import docker://NAME` or `docker-daemon:NAME` brings images in; nothing is fetched by itself");
-        draft.note("cables have 1 Gbit/s and no delay: say what yours have under `ground.cables`");
-        draft.note("services find each other by their names, as before; files that give their user more rights (`setuid`) give none, see `no_new_privileges`");
+        draft.note("networks are switches without rate and delay: give one `law` and `link` in place of `medium: switched`, or use `ground.cables`");
+        let found = match read.renamed.as_slice() {
+            [] => "services find each other by their names, as before".to_owned(),
+            renamed => format!(
+                "services find each other by the names of their nodes, and no longer by {}: change those names where programs \
+                 use them",
+                renamed.join(", ")
+            ),
+        };
+        draft.note(format!("{found}; files that give their user more rights (`setuid`) give none, see `no_new_privileges`"));
     }
     read.reader.wrong.or(draft)
 }
@@ -84,6 +93,8 @@ struct Project<'a> {
     name: String,
     /// Of hosts, so that each is one's own.
     names: BTreeSet<String>,
+    /// Services whose own names find nothing.
+    renamed: Vec<String>,
 }
 
 impl Project<'_> {
@@ -119,6 +130,10 @@ impl Project<'_> {
                 });
             }
         }
+        if draft.hosts.is_empty() && self.reader.wrong.is_empty() {
+            let reason = "no service is left to make a node of";
+            self.reader.wrong(node, reason.to_owned());
+        }
         networks.lay(draft, &mut self.names);
     }
 
@@ -139,6 +154,9 @@ impl Project<'_> {
                 .map(|n| name(&format!("{service}-{n}")))
                 .collect(),
         };
+        if names.as_slice() != [service.clone()] && !names.is_empty() {
+            self.renamed.push(format!("`{}`", shown(service)));
+        }
         match names.as_slice() {
             [] => draft.note(format!("`{}` has no copies, and is left out", shown(service))),
             [only] if only != service => draft.note(format!(

@@ -1,4 +1,4 @@
-//! Compose's networks as cables: of two members one between them, of more one from each to a router.
+//! Compose's networks: each is a switched network of the scenario, a bridge without limits as Docker's are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,11 +6,8 @@ use constel_scenario::yaml::Node;
 
 use super::Project;
 use super::tree::is_nothing;
-use crate::draft::{Cable, Draft, Host, fit_name};
+use crate::draft::{Draft, Host, Network, fit_name};
 use crate::text::shown;
-
-/// Cables that a router has to members; two more are to the routers before and behind it, and 16 are a host's most.
-const OF_A_ROUTER: usize = 14;
 
 /// The network that services are in which name none.
 const DEFAULT: &str = "default";
@@ -52,10 +49,10 @@ impl Networks {
                 }
                 let reason = match key.as_str() {
                     "ipam" => "Constel gives addresses, see `addresses`",
-                    "driver" | "driver_opts" => "networks are cables",
+                    "driver" | "driver_opts" => "a network is a switch without limits",
                     "external" => "a lab joins nothing outside of it",
                     "internal" => "no network of a lab leads out of it",
-                    "labels" => "cables have none",
+                    "labels" => "networks have none",
                     "enable_ipv6" | "enable_ipv4" => "see `routing.families`",
                     _ => "a lab has no such thing",
                 };
@@ -75,71 +72,48 @@ impl Networks {
         }
     }
 
-    /// Makes the cables, and the routers that they need.
-    pub(super) fn lay(self, draft: &mut Draft, names: &mut BTreeSet<String>) {
-        let mut joined: BTreeSet<(String, String)> = BTreeSet::new();
-        let mut several: BTreeMap<String, usize> = BTreeMap::new();
+    /// Makes the scenario's networks.
+    pub(super) fn lay(self, draft: &mut Draft, hosts: &mut BTreeSet<String>) {
+        let mut names = BTreeSet::new();
+        let mut several: BTreeMap<&str, usize> = BTreeMap::new();
         for member in self.members.values().flatten() {
-            *several.entry(member.clone()).or_default() += 1;
-        }
-        for (network, members) in self.members {
-            let shown = shown(&network);
-            match members.as_slice() {
-                [] => {}
-                // Without any cable it would be no node.
-                [only] if several[only] > 1 => draft.note(format!(
-                    "the network `{shown}` has no member but `{only}`: it has no cable"
-                )),
-                [a, b] if !joined.insert((a.clone(), b.clone())) => draft.note(format!(
-                    "the network `{shown}` joins `{a}` and `{b}` once more: they have one cable"
-                )),
-                [a, b] => cable(draft, a, b),
-                _ => {
-                    let routers = routers(draft, names, &network, &members);
-                    draft.note(format!(
-                        "the network `{shown}` (nodes: {}) is the router {}, with a cable to each",
-                        members.len(),
-                        routers.join(", ")
-                    ));
-                }
-            }
+            *several.entry(member).or_default() += 1;
         }
         if several.values().any(|networks| *networks > 1) {
             draft.note("nodes of several networks forward between them, which Compose's do not: everybody reaches everybody");
         }
-    }
-}
-
-fn cable(draft: &mut Draft, from: &str, to: &str) {
-    draft.cables.push(Cable {
-        from: from.to_owned(),
-        to: to.to_owned(),
-    });
-}
-
-/// As many routers as it takes, in a row.
-fn routers(
-    draft: &mut Draft,
-    names: &mut BTreeSet<String>,
-    network: &str,
-    members: &[String],
-) -> Vec<String> {
-    let mut routers: Vec<String> = Vec::new();
-    for group in members.chunks(OF_A_ROUTER) {
-        let name = fit_name(network, "network", names);
-        draft.hosts.push(Host {
-            name: name.clone(),
-            software: None,
-        });
-        if let Some(before) = routers.last() {
-            cable(draft, before, &name);
+        let joined = self.members.values().filter(|members| members.len() > 1);
+        let mut joined: BTreeSet<String> = joined.flatten().cloned().collect();
+        for (network, mut members) in self.members {
+            // A network has two members at least.
+            if let [only] = members.as_slice() {
+                let shown = shown(&network);
+                if !joined.insert(only.clone()) {
+                    draft.note(format!(
+                        "the network `{shown}` has no member but `{only}`, which is in others: it is left out"
+                    ));
+                    continue;
+                }
+                let added = fit_name(&network, "network", hosts);
+                draft.note(format!(
+                    "the network `{shown}` has no member but `{only}`: the host `{added}` was added to it"
+                ));
+                draft.hosts.push(Host {
+                    name: added.clone(),
+                    software: None,
+                });
+                members.push(added);
+            }
+            let name = fit_name(&network, "network", &mut names);
+            if name != network {
+                draft.note(format!(
+                    "the network `{}` is called `{name}`: names of networks are made of a-z, 0-9 and `-`",
+                    shown(&network)
+                ));
+            }
+            draft.networks.push(Network { name, members });
         }
-        for member in group {
-            cable(draft, member, &name);
-        }
-        routers.push(name);
     }
-    routers
 }
 
 impl Memberships {
@@ -170,7 +144,7 @@ impl Memberships {
                     "ipv4_address" | "ipv6_address" | "link_local_ips" => {
                         "Constel gives addresses, see `addresses`"
                     }
-                    _ => "cables have no such thing",
+                    _ => "members have no such thing",
                 };
                 draft.note(format!(
                     "`{service}.networks.{network}.{key}` was not carried over: {reason}"
@@ -178,6 +152,11 @@ impl Memberships {
             }
         }
         Self(unique(entries.into_iter().map(|entry| entry.key.clone())))
+    }
+
+    /// Whether it is of no network.
+    pub(super) fn is_empty(&self) -> bool {
+        self.0.is_empty()
     }
 
     /// Those that the file does not have.

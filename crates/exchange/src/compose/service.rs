@@ -122,7 +122,7 @@ impl Service {
         if of.text("network_mode").is_some() {
             of.note_of(
                 "network_mode",
-                "a node without cables of its own is none, so the service is left out",
+                "a node that is in no network is none, so the service is left out",
             );
             return None;
         }
@@ -145,6 +145,13 @@ impl Service {
         software.health = of.health();
         of.stop(&mut software);
         let networks = of.networks();
+        if networks.is_empty() {
+            of.note_of(
+                "networks",
+                "a node that is in no network is none, so the service is left out",
+            );
+            return None;
+        }
         of.leave_out();
         software.image = image?;
         Some(Self {

@@ -7,6 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_api::Happening;
+use constel_observe::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
 
 use crate::answers::view::View;
@@ -129,11 +130,11 @@ impl LabTime<'_> {
             let pause = LOOKS.next(begun).saturating_duration_since(Instant::now());
             for incident in daemons.watch(&self.fabric.blueprint, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
-                    return Err(limit.refused(failure));
+                    return Err(limit.refused(failure.reason));
                 }
             }
             for failure in self.watch_containers()? {
-                self.progress.say(&failure);
+                self.progress.say(&failure.reason);
             }
             self.changes_of_stacks();
             if daemons.count() == 0 {
@@ -321,7 +322,8 @@ impl LabTime<'_> {
         for incident in daemons.watch(&self.fabric.blueprint, Duration::ZERO)? {
             let now = self.clock.now_ns();
             let failure = self.tell(now.map(|t| t as i64), &incident);
-            failure.into_iter().for_each(|failure| seen.fail(failure));
+            let failures = failure.into_iter();
+            failures.for_each(|failure| seen.software.fail(failure));
             if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
                 let before = self.baseline(daemons)?;
                 let steady_ns = Router::of(&self.fabric.blueprint.lab.scenario).steady_ns();
@@ -330,12 +332,16 @@ impl LabTime<'_> {
         }
         for death in self.helpers.borrow_mut().deaths(&self.fabric.blueprint)? {
             let Death { node, how } = death;
-            seen.fail(format!("the helper in {node} ended: {how}"));
+            seen.software.fail(SoftwareFailure {
+                node: node.clone(),
+                flow: None,
+                reason: format!("the helper in {node} ended: {how}"),
+            });
             let t_ns = self.clock.now_ns().map(|t| t as i64);
             self.log.emit(t_ns, Happening::HelperDied { node, how });
         }
         for failure in self.watch_containers()? {
-            seen.fail(failure);
+            seen.software.fail(failure);
         }
         self.changes_by_hand(daemons, seen)?;
         self.changes_of_stacks();

@@ -2,6 +2,7 @@
 
 use constel_api::Happening;
 use constel_api::summary::ChangeKind;
+use constel_observe::verdict::SoftwareFailure;
 use constel_topology::{Handover, NodeId};
 
 use crate::error::EngineError;
@@ -98,13 +99,15 @@ impl LabTime<'_> {
     }
 
     /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
-    pub(super) fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<String> {
+    pub(super) fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<SoftwareFailure> {
         let (node, program) = (incident.node.clone(), incident.program.to_owned());
         match &incident.what {
             What::Died { how, again_in } => {
-                let failure = again_in
-                    .is_none()
-                    .then(|| format!("{program} in {node} ended: {how}"));
+                let failure = again_in.is_none().then(|| SoftwareFailure {
+                    node: node.clone(),
+                    flow: None,
+                    reason: format!("{program} in {node} ended: {how}"),
+                });
                 self.log.emit(
                     t_ns,
                     Happening::DaemonDied {
@@ -125,7 +128,7 @@ impl LabTime<'_> {
     }
 
     /// Logs what happened to containers; the failures that nobody repairs.
-    pub(super) fn watch_containers(&self) -> Result<Vec<String>, EngineError> {
+    pub(super) fn watch_containers(&self) -> Result<Vec<SoftwareFailure>, EngineError> {
         let mut failures = Vec::new();
         for incident in self.containers.borrow_mut().watch()? {
             let t_ns = self.clock.now_ns().map(|t| t as i64);
@@ -141,7 +144,11 @@ impl LabTime<'_> {
                     failed,
                 } => {
                     if failed {
-                        failures.push(format!("the program of {node} ended: {how}"));
+                        failures.push(SoftwareFailure {
+                            node: node.clone(),
+                            flow: None,
+                            reason: format!("the program of {node} ended: {how}"),
+                        });
                     }
                     Happening::ContainerEnded {
                         node,

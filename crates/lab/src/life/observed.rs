@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use constel_observe::verdict::Software;
 use constel_topology::NodeId;
 
 use crate::life::losses::{Back, Losses};
@@ -31,7 +32,10 @@ pub(crate) struct Observed {
     pub(crate) tells_lateness: bool,
     /// Nodes whose programs changed the node's stack.
     pub(crate) stacks: BTreeMap<NodeId, Spans>,
+    /// Parts of the emulator that failed: they make the figures untrustworthy.
     pub(crate) failures: Vec<String>,
+    /// Software of the lab that failed, which says nothing about the figures.
+    pub(crate) software: Software,
     pub(crate) lab_time_ns: u64,
     /// Share of lab time in which programs waited for a processor.
     pub(crate) processor_wait_ratio: Option<f64>,

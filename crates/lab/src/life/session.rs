@@ -7,13 +7,13 @@ use std::sync::{Arc, Mutex};
 use std::time::Instant;
 
 use constel_api::answers::{LabState as ApiState, ScenarioShown};
-use constel_api::summary::{ChannelRow, DOCUMENTS, FlowStatus, Size, Summary, Times};
+use constel_api::summary::{ChannelRow, DOCUMENTS, FlowRow, Size, Summary, Times};
 use constel_api::{Happening, SOCKET_NAME, Server};
 use constel_drivers::{Chosen, PlaneStats};
 use constel_drivers::{ClassLateness, Stall};
 use constel_host::claim::{Claim, LabState};
 use constel_observe::results::Results;
-use constel_observe::verdict::{Fidelity, Machine};
+use constel_observe::verdict::{Fidelity, Machine, Software};
 use constel_plan::Lab;
 use constel_scenario::Scenario;
 use serde_json::json;
@@ -345,6 +345,7 @@ impl<'a> Session<'a> {
             None,
             Happening::Finished {
                 trustworthy: summary.verdict.trustworthy,
+                failed: summary.software.failed,
             },
         );
         self.log.close();
@@ -362,6 +363,7 @@ impl<'a> Session<'a> {
         let bounds = bounds(&self.scenario);
         let mut fidelity = fidelity(&stats, &outcome, &self.log, ended.stolen_ns);
         fidelity.failures.extend(ended.init_ended);
+        let software = software(&outcome);
         let words = Router::of(&self.scenario).words();
         let summary = Summary {
             version: DOCUMENTS,
@@ -392,6 +394,7 @@ impl<'a> Session<'a> {
             plans: outcome.plans,
             machines: Vec::new(),
             verdict: fidelity.judge(bounds),
+            software,
             fidelity,
             bounds,
         };
@@ -422,14 +425,6 @@ fn results_error(options: &Options, source: std::io::Error) -> EngineError {
 fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64) -> Fidelity {
     let steps = &outcome.step_times;
     let mut failures = outcome.seen.failures.clone();
-    for flow in outcome
-        .flows
-        .iter()
-        .filter(|flow| flow.status == FlowStatus::Failed)
-    {
-        let reason = flow.reason.as_deref().unwrap_or_default();
-        failures.push(format!("flow {} gave no result: {reason}", flow.name));
-    }
     failures.extend(
         log.sink_error()
             .map(|error| format!("events.ndjson is not complete: {error}")),
@@ -453,6 +448,15 @@ fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64
         steps_late: steps.late,
         steps: steps.lateness_ns.count(),
         step_lateness_max_ns: steps.lateness_ns.max(),
+        affected_flows: outcome.flows.iter().filter_map(FlowRow::affected).collect(),
         failures,
     }
+}
+
+/// Collects what failed of the lab's own software.
+fn software(outcome: &Outcome) -> Software {
+    let mut software = outcome.seen.software.clone();
+    let failed = outcome.flows.iter().filter_map(FlowRow::failure);
+    failed.for_each(|failure| software.fail(failure));
+    software
 }

@@ -58,7 +58,10 @@ impl Probes {
                 let took_s = rtt_ns as f64 / 1e9;
                 probes.first_s = probes.first_s.min(sent_s + took_s);
                 probes.last_s = probes.last_s.max(sent_s + took_s);
-                probes.longest_s = probes.longest_s.max(took_s);
+                // A late answer says nothing about the path's round trip.
+                if row.fate != Fate::Late {
+                    probes.longest_s = probes.longest_s.max(took_s);
+                }
             } else if row.fate != Fate::UnderWay {
                 if probes.lost_s.len() == REMEMBERED {
                     return None;

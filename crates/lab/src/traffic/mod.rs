@@ -37,7 +37,8 @@ use constel_plan::Blueprint;
 use commands::{Content, FlowPlan, Ready};
 pub(crate) use commands::{TRANSFER, own_programs, programs};
 use reboots::Reboots;
-pub(crate) use results::{Ended, charge, row};
+pub use results::{Ended, exit_in_full};
+pub(crate) use results::{charge, row};
 use wall::WallClock;
 
 /// A server that does not listen by then never will.
@@ -49,6 +50,9 @@ const CLIENT_GRACE: Duration = Duration::from_secs(10);
 
 /// A client that was asked to end has so long for its last words.
 const LAST_WORDS: Duration = Duration::from_secs(1);
+
+/// The exit code, as a shell gives it, of a program that could not be started.
+pub const NOT_STARTED: i32 = 127;
 
 /// How often the traffic looks at clock and children.
 const TICK: Duration = Duration::from_millis(10);
@@ -258,7 +262,10 @@ impl Traffic {
                 let flow = self.jobs[gone.key].flow.name.to_string();
                 let exit = gone.exit.shell_code();
                 log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
-                clients.ended.insert(gone.key, Ended::ByItself(gone.exit));
+                let (exit, t_ns) = (gone.exit, now_ns);
+                clients
+                    .ended
+                    .insert(gone.key, Ended::ByItself { exit, t_ns });
             }
             self.end_overdue(&mut clients, now_ns)?;
             if clients.running.is_empty() {
@@ -298,6 +305,9 @@ impl Traffic {
                 clients.running.add(index, child);
             }
             Err(error) => {
+                let flow = job.flow.name.to_string();
+                let exit = NOT_STARTED;
+                log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
                 let error = Ended::NotStarted(error.to_string());
                 clients.ended.insert(index, error);
             }
@@ -351,7 +361,7 @@ impl Traffic {
         let (down, rest) = halted.into_iter().partition(|index| over(*index));
         let down: BTreeSet<usize> = down;
         clients.halted = rest;
-        let is_over = down.into_iter().map(|index| (index, Ended::AtItsTime));
+        let is_over = down.into_iter().map(|index| (index, Ended::NodeDown));
         clients.ended.extend(is_over);
         for (&index, client) in clients.running.iter() {
             if let Some(at) = clients.killed_at.get(&index) {
@@ -434,7 +444,7 @@ impl Job {
 
 /// How a process ended, in words.
 #[must_use]
-pub fn exit_words(exit: Exit) -> String {
+pub(crate) fn exit_words(exit: Exit) -> String {
     match exit {
         Exit::Code(code) => format!("exit code {code}"),
         Exit::Signal(signal) => format!("signal {signal}"),

@@ -70,7 +70,7 @@ pub(crate) fn end(path: &Path) -> String {
 
 /// The last line of an output that is not blank.
 #[must_use]
-pub fn last_words(path: &Path) -> String {
+pub(crate) fn last_words(path: &Path) -> String {
     let text = end(path);
     let mut lines = text.lines().rev();
     let last = lines.find(|line| !line.trim().is_empty());

@@ -1,6 +1,8 @@
 //! From a tool's raw output to a row of the summary.
 
-use constel_api::summary::FlowStatus;
+use std::path::Path;
+
+use constel_api::summary::{ClientEnd, FlowStatus};
 use constel_host::process::Exit;
 use constel_observe::flows::{
     FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_received,
@@ -19,15 +21,40 @@ use constel_plan::Blueprint;
 
 /// How a client's process came to its end.
 #[derive(Debug, Clone, PartialEq)]
-pub(crate) enum Ended {
+pub enum Ended {
     /// It could not be started.
     NotStarted(String),
-    /// It ended.
-    ByItself(Exit),
+    /// It ended, as seen at this lab time, nanoseconds.
+    ByItself {
+        /// How.
+        exit: Exit,
+        /// When that was seen.
+        t_ns: u64,
+    },
     /// Its time was over and it was ended.
     AtItsTime,
+    /// Its time was over while its node was down.
+    NodeDown,
     /// The run ended before its time was over.
     CutShort,
+}
+
+impl Ended {
+    /// Returns the document's form of it, for a flow whose time is over at `end_ns` of lab time.
+    #[must_use]
+    pub fn client_end(&self, end_ns: u64) -> ClientEnd {
+        match self {
+            Self::NotStarted(_) => ClientEnd::NotStarted,
+            Self::ByItself { exit, t_ns } => ClientEnd::ByItself {
+                t_ns: *t_ns,
+                exit: exit.shell_code(),
+                early: *t_ns < end_ns,
+            },
+            Self::AtItsTime => ClientEnd::AtItsTime,
+            Self::NodeDown => ClientEnd::NodeDown,
+            Self::CutShort => ClientEnd::CutShort,
+        }
+    }
 }
 
 /// Counts the probes that each handover and each other change cost, by the scenario's pings.
@@ -85,6 +112,7 @@ pub(crate) fn row(
         at_ns: *job.time_ns().start(),
         status,
         reason,
+        end: Some(ended.client_end(*job.time_ns().end())),
         outcome,
         samples: trust.samples,
         marked_samples: trust.marked,
@@ -117,6 +145,16 @@ fn kind(action: &Action) -> &'static str {
     }
 }
 
+/// How a program ended, with its last words in this file, if it had any.
+#[must_use]
+pub fn exit_in_full(exit: Exit, err: &Path) -> String {
+    let how = exit_words(exit);
+    match output::last_words(err) {
+        words if words.is_empty() => how,
+        words => format!("{how}: {words}"),
+    }
+}
+
 fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     let failed = |reason: String| (FlowStatus::Failed, Some(reason), Outcome::default());
     let by_rows = matches!(&job.flow.action, Action::Ping(ping) if ping.tool != PingTool::Ping);
@@ -146,14 +184,10 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
             Action::Ping(_) => (FlowStatus::CutShort, None, parse_ended_ping(&text)),
             _ => (FlowStatus::CutShort, None, Outcome::default()),
         },
-        (Ended::ByItself(exit), _)
+        (Ended::ByItself { exit, .. }, _)
             if matches!(job.flow.action, Action::Run(_)) && !exit.is_success() =>
         {
-            failed(format!(
-                "{}: {}",
-                exit_words(*exit),
-                output::last_words(&job.err)
-            ))
+            failed(exit_in_full(*exit, &job.err))
         }
         (_, Ok(outcome)) => (FlowStatus::Ok, None, outcome),
         // The tool's own words say more than its exit code.

@@ -6,6 +6,8 @@ use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
 use constel_observe::flows::{iperf3_intervals, ping_replies, probe_rows, transfer_intervals};
+use constel_probe::book::HELD_AT_MOST_NS;
+use constel_probe::row::Fate;
 use constel_scenario::model::{Action, PingTool};
 
 use super::lost::place;
@@ -68,8 +70,10 @@ pub(crate) fn write(
     let mut trust = Trust::default();
     let mut out: Option<BufWriter<File>> = None;
     let mut line = String::new();
+    let mut held = Held::default();
     for sample in samples(job, wall) {
-        let marked = tells && is_marked(&spans, &sample, probes);
+        let is_late = held.see(&sample);
+        let marked = is_late || tells && is_marked(&spans, &sample, probes);
         trust.samples += 1;
         trust.marked += u64::from(marked);
         let out = match &mut out {
@@ -87,20 +91,59 @@ pub(crate) fn write(
     if let Some(mut out) = out {
         out.flush()?;
     }
+    trust.doubt = held.doubt(trust.samples);
     if !tells {
+        trust.trustworthy = trust.doubt.is_some().then_some(false);
         return Ok(trust);
     }
     trust.worst_ns = Some(followed.late.worst_ns()).filter(|ns| *ns > 0);
-    trust.doubt = doubt(
-        job,
-        followed.late.has_gaps(),
-        &spans,
-        &trust,
-        bound_ns,
-        probes,
-    );
+    if trust.doubt.is_none() {
+        trust.doubt = doubt(
+            job,
+            followed.late.has_gaps(),
+            &spans,
+            &trust,
+            bound_ns,
+            probes,
+        );
+    }
     trust.trustworthy = Some(trust.doubt.is_none());
     Ok(trust)
+}
+
+/// Probes that Constel's own program, which answers them, held for so long that their answers are late: it was stopped, or had
+/// no processor. Their times are what was measured, and not the network's.
+#[derive(Debug, Clone, Copy, Default)]
+struct Held {
+    probes: u64,
+    longest_rtt_ns: u64,
+}
+
+impl Held {
+    /// Counts a sample. Returns whether it is such a probe.
+    fn see(&mut self, sample: &Sample) -> bool {
+        let is_late = sample.fate == Fate::Late.as_str();
+        if is_late {
+            self.probes += 1;
+            let rtt_ns = sample.rtt_ns.unwrap_or(0);
+            self.longest_rtt_ns = self.longest_rtt_ns.max(rtt_ns);
+        }
+        is_late
+    }
+
+    /// Why a flow with so many samples is affected, if it is.
+    fn doubt(self, samples: u64) -> Option<String> {
+        let too_many = self.probes as f64 > ALLOWED * samples as f64;
+        too_many.then(|| {
+            format!(
+                "the program that answers, which was stopped or had no processor, held {} of {samples} probes for more than \
+                 {} ms; the latest answer took {:.3} s",
+                self.probes,
+                HELD_AT_MOST_NS / 1_000_000,
+                self.longest_rtt_ns as f64 / 1e9
+            )
+        })
+    }
 }
 
 /// A probe is marked when any frame on its way was late meanwhile: it may have been its own. A piece of a transfer, which
@@ -245,6 +288,21 @@ mod tests {
         let expected = "1.250000001,50000.000,25000.100,24999.900,,ok,2,1\n0.000000000,,,,,,,0\n";
         assert_eq!(line, expected);
         assert_eq!(HEADER.matches(',').count(), 7);
+    }
+
+    #[test]
+    fn late_answers_make_a_flow_affected_when_more_than_a_hundredth_are() {
+        let late = Sample {
+            rtt_ns: Some(4_000 * MS),
+            fate: "late",
+            ..Sample::default()
+        };
+        let mut held = Held::default();
+        assert!(held.see(&late));
+        assert!(!held.see(&Sample { fate: "ok", ..late }));
+        assert_eq!(held.doubt(100), None);
+        let doubt = held.doubt(99).unwrap();
+        assert!(doubt.ends_with("the latest answer took 4.000 s"), "{doubt}");
     }
 
     #[test]

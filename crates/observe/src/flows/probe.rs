@@ -20,6 +20,7 @@ pub struct Probed {
     under_way: u64,
     duplicates: u64,
     reordered: u64,
+    late: u64,
 }
 
 impl Probed {
@@ -27,6 +28,10 @@ impl Probed {
     pub fn see(&mut self, row: &Row) {
         match row.fate {
             Fate::Ok => self.answered += 1,
+            Fate::Late => {
+                self.answered += 1;
+                self.late += 1;
+            }
             Fate::Reordered => {
                 self.answered += 1;
                 self.reordered += 1;
@@ -62,6 +67,7 @@ impl Probed {
             loss_ratio: (known > 0).then(|| self.lost as f64 / known as f64),
             duplicate_packets: Some(self.duplicates),
             reordered_packets: Some(self.reordered),
+            late_packets: Some(self.late),
             ..Outcome::default()
         }
     }
@@ -140,7 +146,7 @@ mod tests {
     fn every_fate_counts_as_what_it_is() {
         let text = output(
             "1,0.000000000,100.000,50.000,150.000,ok\n3,0.020000000,300.000,52.000,352.000,ok\n\
-             2,0.010000000,900.000,51.000,951.000,reordered\n3,0.020000000,310.000,52.000,362.000,duplicate\n\
+             2,0.010000000,900.000,51.000,951.000,late\n3,0.020000000,310.000,52.000,362.000,duplicate\n\
              4,0.030000000,,,,lost\n5,0.040000000,,,,unsent\n6,0.050000000,,,,under-way\n7,0.06",
         );
         let outcome = read(text.as_bytes()).unwrap();
@@ -150,8 +156,9 @@ mod tests {
         );
         assert_eq!(
             (outcome.duplicate_packets, outcome.reordered_packets),
-            (Some(1), Some(1))
+            (Some(1), Some(0))
         );
+        assert_eq!(outcome.late_packets, Some(1));
         assert_eq!(outcome.loss_ratio, Some(0.4));
         let rtt = outcome.rtt.unwrap();
         assert_eq!(

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
-use constel_scenario::{Diagnostics, TextFile};
+use constel_scenario::{CsvRow, Diagnostics, TextFile, csv_rows};
 use constel_topology::{Law, LinkClass, Moment, NetworkEdge};
 
 /// Most edges of a file, all times together.
@@ -53,21 +53,17 @@ pub(crate) fn read(
         errors,
         before,
     };
-    let text = file.text();
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut lines = (1..)
-        .zip(text.lines())
-        .filter(|(_, line)| !line.trim().is_empty());
-    let Some((number, header)) = lines.next() else {
+    let mut rows = csv_rows(file.text());
+    let Some(header) = rows.next() else {
         reader
             .errors
             .push(file.error_in_line(1, "empty-file", "this file has no rows"));
         return None;
     };
-    let heads: Vec<&str> = header.split(',').map(str::trim).collect();
-    let epochs = match heads[0] {
-        "delay_ms" => reader.square(number, &heads[1..], lines, members),
-        _ => reader.table(number, &heads, lines),
+    let heads: Vec<&str> = header.cells.iter().map(String::as_str).collect();
+    let epochs = match heads.as_slice() {
+        ["delay_ms", names @ ..] => reader.square(header.line, names, rows, members),
+        heads => reader.table(header.line, heads, rows),
     };
     (reader.errors.len() == before).then_some(Matrix { epochs })
 }
@@ -81,11 +77,14 @@ pub fn read_delays(
     members: &[String],
 ) -> Result<Vec<(usize, usize, u64)>, Diagnostics> {
     let mut errors = Diagnostics::new();
-    let head = file.text().lines().next().unwrap_or_default();
-    for column in head.split(',').map(str::trim) {
-        if ["rate_bit_per_s", "loss_ratio", "t_s"].contains(&column) {
+    let head = csv_rows(file.text()).next();
+    for (line, column) in head
+        .iter()
+        .flat_map(|head| head.cells.iter().map(|cell| (head.line, cell)))
+    {
+        if ["rate_bit_per_s", "loss_ratio", "t_s"].contains(&column.as_str()) {
             let message = format!("`{column}` cannot be changed, only delays can");
-            errors.push(file.error_in_line(1, "unknown-column", message));
+            errors.push(file.error_in_line(line, "unknown-column", message));
         }
     }
     let matrix = match errors.is_empty() {
@@ -141,11 +140,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A square: senders by row, receivers by column. Every member has both.
-    fn square<'l>(
+    fn square(
         &mut self,
         head: usize,
         names: &[&str],
-        lines: impl Iterator<Item = (usize, &'l str)>,
+        lines: impl Iterator<Item = CsvRow>,
         members: &[String],
     ) -> Vec<(u64, Vec<NetworkEdge>)> {
         let mut seen = BTreeSet::new();
@@ -160,19 +159,20 @@ impl<'a> Reader<'a> {
         self.all_there(&seen, members, "column");
         let mut edges = Vec::new();
         let mut rows = BTreeSet::new();
-        for (line, text) in lines {
+        for CsvRow { line, cells } in lines {
             if self.give_up() {
                 break;
             }
-            let mut cells = text.split(',').map(str::trim);
-            let name = cells.next().unwrap_or_default();
+            // A row has a cell at least.
+            let Some((name, cells)) = cells.split_first() else {
+                continue;
+            };
             let Some(from) = self.member(line, name) else {
                 continue;
             };
             if !rows.insert(from) {
                 self.wrong(line, "duplicate-name", format!("`{name}` has two rows"));
             }
-            let cells: Vec<&str> = cells.collect();
             if cells.len() != columns.len() {
                 let message = format!("{} delays for {} columns", cells.len(), columns.len());
                 self.wrong(line, "bad-value", message);
@@ -185,6 +185,10 @@ impl<'a> Reader<'a> {
                 }
                 let delay_ns = self.delay_ns(line, name, cell);
                 if to != from {
+                    if edges.len() == MOST_EDGES {
+                        self.too_many(line);
+                        return Vec::new();
+                    }
                     edges.push(self.edge(from, to, delay_ns));
                 } else if delay_ns != 0 {
                     let message = format!("`{name}` is {cell} ms from itself");
@@ -194,6 +198,11 @@ impl<'a> Reader<'a> {
         }
         self.all_there(&rows, members, "row");
         vec![(0, edges)]
+    }
+
+    fn too_many(&mut self, line: usize) {
+        let message = format!("more than {MOST_EDGES} edges");
+        self.wrong(line, "out-of-range", message);
     }
 
     /// Each member has a row and a column.
@@ -225,11 +234,11 @@ impl<'a> Reader<'a> {
     }
 
     /// A table of edges.
-    fn table<'l>(
+    fn table(
         &mut self,
         head: usize,
         heads: &[&str],
-        lines: impl Iterator<Item = (usize, &'l str)>,
+        lines: impl Iterator<Item = CsvRow>,
     ) -> Vec<(u64, Vec<NetworkEdge>)> {
         const COLUMNS: [&str; 6] = [
             "from",
@@ -278,19 +287,18 @@ impl<'a> Reader<'a> {
         let mut epochs: Vec<(u64, Vec<NetworkEdge>)> = Vec::new();
         let mut seen = BTreeSet::new();
         let mut count = 0;
-        for (line, text) in lines {
+        for CsvRow { line, cells } in lines {
             if self.give_up() {
                 break;
             }
-            let cells: Vec<&str> = text.split(',').map(str::trim).collect();
             if cells.len() != heads.len() {
                 let message = format!("{} cells for {} columns", cells.len(), heads.len());
                 self.wrong(line, "bad-value", message);
                 continue;
             }
             let ends = (
-                self.member(line, cells[from_at]),
-                self.member(line, cells[to_at]),
+                self.member(line, &cells[from_at]),
+                self.member(line, &cells[to_at]),
             );
             let (Some(from), Some(to)) = ends else {
                 continue;
@@ -304,7 +312,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let t_s = t_at.map_or(0.0, |at| {
-                self.number(line, "t_s", cells[at], (0.0, MOST_TIME_S))
+                self.number(line, "t_s", &cells[at], (0.0, MOST_TIME_S))
             });
             let t_ns = (t_s * 1e9).round() as u64;
             match epochs.last() {
@@ -326,24 +334,20 @@ impl<'a> Reader<'a> {
                 self.wrong(line, "duplicate-name", message);
                 continue;
             }
-            let delay_ns = self.delay_ns(line, "delay_ms", cells[delay_at]);
+            let delay_ns = self.delay_ns(line, "delay_ms", &cells[delay_at]);
             let mut edge = self.edge(from, to, delay_ns);
-            if let Some(cell) = rate_at.map(|at| cells[at]).filter(|cell| !cell.is_empty()) {
+            if let Some(cell) = rate_at.map(|at| &cells[at]).filter(|cell| !cell.is_empty()) {
                 let rate = self.number(line, "rate_bit_per_s", cell, (1e3, 4e11));
                 edge.class.rate_bps = NonZeroU64::new(rate as u64);
             }
-            if let Some(cell) = loss_at.map(|at| cells[at]).filter(|cell| !cell.is_empty()) {
+            if let Some(cell) = loss_at.map(|at| &cells[at]).filter(|cell| !cell.is_empty()) {
                 edge.class.loss_ratio = self.number(line, "loss_ratio", cell, (0.0, 1.0));
             }
-            count += 1;
-            if count > MOST_EDGES {
-                self.wrong(
-                    line,
-                    "out-of-range",
-                    format!("more than {MOST_EDGES} edges"),
-                );
+            if count == MOST_EDGES {
+                self.too_many(line);
                 break;
             }
+            count += 1;
             if let Some((_, edges)) = epochs.last_mut() {
                 edges.push(edge);
             }

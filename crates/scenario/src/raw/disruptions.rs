@@ -76,7 +76,8 @@ pub struct RawDisturbance {
     /// Chance that a frame is lost, besides what the network loses anyway; with `100 %` there is no edge.
     #[serde(default = "no_loss")]
     pub loss: Ratio,
-    /// On top of the network's delay.
+    /// On top of the network's delay. Computed routes are of the least delay unless `routing.metric` is another: they then go
+    /// round such edges where another path is shorter. With `metric: hops` they stay.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub extra_delay: TimeSpan,

@@ -6,15 +6,17 @@ use serde::{Deserialize, Serialize};
 
 use super::Name;
 
-/// A statement that `constel test` judges. It is exactly one of `succeeds`, `alive`, `reachable`, `delivery`, `throughput`,
-/// `round_trip`, `agreement`, `metric` and `order`. A statement about what was not measured does not hold.
+/// A statement that `constel test` judges. It is exactly one of `succeeds`, `alive`, `still_running`, `ended_early`, `reachable`,
+/// `delivery`, `throughput`, `round_trip`, `agreement`, `metric` and `order`. A statement about what was not measured does not hold.
+/// A statement is judged whatever the run's verdict, unless the verdict's reasons concern what the statement needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
     rename = "Expectation",
     extend("oneOf" = [
-        {"required": ["succeeds"]}, {"required": ["alive"]}, {"required": ["reachable"]}, {"required": ["delivery"]},
-        {"required": ["throughput"]}, {"required": ["round_trip"]}, {"required": ["agreement"]}, {"required": ["metric"]}, {"required": ["order"]}
+        {"required": ["succeeds"]}, {"required": ["alive"]}, {"required": ["still_running"]}, {"required": ["ended_early"]},
+        {"required": ["reachable"]}, {"required": ["delivery"]}, {"required": ["throughput"]}, {"required": ["round_trip"]},
+        {"required": ["agreement"]}, {"required": ["metric"]}, {"required": ["order"]}
     ])
 )]
 pub struct RawExpectation {
@@ -24,13 +26,20 @@ pub struct RawExpectation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub requirement: Option<String>,
-    /// This flow gave a result; of a `run`: its program ended with 0.
+    /// This flow gave a result; of a `run`: its program ended with 0, or was still running when its time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeds: Option<Name>,
-    /// In these nodes (names or patterns with `*` and `?`) no daemon, helper and container ended before the run did.
+    /// In these nodes (names or patterns with `*` and `?`) no daemon, helper, container and program of a `run` ended before its
+    /// time. Either the nodes alone, or `nodes` with `from` and `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub alive: Option<RawAlive>,
+    /// These programs were still running when their time was over: `run` flows, by names or patterns with `*` and `?`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
-    pub alive: Option<Vec<String>>,
+    pub still_running: Option<Vec<String>>,
+    /// A program ended before its time was over.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub ended_early: Option<RawEndedEarly>,
     /// The first answer to a ping came in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reachable: Option<RawReachable>,
@@ -54,6 +63,54 @@ pub struct RawExpectation {
     pub order: Option<RawOrder>,
 }
 
+/// Nodes in which nothing ends before its time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(untagged, deny_unknown_fields)]
+#[schemars(rename = "ExpectAlive")]
+pub enum RawAlive {
+    /// The nodes: names or patterns with `*` and `?`.
+    Nodes(#[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))] Vec<String>),
+    /// The nodes, and a part of the run.
+    During {
+        /// The nodes: names or patterns with `*` and `?`.
+        #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
+        nodes: Vec<String>,
+        /// Only what ended at this lab time or later. Default: the start.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-minimum" = "0 s"))]
+        from: Option<TimeSpan>,
+        /// Only what ended before this lab time. Default: the end.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+        until: Option<TimeSpan>,
+    },
+}
+
+/// A program ended before its time was over: with `code`, by `signal`, or in any way.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectEndedEarly")]
+pub struct RawEndedEarly {
+    /// A `run`.
+    pub flow: Name,
+    /// Its exit code. Default: any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 0, max = 255))]
+    pub code: Option<u8>,
+    /// The number of the signal that killed it, such as 11 for SIGSEGV. Default: any. Not with `code`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(range(min = 1, max = 64))]
+    pub signal: Option<u8>,
+    /// It ended at this lab time or later. Default: the flow's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// It ended before this lab time. Default: the flow's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
+}
+
 /// The first answer to a ping came in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -61,9 +118,17 @@ pub struct RawExpectation {
 pub struct RawReachable {
     /// A `ping`.
     pub flow: Name,
-    /// From the flow's start to its first answer.
+    /// From the flow's start, or from `from`, to the first answer.
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub within: TimeSpan,
+    /// Only answers to what was sent from this lab time on. Default: the flow's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only answers to what was sent before this lab time. Default: the flow's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
 }
 
 /// So much of what a flow sent arrived: at least `at_least`, at most `at_most`, or both.
@@ -105,7 +170,22 @@ pub struct RawAgreement {
     #[schemars(length(min = 1, max = 100))]
     pub value: String,
     /// Of the keys for which each flow has a value; without any the statement does not hold.
-    pub at_least: Ratio,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<Ratio>,
+    /// No more of them. `at_least`, `at_most`, or both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<Ratio>,
+    /// The column with the time of each line, which `from` and `until` need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<RawPrintedTime>,
+    /// Only lines of this lab time or later. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only lines before this lab time. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
 }
 
 /// A quantile of numbers that a program printed, as lines of comma-separated values below a line of names, without quotes. It is at
@@ -123,23 +203,71 @@ pub struct RawMetric {
     pub quantile: Ratio,
     /// It is not less, in the column's own unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = -1_000_000_000_000i64, max = 1_000_000_000_000i64))]
-    pub at_least: Option<i64>,
+    #[schemars(range(min = -1e12, max = 1e12))]
+    pub at_least: Option<f64>,
     /// It is not more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    #[schemars(range(min = -1_000_000_000_000i64, max = 1_000_000_000_000i64))]
-    pub at_most: Option<i64>,
+    #[schemars(range(min = -1e12, max = 1e12))]
+    pub at_most: Option<f64>,
+    /// The column with the time of each line, which `from` and `until` need.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub time: Option<RawPrintedTime>,
+    /// Only lines of this lab time or later. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only lines before this lab time. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
 }
 
-/// Payload of a flow arrived so fast.
+/// The time of a line that a program prints.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "ExpectTime")]
+pub struct RawPrintedTime {
+    /// The column with the time, in seconds.
+    #[schemars(length(min = 1, max = 100))]
+    pub column: String,
+    /// What the seconds count from: `lab` time zero, or the `unix` epoch.
+    #[serde(default)]
+    pub clock: RawPrintedClock,
+}
+
+/// What seconds count from.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+#[schemars(rename = "ExpectClock")]
+pub enum RawPrintedClock {
+    /// Lab time zero.
+    #[default]
+    Lab,
+    /// 1970-01-01T00:00:00Z, as `date +%s` and `time.time()` give it.
+    Unix,
+}
+
+/// Payload of a flow arrived so fast: at least `at_least`, at most `at_most`, or both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectThroughput")]
 pub struct RawThroughput {
     /// A flow that carries payload.
     pub flow: Name,
-    /// Over the flow's life.
-    pub at_least: DataRate,
+    /// Over the flow's life, or from `from` to `until`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_least: Option<DataRate>,
+    /// No faster.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at_most: Option<DataRate>,
+    /// Only from this lab time on; not of `http`, which measures a whole. Default: the flow's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only before this lab time. Default: the flow's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
 }
 
 /// A quantile of a ping's round-trip times.
@@ -151,9 +279,22 @@ pub struct RawRoundTrip {
     pub flow: Name,
     /// Which quantile, nearest rank: `50 %` is the median, `100 %` the largest.
     pub quantile: Ratio,
-    /// It is not longer.
+    /// It is not shorter.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub at_least: Option<TimeSpan>,
+    /// It is not longer. `at_least`, `at_most`, or both.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
-    pub at_most: TimeSpan,
+    pub at_most: Option<TimeSpan>,
+    /// Only of what was sent from this lab time on. Default: the flow's start.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only of what was sent before this lab time. Default: the flow's end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
 }
 
 /// One event came before another.
@@ -169,6 +310,14 @@ pub struct RawOrder {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub within: Option<TimeSpan>,
+    /// Only events of this lab time or later. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s"))]
+    pub from: Option<TimeSpan>,
+    /// Only events before this lab time. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s"))]
+    pub until: Option<TimeSpan>,
 }
 
 /// An event by its kind and what it is about.

@@ -55,8 +55,8 @@ pub use destination::{Destination, DestinationError, PathOf};
 pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
 pub use driver::{DriverChoice, RawLinks, StackTime, Threads};
 pub use expect::{
-    RawAgreement, RawDelivery, RawEventNamed, RawExpectation, RawMetric, RawOrder, RawReachable,
-    RawRoundTrip, RawThroughput,
+    RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawMetric,
+    RawOrder, RawPrintedClock, RawPrintedTime, RawReachable, RawRoundTrip, RawThroughput,
 };
 pub use failures::{
     AllStations, RawEclipse, RawFailedLink, RawFailedPlane, RawFailure, RawPolar, RawRegion,

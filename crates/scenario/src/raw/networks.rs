@@ -120,9 +120,9 @@ pub enum ChannelAccess {
 pub struct RawLaw {
     /// A CSV file of one-way delays, relative to the scenario file, of at most 1,100,000 edges. Either a square: the first line
     /// is `delay_ms` and the members' names as receivers, each line after it a sender's name and its delays; a cell that
-    /// is empty is no edge. Or a table with the columns `from`, `to`, `delay_ms` and perhaps `rate_bit_per_s`, `loss_ratio`
-    /// (instead of `link`'s where the cell is not empty) and `t_s`: lab time from which on the lines with it hold
-    /// alone, in order of time; before the first there is no edge.
+    /// is empty is no edge, so that what is sent between those two goes over other members. Or a table with the columns
+    /// `from`, `to`, `delay_ms` and perhaps `rate_bit_per_s`, `loss_ratio` (instead of `link`'s where the cell is not empty)
+    /// and `t_s`: lab time from which on the lines with it hold alone, in order of time; before the first there is no edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub matrix: Option<String>,

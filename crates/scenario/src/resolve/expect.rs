@@ -4,13 +4,14 @@ use std::collections::BTreeMap;
 
 use constel_units::TimeSpan;
 
-use crate::diagnostic::Diagnostics;
+use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
-    Action, Agreement, Delivery, Expectation, Expected, Flow, Measured, Name, NodesNamed, Transport,
+    Action, Agreement, Bounds, Delivery, EndedEarly, Expectation, Expected, Flow, Measured, Name,
+    NodesNamed, Transport, Window,
 };
 use crate::parse::Parsed;
-use crate::raw::{RawDelivery, RawExpectation};
+use crate::raw::{RawAlive, RawDelivery, RawEndedEarly, RawExpectation, RawThroughput};
 use crate::walk::Seg::{self, Index, Key};
 
 pub(super) fn resolve(
@@ -57,122 +58,244 @@ impl<'a> Reader<'a> {
             self.flow(&[Key("succeeds")], flow)?;
             return Some(Expected::Succeeds(flow.clone()));
         }
-        if let Some(nodes) = &raw.alive {
-            let pattern = |(n, text): (usize, &String)| {
-                let path = [Key("expect"), Index(self.index), Key("alive"), Index(n)];
-                NodesNamed::written(self.parsed, &path, text)
-            };
-            return Some(Expected::Alive(
-                nodes.iter().enumerate().map(pattern).collect(),
-            ));
+        if let Some(own) = &raw.alive {
+            return self.alive(own);
+        }
+        if let Some(patterns) = &raw.still_running {
+            let flows = self.programs(&[Key("still_running")], patterns)?;
+            return Some(Expected::StillRunning(flows));
+        }
+        if let Some(own) = &raw.ended_early {
+            return self.ended_early(own);
         }
         if let Some(own) = &raw.reachable {
             self.ping(&[Key("reachable"), Key("flow")], &own.flow)?;
-            return Some(Expected::Reachable(own.flow.clone(), own.within));
+            let window = self.window("reachable", own.from, own.until)?;
+            return Some(Expected::Reachable(own.flow.clone(), own.within, window));
         }
         if let Some(own) = &raw.delivery {
-            let path = [Key("delivery"), Key("flow")];
-            let counts = |action: &Action| match action {
-                Action::Ping(_) | Action::Transfer(_) => true,
-                Action::Iperf3(own) => matches!(own.transport, Transport::Udp { .. }),
-                Action::Http(_) | Action::Run(_) => false,
-            };
-            self.measures(&path, &own.flow, counts, "does not count what it loses")?;
-            self.bounded("delivery", own.at_least.is_some() || own.at_most.is_some());
-            return Some(Expected::Delivery(Delivery {
-                flow: own.flow.clone(),
-                at_least: own.at_least,
-                at_most: own.at_most,
-                during: self.during(own)?,
-            }));
+            return self.delivery(own);
         }
         if let Some(own) = &raw.agreement {
-            let flows = self.programs(&own.flows)?;
+            let path = [Key("agreement"), Key("flows")];
+            let flows = self.programs(&path, &own.flows)?;
+            if flows.len() < 2 {
+                let message = "one flow alone agrees with itself".to_owned();
+                self.wrong(&path, "no-effect", message);
+                return None;
+            }
+            let window = self.window("agreement", own.from, own.until)?;
+            self.timed("agreement", own.time.is_some(), window)?;
             return Some(Expected::Agreement(Agreement {
                 flows,
                 key: own.key.clone(),
                 value: own.value.clone(),
-                at_least: own.at_least,
+                bounds: self.bounds("agreement", own.at_least, own.at_most),
+                time: own.time.clone(),
+                window,
             }));
         }
         if let Some(own) = &raw.metric {
-            let is = |action: &Action| matches!(action, Action::Run(_));
             let path = [Key("metric"), Key("flow")];
-            self.measures(&path, &own.flow, is, "is no `run`")?;
-            self.bounded("metric", own.at_least.is_some() || own.at_most.is_some());
+            self.program(&path, &own.flow)?;
+            let window = self.window("metric", own.from, own.until)?;
+            self.timed("metric", own.time.is_some(), window)?;
             return Some(Expected::Metric(Measured {
                 flow: own.flow.clone(),
                 column: own.column.clone(),
                 quantile: own.quantile,
-                at_least: own.at_least,
-                at_most: own.at_most,
+                bounds: self.bounds("metric", own.at_least, own.at_most),
+                time: own.time.clone(),
+                window,
             }));
         }
         if let Some(own) = &raw.throughput {
-            let path = [Key("throughput"), Key("flow")];
-            let carries = |action: &Action| !matches!(action, Action::Ping(_) | Action::Run(_));
-            self.measures(
-                &path,
-                &own.flow,
-                carries,
-                "carries no payload that is measured",
-            )?;
-            return Some(Expected::Throughput(own.flow.clone(), own.at_least));
+            return self.throughput(own);
         }
         if let Some(own) = &raw.round_trip {
             self.ping(&[Key("round_trip"), Key("flow")], &own.flow)?;
-            return Some(Expected::RoundTrip(
-                own.flow.clone(),
-                own.quantile,
-                own.at_most,
-            ));
+            let window = self.window("round_trip", own.from, own.until)?;
+            let bounds = self.bounds("round_trip", own.at_least, own.at_most);
+            let flow = own.flow.clone();
+            return Some(Expected::RoundTrip(flow, own.quantile, bounds, window));
         }
         // The schema asks for exactly one of them.
         let own = raw.order.as_ref()?;
-        Some(Expected::Order(
-            own.first.clone(),
-            own.then.clone(),
-            own.within,
-        ))
+        let window = self.window("order", own.from, own.until)?;
+        let (first, then) = (own.first.clone(), own.then.clone());
+        Some(Expected::Order(first, then, own.within, window))
     }
 
-    /// A number without a bound says nothing.
-    fn bounded(&mut self, key: &'static str, is: bool) {
-        if !is {
-            let path = [Key("expect"), Index(self.index), Key(key)];
-            let message = format!("`{key}` needs `at_least`, `at_most`, or both");
-            let error = self.parsed.error_at_key(&path, "missing-key", message);
-            self.errors.push(error);
-        }
-    }
-
-    /// The time that a delivery is about; `None` when that is wrong.
-    #[expect(clippy::option_option, reason = "wrong, or the whole time")]
-    fn during(&mut self, own: &RawDelivery) -> Option<Option<(TimeSpan, TimeSpan)>> {
-        let key = match (own.from, own.until) {
-            (None, None) => return Some(None),
-            (Some(_), _) => "from",
-            (None, Some(_)) => "until",
+    fn alive(&mut self, own: &RawAlive) -> Option<Expected> {
+        let (nodes, tail, window) = match own {
+            RawAlive::Nodes(nodes) => (nodes, &[Key("alive")][..], Window::default()),
+            RawAlive::During { nodes, from, until } => {
+                let window = self.window("alive", *from, *until)?;
+                (nodes, &[Key("alive"), Key("nodes")][..], window)
+            }
         };
-        let path = [Key("delivery"), Key(key)];
-        let is = |action: &Action| matches!(action, Action::Ping(_));
-        self.measures(&path, &own.flow, is, "is no ping: it has no times")?;
-        let from = own.from.unwrap_or(TimeSpan::from_ns(0));
-        let until = own.until.unwrap_or(self.parsed.raw.duration);
-        if from >= until {
-            let message = format!("nothing is sent from {from} on and before {until}");
-            self.wrong(&path, "order", message);
-            return None;
-        }
-        Some(Some((from, until)))
+        let pattern = |(n, text): (usize, &String)| {
+            let mut path = vec![Key("expect"), Index(self.index)];
+            path.extend_from_slice(tail);
+            path.push(Index(n));
+            NodesNamed::written(self.parsed, &path, text)
+        };
+        let nodes = nodes.iter().enumerate().map(pattern).collect();
+        Some(Expected::Alive(nodes, window))
     }
 
-    /// The flows of these names or patterns, which run programs; at least two.
-    fn programs(&mut self, patterns: &[String]) -> Option<Vec<Name>> {
+    fn ended_early(&mut self, own: &RawEndedEarly) -> Option<Expected> {
+        self.program(&[Key("ended_early"), Key("flow")], &own.flow)?;
+        let window = self.window("ended_early", own.from, own.until)?;
+        let exit = match (own.code, own.signal) {
+            (Some(_), Some(_)) => {
+                let message = "a program ends with a code or by a signal, not both".to_owned();
+                self.plainly_wrong(&[Key("ended_early"), Key("signal")], "choose-one", message);
+                return None;
+            }
+            (Some(code), None) => Some(i32::from(code)),
+            (None, Some(signal)) => Some(128 + i32::from(signal)),
+            (None, None) => None,
+        };
+        Some(Expected::EndedEarly(EndedEarly {
+            flow: own.flow.clone(),
+            exit,
+            window,
+        }))
+    }
+
+    fn delivery(&mut self, own: &RawDelivery) -> Option<Expected> {
+        let path = [Key("delivery"), Key("flow")];
+        let counts = |action: &Action| match action {
+            Action::Ping(_) | Action::Transfer(_) => true,
+            Action::Iperf3(own) => matches!(own.transport, Transport::Udp { .. }),
+            Action::Http(_) | Action::Run(_) => false,
+        };
+        self.measures(&path, &own.flow, counts, "does not count what it loses")?;
+        let window = self.window("delivery", own.from, own.until)?;
+        let is = |action: &Action| matches!(action, Action::Ping(_));
+        self.windowed(
+            "delivery",
+            &own.flow,
+            window,
+            is,
+            "is no ping: it has no times",
+        )?;
+        Some(Expected::Delivery(Delivery {
+            flow: own.flow.clone(),
+            bounds: self.bounds("delivery", own.at_least, own.at_most),
+            window,
+        }))
+    }
+
+    fn throughput(&mut self, own: &RawThroughput) -> Option<Expected> {
+        let path = [Key("throughput"), Key("flow")];
+        let carries = |action: &Action| !matches!(action, Action::Ping(_) | Action::Run(_));
+        let not = "carries no payload that is measured";
+        self.measures(&path, &own.flow, carries, not)?;
+        let window = self.window("throughput", own.from, own.until)?;
+        let is = |action: &Action| matches!(action, Action::Iperf3(_) | Action::Transfer(_));
+        let not = "measures its throughput as a whole: it has no times";
+        self.windowed("throughput", &own.flow, window, is, not)?;
+        let bounds = self.bounds("throughput", own.at_least, own.at_most);
+        Some(Expected::Throughput(own.flow.clone(), bounds, window))
+    }
+
+    /// Two bounds; a number without any says nothing.
+    fn bounds<T: PartialOrd + std::fmt::Display>(
+        &mut self,
+        key: &'static str,
+        at_least: Option<T>,
+        at_most: Option<T>,
+    ) -> Bounds<T> {
+        let path = [Key("expect"), Index(self.index), Key(key)];
+        let error = match (&at_least, &at_most) {
+            (None, None) => {
+                let message = format!("`{key}` needs `at_least`, `at_most`, or both");
+                Some(self.parsed.error_at_key(&path, "missing-key", message))
+            }
+            (Some(least), Some(most)) if least > most => {
+                let path = [path[0], path[1], path[2], Key("at_most")];
+                let message = format!("nothing is at least {least} and at most {most}");
+                Some(self.parsed.error_at(&path, "order", message))
+            }
+            _ => None,
+        };
+        error.into_iter().for_each(|error| self.errors.push(error));
+        Bounds { at_least, at_most }
+    }
+
+    /// The part of lab time that a statement is about; `None` when it is empty.
+    fn window(
+        &mut self,
+        key: &'static str,
+        from: Option<TimeSpan>,
+        until: Option<TimeSpan>,
+    ) -> Option<Window> {
+        let window = Window { from, until };
+        let begin = from.unwrap_or(TimeSpan::from_ns(0));
+        let end = until.unwrap_or(self.parsed.raw.duration);
+        if window.is_all() || begin < end {
+            return Some(window);
+        }
+        let bad = if from.is_some() { "from" } else { "until" };
+        let message = format!("nothing is from {begin} on and before {end}");
+        self.plainly_wrong(&[Key(key), Key(bad)], "order", message);
+        None
+    }
+
+    /// A flow's figures have times, if a statement is about a part of the time.
+    fn windowed(
+        &mut self,
+        key: &'static str,
+        flow: &Name,
+        window: Window,
+        is: impl Fn(&Action) -> bool,
+        not: &str,
+    ) -> Option<()> {
+        if window.is_all() {
+            return Some(());
+        }
+        let bad = if window.from.is_some() {
+            "from"
+        } else {
+            "until"
+        };
+        self.measures(&[Key(key), Key(bad)], flow, is, not)
+    }
+
+    /// What a program prints has times only where the program prints them.
+    fn timed(&mut self, key: &'static str, has_time: bool, window: Window) -> Option<()> {
+        let path = [Key("expect"), Index(self.index), Key(key)];
+        let error = match (has_time, window.is_all()) {
+            (false, false) => {
+                let message = format!(
+                    "`{key}` needs `time`, the column with the time of each line, for `from` and `until`"
+                );
+                self.parsed.error_at_key(&path, "missing-key", message)
+            }
+            (true, true) => {
+                let path = [path[0], path[1], path[2], Key("time")];
+                let message = "`time` is for `from` and `until`, of which none is given";
+                self.parsed.error_at(&path, "no-effect", message)
+            }
+            _ => return Some(()),
+        };
+        self.errors.push(error);
+        None
+    }
+
+    fn program(&mut self, tail: &[Seg<'_>], name: &Name) -> Option<()> {
+        let is = |action: &Action| matches!(action, Action::Run(_));
+        self.measures(tail, name, is, "is no `run`")
+    }
+
+    /// The flows of these names or patterns, which run programs.
+    fn programs(&mut self, tail: &[Seg<'_>], patterns: &[String]) -> Option<Vec<Name>> {
         let mut names: Vec<Name> = Vec::new();
         let mut good = true;
         for (n, text) in patterns.iter().enumerate() {
-            let path = [Key("agreement"), Key("flows"), Index(n)];
+            let path = [tail, &[Index(n)]].concat();
             let glob = Glob::new(text);
             let named = self.flows.iter().filter(|f| glob.matches(f.name.as_str()));
             let named: Vec<&Flow> = named.collect();
@@ -194,21 +317,24 @@ impl<'a> Reader<'a> {
                 }
             }
         }
-        if good && names.len() < 2 {
-            let path = [Key("agreement"), Key("flows")];
-            let message = "one flow alone agrees with itself".to_owned();
-            self.wrong(&path, "no-effect", message);
-            good = false;
-        }
         good.then_some(names)
     }
 
+    /// What is wrong with the name of a flow: those that there are, are told.
     fn wrong(&mut self, tail: &[Seg<'_>], code: &'static str, message: String) {
-        let mut path = vec![Key("expect"), Index(self.index)];
-        path.extend_from_slice(tail);
         let known = self.flows.iter().map(|flow| flow.name.as_str());
-        let error = self.parsed.error_at(&path, code, message);
+        let error = self.error(tail, code, message);
         self.errors.push(error.with_allowed(known));
+    }
+
+    fn plainly_wrong(&mut self, tail: &[Seg<'_>], code: &'static str, message: String) {
+        let error = self.error(tail, code, message);
+        self.errors.push(error);
+    }
+
+    fn error(&self, tail: &[Seg<'_>], code: &'static str, message: String) -> Diagnostic {
+        let path = [&[Key("expect"), Index(self.index)], tail].concat();
+        self.parsed.error_at(&path, code, message)
     }
 
     fn flow(&mut self, tail: &[Seg<'_>], name: &Name) -> Option<&'a Flow> {

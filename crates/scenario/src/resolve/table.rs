@@ -3,8 +3,9 @@
 use constel_units::TimeSpan;
 
 use super::inputs::Input;
+use crate::csv_rows::csv_rows;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::source::{Source, Span, saturate};
+use crate::source::{Source, Span};
 
 /// A column and the bounds of its values.
 pub(super) struct Column {
@@ -51,29 +52,26 @@ pub(super) fn read<const N: usize>(
     columns: &[Column; N],
     errors: &mut Diagnostics,
 ) -> Option<Vec<Row<N>>> {
-    let text = input.text.strip_prefix('\u{feff}').unwrap_or(&input.text);
-    let source = Source::new(&input.shown, text);
+    let source = Source::new(&input.shown, &input.text);
     let before = errors.len();
-    let lines = (1u32..).zip(source.text().lines());
-    let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
+    let mut lines = csv_rows(source.text());
     let empty = |errors: &mut Diagnostics| {
         let message = "this file has no rows";
         errors.push(Diagnostic::new(&source, Span::START, "empty-file", message));
     };
-    let Some((number, header)) = lines.next() else {
+    let Some(header) = lines.next() else {
         empty(errors);
         return None;
     };
-    let heads: Vec<&str> = header.split(',').map(str::trim).collect();
     let places: Vec<Option<usize>> = columns
         .iter()
-        .map(|column| heads.iter().position(|head| *head == column.name))
+        .map(|column| header.cells.iter().position(|head| head == column.name))
         .collect();
     let mut complete = true;
     for (column, place) in columns.iter().zip(&places) {
         if column.required && place.is_none() {
             complete = false;
-            let span = Span::new(number, 1, saturate(header.chars().count()));
+            let span = source.line_span(header.line);
             let message = format!("no column is called `{}`", column.name);
             errors.push(Diagnostic::new(&source, span, "missing-column", message));
         }
@@ -82,16 +80,21 @@ pub(super) fn read<const N: usize>(
         return None;
     }
     let mut rows: Vec<Row<N>> = Vec::new();
-    for (number, line) in lines {
+    for row in lines {
         if errors.is_full() {
             return None;
         }
-        let cells: Vec<&str> = line.split(',').map(str::trim).collect();
-        let span = Span::new(number, 1, saturate(line.chars().count()));
+        let span = source.line_span(row.line);
+        let (wide, found) = (header.cells.len(), row.cells.len());
+        if found != wide {
+            let message = format!("{found} cells for {wide} columns");
+            errors.push(Diagnostic::new(&source, span, "bad-value", message));
+            continue;
+        }
         let mut values = [None; N];
         for ((column, place), value) in columns.iter().zip(&places).zip(&mut values) {
             let Some(place) = *place else { continue };
-            let text = cells.get(place).copied().unwrap_or("");
+            let text = &row.cells[place];
             let (least, most) = (column.least, column.most);
             match text.parse::<f64>() {
                 Ok(number) if (least..=most).contains(&number) => *value = Some(number),

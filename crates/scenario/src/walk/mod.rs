@@ -163,6 +163,7 @@ impl<'a> Walker<'a> {
             Some("array") => self.array(resolved, node),
             Some("string") => self.string(resolved, node),
             Some("integer") => self.integer(resolved, node),
+            Some("number") => self.number(resolved, node),
             Some("boolean") => self.boolean(resolved, node),
             other => {
                 // The schema is ours; a test walks every part of it.
@@ -216,6 +217,7 @@ impl<'a> Walker<'a> {
             (Some("object"), _) => "a mapping".into(),
             (Some("array"), _) => "a list".into(),
             (Some("integer"), _) => "a whole number".into(),
+            (Some("number"), _) => "a number without a unit".into(),
             (Some("boolean"), _) => "true or false".into(),
             (_, Some("constel-name" | "constel-node" | "constel-destination")) => "a name".into(),
             (_, Some(format)) => match constel_units::format_example(format) {

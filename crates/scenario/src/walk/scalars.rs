@@ -268,6 +268,38 @@ impl<'a> Walker<'a> {
             .map(Json::Number)
     }
 
+    /// A number without a unit, whole or not.
+    pub(super) fn number(&mut self, schema: Resolved<'a>, node: &Node) -> Option<Json> {
+        let written = match &node.value {
+            Value::Scalar { text, plain: true }
+                if matches!(core_type(text), Core::Integer | Core::Float) =>
+            {
+                let number = text.parse::<f64>().ok().filter(|number| number.is_finite());
+                number.map(|number| (text, number))
+            }
+            _ => None,
+        };
+        let Some((text, number)) = written else {
+            self.wrong_type(schema, node);
+            return None;
+        };
+        let edge = |keyword| schema.get(keyword).and_then(Json::as_f64);
+        let (least, most) = (edge("minimum"), edge("maximum"));
+        if least.is_some_and(|least| number < least) || most.is_some_and(|most| number > most) {
+            let and = |edge: Option<f64>| edge.map_or("any".to_owned(), |edge| edge.to_string());
+            let message = format!(
+                "{} is {text}, but must be a number from {} to {}",
+                self.what(),
+                and(least),
+                and(most)
+            );
+            self.errors
+                .push(self.error(node.span, "out-of-range", message));
+            return None;
+        }
+        Number::from_f64(number).map(Json::Number)
+    }
+
     pub(super) fn boolean(&mut self, schema: Resolved<'a>, node: &Node) -> Option<Json> {
         if let Value::Scalar { text, plain: true } = &node.value
             && let Core::Bool(value) = core_type(text)

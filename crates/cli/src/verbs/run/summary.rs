@@ -171,19 +171,27 @@ fn fidelity(summary: &Summary) -> String {
     if let Some(slowness) = machine.slowness_in_words() {
         text.push_str(&format!("{slowness}\n"));
     }
-    for flow in &summary.flows {
-        if let Some(doubt) = &flow.doubt {
-            text.push_str(&format!("flow {}: NOT trustworthy: {doubt}\n", flow.name));
-        }
+    text + &results(summary)
+}
+
+/// The two results of a run: what its software came to, and whether its figures are to be trusted.
+pub(crate) fn results(summary: &Summary) -> String {
+    let mut text = String::new();
+    let mut list = |head: &str, reasons: &mut dyn Iterator<Item = &String>| {
+        text.push_str(&format!("{head}\n"));
+        reasons.for_each(|reason| text.push_str(&format!("  - {reason}\n")));
+    };
+    let software = &summary.software;
+    if software.failed {
+        let mut reasons = software.failures.iter().map(|failure| &failure.reason);
+        list("software: FAILED", &mut reasons);
     }
-    if summary.verdict.trustworthy {
-        text.push_str("verdict: trustworthy\n");
-    } else {
-        text.push_str("verdict: NOT trustworthy\n");
-        for reason in &summary.verdict.reasons {
-            text.push_str(&format!("  - {reason}\n"));
-        }
-    }
+    let verdict = &summary.verdict;
+    let head = match verdict.trustworthy {
+        true => "verdict: trustworthy",
+        false => "verdict: NOT trustworthy",
+    };
+    list(head, &mut verdict.reasons.iter());
     text
 }
 
@@ -325,7 +333,7 @@ fn flow_cells(flow: &FlowRow) -> Vec<String> {
         {
             let changed = flow.changed_stacks.first();
             let changed = changed.map(|node| format!(", {node} changed its own stack"));
-            let doubt = (flow.trustworthy == Some(false)).then_some(", not trustworthy");
+            let doubt = (flow.trustworthy == Some(false)).then_some(", affected");
             format!(
                 "{status}{}{}",
                 doubt.unwrap_or_default(),

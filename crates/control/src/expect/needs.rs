@@ -1,0 +1,117 @@
+//! What statements need of the emulator: a statement whose needs are met is judged, whatever else the verdict says.
+
+use constel_observe::verdict::Doubt;
+use constel_scenario::model::{Expected, Name, Window};
+
+use super::Evidence;
+
+/// What a statement is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Need {
+    /// What happened and how programs ended: late frames change neither.
+    Events,
+    /// What arrived: not when.
+    Arrivals,
+    /// When it arrived.
+    Times,
+}
+
+impl Need {
+    fn of(what: &Expected) -> Self {
+        match what {
+            Expected::Succeeds(_)
+            | Expected::Alive(..)
+            | Expected::StillRunning(_)
+            | Expected::EndedEarly(_)
+            | Expected::Order(..) => Self::Events,
+            Expected::Delivery(_) | Expected::Agreement(_) => Self::Arrivals,
+            Expected::Reachable(..)
+            | Expected::Metric(_)
+            | Expected::Throughput(..)
+            | Expected::RoundTrip(..) => Self::Times,
+        }
+    }
+
+    /// Whether a doubt about the run is one about the statement. Doubts about flows are looked at flow by flow.
+    fn minds(self, doubt: Doubt) -> bool {
+        match doubt {
+            Doubt::Records => true,
+            Doubt::Early | Doubt::Lost | Doubt::Steps => self != Self::Events,
+            Doubt::Late | Doubt::Processor => self == Self::Times,
+            Doubt::Flow => false,
+        }
+    }
+}
+
+/// The flows that a statement is about.
+pub(super) fn flows(what: &Expected) -> &[Name] {
+    match what {
+        Expected::Succeeds(flow)
+        | Expected::Reachable(flow, ..)
+        | Expected::Throughput(flow, ..)
+        | Expected::RoundTrip(flow, ..) => std::slice::from_ref(flow),
+        Expected::EndedEarly(own) => std::slice::from_ref(&own.flow),
+        Expected::Delivery(own) => std::slice::from_ref(&own.flow),
+        Expected::Metric(own) => std::slice::from_ref(&own.flow),
+        Expected::StillRunning(flows) => flows,
+        Expected::Agreement(own) => &own.flows,
+        Expected::Alive(..) | Expected::Order(..) => &[],
+    }
+}
+
+fn window(what: &Expected) -> Window {
+    match what {
+        Expected::Reachable(_, _, window)
+        | Expected::Throughput(_, _, window)
+        | Expected::RoundTrip(_, _, _, window) => *window,
+        _ => Window::default(),
+    }
+}
+
+/// Returns why it cannot be known whether a statement holds; `None` when it can.
+pub(super) fn doubt(what: &Expected, evidence: &Evidence) -> Option<String> {
+    let need = Need::of(what);
+    let summary = &evidence.summary;
+    let mut late = None;
+    for (kind, reason) in summary.fidelity.doubts(summary.bounds) {
+        match kind {
+            Doubt::Late => drop(late.get_or_insert(reason)),
+            kind if need.minds(kind) => return Some(reason),
+            _ => {}
+        }
+    }
+    if !need.minds(Doubt::Late) {
+        return None;
+    }
+    let flows = flows(what).iter();
+    flows
+        .map(|name| of_flow(name, window(what), evidence, late.as_ref()))
+        .find_map(|doubt| doubt)
+}
+
+/// Whether frames on one flow's path were late, from the narrowest to the widest that is known: in the part of its time that
+/// the statement is about, in all of its time, in the whole run.
+fn of_flow(
+    name: &Name,
+    window: Window,
+    evidence: &Evidence,
+    late: Option<&String>,
+) -> Option<String> {
+    /// As for a whole flow: more than a hundredth of the samples.
+    const ALLOWED: f64 = 0.01;
+    let flow = evidence.flow(name).ok()?;
+    let known = flow.trustworthy.filter(|_| !window.is_all());
+    let marked = known.and_then(|_| evidence.marked(name, window));
+    if let Some((marked, all)) = marked.filter(|(_, all)| *all > 0) {
+        let too_many = marked as f64 > ALLOWED * all as f64;
+        let when = window.in_words();
+        return too_many.then(|| {
+            format!("flow {name} is affected: {marked} of {all} samples{when} met late frames")
+        });
+    }
+    match flow.trustworthy {
+        Some(true) => None,
+        Some(false) => flow.affected(),
+        None => late.cloned(),
+    }
+}
