@@ -18,7 +18,6 @@ impl<'a, const N: usize> Rows<'a, N> {
     /// At the first row; `columns` are `N` names with commas between.
     pub(crate) fn new(file: &'a TextFile, columns: &'static str) -> Self {
         let text = file.text();
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
         let mut rows = Self {
             file,
             lines: (1..).zip(text.lines()),

@@ -48,7 +48,7 @@ mod tree;
 mod walk;
 
 pub use deferred::{Called, DeferredNode};
-pub use diagnostic::{Diagnostic, Diagnostics, nearest};
+pub use diagnostic::{Diagnostic, Diagnostics, LeftOut, nearest};
 pub use edit::{NotASetting, Setting, set};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use glob::Glob;

@@ -39,7 +39,7 @@ const COLUMNS: [&str; 4] = ["name", "latitude_deg", "longitude_deg", "altitude_m
 /// # Errors
 /// Everything that is wrong with it goes to `errors`, and the answer is `None`.
 pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<Places> {
-    let source = Source::new(shown, text.strip_prefix('\u{feff}').unwrap_or(text));
+    let source = Source::new(shown, text);
     let before = errors.len();
     let mut lines = source
         .text()

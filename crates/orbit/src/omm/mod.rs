@@ -1,183 +1,130 @@
-//! Orbit Mean-Elements Messages (CCSDS 502.0-B) as catalogues publish them: JSON, one object or a list of them, or
-//! CSV with one object a line. Catalogue numbers are 64-bit.
+//! Orbit Mean-Elements Messages (CCSDS 502.0-B-3) in every notation that catalogues publish: JSON (one object or a list
+//! of them), CSV with one object a line, XML (CCSDS 505.0-B) and the keyword notation (KVN). Catalogue numbers are 64-bit.
+//!
+//! A notation only makes [`Record`]s of a text: keywords with the text of their values. [`fields`] reads them all alike.
 
-use std::fmt;
+mod csv;
+mod fields;
+mod json;
+mod kvn;
+mod xml;
 
-use thiserror::Error;
+use std::collections::BTreeMap;
 
-use crate::elements::ElementSet;
-use crate::omm_csv;
+use constel_units::text::decode;
 
-/// What is wrong with an OMM file or one of its objects.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum OmmError {
-    /// Not JSON.
-    #[error("line {line}, column {column}: not JSON: {reason}")]
-    Json {
-        /// Line of the file, from 1.
-        line: usize,
-        /// Column of the line, from 1 (0: before the first).
-        column: usize,
-        /// What the JSON reader says.
-        reason: String,
-    },
-    /// CSV that is none.
-    #[error("line {line}: {reason}")]
-    Csv {
-        /// Line of the file, from 1.
-        line: usize,
-        /// What is wrong.
-        reason: String,
-    },
-    /// JSON, but neither an object nor a list.
-    #[error("expected one OMM object or a list of them")]
-    Shape,
-    /// An empty list.
-    #[error("no element sets")]
-    Empty,
-    /// An object that is not an OMM.
-    #[error("object {index}{}: {reason}", name_part(.name.as_deref()))]
-    Object {
-        /// Position in the list, from 1.
-        index: usize,
-        /// Its OBJECT_NAME, if readable.
-        name: Option<String>,
-        /// What is wrong.
-        reason: String,
-    },
+use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
+
+/// One message: what its keywords say.
+#[derive(Debug, Default)]
+struct Record {
+    /// Line of the file where it begins, from 1.
+    line: usize,
+    /// Values by keyword, keywords in capitals. Empty values count as absent.
+    values: BTreeMap<String, String>,
 }
 
-fn name_part(name: Option<&str>) -> String {
-    name.map(|name| format!(" ({name})")).unwrap_or_default()
-}
+impl Record {
+    fn new(line: usize) -> Self {
+        Self {
+            line,
+            values: BTreeMap::new(),
+        }
+    }
 
-/// Everything that is wrong with a file, in order; never empty.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub struct OmmErrors(pub Vec<OmmError>);
+    /// Remembers a value; false if the keyword was there before.
+    fn put(&mut self, keyword: &str, value: &str) -> bool {
+        let value = value.trim();
+        let keyword = keyword.trim().to_ascii_uppercase();
+        value.is_empty() || self.values.insert(keyword, value.to_owned()).is_none()
+    }
 
-impl fmt::Display for OmmErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::elements::one_a_line(f, &self.0)
+    fn get(&self, keyword: &str) -> Option<&str> {
+        self.values.get(keyword).map(String::as_str)
     }
 }
 
-/// Reads every element set of a file, JSON or CSV: what begins with a bracket is JSON.
+/// The messages of a file in one of the notations.
+#[derive(Debug, Default)]
+struct Records {
+    good: Vec<Record>,
+    /// What is wrong with messages that are none.
+    errors: Vec<RecordError>,
+}
+
+impl Records {
+    fn error(&mut self, line: usize, reason: impl Into<String>) {
+        self.errors.push(RecordError {
+            line,
+            record: line,
+            object: None,
+            reason: reason.into(),
+        });
+    }
+}
+
+/// Reads every element set of a file.
 ///
 /// # Errors
-/// [`OmmErrors`] with every bad object, if there is one.
-pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, OmmErrors> {
+/// [`RecordErrors`] with everything that is wrong with any message.
+pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, RecordErrors> {
+    read(text).all()
+}
+
+/// Reads the element sets of a file in any notation, and says what is wrong with the messages that are none.
+pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
     let bytes = text.as_ref();
-    let first = bytes.iter().find(|b| !b.is_ascii_whitespace());
-    match std::str::from_utf8(bytes) {
-        Ok(text) if first.is_some_and(|b| b.is_ascii_alphabetic() || *b == 0xef) => {
-            sets(omm_csv::objects(text)?)
+    let text = match decode(bytes) {
+        Ok(text) => text,
+        Err(error) => {
+            let before = &bytes[..error.offset().min(bytes.len())];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            return ElementFile::unreadable(line, error.to_string());
         }
-        _ => sets(json(bytes)?),
-    }
-}
-
-/// The objects of a JSON file.
-fn json(text: &[u8]) -> Result<Vec<serde_json::Value>, OmmErrors> {
-    let value: serde_json::Value = serde_json::from_slice(text).map_err(|error| {
-        let reason = error.to_string();
-        // serde_json repeats the place at the end of its text; ours comes first.
-        let place = format!(" at line {} column {}", error.line(), error.column());
-        OmmErrors(vec![OmmError::Json {
-            line: error.line(),
-            column: error.column(),
-            reason: reason.strip_suffix(&place).unwrap_or(&reason).to_owned(),
-        }])
-    })?;
-    let objects = match value {
-        serde_json::Value::Array(objects) => objects,
-        object @ serde_json::Value::Object(_) => vec![object],
-        _ => return Err(OmmErrors(vec![OmmError::Shape])),
     };
-    Ok(objects)
+    match records(&text) {
+        Ok(records) => sets(records),
+        Err((line, reason)) => ElementFile::unreadable(line, reason),
+    }
 }
 
-/// The element sets of objects.
-fn sets(objects: Vec<serde_json::Value>) -> Result<Vec<ElementSet>, OmmErrors> {
-    if objects.is_empty() {
-        return Err(OmmErrors(vec![OmmError::Empty]));
+/// The messages of a text; an error if the text as a whole is none, with its line.
+fn records(text: &str) -> Result<Records, (usize, String)> {
+    let mut lines = (1..).zip(text.lines());
+    let Some((number, first)) = lines.find(|(_, line)| !line.trim().is_empty()) else {
+        return Err((1, "no element sets".to_owned()));
+    };
+    let first = first.trim_start();
+    match first.as_bytes() {
+        [b'{' | b'[', ..] => json::records(text),
+        [b'<', ..] => xml::records(text),
+        [b'1' | b'2', b' ', ..] => Err((
+            number,
+            "these are two-line elements, not an orbit mean-elements message".to_owned(),
+        )),
+        _ if kvn::begins(first) => Ok(kvn::records(text)),
+        _ => csv::records(text),
     }
-    let mut sets = Vec::with_capacity(objects.len());
-    let mut errors = Vec::new();
-    for (at, object) in objects.into_iter().enumerate() {
-        let name = object
-            .get("OBJECT_NAME")
-            .and_then(|name| name.as_str())
-            .map(str::to_owned);
-        match read(object) {
+}
+
+/// The element sets that the messages give.
+fn sets(records: Records) -> ElementFile {
+    let Records { good, mut errors } = records;
+    let mut sets = Vec::with_capacity(good.len());
+    for record in &good {
+        match fields::element_set(record) {
             Ok(set) => sets.push(set),
-            Err(reasons) => errors.extend(reasons.into_iter().map(|reason| OmmError::Object {
-                index: at + 1,
-                name: name.clone(),
+            Err(reasons) => errors.extend(reasons.into_iter().map(|reason| RecordError {
+                line: record.line,
+                record: record.line,
+                object: record.get("OBJECT_NAME").map(str::to_owned),
                 reason,
             })),
         }
     }
-    if errors.is_empty() {
-        Ok(sets)
-    } else {
-        Err(OmmErrors(errors))
+    if sets.is_empty() && errors.is_empty() {
+        return ElementFile::unreadable(1, "no element sets");
     }
-}
-
-/// One object.
-fn read(object: serde_json::Value) -> Result<ElementSet, Vec<String>> {
-    let mut reasons = Vec::new();
-    // What the message says about itself must be what SGP4 takes; absent means the default.
-    for (key, wanted) in [
-        ("CENTER_NAME", "EARTH"),
-        ("REF_FRAME", "TEME"),
-        ("TIME_SYSTEM", "UTC"),
-        ("MEAN_ELEMENT_THEORY", "SGP4"),
-    ] {
-        match object.get(key) {
-            None => {}
-            Some(serde_json::Value::String(given)) if given == wanted => {}
-            // Space-Track writes SGP/SGP4 for the same theory.
-            Some(serde_json::Value::String(given))
-                if key == "MEAN_ELEMENT_THEORY" && given == "SGP/SGP4" => {}
-            Some(other) => reasons.push(format!("{key} is {other}, expected \"{wanted}\"")),
-        }
-    }
-    // Type 4 is SGP4-XP, a different theory under the same field names.
-    match object
-        .get("EPHEMERIS_TYPE")
-        .map(|kind| kind.as_u64().or_else(|| kind.as_str()?.parse().ok()))
-    {
-        None | Some(Some(0 | 2)) => {}
-        Some(_) => reasons.push(format!(
-            "EPHEMERIS_TYPE is {}, expected 0 (SGP4)",
-            object["EPHEMERIS_TYPE"]
-        )),
-    }
-    match serde_json::from_value::<sgp4::Elements>(object.clone()) {
-        Ok(elements) => match ElementSet::checked(elements) {
-            Ok(set) if reasons.is_empty() => return Ok(set),
-            Ok(_) => {}
-            Err(wrong) => {
-                reasons.extend(
-                    wrong
-                        .into_iter()
-                        .map(|(field, reason)| format!("{field}: {reason}")),
-                );
-            }
-        },
-        Err(error) if epoch_is_to_blame(object) => reasons.push(format!("EPOCH: {error}")),
-        Err(error) => reasons.push(error.to_string()),
-    }
-    Err(reasons)
-}
-
-/// Whether another EPOCH would make a bad object good: errors in instants do not name their field.
-fn epoch_is_to_blame(mut object: serde_json::Value) -> bool {
-    match object.get_mut("EPOCH") {
-        Some(epoch) => *epoch = "2000-01-01T00:00:00.000000".into(),
-        None => return false,
-    }
-    serde_json::from_value::<sgp4::Elements>(object).is_ok()
+    errors.sort_by_key(|error| error.line);
+    ElementFile { sets, errors }
 }

@@ -54,7 +54,6 @@ pub(crate) fn read(
         before,
     };
     let text = file.text();
-    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let mut lines = (1..)
         .zip(text.lines())
         .filter(|(_, line)| !line.trim().is_empty());

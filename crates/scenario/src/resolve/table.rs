@@ -51,8 +51,7 @@ pub(super) fn read<const N: usize>(
     columns: &[Column; N],
     errors: &mut Diagnostics,
 ) -> Option<Vec<Row<N>>> {
-    let text = input.text.strip_prefix('\u{feff}').unwrap_or(&input.text);
-    let source = Source::new(&input.shown, text);
+    let source = Source::new(&input.shown, &input.text);
     let before = errors.len();
     let lines = (1u32..).zip(source.text().lines());
     let mut lines = lines.filter(|(_, line)| !line.trim().is_empty());
