@@ -170,7 +170,7 @@ fn the_good_files_are_good() {
 fn errors_name_their_lines_and_come_together() {
     let text = OEM
         .replace("EARTH", "MOON")
-        .replace("= UTC", "= TDB")
+        .replace("= UTC", "= UT1")
         .replace("6900 400 0", "6900 400");
     let errors = oem::parse(&text).unwrap_err().0;
     let lines: Vec<usize> = errors.iter().map(|e| e.line).collect();
