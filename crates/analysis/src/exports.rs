@@ -2,14 +2,14 @@
 
 use std::io::Write;
 
-use constel_exchange::czml::{self, Body, Line, Place, Scene};
+use constel_exchange::czml::{self, Body, Line, Place, Run, Scene};
 use constel_exchange::draft::{Shell, Station};
 use constel_exchange::ephemeris::{Ephemeris, Frame, Segment, State};
 use constel_exchange::{hypatia, map, starperf};
 use constel_orbit::{CircularOrbit, DVec3, EARTH_EQUATORIAL_RADIUS_M};
 use constel_scenario::model::{Orbits, WalkerPattern};
 use constel_topology::{Effort, NodeId, Span};
-use constel_units::TimeSpan;
+use constel_units::{TimeSpan, Utc};
 
 use crate::contacts::ContactPlan;
 use crate::interval::Interval;
@@ -91,7 +91,7 @@ pub fn czml(
         .at_step(interval.from_ns() / lab.step_ns())
         .positions_itrf_m;
     let step = TimeSpan::from_ns(interval.every_ns() as i64);
-    let mut tracks = tracks.into_iter();
+    let mut tracks = tracks.into_iter().enumerate();
     let bodies = lab.layout.nodes().iter().map(|node| {
         let ground = !node.class.flies;
         Body {
@@ -105,9 +105,9 @@ pub fn czml(
             pixels: if ground { 6 } else { 3 },
             labelled: ground,
             place: match tracks.next() {
-                Some(positions_itrf_m) if !ground => Place::Sampled {
+                Some((satellite, track)) if !ground => Place::Sampled {
                     step,
-                    positions_itrf_m,
+                    runs: runs(lab, &interval, satellite, track),
                 },
                 _ => Place::Fixed(place[node.id.index()]),
             },
@@ -221,7 +221,8 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
     Ok(map.svg())
 }
 
-/// Ephemerides of all satellites over the interval, ITRF positions without velocities.
+/// Ephemerides of all satellites over the interval, ITRF positions without velocities. Where a satellite has no position, one
+/// segment ends and the next begins after.
 ///
 /// # Errors
 /// [`ExportError::TooMany`].
@@ -234,28 +235,61 @@ pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, Expo
         .nodes()
         .iter()
         .zip(tracks)
-        .filter_map(|(node, track)| {
-            let states: Vec<State> = track
-                .into_iter()
-                .enumerate()
-                .filter(|(_, p)| p.is_finite())
-                .map(|(n, position_m)| State {
-                    at: at(n),
-                    position_m,
-                    velocity_m_per_s: None,
-                })
-                .collect();
-            let (method, degree) = Segment::suited(&states);
-            // Fewer than two states: lost all along.
-            let segment = Segment::new(Frame::Itrf, method, degree, states, None).ok()?;
+        .enumerate()
+        .filter_map(|(satellite, (node, track))| {
+            let runs = runs(lab, &interval, satellite, track).into_iter();
+            let segments: Vec<Segment> = runs.filter_map(|run| segment(run, &at)).collect();
+            if segments.is_empty() {
+                return None;
+            }
             let number = lab.catalogue.of(node.id).and_then(|entry| entry.norad_id);
             Some(Ephemeris {
                 object: node.name.clone(),
                 object_id: number.map_or_else(|| node.name.clone(), |n| n.to_string()),
-                segments: vec![segment],
+                segments,
             })
         });
     Ok(satellites.collect())
+}
+
+/// Samples of a satellite in runs: a sample without a position ends one, and so does a time without one between two samples.
+fn runs(lab: &Lab, interval: &Interval, satellite: usize, track: Vec<DVec3>) -> Vec<Run> {
+    let mut runs: Vec<Run> = Vec::new();
+    let mut open = false;
+    for (sample, position) in track.into_iter().enumerate() {
+        if !position.is_finite() {
+            open = false;
+            continue;
+        }
+        let at = |sample: usize| interval.at(sample as u64);
+        let broken = open
+            && lab
+                .sky
+                .is_interrupted(satellite, at(sample - 1), at(sample));
+        match runs.last_mut() {
+            Some(run) if open && !broken => run.positions_itrf_m.push(position),
+            _ => runs.push(Run {
+                first: sample,
+                positions_itrf_m: vec![position],
+            }),
+        }
+        open = true;
+    }
+    runs
+}
+
+/// A run as a segment; `None` if it has a single sample.
+fn segment(run: Run, at: &impl Fn(usize) -> Utc) -> Option<Segment> {
+    let states: Vec<State> = (run.first..)
+        .zip(run.positions_itrf_m)
+        .map(|(sample, position_m)| State {
+            at: at(sample),
+            position_m,
+            velocity_m_per_s: None,
+        })
+        .collect();
+    let (method, degree) = Segment::suited(&states);
+    Segment::new(Frame::Itrf, method, degree, states, None).ok()
 }
 
 /// The Walker shells of a lab, for formats that know nothing else.

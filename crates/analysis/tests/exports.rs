@@ -223,3 +223,80 @@ fn hypatia_and_starperf_say_what_flies() {
         Err(exports::ExportError::NotWalker { .. })
     ));
 }
+
+/// An object that is given until 20 s and from 40 s on, and at all times.
+fn lab_with_a_hole() -> Lab {
+    struct File;
+    impl constel_scenario::Files for File {
+        fn read(&self, _: &str) -> std::io::Result<Vec<u8>> {
+            let mut text = "t_utc,sat_id,x_m,y_m,z_m,frame\n".to_owned();
+            for s in (0..=20).chain(40..=60).step_by(1) {
+                text += &format!(
+                    "2026-11-21T00:{:02}:{:02}Z,A,7000000,{},0,itrf\n",
+                    s / 60,
+                    s % 60,
+                    s * 10
+                );
+                if s == 20 {
+                    text += "2026-11-21T00:00:20.5Z,A,,,,itrf\n";
+                }
+            }
+            for s in 0..=60 {
+                text += &format!(
+                    "2026-11-21T00:{:02}:{:02}Z,B,7000000,{},9000,itrf\n",
+                    s / 60,
+                    s % 60,
+                    s * 10
+                );
+            }
+            Ok(text.into_bytes())
+        }
+    }
+    let text = "constel: 1\nname: hole\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nconstellations:\n  c:\n    \
+                ephemeris: {file: a.csv}\n    isl: {pattern: none}\n    gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}\n\
+                ground:\n  stations:\n    gs: {latitude: 0 deg, longitude: 0 deg}\n";
+    let scenario = constel_scenario::read_scenario("hole.yaml", text.as_bytes(), &File);
+    let lab = scenario.and_then(Lab::new);
+    lab.unwrap_or_else(|e| panic!("{e}"))
+}
+
+/// Sampled often enough to see the hole, and so seldom that no sample falls into it.
+#[test]
+fn no_export_bridges_a_hole() {
+    let lab = lab_with_a_hole();
+    let at = |s: i64| lab.scenario.start + seconds(s);
+    for (every, until, from) in [(5, 20, 40), (30, 0, 60)] {
+        let objects = exports::ephemerides(&lab, interval(&lab, 60, every)).unwrap();
+        if every == 30 {
+            // Two samples with a hole between them, and one alone: A has nothing that can be interpolated.
+            assert_eq!(objects.len(), 1);
+            assert_eq!(objects[0].segments.len(), 1);
+        } else {
+            let spans: Vec<_> = objects[0].segments.iter().map(|s| s.usable()).collect();
+            assert_eq!(spans, [(at(0), at(until)), (at(from), at(60))]);
+            assert_eq!(objects[1].segments.len(), 1);
+            for again in [
+                oem::parse(&oem::write(&objects, at(0), "ME")).unwrap(),
+                csv::parse(&csv::write(&objects)).unwrap(),
+            ] {
+                assert!(again[0].position_itrf_m(at(30)).is_err());
+                assert!(again[1].position_itrf_m(at(30)).is_ok());
+            }
+        }
+        let mut bytes = Vec::new();
+        exports::czml(&lab, interval(&lab, 60, every), 1, &mut bytes).unwrap();
+        let packets: Vec<Value> = serde_json::from_slice(&bytes).unwrap();
+        let of = |name: &str| packets.iter().find(|p| p["id"] == name).unwrap();
+        let span = |from: i64, to: i64| format!("{}/{}", at(from), at(to));
+        let (a, b) = (of("c-p00-s00"), of("c-p00-s01"));
+        assert_eq!(b["availability"], span(0, 60));
+        let parts = a["availability"].as_array().unwrap();
+        let positions = a["position"].as_array().unwrap();
+        assert_eq!(parts.len(), positions.len());
+        assert_eq!(parts[0], span(0, until));
+        assert_eq!(*parts.last().unwrap(), span(from, 60));
+        for (part, position) in parts.iter().zip(positions) {
+            assert_eq!(*part, position["interval"]);
+        }
+    }
+}

@@ -52,13 +52,22 @@ pub struct Body {
 pub enum Place {
     /// Always there.
     Fixed(DVec3),
-    /// At these places, the first at the scene's start, `step` apart.
+    /// At these places, in runs that nothing joins: between two of them it is nowhere.
     Sampled {
-        /// Time between two.
+        /// Time between two places of a run.
         step: TimeSpan,
-        /// The places.
-        positions_itrf_m: Vec<DVec3>,
+        /// The runs, in order; none of them empty.
+        runs: Vec<Run>,
     },
+}
+
+/// Places one after another.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Run {
+    /// Number of steps from the scene's start to the first.
+    pub first: usize,
+    /// The places.
+    pub positions_itrf_m: Vec<DVec3>,
 }
 
 /// A line between two bodies.
@@ -102,28 +111,15 @@ fn interval(from: Utc, to: Utc) -> String {
 }
 
 fn body_packet(scene: &Scene, body: &Body, whole: &str) -> Value {
-    let position = match &body.place {
-        Place::Fixed(p) => {
-            json!({"referenceFrame": "FIXED", "cartesian": [mm(p.x), mm(p.y), mm(p.z)]})
-        }
-        Place::Sampled {
-            step,
-            positions_itrf_m,
-        } => {
-            let samples = positions_itrf_m
-                .iter()
-                .enumerate()
-                .filter(|(_, p)| p.is_finite())
-                .flat_map(|(n, p)| [n as f64 * step.seconds(), mm(p.x), mm(p.y), mm(p.z)]);
-            json!({
-                "epoch": scene.start.to_string(), "referenceFrame": "FIXED",
-                "interpolationAlgorithm": "LAGRANGE", "interpolationDegree": DEGREE,
-                "cartesian": samples.collect::<Vec<f64>>(),
-            })
-        }
+    let (availability, position) = match &body.place {
+        Place::Fixed(p) => (
+            json!(whole),
+            json!({"referenceFrame": "FIXED", "cartesian": [mm(p.x), mm(p.y), mm(p.z)]}),
+        ),
+        Place::Sampled { step, runs } => sampled(scene, *step, runs),
     };
     let mut packet = json!({
-        "id": body.name, "name": body.name, "availability": whole, "position": position,
+        "id": body.name, "name": body.name, "availability": availability, "position": position,
         "point": {"pixelSize": body.pixels, "color": {"rgba": body.color}},
     });
     if let Some(description) = &body.description {
@@ -136,6 +132,51 @@ fn body_packet(scene: &Scene, body: &Body, whole: &str) -> Value {
         });
     }
     packet
+}
+
+/// When a body is somewhere, and where. With several runs both are lists: one interval a run, each with samples of its own,
+/// so that Cesium interpolates over no hole.
+fn sampled(scene: &Scene, step: TimeSpan, runs: &[Run]) -> (Value, Value) {
+    let at = |sample: usize| {
+        let ns = step
+            .ns()
+            .saturating_mul(i64::try_from(sample).unwrap_or(i64::MAX));
+        Utc::from_unix_ns(scene.start.unix_ns().saturating_add(ns))
+    };
+    let interval_of = |run: &Run| {
+        let last = run.first + run.positions_itrf_m.len().saturating_sub(1);
+        interval(at(run.first), at(last).min(scene.end))
+    };
+    let samples = |run: &Run| {
+        let numbered = (run.first..).zip(&run.positions_itrf_m);
+        let samples =
+            numbered.flat_map(|(n, p)| [n as f64 * step.seconds(), mm(p.x), mm(p.y), mm(p.z)]);
+        json!({
+            "epoch": scene.start.to_string(), "referenceFrame": "FIXED",
+            "interpolationAlgorithm": "LAGRANGE", "interpolationDegree": DEGREE,
+            "cartesian": samples.collect::<Vec<f64>>(),
+        })
+    };
+    match runs {
+        // It is nowhere all along; an empty list would mean always.
+        [] => (
+            json!(interval(scene.start, scene.start)),
+            json!({"cartesian": []}),
+        ),
+        [run] => (json!(interval_of(run)), samples(run)),
+        _ => {
+            let parts = runs.iter().map(|run| {
+                let mut part = samples(run);
+                part["interval"] = json!(interval_of(run));
+                part
+            });
+            let position: Vec<Value> = parts.collect();
+            (
+                json!(runs.iter().map(interval_of).collect::<Vec<_>>()),
+                json!(position),
+            )
+        }
+    }
 }
 
 fn line_packet(line: &Line, whole: &str) -> Value {

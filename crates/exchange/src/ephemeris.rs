@@ -4,6 +4,9 @@ use constel_orbit::time::DUT1_UNKNOWN_S;
 use constel_orbit::{DVec3, EarthRotation};
 use constel_units::Utc;
 
+use crate::text::ReadErrors;
+use crate::{csv, oem, sp3, stk};
+
 /// The frames an ephemeris may be given in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Frame {
@@ -93,7 +96,7 @@ pub enum SegmentError {
 
 /// No state is known there: ephemerides are never extrapolated.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("no ephemeris at {at}: it reaches from {from} to {to}")]
+#[error("no ephemeris at {at}: it reaches from {from} to {to}{}", if *.hole { ", with a hole there" } else { "" })]
 pub struct OutOfSpan {
     /// The instant asked for.
     pub at: Utc,
@@ -101,6 +104,8 @@ pub struct OutOfSpan {
     pub from: Utc,
     /// Last instant known.
     pub to: Utc,
+    /// The instant lies between these.
+    pub hole: bool,
 }
 
 /// One object.
@@ -112,6 +117,62 @@ pub struct Ephemeris {
     pub object_id: String,
     /// In order of time, at least one.
     pub segments: Vec<Segment>,
+}
+
+/// The formats that positions are read in; errors are called by them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// CCSDS Orbit Ephemeris Message, keywords or XML.
+    Oem,
+    /// SP3 of the IGS.
+    Sp3,
+    /// STK's `.e`.
+    Stk,
+    /// Constel's own CSV.
+    Csv,
+}
+
+impl Format {
+    /// The word that errors of its reader have.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Oem => "oem",
+            Self::Sp3 => "sp3",
+            Self::Stk => "stk",
+            Self::Csv => "csv",
+        }
+    }
+
+    /// The format that a text begins like; what begins like none of the others is CSV.
+    pub fn of(text: &str) -> Self {
+        let text = constel_units::text::plain(text);
+        let begin = text.trim_start();
+        if begin.starts_with('<')
+            || begin.starts_with("CCSDS_OEM_VERS")
+            || begin.starts_with("COMMENT")
+        {
+            Self::Oem
+        } else if sp3::is_one(begin) {
+            Self::Sp3
+        } else if stk::is_one(begin) {
+            Self::Stk
+        } else {
+            Self::Csv
+        }
+    }
+}
+
+/// Reads a file of positions in any format. `name` is what the object of a format without names is called.
+///
+/// # Errors
+/// Everything found wrong, with its line.
+pub fn read(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    match Format::of(text) {
+        Format::Oem => oem::parse(text),
+        Format::Sp3 => sp3::parse(text),
+        Format::Stk => stk::parse(text, name),
+        Format::Csv => csv::parse(text),
+    }
 }
 
 impl Segment {
@@ -271,7 +332,8 @@ impl Ephemeris {
         // Where two segments meet, the later one holds: a manoeuvre at that instant has happened.
         let Some(segment) = self.segments.iter().rev().find(|s| s.holds(at)) else {
             let (from, to) = self.span();
-            return Err(OutOfSpan { at, from, to });
+            let hole = (from..=to).contains(&at);
+            return Err(OutOfSpan { at, from, to, hole });
         };
         let position_m = segment.position_m(at);
         Ok(match segment.frame {
@@ -280,7 +342,22 @@ impl Ephemeris {
         })
     }
 
-    /// First and last instant of all segments; there may be gaps.
+    /// Times between its first and its last instant at which it has no position, in order.
+    pub fn holes(&self) -> Vec<(Utc, Utc)> {
+        let mut spans: Vec<(Utc, Utc)> = self.segments.iter().map(Segment::usable).collect();
+        spans.sort_unstable();
+        let mut holes = Vec::new();
+        let mut until: Option<Utc> = None;
+        for (from, to) in spans {
+            if let Some(until) = until.filter(|until| *until < from) {
+                holes.push((until, from));
+            }
+            until = until.max(Some(to));
+        }
+        holes
+    }
+
+    /// First and last instant of all segments; there may be holes.
     pub fn span(&self) -> (Utc, Utc) {
         let first = self.segments.iter().map(|s| s.usable.0).min();
         let last = self.segments.iter().map(|s| s.usable.1).max();

@@ -1,6 +1,7 @@
 //! Foreign formats, in and out.
 //!
-//! - [`oem`], [`csv`]: ephemerides as CCSDS Orbit Ephemeris Messages and as CSV; [`ephemeris`] interpolates them.
+//! - [`oem`], [`csv`], [`sp3`], [`stk`]: ephemerides as CCSDS Orbit Ephemeris Messages, as CSV, as SP3 and as STK's files;
+//!   [`ephemeris`] reads any of them and interpolates.
 //! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
 //! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`], [`compose`]: other tools' descriptions of a network, read
 //!   into a [`draft::Draft`] that prints as a Constel scenario and says what could not be carried over.
@@ -37,8 +38,11 @@ pub mod nistnet;
 pub mod oem;
 pub mod opensn;
 pub mod pcapng;
+mod reference;
+pub mod sp3;
 pub mod starperf;
 pub mod starrynet;
+pub mod stk;
 mod text;
 mod toml;
 mod xml;

@@ -1,5 +1,6 @@
 //! The crate's integration tests: one program, so that they are linked once.
 
 mod compose;
+mod ephemeris_files;
 mod imports;
 mod no_panic;

@@ -1,7 +1,9 @@
 //! Readers never panic, and what writers write, readers read.
 
 use constel_exchange::ephemeris::{Ephemeris, Frame, Method, Segment, State};
-use constel_exchange::{celestial, compose, csv, hypatia, oem, opensn, starperf, starrynet};
+use constel_exchange::{
+    celestial, compose, csv, hypatia, oem, opensn, sp3, starperf, starrynet, stk,
+};
 use constel_orbit::DVec3;
 use constel_units::{TimeSpan, Utc};
 use proptest::prelude::*;
@@ -9,6 +11,9 @@ use proptest::prelude::*;
 const OEM: &str = "CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nORIGINATOR = X\n\nMETA_START\nOBJECT_NAME = A\nOBJECT_ID = 2026-001A\nCENTER_NAME = EARTH\nREF_FRAME = ITRF2000\nTIME_SYSTEM = UTC\nSTART_TIME = 2026-11-21T00:00:00\nSTOP_TIME = 2026-11-21T00:02:00\nINTERPOLATION = LAGRANGE\nINTERPOLATION_DEGREE = 2\nMETA_STOP\n2026-11-21T00:00:00.000 7000.1 0.0 -1e1\n2026-11-21T00:01:00 6900 400 0 1 2 3\n2026-325T00:02:00 6800 800 0\nCOVARIANCE_START\nx\nCOVARIANCE_STOP\n";
 const CSV: &str = "t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame\n2026-11-21T00:00:00Z,a,7000000,0,0,0,7500,0,itrf\n2026-11-21T00:01:00Z,a,6990000,450000,0,-10,7490,0,itrf\n";
 const TLES: &str = "1 1\nStarlink 0\n1 00001U 00000ABC 00001.00000000  .00000000  00000-0  00000+0 0    04\n2 00001  53.0000   0.0000 0000001   0.0000   0.0000 15.19000000    08\n";
+const OEM_XML: &str = include_str!("data/ephemeris/gcrf-utc.xml");
+const SP3: &str = include_str!("data/ephemeris/moving.sp3");
+const STK: &str = include_str!("data/ephemeris/low-j2000.e");
 const STARRYNET: &str = include_str!("data/starrynet.json");
 const OPENSN: &str = include_str!("data/opensn.json");
 const COMPOSE: &str = include_str!("data/compose.yaml");
@@ -19,6 +24,8 @@ const STARPERF: &str = include_str!("data/starperf.xml");
 fn read_everything(text: &str) {
     let _ = oem::parse(text).map_err(|e| e.to_string());
     let _ = csv::parse(text).map_err(|e| e.to_string());
+    let _ = sp3::parse(text).map_err(|e| e.to_string());
+    let _ = stk::parse(text, text).map_err(|e| e.to_string());
     let files = hypatia::Files {
         tles: text,
         isls: Some(text),
@@ -53,7 +60,7 @@ fn read_everything(text: &str) {
 /// A good file with bytes changed, cut and doubled.
 fn broken() -> impl Strategy<Value = String> {
     let good = prop::sample::select(vec![
-        OEM, CSV, TLES, STARRYNET, OPENSN, COMPOSE, CELESTIAL, STARPERF,
+        OEM, OEM_XML, SP3, STK, CSV, TLES, STARRYNET, OPENSN, COMPOSE, CELESTIAL, STARPERF,
     ]);
     let edits = prop::collection::vec((any::<prop::sample::Index>(), any::<u8>(), 0..4_u8), 1..12);
     (good, edits).prop_map(|(good, edits)| {
@@ -163,7 +170,7 @@ fn the_good_files_are_good() {
 fn errors_name_their_lines_and_come_together() {
     let text = OEM
         .replace("EARTH", "MOON")
-        .replace("= UTC", "= TDB")
+        .replace("= UTC", "= UT1")
         .replace("6900 400 0", "6900 400");
     let errors = oem::parse(&text).unwrap_err().0;
     let lines: Vec<usize> = errors.iter().map(|e| e.line).collect();

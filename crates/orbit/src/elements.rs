@@ -1,13 +1,85 @@
 //! One object's mean elements, wherever they were read from.
 
-use constel_units::Utc;
+use std::fmt;
 
-/// Mean elements of one object at one epoch, for SGP4. Made by [`crate::tle::parse`] and
-/// [`crate::omm::parse`], which check every field's range.
+use constel_units::Utc;
+use thiserror::Error;
+
+/// Ephemeris types whose elements are SGP4's (and SDP4's, its deep-space part). Type 1 is SGP, and type 4 is SGP4-XP, which
+/// writes other quantities in the fields of B* and of the second derivative.
+const SGP4_TYPES: [u8; 3] = [0, 2, 3];
+
+/// Mean elements of one object at one epoch, for SGP4. Made by [`crate::tle::read`] and
+/// [`crate::omm::read`], which check every field's range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ElementSet {
     elements: sgp4::Elements,
     epoch: Utc,
+    catalogue_number: Option<u64>,
+}
+
+/// Something wrong in a record of an element file.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+#[error("line {line}: {}{reason}", .object.as_ref().map_or_else(String::new, |name| format!("{name}: ")))]
+pub struct RecordError {
+    /// Line of the file, from 1.
+    pub line: usize,
+    /// Line where the record begins: errors with the same one are of one record.
+    pub record: usize,
+    /// The object's name, if the format gives it with each record and it is readable.
+    pub object: Option<String>,
+    /// What is wrong.
+    pub reason: String,
+}
+
+/// Everything that is wrong with a file, in order of lines; never empty.
+#[derive(Debug, Clone, PartialEq, Eq, Error)]
+pub struct RecordErrors(pub Vec<RecordError>);
+
+impl fmt::Display for RecordErrors {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (index, error) in self.0.iter().enumerate() {
+            write!(f, "{}{error}", if index > 0 { "\n" } else { "" })?;
+        }
+        Ok(())
+    }
+}
+
+/// The records of a file: the good ones, and what is wrong with the others.
+#[derive(Debug, Clone, PartialEq, Default)]
+pub struct ElementFile {
+    /// Every record that could be read, in order.
+    pub sets: Vec<ElementSet>,
+    /// What is wrong with the other records, in order of lines.
+    pub errors: Vec<RecordError>,
+}
+
+impl ElementFile {
+    /// A file without any record that could be read, for one reason.
+    pub(crate) fn unreadable(line: usize, reason: impl Into<String>) -> Self {
+        let error = RecordError {
+            line,
+            record: line,
+            object: None,
+            reason: reason.into(),
+        };
+        Self {
+            sets: Vec::new(),
+            errors: vec![error],
+        }
+    }
+
+    /// The sets, if every record was good.
+    ///
+    /// # Errors
+    /// [`RecordErrors`] with everything that is wrong.
+    pub fn all(self) -> Result<Vec<ElementSet>, RecordErrors> {
+        if self.errors.is_empty() {
+            Ok(self.sets)
+        } else {
+            Err(RecordErrors(self.errors))
+        }
+    }
 }
 
 impl ElementSet {
@@ -60,9 +132,21 @@ impl ElementSet {
         ] {
             within(field, value, f64::MIN, f64::MAX, "in the finite numbers");
         }
+        if !SGP4_TYPES.contains(&elements.ephemeris_type) {
+            let theory = match elements.ephemeris_type {
+                4 => " (SGP4-XP)",
+                _ => "",
+            };
+            let reason = format!(
+                "{}{theory} is another theory's, expected 0 (SGP4)",
+                elements.ephemeris_type
+            );
+            wrong.push(("ephemeris type", reason));
+        }
         let epoch = elements.datetime.and_utc().timestamp_nanos_opt();
         match epoch {
             Some(ns) if wrong.is_empty() => Ok(Self {
+                catalogue_number: Some(elements.norad_id),
                 elements,
                 epoch: Utc::from_unix_ns(ns),
             }),
@@ -79,9 +163,46 @@ impl ElementSet {
         self.elements.object_name.as_deref()
     }
 
-    /// The catalogue number.
-    pub fn catalogue_number(&self) -> u64 {
-        self.elements.norad_id
+    /// The catalogue number; `None` if the file gives none, which CCSDS 502.0-B allows.
+    pub fn catalogue_number(&self) -> Option<u64> {
+        self.catalogue_number
+    }
+
+    /// The same elements of an object without a catalogue number.
+    pub(crate) fn unnumbered(self) -> Self {
+        Self {
+            catalogue_number: None,
+            ..self
+        }
+    }
+
+    /// Whether `other` may be another set of the same object. Sets that people make themselves often share a number
+    /// (99999), so the number alone says little: objects of different names are different, and so are different orbits
+    /// at one epoch.
+    pub(crate) fn is_of_same_object(&self, other: &Self) -> bool {
+        let folded = |set: &Self| set.name().map(|name| name.trim().to_lowercase());
+        let names_differ = matches!((folded(self), folded(other)), (Some(a), Some(b)) if a != b);
+        let number = self.catalogue_number;
+        number.is_some()
+            && number == other.catalogue_number
+            && !names_differ
+            && (self.epoch != other.epoch || self.same_orbit(other))
+    }
+
+    fn same_orbit(&self, other: &Self) -> bool {
+        let orbit = |set: &Self| {
+            let e = &set.elements;
+            [
+                e.inclination,
+                e.right_ascension,
+                e.eccentricity,
+                e.argument_of_perigee,
+                e.mean_anomaly,
+                e.mean_motion,
+                e.drag_term,
+            ]
+        };
+        orbit(self) == orbit(other)
     }
 
     /// When the elements hold.
@@ -93,18 +214,4 @@ impl ElementSet {
     pub fn elements(&self) -> &sgp4::Elements {
         &self.elements
     }
-}
-
-/// Writes a list of errors, one a line.
-pub(crate) fn one_a_line(
-    f: &mut std::fmt::Formatter<'_>,
-    errors: &[impl std::fmt::Display],
-) -> std::fmt::Result {
-    for (index, error) in errors.iter().enumerate() {
-        if index > 0 {
-            f.write_str("\n")?;
-        }
-        error.fmt(f)?;
-    }
-    Ok(())
 }

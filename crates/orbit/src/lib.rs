@@ -11,7 +11,8 @@
 //! Names carry the frame and the unit: `position_itrf_m`, `velocity_teme_m_per_s`.
 //!
 //! # Map
-//! - [`time`]: Julian dates and sidereal time. [`frames`]: TEME to ITRF.
+//! - [`time`]: Julian dates and sidereal time. [`scales`]: other time scales to UTC. [`frames`]: TEME to ITRF.
+//!   [`inertial`]: GCRF, EME2000, MOD and TOD to TEME.
 //! - [`geodesy`]: WGS84, what an observer sees. [`visibility`]: line of sight, light time.
 //! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones.
 //! - [`formation`]: craft that fly together; [`gravity`]: how they move.
@@ -51,9 +52,10 @@ pub mod formation;
 pub mod frames;
 pub mod geodesy;
 pub mod gravity;
+pub mod inertial;
 pub mod omm;
-mod omm_csv;
 pub mod propagator;
+pub mod scales;
 pub mod shells;
 mod shells_planes;
 pub mod sun;
@@ -64,7 +66,7 @@ pub mod visibility;
 pub mod walker;
 
 pub use circular::CircularOrbit;
-pub use elements::ElementSet;
+pub use elements::{ElementFile, ElementSet, RecordError, RecordErrors};
 pub use frames::{EarthRotation, ItrfState, TemeState};
 pub use geodesy::{Geodetic, Look, Site};
 pub use glam::DVec3;

@@ -35,7 +35,44 @@ pub enum PropagationError {
         /// Distance from the Earth's centre, km.
         radius_km: f64,
     },
+    /// The orbit came down earlier; what SGP4 gives after that is no place.
+    #[error(
+        "has decayed {down_min:.0} min from epoch, before the instant asked for ({minutes:.1} min)"
+    )]
+    DecayedBefore {
+        /// Minutes from the elements' epoch.
+        minutes: f64,
+        /// When it came down, minutes from the elements' epoch.
+        down_min: f64,
+    },
+    /// SGP4 gives a place that the orbit of the elements does not reach, as it does far from the epoch of falling objects.
+    #[error(
+        "SGP4 gives no plausible place {minutes:.1} min from epoch: {radius_km:.0} km from the Earth's centre, where the \
+         elements' orbit reaches {farthest_km:.0} km at most"
+    )]
+    Implausible {
+        /// Minutes from the elements' epoch, of either sign.
+        minutes: f64,
+        /// Distance from the Earth's centre, km.
+        radius_km: f64,
+        /// Farthest that the elements' orbit may reach, km.
+        farthest_km: f64,
+    },
 }
+
+/// Orbits of 225 minutes and more are deep space's.
+const DEEP_SPACE_RAD_PER_MIN: f64 = std::f64::consts::TAU / 225.0;
+
+/// SGP4 is a power series in time: far from the epoch of a falling object it gives places that are far outside the orbit of
+/// the elements, without an error. A place farther out than the apogee by more than this part of the semi-major axis is
+/// none. Short-period terms move it by less than 0.5 %, and drag by a few per cent in the weeks that SGP4 is good for.
+const MOST_BEYOND_APOGEE: f64 = 0.08;
+
+/// First instant after the epoch at which an orbit is looked at for decay, minutes, and how much later the next is.
+const FIRST_LOOK_MIN: f64 = 720.0;
+const NEXT_LOOK: f64 = 1.5;
+/// Last such instant: four years.
+const LAST_LOOK_MIN: f64 = 4.0 * 365.25 * 1440.0;
 
 /// An object moved by SGP4/SDP4 with its constants worked out once. WGS72 constants and the
 /// "improved" mode: IAU sidereal time, no AFSPC quirk in the choice of quadrant for deep-space
@@ -47,6 +84,10 @@ pub enum PropagationError {
 pub struct Sgp4Orbit {
     constants: sgp4::Constants,
     epoch: Utc,
+    /// Farthest from the Earth's centre that the orbit of the elements may reach, km.
+    farthest_km: f64,
+    /// The orbit has come down by then, minutes from the epoch; infinite if it does not within four years.
+    down_min: f64,
 }
 
 impl Sgp4Orbit {
@@ -55,15 +96,46 @@ impl Sgp4Orbit {
     /// # Errors
     /// [`PropagationError::Unusable`].
     pub fn new(elements: &ElementSet) -> Result<Self, PropagationError> {
-        match sgp4::Constants::from_elements_afspc_compatibility_mode(elements.elements()) {
-            Ok(constants) => Ok(Self {
-                constants,
-                epoch: elements.epoch(),
-            }),
-            Err(error) => Err(PropagationError::Unusable {
-                reason: error.to_string(),
-            }),
+        let constants = sgp4::Constants::from_elements_afspc_compatibility_mode(
+            elements.elements(),
+        )
+        .map_err(|error| PropagationError::Unusable {
+            reason: error.to_string(),
+        })?;
+        let orbit = brouwer_orbit(elements)?;
+        let axis_km = (sgp4::WGS72.ke / orbit.mean_motion).powf(2.0 / 3.0) * sgp4::WGS72.ae;
+        let mut own = Self {
+            constants,
+            epoch: elements.epoch(),
+            farthest_km: axis_km * (1.0 + orbit.eccentricity + MOST_BEYOND_APOGEE),
+            down_min: f64::INFINITY,
+        };
+        // Deep-space orbits are integrated step by step, and hardly feel drag.
+        if orbit.mean_motion > DEEP_SPACE_RAD_PER_MIN {
+            own.down_min = own.first_down();
         }
+        Ok(own)
+    }
+
+    /// When the orbit comes down, minutes from the epoch. After that the series gives places again, at times near the old
+    /// orbit, but never before half as long again has passed: so looks that far apart find every such time.
+    fn first_down(&self) -> f64 {
+        let (mut up, mut look) = (0.0, FIRST_LOOK_MIN);
+        while look <= LAST_LOOK_MIN {
+            if self.teme_at_minutes(look).is_err() {
+                let mut down = look;
+                while down - up > 1.0 {
+                    let middle = f64::midpoint(up, down);
+                    match self.teme_at_minutes(middle) {
+                        Ok(_) => up = middle,
+                        Err(_) => down = middle,
+                    }
+                }
+                return down;
+            }
+            (up, look) = (look, look * NEXT_LOOK);
+        }
+        f64::INFINITY
     }
 
     /// When the elements hold.
@@ -74,8 +146,12 @@ impl Sgp4Orbit {
     /// State in TEME, `minutes` after the elements' epoch.
     ///
     /// # Errors
-    /// [`PropagationError::Diverged`], [`PropagationError::Decayed`].
+    /// All kinds of [`PropagationError`] but [`PropagationError::Unusable`].
     pub fn teme_at_minutes(&self, minutes: f64) -> Result<TemeState, PropagationError> {
+        if minutes > self.down_min {
+            let down_min = self.down_min;
+            return Err(PropagationError::DecayedBefore { minutes, down_min });
+        }
         let prediction = self
             .constants
             .propagate(sgp4::MinutesSinceEpoch(minutes))
@@ -95,6 +171,13 @@ impl Sgp4Orbit {
         // The report's code has this check (its error 6); the sgp4 crate leaves it to its caller.
         if radius_km < sgp4::WGS72.ae {
             return Err(PropagationError::Decayed { minutes, radius_km });
+        }
+        if radius_km > self.farthest_km {
+            return Err(PropagationError::Implausible {
+                minutes,
+                radius_km,
+                farthest_km: self.farthest_km,
+            });
         }
         Ok(TemeState {
             position_teme_m: position_km * 1e3,

@@ -15,12 +15,20 @@ use thiserror::Error;
 use crate::EARTH_EQUATORIAL_RADIUS_M;
 use crate::circular::seconds_since;
 use crate::elements::ElementSet;
+use crate::frames::TemeState;
 use crate::propagator::{PropagationError, Satellite, brouwer_orbit};
-use crate::shells_planes::{split_into_planes, spread_and_mean};
+use crate::shells_planes::{along_plane_rad, split_into_planes, spread_and_mean};
 
 /// Above this eccentricity an orbit is not a slot in a shell: at Starlink's height it is 70 km
 /// between lowest and highest point.
 pub const MAX_ECCENTRICITY: f64 = 0.005;
+
+/// How far a propagated orbit may be from the shell's altitude and still be in it, besides the tolerance: the Earth's
+/// oblateness moves the osculating semi-major axis by up to 10 km within an orbit, either way.
+const SHORT_PERIOD_M: f64 = 25e3;
+
+/// Objects of one number that a set is compared with at most: a file of nothing but one number stays cheap.
+const MOST_COMPARED: usize = 100;
 
 /// How the planes of a shell are told apart.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -58,17 +66,21 @@ pub struct Placed {
     pub shell: usize,
     /// Plane in the shell, from 0, by ascending right ascension at the instant of sorting.
     pub plane: u32,
-    /// Slot in the plane, from 0, by ascending argument of latitude at that instant: slot 1 is
-    /// ahead of slot 0, the last is behind slot 0.
+    /// Slot in the plane, from 0, by ascending `latitude_argument_rad`: slot 1 is ahead of slot 0, the last is behind
+    /// slot 0.
     pub slot: u32,
     /// Right ascension of its node at that instant, rad, `0 <= raan < 2 pi`.
     pub raan_rad: f64,
-    /// Argument of latitude at that instant, rad, `0 <= u < 2 pi`.
+    /// Angle along the orbit at that instant, rad, `0 <= u < 2 pi`, in the plane's mean frame: from the node of the mean of
+    /// the plane's orbits, or, where that node is void because the mean orbit is equatorial, from the vernal equinox. Each
+    /// object's own node would be another zero: near the equator the nodes of one ring lie anywhere.
     pub latitude_argument_rad: f64,
     /// Mean altitude above the equatorial radius, m.
     pub altitude_m: f64,
     /// Ready to propagate.
     pub satellite: Satellite,
+    /// Where it is at that instant.
+    pub state: TemeState,
 }
 
 /// Why an object has no place.
@@ -97,11 +109,22 @@ pub enum LeftOutReason {
         /// The caller's bound.
         max_age: TimeSpan,
     },
-    /// The same catalogue number with elements nearer to the instant is in the set too.
+    /// The same object with elements nearer to the instant is in the set too: the same number, no other name, another epoch
+    /// (or the very same elements).
     #[error("another element set of this object, at index {index}, is nearer to the instant")]
     Superseded {
         /// Index of the one that counts.
         index: usize,
+    },
+    /// SGP4 moves it to another altitude than its elements have, as it does with falling objects far from their epoch.
+    #[error(
+        "its elements are of {altitude_km:.1} km, but SGP4 has it at {propagated_km:.1} km at the instant asked for"
+    )]
+    MovedAway {
+        /// Mean altitude by the elements, km.
+        altitude_km: f64,
+        /// Mean altitude of the propagated state, km.
+        propagated_km: f64,
     },
     /// No position at the instant of sorting.
     #[error(transparent)]
@@ -116,6 +139,7 @@ impl LeftOutReason {
             Self::Eccentric { .. } => "not circular enough",
             Self::Stale { .. } => "with elements too old or too new",
             Self::Superseded { .. } => "with better elements in the same file",
+            Self::MovedAway { .. } => "that SGP4 moves out of their shell",
             Self::Propagation(_) => "without a position",
         }
     }
@@ -205,6 +229,16 @@ pub enum SortError {
     },
 }
 
+/// Why a set was not sorted, and what was found before.
+#[derive(Debug, Clone, PartialEq, Error)]
+#[error("{}", .errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+pub struct Unsorted {
+    /// Everything wrong with the shells asked for; never empty.
+    pub errors: Vec<SortError>,
+    /// Every object left out, by index: often the true reason.
+    pub left_out: Vec<LeftOut>,
+}
+
 /// Mean elements of one object, moved to the instant of sorting.
 struct Mean {
     altitude_m: f64,
@@ -223,16 +257,19 @@ pub fn sort(
     shells: &[ShellSpec],
     at: Utc,
     max_age: TimeSpan,
-) -> Result<Sorted, Vec<SortError>> {
+) -> Result<Sorted, Unsorted> {
     let errors: Vec<SortError> = shells.iter().filter_map(check_shell).collect();
     if !errors.is_empty() {
-        return Err(errors);
+        return Err(Unsorted {
+            errors,
+            left_out: Vec::new(),
+        });
     }
-    let newest = newest_by_catalogue_number(sets, at);
+    let better = superseded(sets, at);
     let mut members: Vec<Vec<Placed>> = vec![Vec::new(); shells.len()];
     let mut left_out = Vec::new();
     for (index, set) in sets.iter().enumerate() {
-        match place(index, set, shells, at, max_age, &newest) {
+        match place(index, set, shells, at, max_age, better[index]) {
             Ok(placed) => members[placed.shell].push(placed),
             Err(reason) => left_out.push(LeftOut { index, reason }),
         }
@@ -256,8 +293,44 @@ pub fn sort(
             left_out,
         })
     } else {
-        Err(errors)
+        Err(Unsorted { errors, left_out })
     }
+}
+
+/// Every object of `sets` in order, with its index and ready to propagate, or left out: whatever its orbit, but with a place
+/// at `at`, by elements that are at most `max_age` from it and the best of the object in the set.
+pub fn as_they_are(
+    sets: &[ElementSet],
+    at: Utc,
+    max_age: TimeSpan,
+) -> impl Iterator<Item = Result<(usize, Satellite), LeftOut>> {
+    let better = superseded(sets, at).into_iter();
+    sets.iter()
+        .zip(better)
+        .enumerate()
+        .map(move |(index, (set, better))| {
+            let flown = match better {
+                Some(index) => Err(LeftOutReason::Superseded { index }),
+                None => fresh(set, at, max_age).and_then(|()| {
+                    let satellite = Satellite::from_elements(set)?;
+                    satellite.teme(at)?;
+                    Ok(satellite)
+                }),
+            };
+            flown
+                .map(|satellite| (index, satellite))
+                .map_err(|reason| LeftOut { index, reason })
+        })
+}
+
+/// Whether the elements are near enough to `at`.
+fn fresh(set: &ElementSet, at: Utc, max_age: TimeSpan) -> Result<(), LeftOutReason> {
+    let age_ns = at.unix_ns().abs_diff(set.epoch().unix_ns());
+    if age_ns <= max_age.ns().max(0).unsigned_abs() {
+        return Ok(());
+    }
+    let age = TimeSpan::from_ns(i64::try_from(age_ns).unwrap_or(i64::MAX));
+    Err(LeftOutReason::Stale { age, max_age })
 }
 
 fn check_shell(spec: &ShellSpec) -> Option<SortError> {
@@ -282,21 +355,32 @@ fn check_shell(spec: &ShellSpec) -> Option<SortError> {
     })
 }
 
-/// For every catalogue number, the index whose epoch is nearest to `at` (the first of equals).
-fn newest_by_catalogue_number(sets: &[ElementSet], at: Utc) -> BTreeMap<u64, usize> {
+/// For every set, the index of a set of the same object that is nearer to `at` (the first of equals), if there is one.
+fn superseded(sets: &[ElementSet], at: Utc) -> Vec<Option<usize>> {
     let distance = |index: usize| at.unix_ns().abs_diff(sets[index].epoch().unix_ns());
-    let mut newest = BTreeMap::new();
+    let mut by_number: BTreeMap<u64, Vec<usize>> = BTreeMap::new();
     for (index, set) in sets.iter().enumerate() {
-        newest
-            .entry(set.catalogue_number())
-            .and_modify(|best| {
-                if distance(index) < distance(*best) {
-                    *best = index;
-                }
-            })
-            .or_insert(index);
+        if let Some(number) = set.catalogue_number() {
+            by_number.entry(number).or_default().push(index);
+        }
     }
-    newest
+    let mut better = vec![None; sets.len()];
+    for mut same_number in by_number.into_values().filter(|all| all.len() > 1) {
+        same_number.sort_by_key(|index| (distance(*index), *index));
+        // Nearest first: a set is superseded by the first of its object that is kept.
+        let mut kept: Vec<usize> = Vec::new();
+        for index in same_number {
+            better[index] = kept
+                .iter()
+                .take(MOST_COMPARED)
+                .find(|best| sets[index].is_of_same_object(&sets[**best]))
+                .copied();
+            if better[index].is_none() {
+                kept.push(index);
+            }
+        }
+    }
+    better
 }
 
 fn place(
@@ -305,13 +389,10 @@ fn place(
     shells: &[ShellSpec],
     at: Utc,
     max_age: TimeSpan,
-    newest: &BTreeMap<u64, usize>,
+    better: Option<usize>,
 ) -> Result<Placed, LeftOutReason> {
-    if let Some(best) = newest
-        .get(&set.catalogue_number())
-        .filter(|best| **best != index)
-    {
-        return Err(LeftOutReason::Superseded { index: *best });
+    if let Some(index) = better {
+        return Err(LeftOutReason::Superseded { index });
     }
     let eccentricity = set.elements().eccentricity;
     if eccentricity > MAX_ECCENTRICITY {
@@ -333,33 +414,39 @@ fn place(
             altitude_km: mean.altitude_m / 1e3,
             inclination_deg: mean.inclination_deg,
         })?;
-    let age_ns = at.unix_ns().abs_diff(set.epoch().unix_ns());
-    if age_ns > max_age.ns().max(0).unsigned_abs() {
-        let age = TimeSpan::from_ns(i64::try_from(age_ns).unwrap_or(i64::MAX));
-        return Err(LeftOutReason::Stale { age, max_age });
-    }
+    fresh(set, at, max_age)?;
     let satellite = Satellite::from_elements(set)?;
     let state = satellite.teme(at)?;
-    // The angle from the satellite's own node, in its own plane as it is at this instant.
-    let normal = state
-        .position_teme_m
-        .cross(state.velocity_teme_m_per_s)
-        .normalize();
-    let node = glam::DVec3::Z.cross(normal);
-    let latitude_argument_rad = normal
-        .cross(node)
-        .dot(state.position_teme_m)
-        .atan2(node.dot(state.position_teme_m));
+    let own = &shells[shell];
+    let propagated_m = osculating_axis_m(&state) - EARTH_EQUATORIAL_RADIUS_M;
+    let off_m = (propagated_m - own.altitude.m()).abs();
+    // Written so that a semi-major axis that is not finite is off too.
+    if !(off_m <= own.altitude_tolerance.m() + SHORT_PERIOD_M) {
+        return Err(LeftOutReason::MovedAway {
+            altitude_km: mean.altitude_m / 1e3,
+            propagated_km: propagated_m / 1e3,
+        });
+    }
     Ok(Placed {
         index,
         shell,
         plane: 0,
         slot: 0,
         raan_rad: mean.raan_rad,
-        latitude_argument_rad: one_turn(latitude_argument_rad),
+        latitude_argument_rad: 0.0,
         altitude_m: mean.altitude_m,
         satellite,
+        state,
     })
+}
+
+/// Semi-major axis of the ellipse that a state is on at its instant, metres (the vis-viva equation, with the constants of
+/// SGP4).
+fn osculating_axis_m(state: &TemeState) -> f64 {
+    let sgp4::Geopotential { ae, ke, .. } = sgp4::WGS72;
+    let mu = ke.powi(2) * (ae * 1e3).powi(3) / 3600.0;
+    let radius_m = state.position_teme_m.length();
+    1.0 / (2.0 / radius_m - state.velocity_teme_m_per_s.length_squared() / mu)
 }
 
 /// Brouwer mean elements (what SGP4 makes of the catalogue's mean motion), node moved to `at` by
@@ -420,6 +507,10 @@ fn into_planes(
     let mut found = Vec::with_capacity(planes.len());
     let mut kept = Vec::with_capacity(raans_rad.len());
     for (plane, (summary, mut placed)) in planes.into_iter().enumerate() {
+        let states: Vec<TemeState> = placed.iter().map(|placed| placed.state).collect();
+        for (placed, angle_rad) in placed.iter_mut().zip(along_plane_rad(&states)) {
+            placed.latitude_argument_rad = one_turn(angle_rad);
+        }
         placed.sort_by(|a, b| {
             (a.latitude_argument_rad.total_cmp(&b.latitude_argument_rad))
                 .then(a.index.cmp(&b.index))

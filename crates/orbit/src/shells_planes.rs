@@ -2,6 +2,9 @@
 
 use std::f64::consts::TAU;
 
+use glam::DVec3;
+
+use crate::frames::TemeState;
 use crate::shells::{PlaneRule, ShellSpec, SortError};
 
 /// Planes as lists of members, each in order of right ascension along the circle.
@@ -97,6 +100,39 @@ pub(crate) fn spread_and_mean(plane: &[usize], raans_rad: &[f64]) -> (f64, f64) 
     let mean = plane.iter().map(from_first).sum::<f64>() / plane.len() as f64;
     let mean = (first + mean).rem_euclid(TAU);
     (spread, if mean >= TAU { 0.0 } else { mean })
+}
+
+/// Within this angle of the equator a plane's node is void: that of a geostationary ring changes with every set.
+const EQUATORIAL_RAD: f64 = 0.5 * std::f64::consts::PI / 180.0;
+/// Orbits farther than this from their mean are not one plane (all planes of a shell taken for one).
+const ONE_PLANE_RAD: f64 = 30.0 * std::f64::consts::PI / 180.0;
+
+/// Angles along the orbit of the members of one plane, rad, of any whole turns, in the frame of the mean of their orbits.
+pub(crate) fn along_plane_rad(states: &[TemeState]) -> Vec<f64> {
+    let normal = |state: &TemeState| {
+        state
+            .position_teme_m
+            .cross(state.velocity_teme_m_per_s)
+            .normalize_or_zero()
+    };
+    let normals: Vec<DVec3> = states.iter().map(normal).collect();
+    let mean = normals.iter().sum::<DVec3>().normalize_or_zero();
+    let together = normals.iter().all(|n| n.dot(mean) > ONE_PLANE_RAD.cos());
+    states
+        .iter()
+        .zip(&normals)
+        .map(|(state, own)| {
+            let normal = if together { mean } else { *own };
+            let node = DVec3::Z.cross(normal);
+            let zero = if node.length() > EQUATORIAL_RAD.sin() {
+                node
+            } else {
+                DVec3::X - normal * normal.x
+            };
+            let position = state.position_teme_m;
+            normal.cross(zero).dot(position).atan2(zero.dot(position))
+        })
+        .collect()
 }
 
 #[cfg(test)]

@@ -6,11 +6,10 @@
 //! mixed. Blank lines, trailing white space and CR are ignored; a name may carry the "0 " prefix
 //! some catalogues write.
 
-use std::fmt;
-
+use constel_units::text::decode;
 use thiserror::Error;
 
-use crate::elements::ElementSet;
+use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
 use crate::tle_fields::{Fields, checksum, read_line_1, read_line_2};
 
 /// Columns of an element line.
@@ -18,8 +17,7 @@ pub(crate) const LINE_LENGTH: usize = 69;
 
 /// What is wrong with a line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[non_exhaustive]
-pub enum TleReason {
+pub(crate) enum TleReason {
     /// Not 69 columns.
     #[error("an element line has {LINE_LENGTH} columns, this one has {length}")]
     Length {
@@ -87,40 +85,40 @@ pub enum TleReason {
     Empty,
 }
 
-/// One bad line.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-#[error("line {line}: {reason}")]
-pub struct TleError {
-    /// Line of the file, from 1.
-    pub line: usize,
-    /// What is wrong.
-    pub reason: TleReason,
-}
-
-/// Everything that is wrong with a file, in order of lines; never empty.
-#[derive(Debug, Clone, PartialEq, Eq, Error)]
-pub struct TleErrors(pub Vec<TleError>);
-
-impl fmt::Display for TleErrors {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        crate::elements::one_a_line(f, &self.0)
-    }
-}
-
 /// Reads every element set of a file.
 ///
 /// # Errors
-/// [`TleErrors`] with every bad line, if there is one.
-pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, TleErrors> {
-    let mut reader = Reader::default();
-    for (index, line) in text.as_ref().split(|byte| *byte == b'\n').enumerate() {
-        let line_number = index + 1;
-        let line = line.trim_ascii_end();
-        if !line.is_empty() {
-            reader.take(line_number, line);
+/// [`RecordErrors`] with every bad line, if there is one.
+pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, RecordErrors> {
+    read(text).all()
+}
+
+/// Reads the element sets of a file, and says what is wrong with the records that are none.
+pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
+    let bytes = text.as_ref();
+    match decode(bytes) {
+        Ok(text) => {
+            let mut reader = Reader::default();
+            for (line_number, line) in (1..).zip(text.lines()) {
+                let line = line.trim_ascii_end();
+                if !line.is_empty() {
+                    reader.take(line_number, line.as_bytes());
+                }
+            }
+            reader.finish()
+        }
+        Err(error) => {
+            let before = &bytes[..error.offset().min(bytes.len())];
+            let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+            let column = before
+                .iter()
+                .rev()
+                .take_while(|byte| **byte != b'\n')
+                .count()
+                + 1;
+            ElementFile::unreadable(line, TleReason::Unprintable { column }.to_string())
         }
     }
-    reader.finish()
 }
 
 /// A line 1 waiting for its line 2. Without fields if it could not be read.
@@ -135,19 +133,28 @@ struct Reader {
     name: Option<(usize, String)>,
     first: Option<First>,
     sets: Vec<ElementSet>,
-    errors: Vec<TleError>,
+    /// Line where the record being read begins.
+    record: usize,
+    errors: Vec<RecordError>,
 }
 
 impl Reader {
     fn error(&mut self, line: usize, reason: TleReason) {
-        self.errors.push(TleError { line, reason });
+        self.errors.push(RecordError {
+            line,
+            record: self.record,
+            object: None,
+            reason: reason.to_string(),
+        });
     }
 
     fn take(&mut self, number: usize, line: &[u8]) {
         match line {
             [b'1', b' ', ..] => {
                 self.drop_first();
-                let name = self.name.take().map(|(_, name)| name);
+                let name = self.name.take();
+                self.record = name.as_ref().map_or(number, |(line, _)| *line);
+                let name = name.map(|(_, name)| name);
                 let mut fields = Fields::default();
                 let good = self.element_line(number, line, &mut fields, read_line_1);
                 self.first = Some(First {
@@ -164,6 +171,7 @@ impl Reader {
                     name,
                 }) = self.first.take()
                 else {
+                    self.record = number;
                     self.error(number, TleReason::MissingLine1);
                     return;
                 };
@@ -188,6 +196,7 @@ impl Reader {
             _ => {
                 self.drop_first();
                 self.drop_name();
+                self.record = number;
                 self.take_name(number, line);
             }
         }
@@ -261,21 +270,22 @@ impl Reader {
 
     fn drop_name(&mut self) {
         if let Some((line, _)) = self.name.take() {
+            self.record = line;
             self.error(line, TleReason::StrayName);
         }
     }
 
-    fn finish(mut self) -> Result<Vec<ElementSet>, TleErrors> {
+    fn finish(mut self) -> ElementFile {
         self.drop_first();
         self.drop_name();
         if self.sets.is_empty() && self.errors.is_empty() {
             self.error(1, TleReason::Empty);
         }
-        if self.errors.is_empty() {
-            return Ok(self.sets);
-        }
         // A line found wanting only when the next one comes is reported late: back in order.
         self.errors.sort_by_key(|error| error.line);
-        Err(TleErrors(self.errors))
+        ElementFile {
+            sets: self.sets,
+            errors: self.errors,
+        }
     }
 }

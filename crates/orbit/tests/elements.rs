@@ -55,7 +55,7 @@ fn reads_every_field() {
         panic!("one set")
     };
     assert_eq!(set.name(), Some(NAME));
-    assert_eq!(set.catalogue_number(), 25_544);
+    assert_eq!(set.catalogue_number(), Some(25_544));
     // Day 264 of 2008 is 20 September; .51782528 of a day is 12:25:40.104192 to the nanosecond.
     assert_eq!(set.epoch().to_string(), "2008-09-20T12:25:40.104192Z");
     let from_omm = omm::parse(OMM).expect("good");
@@ -119,7 +119,7 @@ fn alpha_5_numbers_are_whole() {
     let lines = [edited(LINE_1, 3, "Z9999"), edited(LINE_2, 3, "Z9999")];
     assert_eq!(
         tle::parse(lines.join("\n")).expect("good")[0].catalogue_number(),
-        339_999
+        Some(339_999)
     );
     let lines = [edited(LINE_1, 3, "I9999"), edited(LINE_2, 3, "Z9999")];
     assert_eq!(
@@ -242,7 +242,7 @@ fn unreadable_bytes_are_placed() {
 fn omm_takes_lists_text_numbers_and_wide_catalogue_numbers() {
     let wide = OMM.replace("25544", "\"18446744073709551615\"");
     let sets = omm::parse(format!("[{OMM},{wide}]")).expect("good");
-    assert_eq!(sets[1].catalogue_number(), u64::MAX);
+    assert_eq!(sets[1].catalogue_number(), Some(u64::MAX));
 }
 
 const OMM_CSV: &str = "\
@@ -268,7 +268,9 @@ fn omm_csv_errors_name_line_or_object() {
         let errors = omm::parse(text).expect_err("bad").0;
         errors.iter().map(ToString::to_string).collect()
     };
-    assert!(texts("NAME,X\n1,2\n")[0].starts_with("line 1: neither JSON nor CSV"));
+    assert!(
+        texts("NAME,X\n1,2\n")[0].starts_with("line 1: this is no orbit mean-elements message")
+    );
     let short = format!("{OMM_CSV}ISS,1998-067A\nopen,\"1,2\n");
     assert_eq!(
         texts(&short),
@@ -280,7 +282,7 @@ fn omm_csv_errors_name_line_or_object() {
     let bad = OMM_CSV.replace("51.6416", "190");
     assert_eq!(
         texts(&bad),
-        ["object 1 (ISS (ZARYA)): inclination: 190 must lie between 0 and 180 degrees"]
+        ["line 2: ISS (ZARYA): inclination: 190 must lie between 0 and 180 degrees"]
     );
 }
 
@@ -289,10 +291,7 @@ fn omm_errors_in_the_epoch_name_it() {
     let bad = OMM.replace("2008-09-20T12:25:40.104192", "yesterday");
     let errors = omm::parse(bad).expect_err("bad").0;
     let text = errors[0].to_string();
-    assert!(
-        text.starts_with("object 1 (ISS (ZARYA)): EPOCH: "),
-        "{text}"
-    );
+    assert!(text.starts_with("line 1: ISS (ZARYA): EPOCH: "), "{text}");
 }
 
 #[test]
@@ -305,37 +304,141 @@ fn omm_errors_name_the_object() {
             .map(ToString::to_string)
             .collect()
     };
-    assert_eq!(texts("[]"), ["no element sets"]);
-    assert_eq!(texts("3"), ["expected one OMM object or a list of them"]);
-    assert_eq!(
-        texts("[\n{]"),
-        ["line 2, column 2: not JSON: key must be a string"]
-    );
+    assert_eq!(texts("[]"), ["line 1: no element sets"]);
+    assert!(texts("3")[0].starts_with("line 1: this is no orbit mean-elements message"));
+    assert_eq!(texts("[\n{]"), ["line 2: not JSON: key must be a string"]);
+    let one_line = OMM.replace('\n', " ");
     let list = [
-        OMM.to_owned(),
-        OMM.replace("\"INCLINATION\": 51.6416", "\"INCLINATION\": 190"),
-        OMM.replace("\"BSTAR\": -1.1606e-5,", ""),
-        OMM.replace(
+        one_line.clone(),
+        one_line.replace("\"INCLINATION\": 51.6416", "\"INCLINATION\": 190"),
+        one_line.replace("\"BSTAR\": -1.1606e-5,", ""),
+        one_line.replace(
             "\"EPHEMERIS_TYPE\": 0",
             "\"EPHEMERIS_TYPE\": 4, \"REF_FRAME\": \"GCRF\"",
         ),
-        OMM.replace("25544", "-1"),
-        OMM.replace("\"MEAN_MOTION\": 15.72125391", "\"MEAN_MOTION\": \"NaN\""),
-        "7".to_owned(),
+        one_line.replace("25544", "-1"),
+        one_line.replace("\"MEAN_MOTION\": 15.72125391", "\"MEAN_MOTION\": \"NaN\""),
+        "[7]".to_owned(),
     ];
     assert_eq!(
-        texts(&format!("[{}]", list.join(","))),
+        texts(&format!("[{}]", list.join(",\n"))),
         [
-            "object 2 (ISS (ZARYA)): inclination: 190 must lie between 0 and 180 degrees",
-            "object 3 (ISS (ZARYA)): missing field `BSTAR`",
-            "object 4 (ISS (ZARYA)): REF_FRAME is \"GCRF\", expected \"TEME\"",
-            "object 4 (ISS (ZARYA)): EPHEMERIS_TYPE is 4, expected 0 (SGP4)",
-            "object 5 (ISS (ZARYA)): parsing the number as u64 failed",
-            "object 6 (ISS (ZARYA)): mean motion: NaN must lie above 0 and at most 20 revolutions \
-             a day",
-            "object 7: invalid type: integer `7`, expected struct Elements",
+            "line 2: ISS (ZARYA): inclination: 190 must lie between 0 and 180 degrees",
+            "line 3: ISS (ZARYA): BSTAR is missing",
+            "line 4: ISS (ZARYA): REF_FRAME is \"GCRF\", expected \"TEME\"",
+            "line 4: ISS (ZARYA): ephemeris type: 4 (SGP4-XP) is another theory's, expected 0 (SGP4)",
+            "line 5: ISS (ZARYA): NORAD_CAT_ID: `-1` is not a whole number",
+            "line 6: ISS (ZARYA): MEAN_MOTION: `NaN` is not a number",
+            "line 7: this is no object with the keywords of a message",
         ]
     );
+}
+
+/// CCSDS 502.0-B-3, table 4-3: all of them are optional, and publishers leave the first four out as well.
+#[test]
+fn omm_needs_what_the_standard_and_sgp4_need() {
+    let whole = omm::parse(OMM).expect("good");
+    let without = |keyword: &str| {
+        let mut object: serde_json::Value = serde_json::from_str(OMM).expect("JSON");
+        let fields = object.as_object_mut().expect("an object");
+        assert!(fields.remove(keyword).is_some(), "{keyword}");
+        omm::parse(object.to_string())
+    };
+    for keyword in [
+        "OBJECT_NAME",
+        "OBJECT_ID",
+        "REV_AT_EPOCH",
+        "ELEMENT_SET_NO",
+        "CLASSIFICATION_TYPE",
+        "EPHEMERIS_TYPE",
+        "MEAN_MOTION_DOT",
+        "MEAN_MOTION_DDOT",
+        "NORAD_CAT_ID",
+    ] {
+        let sets = without(keyword).unwrap_or_else(|errors| panic!("{keyword}: {errors}"));
+        let state = |set| {
+            let orbit = constel_orbit::Satellite::from_elements(set).expect("propagates");
+            orbit.teme(set.epoch()).expect("a state")
+        };
+        assert_eq!(
+            state(&sets[0]),
+            state(&whole[0]),
+            "{keyword} is not of the orbit"
+        );
+        let number = (keyword != "NORAD_CAT_ID").then_some(25_544);
+        assert_eq!(sets[0].catalogue_number(), number);
+    }
+    for keyword in [
+        "EPOCH",
+        "MEAN_MOTION",
+        "ECCENTRICITY",
+        "INCLINATION",
+        "RA_OF_ASC_NODE",
+        "ARG_OF_PERICENTER",
+        "MEAN_ANOMALY",
+        "BSTAR",
+    ] {
+        let errors = without(keyword).expect_err(keyword).to_string();
+        assert!(
+            errors.contains(&format!("{keyword} is missing")),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn good_records_are_read_beside_bad_ones() {
+    let bad = LINE_1.replace("2927", "2928");
+    let text = format!(
+        "\u{feff}{NAME}\r\n{LINE_1}\r\n{LINE_2}\r\nSPOILT\r\n{bad}\r\n{LINE_2}\r\nX\r\n{LINE_1}\r\n{LINE_2}\r\n"
+    );
+    let file = tle::read(&text);
+    let names: Vec<_> = file.sets.iter().map(|set| set.name()).collect();
+    assert_eq!(names, [Some(NAME), Some("X")], "no mark before the name");
+    assert_eq!(file.errors.len(), 1);
+    assert_eq!((file.errors[0].line, file.errors[0].record), (5, 4));
+    let list = format!("[{OMM},{},{OMM}]", OMM.replace("51.6416", "190"));
+    let file = omm::read(list);
+    assert_eq!((file.sets.len(), file.errors.len()), (2, 1));
+    let csv = format!("{OMM_CSV}short\n{}", OMM_CSV.lines().last().unwrap_or(""));
+    let file = omm::read(csv);
+    assert_eq!((file.sets.len(), file.errors.len()), (2, 1));
+    // In another notation than its name says, a file says so.
+    assert!(tle::parse(OMM).is_err());
+    let error = omm::parse(format!("{LINE_1}\n{LINE_2}\n"))
+        .expect_err("no OMM")
+        .to_string();
+    assert!(error.contains("two-line elements"), "{error}");
+}
+
+#[test]
+fn elements_of_sgp4_xp_are_refused_in_every_format() {
+    let lines = format!("{}\n{LINE_2}", edited(LINE_1, 63, "4"));
+    let as_omm = OMM.replace("\"EPHEMERIS_TYPE\": 0", "\"EPHEMERIS_TYPE\": 4");
+    for errors in [tle::parse(lines), omm::parse(as_omm)] {
+        let text = errors.expect_err("refused").to_string();
+        assert!(text.contains("ephemeris type: 4 (SGP4-XP)"), "{text}");
+    }
+    for kind in ["0", " ", "2", "3"] {
+        let lines = format!("{}\n{LINE_2}", edited(LINE_1, 63, kind));
+        assert!(tle::parse(lines).is_ok(), "{kind:?}");
+    }
+}
+
+/// Deep nesting, entities and long files end in an error, quickly.
+#[test]
+fn hostile_messages_are_refused() {
+    let deep = format!("{}{}", "<a>".repeat(200_000), "</a>".repeat(200_000));
+    let laughs = "<!DOCTYPE ndm [<!ENTITY a \"b\">]><ndm>&a;</ndm>";
+    for text in [
+        &deep,
+        laughs,
+        &"[".repeat(200_000),
+        &"\"".repeat(200_000),
+        "<ndm/>",
+    ] {
+        assert!(omm::parse(text).is_err());
+    }
 }
 
 /// A valid file with some bytes replaced, removed or inserted.

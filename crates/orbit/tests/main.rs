@@ -2,6 +2,8 @@
 
 mod elements;
 mod geometry;
+mod notations;
+mod rings;
 mod sgp4_verification;
 mod shells;
 mod skyfield;

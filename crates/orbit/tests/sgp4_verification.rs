@@ -94,12 +94,12 @@ fn orbit_of(case: &Case, number: u64) -> Result<Sgp4Orbit, PropagationError> {
             refused
                 .0
                 .iter()
-                .all(|error| matches!(error.reason, tle::TleReason::Checksum { .. }))
+                .all(|error| error.reason.starts_with("checksum is"))
         );
         lines = lines.map(|line| with_right_checksum(&line));
     }
     let sets = tle::parse(lines.join("\n")).expect("valid elements");
-    assert_eq!(sets[0].catalogue_number(), number);
+    assert_eq!(sets[0].catalogue_number(), Some(number));
     Sgp4Orbit::new(&sets[0])
 }
 
@@ -136,9 +136,16 @@ fn every_published_vector() {
         }
         let (mut case_mm, mut case_mm_per_s) = (0.0_f64, 0.0_f64);
         for row in rows {
-            let state = orbit.teme_at_minutes(row.minutes).unwrap_or_else(|error| {
-                panic!("{number} at {} min: {error}", row.minutes);
-            });
+            let state = match orbit.teme_at_minutes(row.minutes) {
+                Ok(state) => state,
+                // An edited case whose reference is beyond the apogee of its elements: we have the same, and refuse it.
+                Err(PropagationError::Implausible { radius_km, .. }) if EDITED.contains(number) => {
+                    assert!((radius_km - row.position_km.length()).abs() < 1e-5);
+                    rows_checked += 1;
+                    continue;
+                }
+                Err(error) => panic!("{number} at {} min: {error}", row.minutes),
+            };
             let position_error_m = state.position_teme_m - row.position_km * 1e3;
             let velocity_error_m_per_s = state.velocity_teme_m_per_s - row.velocity_km_per_s * 1e3;
             let error_mm = position_error_m.length() * 1e3;

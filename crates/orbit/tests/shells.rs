@@ -183,7 +183,11 @@ fn planes_stand_at_any_instant() {
 #[test]
 fn what_cannot_be_sorted_is_refused() {
     let sets = starlink();
-    let errors = |specs: &[ShellSpec]| sort(&sets, specs, at(), three_days()).expect_err("refused");
+    let errors = |specs: &[ShellSpec]| {
+        sort(&sets, specs, at(), three_days())
+            .expect_err("refused")
+            .errors
+    };
     // 53.2 had 48 planes that day: 72 are not there to be found.
     let wrong = shell("53.2", 540.0, 53.2, PlaneRule::Count(72));
     let found = errors(std::slice::from_ref(&wrong));

@@ -1,35 +1,20 @@
-//! Constellations of real satellites: element files read, sorted into shells and planes, named; how old they are.
+//! Constellations of real satellites: element files read, sorted into shells and planes or flown as they are, named; how old
+//! they are.
 
-use constel_orbit::omm::OmmError;
+use std::collections::BTreeMap;
+
 use constel_orbit::shells::{Placed, PlaneRule, ShellFound, ShellSpec, sort};
-use constel_orbit::{ElementSet, omm, tle};
+use constel_orbit::{ElementFile, ElementSet, RecordError, omm, tle};
 use constel_scenario::model::{self, Orbits, WalkerPattern, satellite_name};
-use constel_scenario::{Diagnostics, Scenario};
-use constel_topology::{Neighbours, Satellite};
-use constel_units::{TimeSpan, Utc};
+use constel_scenario::{Diagnostics, LeftOut, Scenario};
+use constel_topology::{Neighbours, Satellite, Wrap};
+use constel_units::Utc;
 use serde::Serialize;
 
 use crate::catalogue::Catalogued;
+use crate::chosen::Chooser;
 use crate::flown::{Flown, wrap_of};
 use crate::sky;
-
-/// Elements farther than this from lab time zero are not believed: SGP4 is good for a couple of weeks.
-const MAX_AGE: TimeSpan = TimeSpan::from_ns(14 * 86_400 * 1_000_000_000);
-
-/// An object of an element file that does not fly in the lab.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct LeftOut {
-    /// The constellation whose file lists it.
-    pub constellation: String,
-    /// Its name in the file, if it has one.
-    pub object: Option<String>,
-    /// Catalogue number.
-    pub catalogue_number: u64,
-    /// Why it does not fly.
-    pub reason: String,
-    /// The same of all objects left out alike, in words that follow their number.
-    pub kind: &'static str,
-}
 
 /// A shell of an element file as its objects show it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -87,6 +72,51 @@ pub struct DataAge {
 const FRESH_DAYS: f64 = 2.0;
 
 impl DataAge {
+    /// Records of a file that could not be read, where the others fly all the same.
+    fn unread(
+        constellation: &model::Constellation,
+        set: &model::ElementSet,
+        file: &ElementFile,
+    ) -> Self {
+        let records = records(&file.errors);
+        let first = records.first().and_then(|record| record.first());
+        let first = first.map_or_else(String::new, ToString::to_string);
+        let (bad, good) = (records.len(), file.sets.len());
+        Self {
+            constellation: constellation.name.to_string(),
+            file: set.file.path.clone(),
+            median_days: None,
+            farthest_days: None,
+            warning: Some(format!(
+                "{bad} of {} records cannot be read and do not fly, the first for {first} (`strict: true` refuses such a file)",
+                bad + good
+            )),
+        }
+    }
+
+    /// Times at which an object of an ephemeris has no position, between its first and its last.
+    pub(crate) fn holes(
+        constellation: &model::Constellation,
+        file: &constel_scenario::TextFile,
+        object: &str,
+        holes: &[(Utc, Utc)],
+    ) -> Self {
+        let (from, to) = holes[0];
+        let more = match holes.len() - 1 {
+            0 => String::new(),
+            n => format!(", nor in {n} later holes"),
+        };
+        Self {
+            constellation: constellation.name.to_string(),
+            file: file.path.clone(),
+            median_days: None,
+            farthest_days: None,
+            warning: Some(format!(
+                "`{object}` has no position between {from} and {to}{more}: it has no links there"
+            )),
+        }
+    }
+
     /// Days from the elements' epochs to the start of the scenario; there is at least one.
     fn of_elements(
         constellation: &model::Constellation,
@@ -140,96 +170,235 @@ pub(crate) struct Findings<'a> {
     pub(crate) errors: &'a mut Diagnostics,
 }
 
-/// The objects of a file; its errors go to `errors`.
-fn read(orbits: &Orbits, errors: &mut Diagnostics) -> Option<Vec<ElementSet>> {
-    let saturate = |n: usize| u32::try_from(n.max(1)).unwrap_or(u32::MAX);
-    match orbits {
-        Orbits::Tle(set) => match tle::parse(set.file.text()) {
-            Ok(objects) => return Some(objects),
-            Err(found) => {
-                for e in found.0 {
-                    errors.push(set.file.error_in_line(e.line, "tle", e.reason.to_string()));
-                }
-            }
-        },
-        Orbits::Omm(set) => match omm::parse(set.file.text()) {
-            Ok(objects) => return Some(objects),
-            Err(found) => {
-                for e in found.0 {
-                    errors.push(match &e {
-                        OmmError::Csv { line, reason } => {
-                            set.file.error_in_line(*line, "omm", reason.clone())
-                        }
-                        OmmError::Json { line, column, .. } => {
-                            let (line, column) = (saturate(*line), saturate(*column));
-                            set.file.error(line, column, 1, "omm", e.to_string())
-                        }
-                        _ => set.file.error(1, 1, 1, "omm", e.to_string()),
-                    });
-                }
-            }
-        },
-        Orbits::Walker(_) | Orbits::Ephemeris(_) | Orbits::Formation(_) => {}
-    }
-    None
+/// Errors of one record together, records in order.
+fn records(errors: &[RecordError]) -> Vec<&[RecordError]> {
+    errors.chunk_by(|a, b| a.record == b.record).collect()
 }
 
-/// Reads a constellation's element file and sorts it into shells.
+/// The objects of a file; errors go to `findings`. If some of its records can be read and `strict` is not set, those that
+/// cannot are left out.
+fn read(
+    constellation: &model::Constellation,
+    set: &model::ElementSet,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<ElementSet>> {
+    let (code, file) = match &constellation.orbits {
+        Orbits::Omm(_) => ("omm", omm::read(set.file.text())),
+        _ => ("tle", tle::read(set.file.text())),
+    };
+    if file.sets.is_empty() || (set.strict && !file.errors.is_empty()) {
+        for error in &file.errors {
+            if findings.errors.is_full() {
+                break;
+            }
+            let named = error.object.as_ref().map(|name| format!("{name}: "));
+            let message = format!("{}{}", named.unwrap_or_default(), error.reason);
+            let error = set.file.error_in_line(error.line, code, message);
+            findings.errors.push(error);
+        }
+        return None;
+    }
+    let records = records(&file.errors);
+    findings
+        .left_out
+        .extend(records.iter().map(|record| unread(constellation, record)));
+    if !records.is_empty() {
+        findings
+            .ages
+            .push(DataAge::unread(constellation, set, &file));
+    }
+    Some(file.sets)
+}
+
+fn unread(constellation: &model::Constellation, record: &[RecordError]) -> LeftOut {
+    let reasons: Vec<String> = record
+        .iter()
+        .map(|error| format!("line {}: {}", error.line, error.reason))
+        .collect();
+    LeftOut {
+        constellation: constellation.name.to_string(),
+        object: record.first().and_then(|error| error.object.clone()),
+        catalogue_number: None,
+        reason: reasons.join("; "),
+        kind: "in records that cannot be read",
+    }
+}
+
+/// Reads a constellation's element file, chooses its objects, and sorts them into shells or takes them as they are.
 pub(crate) fn fly(
     scenario: &Scenario,
     constellation: &model::Constellation,
     set: &model::ElementSet,
     findings: &mut Findings<'_>,
 ) -> Option<Flown> {
-    let Findings {
-        left_out,
-        shells: found,
-        ages,
-        errors,
-    } = findings;
-    let objects = read(&constellation.orbits, errors)?;
+    let before = findings.left_out.len();
+    let objects = read(constellation, set, findings)?;
+    let objects = choose(constellation, set, objects, findings)?;
+    let flown = if set.shells.is_empty() {
+        fly_as_is(scenario, constellation, set, &objects, findings)
+    } else {
+        fly_shells(scenario, constellation, set, &objects, findings)
+    };
+    if flown.is_none() {
+        // No plan will say it, so the errors do.
+        let own = findings.left_out[before..].to_vec();
+        findings.errors.leave_out(own);
+    }
+    flown
+}
+
+/// The objects that `only` and `except` choose.
+fn choose(
+    constellation: &model::Constellation,
+    set: &model::ElementSet,
+    objects: Vec<ElementSet>,
+    findings: &mut Findings<'_>,
+) -> Option<Vec<ElementSet>> {
+    let called =
+        |object: &ElementSet| (object.name().map(str::to_owned), object.catalogue_number());
+    let names = objects.iter().map(called);
+    let chosen = Chooser::new(&set.chosen).choose(names, findings.errors)?;
+    let (kept, others): (Vec<_>, Vec<_>) = objects
+        .into_iter()
+        .zip(chosen)
+        .partition(|(_, chosen)| chosen.is_ok());
+    findings
+        .left_out
+        .extend(others.iter().filter_map(|(object, chosen)| {
+            let reason = chosen.as_ref().err()?;
+            Some(left_out(
+                constellation,
+                object,
+                reason.clone(),
+                "not chosen",
+            ))
+        }));
+    Some(kept.into_iter().map(|(object, _)| object).collect())
+}
+
+fn left_out(
+    constellation: &model::Constellation,
+    object: &ElementSet,
+    reason: String,
+    kind: &'static str,
+) -> LeftOut {
+    LeftOut {
+        constellation: constellation.name.to_string(),
+        object: object.name().map(str::to_owned),
+        catalogue_number: object.catalogue_number(),
+        reason,
+        kind,
+    }
+}
+
+/// Days from the epoch of an object's elements to the start.
+fn days(scenario: &Scenario, object: &ElementSet) -> f64 {
+    (scenario.start.unix_ns() as f64 - object.epoch().unix_ns() as f64) / 86_400e9
+}
+
+/// An error where the file is named, with the kinds of reasons for which objects are left out, and one of each in full.
+fn with_reasons(
+    set: &model::ElementSet,
+    code: &'static str,
+    message: String,
+    left_out: &[LeftOut],
+) -> constel_scenario::Diagnostic {
+    let mut kinds: BTreeMap<&str, (usize, &LeftOut)> = BTreeMap::new();
+    for out in left_out {
+        kinds.entry(out.kind).or_insert((0, out)).0 += 1;
+    }
+    let error = set.file.error_where_named(code, message);
+    if kinds.is_empty() {
+        return error;
+    }
+    let stale = kinds.contains_key(STALE);
+    let name = |out: &LeftOut| match (&out.object, out.catalogue_number) {
+        (Some(name), _) => format!("{name}: "),
+        (None, Some(number)) => format!("{number}: "),
+        (None, None) => String::new(),
+    };
+    let reasons = kinds
+        .iter()
+        .map(|(kind, (count, first))| format!("{count} {kind} ({}{})", name(first), first.reason));
+    let error = error.with_reason(format!(
+        "left out: {}",
+        reasons.collect::<Vec<_>>().join(", ")
+    ));
+    if stale {
+        return error.with_suggestion(
+            "set `start` near the epochs of the elements, or `max_age` to fly them all the same",
+        );
+    }
+    error.with_next("`constel check FILE --json` names each object, with its reason")
+}
+
+/// The kind of objects that `max_age` leaves out.
+const STALE: &str = "with elements too old or too new";
+
+fn fly_shells(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    set: &model::ElementSet,
+    objects: &[ElementSet],
+    findings: &mut Findings<'_>,
+) -> Option<Flown> {
     let shells: Vec<ShellSpec> = set.shells.iter().map(shell_spec).collect();
-    let sorted = match sort(&objects, &shells, scenario.start, MAX_AGE) {
+    let Some(pattern) = one_pattern(set) else {
+        let message = "shells of one file must all be `star` or all be `delta`";
+        findings
+            .errors
+            .push(set.file.error_where_named("shells", message));
+        return None;
+    };
+    let sorting = sort(objects, &shells, scenario.start, set.max_age);
+    let outs = match &sorting {
+        Ok(sorted) => &sorted.left_out,
+        Err(unsorted) => &unsorted.left_out,
+    };
+    let outs: Vec<LeftOut> = outs
+        .iter()
+        .map(|out| {
+            let object = &objects[out.index];
+            left_out(
+                constellation,
+                object,
+                out.reason.to_string(),
+                out.reason.kind(),
+            )
+        })
+        .collect();
+    findings.left_out.extend(outs.iter().cloned());
+    let sorted = match sorting {
         Ok(sorted) => sorted,
-        Err(wrong) => {
-            for error in wrong {
-                errors.push(set.file.error_where_named("shells", error.to_string()));
+        Err(unsorted) => {
+            for error in unsorted.errors {
+                let error = with_reasons(set, "shells", error.to_string(), &outs);
+                findings.errors.push(error);
             }
             return None;
         }
     };
     let pairs = set.shells.iter().zip(&sorted.shells);
-    found.extend(pairs.map(|(shell, sorted)| SortedShell::new(constellation, shell, sorted)));
-    for out in &sorted.left_out {
-        let object = &objects[out.index];
-        left_out.push(LeftOut {
-            constellation: constellation.name.to_string(),
-            object: object.name().map(str::to_owned),
-            catalogue_number: object.catalogue_number(),
-            reason: out.reason.to_string(),
-            kind: out.reason.kind(),
-        });
-    }
+    findings
+        .shells
+        .extend(pairs.map(|(shell, sorted)| SortedShell::new(constellation, shell, sorted)));
     if sorted.kept.is_empty() {
         let message = format!(
             "none of the {} objects flies in a shell of `{}`",
             objects.len(),
             constellation.name
         );
-        errors.push(set.file.error_where_named("no-satellites", message));
+        let error = with_reasons(set, "no-satellites", message, &outs);
+        findings.errors.push(error);
         return None;
     }
-    let Some(pattern) = one_pattern(set) else {
-        let message = "shells of one file must all be `star` or all be `delta`";
-        errors.push(set.file.error_where_named("shells", message));
-        return None;
-    };
-    let days = |placed: &Placed| {
-        let epoch = objects[placed.index].epoch();
-        (scenario.start.unix_ns() - epoch.unix_ns()) as f64 / 86_400e9
-    };
-    let days = sorted.kept.iter().map(days).collect();
-    ages.push(DataAge::of_elements(constellation, set, days));
+    let ages = sorted
+        .kept
+        .iter()
+        .map(|placed| days(scenario, &objects[placed.index]));
+    findings
+        .ages
+        .push(DataAge::of_elements(constellation, set, ages.collect()));
     Some(Flown {
         catalogued: sorted
             .kept
@@ -247,6 +416,57 @@ pub(crate) fn fly(
         neighbours: Neighbours::Nearest {
             wrap: wrap_of(pattern, &constellation.isl),
         },
+    })
+}
+
+/// Every object in the order of the file, whatever its orbit.
+fn fly_as_is(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    set: &model::ElementSet,
+    objects: &[ElementSet],
+    findings: &mut Findings<'_>,
+) -> Option<Flown> {
+    let mut outs = Vec::new();
+    let mut flying = Vec::new();
+    for placed in constel_orbit::shells::as_they_are(objects, scenario.start, set.max_age) {
+        match placed {
+            Ok(flown) => flying.push(flown),
+            Err(out) => {
+                let object = &objects[out.index];
+                let reason = out.reason.to_string();
+                outs.push(left_out(constellation, object, reason, out.reason.kind()));
+            }
+        }
+    }
+    findings.left_out.extend(outs.iter().cloned());
+    if flying.is_empty() {
+        let message = format!("none of the {} objects flies", objects.len());
+        let error = with_reasons(set, "no-satellites", message, &outs);
+        findings.errors.push(error);
+        return None;
+    }
+    let slots = u32::try_from(flying.len()).unwrap_or(u32::MAX);
+    let ages = flying
+        .iter()
+        .map(|(index, _)| days(scenario, &objects[*index]));
+    findings
+        .ages
+        .push(DataAge::of_elements(constellation, set, ages.collect()));
+    let own = |(index, _): &(usize, _)| Some(catalogued(&objects[*index]));
+    Some(Flown {
+        catalogued: flying.iter().map(own).collect(),
+        satellites: (0..slots)
+            .map(|slot| Satellite {
+                name: satellite_name(constellation.name.as_str(), 0, 1, slot, slots),
+                shell: 0,
+                plane: 0,
+                // More than that are refused by the layout: two in one seat.
+                slot: u16::try_from(slot).unwrap_or(u16::MAX),
+            })
+            .collect(),
+        orbits: sky::Orbits::Computed(flying.into_iter().map(|(_, satellite)| satellite).collect()),
+        neighbours: Neighbours::Nearest { wrap: Wrap::Delta },
     })
 }
 
@@ -280,7 +500,7 @@ fn named(
 pub(crate) fn catalogued(object: &ElementSet) -> Catalogued {
     Catalogued {
         catalogue_name: object.name().map(str::to_owned),
-        norad_id: Some(object.catalogue_number()),
+        norad_id: object.catalogue_number(),
     }
 }
 

@@ -198,7 +198,10 @@ fn two_line(
         Ok(objects) => objects,
         Err(found) => {
             for e in found.0 {
-                errors.push(file.error_in_line(e.line, "tle", e.reason.to_string()));
+                if errors.is_full() {
+                    break;
+                }
+                errors.push(file.error_in_line(e.line, "tle", e.reason));
             }
             return None;
         }
@@ -209,7 +212,7 @@ fn two_line(
         match constel_orbit::Satellite::from_elements(object) {
             Ok(satellite) => craft.push(satellite),
             Err(error) => {
-                let message = format!("object {}: {error}", object.catalogue_number());
+                let message = format!("{}: {error}", catalogued(object));
                 errors.push(file.error_where_named("tle", message));
             }
         }

@@ -82,6 +82,7 @@ fn gsl_spec(rule: &model::GslRule, start: Utc) -> GslSpec {
                 gain_deg: gain.deg(),
             },
             model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
+            model::Policy::MostReachable => GslPolicy::MostReachable,
             model::Policy::Scheduler(slot) => {
                 // Slots begin at second 12 of the minute: when, counted from the start of the lab.
                 let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());

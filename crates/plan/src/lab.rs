@@ -4,11 +4,11 @@ use std::sync::Arc;
 
 use constel_link::Effects;
 use constel_scenario::model::{Container, NodeSoftware};
-use constel_scenario::{Diagnostic, Scenario, Span};
+use constel_scenario::{Diagnostic, LeftOut, Scenario, Span};
 use constel_topology::{Layout, NodeId, Sky, Stepper};
 
 use crate::catalogue::{Catalogue, NotOne};
-use crate::elements::{DataAge, LeftOut, SortedShell};
+use crate::elements::{DataAge, SortedShell};
 use crate::next_nodes::NextNodes;
 
 /// A scenario laid out: what exists for the whole run, and where it is at any time.

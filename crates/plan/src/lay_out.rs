@@ -61,9 +61,17 @@ impl Lab {
                         errors: &mut errors,
                     },
                 ),
-                Orbits::Ephemeris(file) => {
-                    ephemeris::fly(&scenario, constellation, file, &mut ages, &mut errors)
-                }
+                Orbits::Ephemeris(positions) => ephemeris::fly(
+                    &scenario,
+                    constellation,
+                    positions,
+                    &mut elements::Findings {
+                        left_out: &mut left_out,
+                        shells: &mut shells,
+                        ages: &mut ages,
+                        errors: &mut errors,
+                    },
+                ),
                 Orbits::Formation(own) => {
                     formation::fly(&scenario, constellation, own, &mut ages, &mut errors)
                 }
@@ -498,6 +506,7 @@ fn ground_service(constellation: &model::Constellation) -> GroundService {
     }
     match &constellation.orbits {
         Orbits::Walker(_) | Orbits::Ephemeris(_) | Orbits::Formation(_) => GroundService::All,
+        Orbits::Tle(set) | Orbits::Omm(set) if set.shells.is_empty() => GroundService::All,
         Orbits::Tle(set) | Orbits::Omm(set) => GroundService::Shells(
             (0u16..)
                 .zip(&set.shells)

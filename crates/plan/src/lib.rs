@@ -21,6 +21,7 @@ mod applier;
 mod blueprint;
 mod catalogue;
 mod choices;
+mod chosen;
 mod daemons;
 mod disjoint;
 mod document;
@@ -51,10 +52,11 @@ pub use blueprint::{
     Blueprint, BlueprintError, LOOPBACK_IFINDEX, Neighbour, NodeSetup, PortSetup, node_ifindex,
 };
 pub use catalogue::{Catalogue, Catalogued, NotOne};
+pub use constel_scenario::LeftOut;
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};
 pub use disjoint::{DisjointPath, DisjointRow, path_addresses};
 pub use document::{Document, PlanError};
-pub use elements::{DataAge, LeftOut, SortedShell};
+pub use elements::{DataAge, SortedShell};
 pub use failed::FailedEdges;
 pub use forwarders::Forwarders;
 pub use lab::Lab;

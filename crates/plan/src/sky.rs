@@ -122,6 +122,23 @@ impl Sky for LabSky {
         }
     }
 
+    fn is_interrupted(&self, satellite: usize, from_ns: u64, to_ns: u64) -> bool {
+        let mut first = 0;
+        for part in &self.parts {
+            if let (Orbits::Given(objects), Some(own)) = (part, satellite.checked_sub(first))
+                && let Some(object) = objects.get(own)
+            {
+                let (from, to) = (self.utc_at(from_ns), self.utc_at(to_ns));
+                return object
+                    .holes()
+                    .iter()
+                    .any(|hole| hole.0 < to && hole.1 > from);
+            }
+            first += part.count();
+        }
+        false
+    }
+
     fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
         Some(sun_itrf_m(self.utc_at(t_ns)))
     }

@@ -11,6 +11,7 @@ mod kinds;
 mod networks;
 mod placement;
 mod planner;
+mod satellite_files;
 mod shipped;
 mod sky;
 mod skyless;

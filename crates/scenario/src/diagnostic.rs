@@ -245,6 +245,24 @@ pub struct Diagnostics {
     /// How often an error was found, repetitions counted.
     #[serde(skip)]
     found: usize,
+    /// Objects of files that do not fly, where that is why there is no plan.
+    #[serde(skip)]
+    left_out: Vec<LeftOut>,
+}
+
+/// An object of a file of elements or positions that does not fly in the lab.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// The constellation whose file lists it.
+    pub constellation: String,
+    /// Its name in the file, if it has one.
+    pub object: Option<String>,
+    /// Catalogue number, if it has one.
+    pub catalogue_number: Option<u64>,
+    /// Why it does not fly.
+    pub reason: String,
+    /// The same of all objects left out alike, in words that follow their number.
+    pub kind: &'static str,
 }
 
 /// After so many errors no more are kept, and printing says so: nobody reads on, and hostile
@@ -280,8 +298,20 @@ impl Diagnostics {
         self.errors.len() >= MOST_ERRORS || self.found >= MOST_FOUND
     }
 
+    /// Says which objects of files do not fly.
+    pub fn leave_out(&mut self, left_out: impl IntoIterator<Item = LeftOut>) {
+        self.left_out.extend(left_out);
+    }
+
+    /// Objects of files that do not fly, as far as they were looked at before these errors.
+    #[must_use]
+    pub fn left_out(&self) -> &[LeftOut] {
+        &self.left_out
+    }
+
     /// Adds all errors of `other`.
     pub fn extend(&mut self, other: Diagnostics) {
+        self.left_out.extend(other.left_out);
         for diagnostic in other.errors {
             self.push(diagnostic);
         }
@@ -327,6 +357,7 @@ impl From<Diagnostic> for Diagnostics {
         Self {
             errors: vec![diagnostic],
             found: 1,
+            left_out: Vec::new(),
         }
     }
 }

@@ -50,7 +50,7 @@ mod walk;
 
 pub use csv_rows::{CsvRow, csv_rows};
 pub use deferred::{Called, DeferredNode};
-pub use diagnostic::{Diagnostic, Diagnostics, nearest};
+pub use diagnostic::{Diagnostic, Diagnostics, LeftOut, nearest};
 pub use edit::{NotASetting, Setting, set};
 pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use glob::Glob;

@@ -34,8 +34,8 @@ use crate::source::Source;
 pub use crate::text_file::TextFile;
 pub use addresses::{Addresses, Block, BlockPair};
 pub use constellations::{
-    Constellation, CrossShell, ElementSet, ElevationStep, Gsl, GslRule, Isl, Link, Orbits, Pairing,
-    PlusGrid, Policy, Shell, Walker, satellite_name,
+    Chosen, Constellation, CrossShell, ElementSet, ElevationStep, Gsl, GslRule, Isl, Link, Orbits,
+    Pairing, PlusGrid, Policy, Positions, Shell, Walker, satellite_name,
 };
 pub use expect::{
     Agreement, Bounds, Delivery, EndedEarly, EventNamed, Expectation, Expected, Measured,

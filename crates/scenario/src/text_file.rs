@@ -84,9 +84,10 @@ impl TextFile {
         code: &'static str,
         message: impl Into<String>,
     ) -> Diagnostic {
-        let text = self.text().lines().nth(line.saturating_sub(1));
-        let width = text.map_or(1, |l| l.chars().count()).max(1);
         let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
+        // By the index of lines: a file of errors must not be read anew for each of them.
+        let text = self.text.line(small(line.max(1)));
+        let width = text.map_or(1, |l| l.chars().count()).max(1);
         self.error(small(line.max(1)), 1, small(width), code, message)
     }
 

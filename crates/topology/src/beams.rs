@@ -48,6 +48,10 @@ pub(crate) struct Beams {
     /// Links to the ground of each satellite.
     load: Vec<u32>,
     scratch: Vec<Candidate>,
+    /// The part of the constellations that each satellite is in; see [`Candidate::part`].
+    parts: Arc<[u32]>,
+    /// Of each part, how many stations can use a satellite of it; empty where no policy wants that.
+    stations_of_part: Vec<u32>,
     /// False until stations have chosen once: a first choice is no change.
     started: bool,
 }
@@ -136,6 +140,7 @@ impl Beams {
                 .chain(stations.map(|station| layout.terminal_places(station).end))
                 .collect(),
             load: vec![0; layout.satellite_count()],
+            parts: parts(layout).into(),
             ..Beams::default()
         }
     }
@@ -175,6 +180,7 @@ impl Beams {
     /// Lets every station choose, in order, from `found`.
     pub(crate) fn decide(&mut self, rules: &Rules<'_>) {
         self.load.fill(0);
+        self.count_stations(rules);
         let Some(bent_pipe) = rules.bent_pipe else {
             self.decide_group(rules, |_| true);
             self.started = true;
@@ -185,6 +191,26 @@ impl Beams {
         self.keep_fed(bent_pipe);
         self.decide_group(rules, |station| !bent_pipe.feeders[station]);
         self.started = true;
+    }
+
+    /// Counts how many stations can use each part, before any of them chooses.
+    fn count_stations(&mut self, rules: &Rules<'_>) {
+        self.stations_of_part.clear();
+        if !rules.policies.iter().any(|policy| policy.wants_stations()) {
+            return;
+        }
+        self.stations_of_part.resize(self.parts.len(), 0);
+        let mut own: Vec<u32> = Vec::new();
+        for station in 0..self.station_count() {
+            own.clear();
+            let found = self.terminals_of(station).flat_map(|t| self.found_of(t));
+            own.extend(found.map(|f| self.parts[f.satellite.index()]));
+            own.sort_unstable();
+            own.dedup();
+            for part in &own {
+                self.stations_of_part[*part as usize] += 1;
+            }
+        }
     }
 
     /// Lets the stations of a group choose, in order. Of a station's terminals those that remember come first: the others
@@ -388,12 +414,20 @@ impl Beams {
         let stays = rule.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);
         self.scratch.clear();
         let usable = found.iter().filter(free).filter(|f| !(stays && f.leaving));
-        self.scratch.extend(usable.map(|f| Candidate {
-            satellite: f.satellite,
-            range_m: f.seen.range_m,
-            sin_elevation: f.seen.sin_elevation,
-            load: self.load[f.satellite.index()],
-            remaining_s: f.remaining_s,
+        self.scratch.extend(usable.map(|f| {
+            Candidate {
+                satellite: f.satellite,
+                range_m: f.seen.range_m,
+                sin_elevation: f.seen.sin_elevation,
+                load: self.load[f.satellite.index()],
+                remaining_s: f.remaining_s,
+                part: self.parts[f.satellite.index()],
+                stations: self
+                    .stations_of_part
+                    .get(self.parts[f.satellite.index()] as usize)
+                    .copied()
+                    .unwrap_or(0),
+            }
         }));
         let choice = Choice {
             step: rules.step,
@@ -431,4 +465,28 @@ impl Beams {
             up_from_ns: if costs { t_ns + rule.outage_ns } else { 0 },
         };
     }
+}
+
+/// The part that each satellite is in, named by the lowest place in the node table of one of its satellites.
+fn parts(layout: &Layout) -> Vec<u32> {
+    let satellites = layout.satellite_count();
+    // A forest: each place points to a lower one of its part, or to itself.
+    let mut lower: Vec<usize> = (0..satellites).collect();
+    let root = |lower: &mut Vec<usize>, mut place: usize| {
+        while lower[place] != place {
+            lower[place] = lower[lower[place]];
+            place = lower[place];
+        }
+        place
+    };
+    for link in layout.isl_links() {
+        let ends = [link.a, link.b].map(|port| layout.port(port).node.index());
+        if ends.iter().all(|place| *place < satellites) {
+            let [a, b] = ends.map(|place| root(&mut lower, place));
+            lower[a.max(b)] = a.min(b);
+        }
+    }
+    (0..satellites)
+        .map(|place| root(&mut lower, place) as u32)
+        .collect()
 }

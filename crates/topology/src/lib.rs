@@ -56,8 +56,8 @@ pub use layout::{CableLink, IslLink, LaidTerminal, Layout};
 pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{
-    Candidate, Choice, HighestElevation, Hysteresis, LeastLoaded, LongestVisible, Nearest, Policy,
-    Scheduler, built_in,
+    Candidate, Choice, HighestElevation, Hysteresis, LeastLoaded, LongestVisible, MostReachable,
+    Nearest, Policy, Scheduler, built_in,
 };
 pub use sky::{NoPosition, OrbitSky, Sky};
 pub use snapshot::{Delta, Edge, Handover, Snapshot, diff};

@@ -18,6 +18,12 @@ pub struct Candidate {
     /// How long it will stay above the mask, seconds, estimated from its present motion along a great circle.
     /// Only for policies that want it; infinite for others.
     pub remaining_s: f64,
+    /// The part of the constellations that it is in: those satellites that chains of laser pairs join with it. A grid is one
+    /// part, and rings without links between planes are one each.
+    pub part: u32,
+    /// How many stations, the choosing one included, can use a satellite of that part now. Only for policies that want it;
+    /// 0 for others.
+    pub stations: u32,
 }
 
 impl Candidate {
@@ -88,6 +94,11 @@ pub trait Policy: Send + Sync {
 
     /// Whether it reads [`Candidate::remaining_s`].
     fn wants_remaining(&self) -> bool {
+        false
+    }
+
+    /// Whether it reads [`Candidate::stations`].
+    fn wants_stations(&self) -> bool {
         false
     }
 
@@ -202,6 +213,30 @@ impl Policy for LeastLoaded {
     }
 }
 
+/// [`GslPolicy::MostReachable`].
+#[derive(Debug, Clone, Copy)]
+pub struct MostReachable;
+
+impl Policy for MostReachable {
+    fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
+        let most = choice.candidates.iter().map(|c| c.stations).max()?;
+        // Among equals all stations take the same part, or they would choose past each other.
+        let best = choice.candidates.iter().filter(|c| c.stations == most);
+        let part = best.map(|c| c.part).min()?;
+        least(choice.candidates.iter().filter(|c| c.part == part), |c| {
+            c.range_m
+        })
+    }
+
+    fn memoryless(&self) -> bool {
+        true
+    }
+
+    fn wants_stations(&self) -> bool {
+        true
+    }
+}
+
 /// [`GslPolicy::Scheduler`].
 #[derive(Debug, Clone, Copy)]
 pub struct Scheduler {
@@ -283,6 +318,7 @@ pub fn built_in(policy: GslPolicy) -> Box<dyn Policy> {
         GslPolicy::LongestVisible => Box::new(LongestVisible),
         GslPolicy::Hysteresis { gain_deg } => Box::new(Hysteresis { gain_deg }),
         GslPolicy::LeastLoaded => Box::new(LeastLoaded),
+        GslPolicy::MostReachable => Box::new(MostReachable),
         GslPolicy::Scheduler {
             period_ns,
             phase_ns,

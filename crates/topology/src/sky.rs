@@ -24,6 +24,13 @@ pub trait Sky: Send + Sync {
         drop(self.positions_itrf_m(t_ns, out));
     }
 
+    /// Whether the satellite has no position at some time between two at which it has one, nanoseconds after the start of
+    /// the lab: a hole in what is given. What is computed has none.
+    fn is_interrupted(&self, satellite: usize, from_ns: u64, to_ns: u64) -> bool {
+        let _ = (satellite, from_ns, to_ns);
+        false
+    }
+
     /// Where the Sun is, ITRF metres; `None`: there is none, and no shadow.
     fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
         let _ = t_ns;

@@ -417,6 +417,9 @@ pub enum GslPolicy {
     /// Keeps its satellite as long as it can; then takes the one that serves the fewest stations, the
     /// nearest of these.
     LeastLoaded,
+    /// The nearest satellite of the part of the constellations that most stations can use at that time. Lasers make parts: two
+    /// satellites are of one if a chain of laser pairs joins them, whether the links are up or not.
+    MostReachable,
     /// All stations are assigned at once at the start of every slot, in node order, each to the highest
     /// satellite that stays usable until the slot ends; nothing changes in between (Starlink's global
     /// scheduler, with slots of 15 s: Tanveer et al., "Making sense of constellations", CoNEXT 2023).

@@ -42,7 +42,7 @@ fn starlink_of_september_2022_links_true_neighbours() {
             .kept
             .iter()
             .map(|p| Satellite {
-                name: format!("{}", sets[p.index].catalogue_number()),
+                name: format!("{}", sets[p.index].catalogue_number().unwrap()),
                 shell: p.shell as u16,
                 plane: p.plane as u16,
                 slot: p.slot as u16,

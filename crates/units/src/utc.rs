@@ -86,7 +86,7 @@ impl Sub for Utc {
 
 /// Days since 1970-01-01 of a proleptic Gregorian date. Years are counted from March, so that the
 /// leap day is a year's last; 146 097 days make 400 years.
-fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
+pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
     let year_of_era = year.rem_euclid(400);
@@ -115,13 +115,20 @@ fn date_from_days(days: i64) -> (i64, i64, i64) {
     (year, month, day)
 }
 
-fn days_in_month(year: i64, month: i64) -> i64 {
+pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     match month {
         2 if year % 4 == 0 && (year % 100 != 0 || year % 400 == 0) => 29,
         2 => 28,
         4 | 6 | 9 | 11 => 30,
         _ => 31,
     }
+}
+
+/// The instant `seconds` and `fraction_ns` into the day that is `days` after 1970-01-01; `None` out of range.
+pub(crate) fn from_parts(days: i64, seconds: i64, fraction_ns: i64) -> Option<Utc> {
+    let seconds = i128::from(days) * i128::from(S_PER_DAY) + i128::from(seconds);
+    let ns = seconds * i128::from(NS_PER_S) + i128::from(fraction_ns);
+    i64::try_from(ns).ok().map(Utc)
 }
 
 impl FromStr for Utc {
@@ -194,12 +201,9 @@ impl FromStr for Utc {
             }
             Some(_) => return Err(bad("expected \"Z\" or a fraction after the seconds")),
         };
-        let seconds =
-            days_from_date(year, month, day) * S_PER_DAY + hour * 3600 + minute * 60 + second;
-        let ns = i128::from(seconds) * i128::from(NS_PER_S) + i128::from(fraction_ns);
-        i64::try_from(ns)
-            .map(Self)
-            .map_err(|_| UTC.out_of_range(text))
+        let seconds = hour * 3600 + minute * 60 + second;
+        from_parts(days_from_date(year, month, day), seconds, fraction_ns)
+            .ok_or_else(|| UTC.out_of_range(text))
     }
 }
 

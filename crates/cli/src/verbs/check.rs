@@ -20,7 +20,10 @@ pub(crate) fn run(args: &Check) -> Outcome {
     let told = |error: &Error| {
         if let (true, Error::Scenario(findings)) = (args.json, error) {
             // If stdout is gone, the exit code still says it.
-            drop(output::json(&json!({"ok": false, "errors": findings})));
+            let left_out = findings.left_out();
+            drop(output::json(
+                &json!({"ok": false, "errors": findings, "left_out": left_out}),
+            ));
         }
     };
     let settings = args.changes.settings();

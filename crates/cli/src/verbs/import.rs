@@ -185,5 +185,11 @@ fn read(path: &Path) -> Result<String, Failure> {
         let why = format!("{length} bytes are more than {MOST_BYTES}");
         return Err(Failure::unread(path, why));
     }
-    fs::read_to_string(path).map_err(unread)
+    let bytes = fs::read(path).map_err(unread)?;
+    let text = constel_units::text::decode(&bytes);
+    let text = text.map_err(|error| {
+        let byte = error.offset();
+        Failure::unread(path, format!("{error} (byte {byte})"))
+    })?;
+    Ok(text.into_owned())
 }

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::raw::numbered;
 
-use super::{Formation, HandoverKind, Name, Radio, TextFile, WalkerPattern};
+use super::{Formation, HandoverKind, Name, NodesNamed, Radio, TextFile, WalkerPattern};
 
 /// One constellation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -29,10 +29,10 @@ pub enum Orbits {
     Walker(Walker),
     /// Two-line elements, SGP4.
     Tle(ElementSet),
-    /// OMM JSON or CSV, SGP4.
+    /// OMM in any notation, SGP4.
     Omm(ElementSet),
-    /// Positions over time: OEM or CSV. Its text is passed on unread.
-    Ephemeris(TextFile),
+    /// Positions over time.
+    Ephemeris(Positions),
     /// Craft that fly together; without lasers and links to the ground.
     Formation(Formation),
 }
@@ -103,14 +103,40 @@ pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u
     )
 }
 
+/// Objects whose positions are given.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Positions {
+    /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
+    pub file: TextFile,
+    /// Which of its objects fly.
+    pub chosen: Chosen,
+}
+
+/// Which objects of a file fly, by patterns of their names and catalogue numbers without regard to case.
+#[derive(Debug, Clone, PartialEq, Default, Serialize)]
+pub struct Chosen {
+    /// Those that fly; `None`: all.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub only: Option<Vec<NodesNamed>>,
+    /// Those that do not.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub except: Vec<NodesNamed>,
+}
+
 /// Real satellites: the text of a file and the shells to sort them into.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct ElementSet {
     /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
     pub file: TextFile,
-    /// The shells, in the order of the file; at least one, names unique. An object that fits
-    /// several belongs to the first.
+    /// The shells, in the order of the file; names unique. An object that fits
+    /// several belongs to the first. None: all objects fly as they are, in the order of the file.
     pub shells: Vec<Shell>,
+    /// Which of its objects fly.
+    pub chosen: Chosen,
+    /// Elements farther than this from lab time zero are left out.
+    pub max_age: TimeSpan,
+    /// One record that cannot be read refuses the file.
+    pub strict: bool,
 }
 
 /// One shell of an element set.
@@ -219,6 +245,8 @@ pub enum Policy {
     Hysteresis(Angle),
     /// The one that serves the fewest stations, as long as it can.
     LeastLoaded,
+    /// The nearest of the part of the constellations that most stations can use.
+    MostReachable,
     /// All stations at once in slots of this length.
     Scheduler(TimeSpan),
 }

@@ -105,10 +105,17 @@ pub enum WalkerPattern {
     Delta,
 }
 
-/// Objects from a file of positions: a CCSDS Orbit Ephemeris Message, or CSV with the columns `t_utc`, `sat_id`,
-/// `x_m`, `y_m`, `z_m`, perhaps `vx_mps`, `vy_mps`, `vz_mps`, and `frame` (`itrf` or `teme`). They are called
-/// `<constellation>-p00-s<slot>`, slots in the order of the file, and are interpolated, never extrapolated: outside
-/// its span an object has no position and no links.
+/// Objects from a file of positions. The formats:
+///
+/// - CCSDS Orbit Ephemeris Message, as keywords or XML;
+/// - SP3-a to SP3-d (GNSS orbits);
+/// - STK's ephemeris (`.e`) with `EphemerisTimePos`, `EphemerisTimePosVel` or `EphemerisTimePosVelAcc`;
+/// - CSV with the columns `t_utc`, `sat_id`, `x_m`, `y_m`, `z_m`, perhaps `vx_mps`, `vy_mps`, `vz_mps`, and `frame`. A row
+///   with empty coordinates says that the object has no position from the row before on.
+///
+/// Frames may be ITRF, TEME, GCRF or ICRF, EME2000 (J2000), MOD and TOD, and times UTC, TAI, TT, GPS, BDT and TDB. The objects
+/// are called `<constellation>-p00-s<slot>`, slots in the order of the file. They are interpolated, never extrapolated: outside
+/// its span, and in a hole between two segments, an object has no position and no links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Ephemeris")]
@@ -116,9 +123,17 @@ pub struct RawEphemeris {
     /// The file, relative to the scenario file.
     #[schemars(length(min = 1))]
     pub file: String,
+    /// The objects that fly, by name; `*` and `?` stand for any characters, and case does not matter. Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000))]
+    pub only: Option<Vec<String>>,
+    /// Objects that do not fly, also of those in `only`, in the same form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000))]
+    pub except: Option<Vec<String>>,
 }
 
-/// Satellites from a file of orbital elements, sorted into shells by what their elements say.
+/// Satellites from a file of orbital elements, sorted into shells by what their elements say, or flown as they are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Elements")]
@@ -127,9 +142,51 @@ pub struct RawElements {
     #[schemars(length(min = 1))]
     pub file: String,
     /// The shells to fly. Objects that fit none of them (still climbing, falling, others') stay
-    /// out; `constel check` says how many and why, and with `--json` which.
+    /// out; `constel check` says how many and why, and with `--json` which. Without `shells` every object flies as it is, with
+    /// any eccentricity: they are called `<constellation>-p00-s<slot>`, slots in the order of the file, and `isl.pattern` is
+    /// `nearest`, `list` or `none`, as there are no planes.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
-    pub shells: Vec<RawShell>,
+    pub shells: Option<Vec<RawShell>>,
+    /// The objects that fly, by name or catalogue number; `*` and `?` stand for any characters, and case does not matter.
+    /// Default: all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000))]
+    pub only: Option<Vec<String>>,
+    /// Objects that do not fly, also of those in `only`, in the same form.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1, max = 10_000))]
+    pub except: Option<Vec<String>>,
+    /// Objects whose elements are farther than this from the start of the scenario do not fly: SGP4 is good for a couple of
+    /// weeks.
+    #[serde(default = "two_weeks", skip_serializing_if = "is_two_weeks")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "36500 d"))]
+    pub max_age: TimeSpan,
+    /// Whether one record of the file that cannot be read refuses the file. With `false` the others fly, and
+    /// `constel check` counts and names those that cannot be read.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub strict: bool,
+}
+
+impl RawElements {
+    /// The shells; none: objects fly as they are.
+    pub(crate) fn shells(&self) -> &[RawShell] {
+        self.shells.as_deref().unwrap_or_default()
+    }
+}
+
+const TWO_WEEKS: TimeSpan = TimeSpan::from_ns(14 * 86_400 * 1_000_000_000);
+
+fn two_weeks() -> TimeSpan {
+    TWO_WEEKS
+}
+
+fn is_two_weeks(span: &TimeSpan) -> bool {
+    *span == TWO_WEEKS
+}
+
+fn is_no(answer: &bool) -> bool {
+    !*answer
 }
 
 /// One shell of a set of real satellites.
@@ -324,6 +381,9 @@ pub enum GslPolicy {
     Hysteresis,
     /// Keeps its satellite as long as it can; then takes the one that serves the fewest stations.
     LeastLoaded,
+    /// The nearest satellite of that part of the constellations which most stations can use at that time. Lasers make parts: with
+    /// `isl.pattern: ring` each plane is one, and stations on different planes cannot reach each other.
+    MostReachable,
     /// All stations at once every `slot`, each to the highest satellite that stays until the slot
     /// ends; nothing changes in between (the global scheduler seen in Starlink: slots of 15 s that
     /// begin at seconds 12, 27, 42 and 57 of each minute of UTC).

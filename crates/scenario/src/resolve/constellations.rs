@@ -4,10 +4,13 @@ use super::inputs::Inputs;
 use super::no_effect;
 use super::spacecraft;
 use crate::diagnostic::Diagnostics;
-use crate::model::{Constellation, ElementSet, Name, Orbits, Shell, Walker, WalkerPattern};
+use crate::model::{
+    Chosen, Constellation, ElementSet, Name, NodesNamed, Orbits, Positions, Shell, Walker,
+    WalkerPattern,
+};
 use crate::parse::Parsed;
 use crate::presets;
-use crate::raw::{RawConstellation, RawElements, RawWalker};
+use crate::raw::{IslPattern, RawConstellation, RawElements, RawWalker};
 use crate::text_file::TextFile;
 use crate::walk::Seg::{self, Index, Key};
 
@@ -102,8 +105,11 @@ impl Resolver<'_> {
             (Some(Orbits::Walker(walker)), star)
         } else if let Some(ephemeris) = &raw.ephemeris {
             let file = self.file(&ephemeris.file, "ephemeris", inputs);
-            (file.map(Orbits::Ephemeris), false)
+            let chosen = self.chosen("ephemeris", &ephemeris.only, &ephemeris.except);
+            let positions = file.map(|file| Positions { file, chosen });
+            (positions.map(Orbits::Ephemeris), false)
         } else {
+            let set_pattern = raw.isl.pattern;
             let (raw, key) = match (&raw.tle, &raw.omm) {
                 (Some(tle), _) => (tle, "tle"),
                 (None, Some(omm)) => (omm, "omm"),
@@ -111,10 +117,11 @@ impl Resolver<'_> {
                 (None, None) => return None,
             };
             let star = raw
-                .shells
+                .shells()
                 .iter()
                 .any(|shell| shell.pattern == WalkerPattern::Star);
             let set = self.elements(raw, key, inputs);
+            self.pattern_without_planes(set_pattern, raw);
             let kind = if key == "tle" {
                 Orbits::Tle
             } else {
@@ -212,8 +219,9 @@ impl Resolver<'_> {
         inputs: &mut Inputs<'_>,
     ) -> Option<ElementSet> {
         let file = self.file(&raw.file, key, inputs);
-        for (index, shell) in raw.shells.iter().enumerate() {
-            if raw.shells[..index]
+        let shells = raw.shells();
+        for (index, shell) in shells.iter().enumerate() {
+            if shells[..index]
                 .iter()
                 .any(|earlier| earlier.name == shell.name)
             {
@@ -226,7 +234,8 @@ impl Resolver<'_> {
                 );
             }
         }
-        let shells = raw.shells.iter().map(|shell| Shell {
+        let chosen = self.chosen(key, &raw.only, &raw.except);
+        let shells = shells.iter().map(|shell| Shell {
             name: shell.name.clone(),
             pattern: shell.pattern,
             altitude: shell.altitude,
@@ -239,7 +248,44 @@ impl Resolver<'_> {
         Some(ElementSet {
             file: file?,
             shells: shells.collect(),
+            chosen,
+            max_age: raw.max_age,
+            strict: raw.strict,
         })
+    }
+
+    /// Objects that fly as they are have no planes, so no pattern of links that needs them.
+    fn pattern_without_planes(&mut self, pattern: IslPattern, raw: &RawElements) {
+        let needs_planes = matches!(pattern, IslPattern::PlusGrid | IslPattern::Ring);
+        if needs_planes && raw.shells.is_none() {
+            self.error(
+                &[Key("isl"), Key("pattern")],
+                "missing-key",
+                "this pattern links satellites by their planes, and without `shells` there are none".into(),
+                "without `shells` objects fly as they are, in the order of the file",
+                Some("add `shells`, or set `pattern: nearest`, `list` or `none`".into()),
+            );
+        }
+    }
+
+    /// `only` and `except` under `key`.
+    fn chosen(
+        &self,
+        key: &'static str,
+        only: &Option<Vec<String>>,
+        except: &Option<Vec<String>>,
+    ) -> Chosen {
+        let named = |word: &'static str, texts: &[String]| -> Vec<NodesNamed> {
+            let at = |(index, text): (usize, &String)| {
+                let path = self.path(&[Key(key), Key(word), Index(index)]);
+                NodesNamed::written(self.parsed, &path, text)
+            };
+            texts.iter().enumerate().map(at).collect()
+        };
+        Chosen {
+            only: only.as_ref().map(|texts| named("only", texts)),
+            except: named("except", except.as_deref().unwrap_or_default()),
+        }
     }
 
     /// The file of `<key>.file`, passed on unread.

@@ -40,6 +40,10 @@ impl<'a> Names<'a> {
                         .insert(constellation.name.to_string(), (place, 0));
                 }
                 Orbits::Tle(set) | Orbits::Omm(set) => {
+                    if set.shells.is_empty() {
+                        let name = constellation.name.to_string();
+                        names.shells.insert(name, (place, 0));
+                    }
                     for (number, shell) in (0u16..).zip(&set.shells) {
                         let name = format!("{}-{}", constellation.name, shell.name);
                         names.shells.insert(name, (place, number));

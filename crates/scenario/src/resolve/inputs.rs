@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use constel_units::text::decode;
 use sha2::{Digest, Sha256};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -13,7 +14,7 @@ use crate::source::{Source, position_of};
 use crate::text_file::TextFile;
 use crate::walk::{Path, Seg};
 
-/// A file that was read: how errors name it, its text and its hash.
+/// A file that was read: how errors name it, its text (as [`decode`] gives it) and the hash of its bytes.
 pub(super) struct Input {
     pub(super) shown: String,
     pub(super) text: String,
@@ -119,22 +120,20 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
         .map_err(|error| Problem::Unreadable(format!("{shown}: {error}")))?;
     let sha256 = hash(&bytes);
     let length = bytes.len() as u64;
-    match String::from_utf8(bytes) {
+    match decode(&bytes) {
         Ok(text) => Ok(Rc::new(Input {
             shown,
-            text,
+            text: text.into_owned(),
             sha256,
             bytes: length,
         })),
         Err(error) => {
-            let at = error.utf8_error().valid_up_to();
-            let bytes = error.into_bytes();
             let source = Source::new(&shown, &String::from_utf8_lossy(&bytes));
             Err(Problem::NotText(Box::new(Diagnostic::new(
                 &source,
-                position_of(&bytes, at),
+                position_of(&bytes, error.offset()),
                 "not-utf8",
-                "this byte is not UTF-8 text",
+                error.to_string(),
             ))))
         }
     }

@@ -8,7 +8,9 @@ use super::link::link_of;
 use super::radio;
 use super::terminals::PolicyKeys;
 use crate::model::{ElevationStep, Gsl, GslRule, Isl, Link, Pairing, PlusGrid, Policy, Radio};
-use crate::raw::{IslPattern, OrNone, RawConstellation, RawGsl, RawIsl, RawLink, RawRadio};
+use crate::raw::{
+    IslPattern, OrNone, RawConstellation, RawElements, RawGsl, RawIsl, RawLink, RawRadio,
+};
 use crate::walk::Seg::{Index, Key};
 
 impl Resolver<'_> {
@@ -30,7 +32,7 @@ impl Resolver<'_> {
         inputs: &mut Inputs<'_>,
     ) -> Option<Option<Gsl>> {
         let set = raw.tle.as_ref().or(raw.omm.as_ref());
-        let shells = set.map(|set| set.shells.as_slice()).unwrap_or_default();
+        let shells = set.map(RawElements::shells).unwrap_or_default();
         let some_shell = shells.is_empty() || shells.iter().any(|shell| shell.serves_ground);
         match (&raw.gsl, raw.serves_ground) {
             (Some(gsl), true) if some_shell => self.gsl_of(gsl, inputs).map(Some),

@@ -79,8 +79,11 @@ impl<'a> Nodes<'a> {
                     continue;
                 }
             };
-            for (index, shell) in set.shells.iter().enumerate() {
-                if set.shells[..index]
+            if set.shells.is_none() {
+                prefixes.insert(name.to_string(), Flock::Later);
+            }
+            for (index, shell) in set.shells().iter().enumerate() {
+                if set.shells()[..index]
                     .iter()
                     .any(|earlier| earlier.name == shell.name)
                 {

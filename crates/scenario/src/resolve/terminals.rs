@@ -64,6 +64,7 @@ impl PolicyKeys {
                 return None;
             }
             (GslPolicy::LeastLoaded, _) => Policy::LeastLoaded,
+            (GslPolicy::MostReachable, _) => Policy::MostReachable,
             (GslPolicy::Scheduler, _) => Policy::Scheduler(self.slot.unwrap_or(SLOT)),
         })
     }

@@ -175,6 +175,7 @@ pub(crate) fn policies() -> impl Strategy<Value = GslPolicy> {
         Just(GslPolicy::LongestVisible),
         (0.0..20.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
         Just(GslPolicy::LeastLoaded),
+        Just(GslPolicy::MostReachable),
         (5_u64..40, 0_u64..5).prop_map(|(period, phase)| GslPolicy::Scheduler {
             period_ns: period * SECOND,
             phase_ns: phase * SECOND,

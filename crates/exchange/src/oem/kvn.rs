@@ -1,0 +1,149 @@
+//! The keyword notation.
+
+use constel_units::instant;
+
+use super::{Meta, Objects, known_version, state};
+use crate::ephemeris::{Ephemeris, State};
+use crate::text::{ReadErrors, number, shown};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Header,
+    Meta,
+    Data,
+    Covariance,
+}
+
+struct Reader {
+    part: Part,
+    version: bool,
+    meta: Option<Meta>,
+    states: Vec<State>,
+    objects: Objects,
+}
+
+pub(super) fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    let mut reader = Reader {
+        part: Part::Header,
+        version: false,
+        meta: None,
+        states: Vec::new(),
+        objects: Objects::default(),
+    };
+    let mut last = 1;
+    for (n, line) in (1..).zip(text.lines()) {
+        reader.line(n, line.trim());
+        last = n;
+        if reader.objects.findings.is_full() {
+            break;
+        }
+    }
+    if reader.part == Part::Meta || reader.part == Part::Covariance {
+        reader.wrong(last, "the file ends within a block");
+    }
+    reader.close();
+    reader.objects.finish()
+}
+
+impl Reader {
+    fn wrong(&mut self, n: usize, reason: impl Into<String>) {
+        self.objects.findings.push(n, reason);
+    }
+
+    fn line(&mut self, n: usize, line: &str) {
+        if line.is_empty() || line == "COMMENT" || line.starts_with("COMMENT ") {
+            return;
+        }
+        match (self.part, line) {
+            (Part::Covariance, "COVARIANCE_STOP") => self.part = Part::Data,
+            (Part::Covariance, _) => {}
+            (Part::Data, "COVARIANCE_START") => self.part = Part::Covariance,
+            (Part::Header | Part::Data, "META_START") => {
+                self.close();
+                self.part = Part::Meta;
+                self.meta = Some(Meta::new(n));
+            }
+            (Part::Meta, "META_STOP") => {
+                self.part = Part::Data;
+                let missing: Vec<String> = self.meta.iter().flat_map(Meta::missing).collect();
+                for reason in missing {
+                    self.wrong(n, reason);
+                }
+            }
+            // Messages that were put one after another.
+            (Part::Data, _) if line.starts_with("CCSDS_OEM_VERS") => {
+                self.close();
+                self.part = Part::Header;
+                self.pair(n, line);
+            }
+            (Part::Header | Part::Meta, _) => self.pair(n, line),
+            (Part::Data, _) => self.state(n, line),
+        }
+    }
+
+    fn pair(&mut self, n: usize, line: &str) {
+        let Some((key, value)) = line.split_once('=') else {
+            return self.wrong(n, format!("`{}` is no `KEYWORD = value`", shown(line)));
+        };
+        let (key, value) = (key.trim(), value.trim());
+        match (self.part, &mut self.meta) {
+            (Part::Meta, Some(meta)) => self.objects.meta(meta, n, key, value),
+            _ => self.header(n, key, value),
+        }
+    }
+
+    fn header(&mut self, n: usize, key: &str, value: &str) {
+        match key {
+            "CCSDS_OEM_VERS" => {
+                self.version = true;
+                if !known_version(value) {
+                    self.wrong(n, format!("version {} of OEM is not known", shown(value)));
+                }
+            }
+            "CREATION_DATE" | "ORIGINATOR" | "CLASSIFICATION" | "MESSAGE_ID" => {}
+            _ => self.wrong(n, format!("unknown keyword `{}` in the header", shown(key))),
+        }
+        if !self.version {
+            self.wrong(n, "an OEM begins with CCSDS_OEM_VERS");
+            self.version = true;
+        }
+    }
+
+    fn state(&mut self, n: usize, line: &str) {
+        if self.meta.is_none() {
+            return self.wrong(n, "data before the first META_START");
+        }
+        match read_state(line) {
+            Ok(state) => self.states.push(state),
+            Err(reason) => self.wrong(n, reason),
+        }
+    }
+
+    /// Ends the segment that was being read.
+    fn close(&mut self) {
+        let states = std::mem::take(&mut self.states);
+        if let Some(meta) = self.meta.take() {
+            self.objects.close(meta, states);
+        }
+    }
+}
+
+/// A line of data: an instant, and 3, 6 or 9 numbers.
+fn read_state(line: &str) -> Result<State, String> {
+    let mut fields = line.split_whitespace();
+    let date = fields.next().unwrap_or("");
+    let joined;
+    // A blank between date and time, where CCSDS has a `T`.
+    let reading = if date.contains('T') {
+        date
+    } else {
+        joined = format!("{date} {}", fields.next().unwrap_or(""));
+        &joined
+    };
+    let at = instant(reading).map_err(|error| error.to_string())?;
+    let numbers = fields.map(number).collect::<Result<Vec<f64>, String>>()?;
+    state(at, &numbers).ok_or_else(|| {
+        let count = numbers.len();
+        format!("{count} numbers after the instant; 3, 6 or 9 are right")
+    })
+}

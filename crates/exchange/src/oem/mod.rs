@@ -1,0 +1,203 @@
+//! CCSDS Orbit Ephemeris Messages (CCSDS 502.0-B-3, section 5) in the keyword notation and as XML (CCSDS 505.0-B).
+//!
+//! Read: centre `EARTH`; frames ITRF, TEME, GCRF and ICRF, EME2000, MOD and TOD; time systems UTC, TAI, TT, GPS, BDT and TDB.
+//! Anything else is refused, as it would need models this crate does not have. Inertial states are turned into TEME when they
+//! are read; [`constel_orbit::inertial`] says what that costs. Covariances and accelerations are skipped.
+
+mod kvn;
+mod write;
+mod xml;
+
+use constel_orbit::DVec3;
+use constel_orbit::scales::TimeScale;
+use constel_units::{Utc, instant};
+
+pub use write::write;
+
+use crate::ephemeris::{Ephemeris, Method, State};
+use crate::reference::{Block, Reference};
+use crate::text::{Findings, ReadErrors, shown};
+
+/// Reads a message in either notation: one [`Ephemeris`] an object, in order of their first appearance.
+///
+/// # Errors
+/// Everything found wrong, with its line.
+pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    let text = constel_units::text::plain(text);
+    if text.trim_start().starts_with('<') {
+        xml::parse(&text)
+    } else {
+        kvn::parse(&text)
+    }
+}
+
+/// Metadata of the segment being read.
+#[derive(Debug, Default)]
+struct Meta {
+    /// Line where it begins, from 1.
+    line: usize,
+    object: String,
+    object_id: String,
+    reference: Option<Reference>,
+    center: bool,
+    scale: Option<TimeScale>,
+    start: Option<Utc>,
+    stop: Option<Utc>,
+    usable_start: Option<Utc>,
+    usable_stop: Option<Utc>,
+    method: Option<Method>,
+    degree: Option<u32>,
+}
+
+impl Meta {
+    fn new(line: usize) -> Self {
+        Self {
+            line,
+            ..Self::default()
+        }
+    }
+
+    /// One keyword and its value.
+    fn put(&mut self, key: &str, value: &str) -> Result<(), String> {
+        let time = || instant(value).map(Some).map_err(|error| error.to_string());
+        match key.to_ascii_uppercase().as_str() {
+            "OBJECT_NAME" => self.object = value.to_owned(),
+            "OBJECT_ID" => self.object_id = value.to_owned(),
+            "CENTER_NAME" => {
+                self.center = true;
+                if !value.eq_ignore_ascii_case("earth") {
+                    let value = shown(value);
+                    return Err(format!("centre {value} is not supported, only EARTH"));
+                }
+            }
+            "REF_FRAME" => {
+                // One finding for an unknown frame, not a second one for a frame that is missing.
+                let known = Reference::named(value);
+                let stand_in = Reference::Own(crate::ephemeris::Frame::Itrf);
+                self.reference = Some(*known.as_ref().unwrap_or(&stand_in));
+                known?;
+            }
+            "TIME_SYSTEM" => {
+                let known = TimeScale::named(value);
+                self.scale = Some(*known.as_ref().unwrap_or(&TimeScale::Utc));
+                known?;
+            }
+            "START_TIME" => self.start = time()?,
+            "STOP_TIME" => self.stop = time()?,
+            "USEABLE_START_TIME" => self.usable_start = time()?,
+            "USEABLE_STOP_TIME" => self.usable_stop = time()?,
+            "INTERPOLATION" => match value.to_ascii_uppercase().as_str() {
+                "LAGRANGE" => self.method = Some(Method::Lagrange),
+                "HERMITE" => self.method = Some(Method::Hermite),
+                "LINEAR" => (self.method, self.degree) = (Some(Method::Lagrange), Some(1)),
+                _ => return Err(format!("interpolation {} is not known", shown(value))),
+            },
+            "INTERPOLATION_DEGREE" => match value.parse() {
+                Ok(degree) => self.degree = Some(degree),
+                Err(_) => return Err(format!("degree `{}` is no whole number", shown(value))),
+            },
+            "REF_FRAME_EPOCH" => {
+                return Err("frames with an epoch of their own are not supported".to_owned());
+            }
+            _ => return Err(format!("unknown keyword `{}` in the metadata", shown(key))),
+        }
+        Ok(())
+    }
+
+    /// Keywords that must be there and are not.
+    fn missing(&self) -> impl Iterator<Item = String> {
+        let keys = [
+            (!self.object.is_empty(), "OBJECT_NAME"),
+            (self.center, "CENTER_NAME"),
+            (self.reference.is_some(), "REF_FRAME"),
+            (self.scale.is_some(), "TIME_SYSTEM"),
+        ];
+        keys.into_iter()
+            .filter(|(there, _)| !there)
+            .map(|(_, key)| format!("the metadata has no {key}"))
+    }
+}
+
+/// Objects read so far, and what was found wrong.
+#[derive(Default)]
+struct Objects {
+    objects: Vec<Ephemeris>,
+    findings: Findings,
+}
+
+impl Objects {
+    /// A keyword of the metadata; what is wrong with it is a finding.
+    fn meta(&mut self, meta: &mut Meta, line: usize, key: &str, value: &str) {
+        if let Err(reason) = meta.put(key, value) {
+            self.findings.push(line, reason);
+        }
+    }
+
+    /// Adds the segment that `meta` describes.
+    fn close(&mut self, meta: Meta, states: Vec<State>) {
+        let (Some(reference), Some(scale)) = (meta.reference, meta.scale) else {
+            return;
+        };
+        let ends = (
+            meta.usable_start.or(meta.start),
+            meta.usable_stop.or(meta.stop),
+        );
+        let block = Block {
+            reference,
+            scale,
+            method: meta.method,
+            degree: meta.degree,
+            usable: ends.0.zip(ends.1),
+            states,
+        };
+        match block.segment() {
+            Err(error) => self.findings.push(
+                meta.line,
+                format!("segment of `{}`: {error}", shown(&meta.object)),
+            ),
+            Ok(segment) => {
+                let known = self
+                    .objects
+                    .iter_mut()
+                    .find(|o| (&o.object, &o.object_id) == (&meta.object, &meta.object_id));
+                match known {
+                    Some(object) => object.segments.push(segment),
+                    None => self.objects.push(Ephemeris {
+                        object: meta.object,
+                        object_id: meta.object_id,
+                        segments: vec![segment],
+                    }),
+                }
+            }
+        }
+    }
+
+    fn finish(mut self) -> Result<Vec<Ephemeris>, ReadErrors> {
+        // After other findings this one says nothing new.
+        if self.objects.is_empty() && self.findings.is_empty() {
+            self.findings.push(1, "no ephemeris in the file");
+        }
+        self.findings.or(self.objects)
+    }
+}
+
+/// A state of positions in km and velocities in km/s, perhaps with accelerations.
+fn state(at: Utc, numbers: &[f64]) -> Option<State> {
+    let vector =
+        |from: usize| DVec3::new(numbers[from], numbers[from + 1], numbers[from + 2]) * 1e3;
+    let velocity_m_per_s = match numbers.len() {
+        3 => None,
+        6 | 9 => Some(vector(3)),
+        _ => return None,
+    };
+    Some(State {
+        at,
+        position_m: vector(0),
+        velocity_m_per_s,
+    })
+}
+
+/// A version of the standard that is read.
+fn known_version(version: &str) -> bool {
+    ["1.0", "2.0", "3.0"].contains(&version)
+}

@@ -1,0 +1,260 @@
+//! Ephemeris files of STK (`.e`): `EphemerisTimePos`, `EphemerisTimePosVel` and `EphemerisTimePosVelAcc`, seconds after
+//! `ScenarioEpoch` (UTC) in any frame that [`crate::oem`] reads. Accelerations are skipped.
+
+use constel_orbit::DVec3;
+use constel_orbit::scales::TimeScale;
+use constel_units::{TimeSpan, Utc, instant};
+
+use crate::ephemeris::{Ephemeris, Method, State};
+use crate::reference::{Block, Reference};
+use crate::text::{Findings, ReadErrors, number, shown};
+
+/// Longest time from the epoch to a state, seconds: 100 years.
+const MOST_S: f64 = 3.2e9;
+
+/// Where in the file the reader is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Part {
+    Before,
+    Keywords,
+    /// Positions, with so many numbers after the time.
+    Data(usize),
+    Boundaries,
+    /// A block that says nothing of positions.
+    Other,
+    After,
+}
+
+struct Reader {
+    part: Part,
+    epoch: Option<Utc>,
+    reference: Option<Reference>,
+    method: Option<Method>,
+    samples: Option<u32>,
+    metres: f64,
+    states: Vec<State>,
+    boundaries: Vec<Utc>,
+    findings: Findings,
+}
+
+/// Whether a text is in this format.
+pub fn is_one(text: &str) -> bool {
+    text.trim_start()
+        .get(..6)
+        .is_some_and(|begin| begin.eq_ignore_ascii_case("stk.v."))
+}
+
+/// Reads a file. It has one object and no name of it: `name` is what it is called.
+///
+/// # Errors
+/// Everything found wrong, with its line.
+pub fn parse(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    let text = constel_units::text::plain(text);
+    let mut reader = Reader {
+        part: Part::Before,
+        epoch: None,
+        reference: None,
+        method: None,
+        samples: None,
+        metres: 1.0,
+        states: Vec::new(),
+        boundaries: Vec::new(),
+        findings: Findings::default(),
+    };
+    if !is_one(&text) {
+        reader
+            .findings
+            .push(1, "an ephemeris of STK begins with `stk.v.`");
+        return reader.findings.or(Vec::new());
+    }
+    for (n, line) in (1..).zip(text.lines()) {
+        let line = line.split('#').next().unwrap_or("").trim();
+        if reader.part == Part::After || reader.findings.is_full() {
+            break;
+        }
+        if !line.is_empty()
+            && let Err(reason) = reader.line(line)
+        {
+            reader.findings.push(n, reason);
+        }
+    }
+    reader.finish(name)
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (key, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
+        let (key, value) = (key.to_ascii_lowercase(), value.trim());
+        let is = |word: &str| value.eq_ignore_ascii_case(word);
+        match (self.part, key.as_str()) {
+            (Part::Before, "begin") if is("Ephemeris") => self.part = Part::Keywords,
+            (Part::Before, _) => {}
+            (_, "end") if is("Ephemeris") => self.part = Part::After,
+            (_, "end") => self.part = Part::Keywords,
+            (_, "begin") if is("SegmentBoundaryTimes") => self.part = Part::Boundaries,
+            (_, "begin") => self.part = Part::Other,
+            (Part::Other, _) => {}
+            (Part::Boundaries, _) => {
+                for time in line.split_whitespace() {
+                    let at = self.at(time)?;
+                    self.boundaries.push(at);
+                }
+            }
+            // After the data there may be keywords of other blocks (covariances).
+            (Part::Data(_), _) if key.starts_with("covariance") => self.part = Part::Other,
+            (Part::Data(count), _) => self.state(line, count)?,
+            (Part::Keywords | Part::After, _) => self.keyword(&key, value)?,
+        }
+        Ok(())
+    }
+
+    fn keyword(&mut self, key: &str, value: &str) -> Result<(), String> {
+        match key {
+            "scenarioepoch" => {
+                self.epoch = Some(instant(value).map_err(|error| error.to_string())?);
+            }
+            "coordinatesystem" => self.reference = Some(Reference::named(value)?),
+            "coordinatesystemepoch" => {
+                return Err("frames with an epoch of their own are not supported".to_owned());
+            }
+            "centralbody" if !value.eq_ignore_ascii_case("earth") => {
+                let value = shown(value);
+                return Err(format!("central body {value} is not supported, only Earth"));
+            }
+            "interpolationmethod" => {
+                self.method = match value.to_ascii_lowercase().as_str() {
+                    "lagrange" => Some(Method::Lagrange),
+                    "hermite" => Some(Method::Hermite),
+                    // STK's third method needs the force model; what suits the states stands in.
+                    _ => None,
+                };
+            }
+            "interpolationsamplesm1" | "interpolationorder" => {
+                let many = value.parse();
+                self.samples =
+                    Some(many.map_err(|_| format!("`{}` is no whole number", shown(value)))?);
+            }
+            "distanceunit" => {
+                self.metres = match value.to_ascii_lowercase().as_str() {
+                    "meters" | "m" => 1.0,
+                    "kilometers" | "km" => 1e3,
+                    _ => return Err(format!("distance unit {} is not known", shown(value))),
+                };
+            }
+            "ephemeristimepos" => self.part = Part::Data(3),
+            "ephemeristimeposvel" => self.part = Part::Data(6),
+            "ephemeristimeposvelacc" => self.part = Part::Data(9),
+            _ if key.starts_with("ephemeris") => {
+                return Err(format!(
+                    "{} is not supported, only EphemerisTimePos, EphemerisTimePosVel and EphemerisTimePosVelAcc",
+                    shown(key)
+                ));
+            }
+            // Message levels, counts and file names say nothing of positions.
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// The instant that is `text` seconds after the epoch.
+    fn at(&self, text: &str) -> Result<Utc, String> {
+        let seconds = number(text)?;
+        let epoch = self
+            .epoch
+            .ok_or("ScenarioEpoch is not given before the data")?;
+        if seconds.abs() > MOST_S {
+            return Err(format!("{seconds} s after the epoch is too far"));
+        }
+        let span = TimeSpan::from_secs_f64(seconds);
+        let too_far = || format!("{seconds} s after {epoch} is out of range");
+        epoch.checked_add(span).ok_or_else(too_far)
+    }
+
+    fn state(&mut self, line: &str, count: usize) -> Result<(), String> {
+        let mut fields = line.split_whitespace();
+        let at = self.at(fields.next().unwrap_or(""))?;
+        let numbers = fields.map(number).collect::<Result<Vec<f64>, String>>()?;
+        if numbers.len() != count {
+            let have = numbers.len();
+            return Err(format!("{have} numbers after the time; {count} are right"));
+        }
+        let vector = |from: usize| DVec3::from_slice(&numbers[from..from + 3]) * self.metres;
+        let velocity_m_per_s = (count > 3).then(|| vector(3));
+        self.states.push(State {
+            at,
+            position_m: vector(0),
+            velocity_m_per_s,
+        });
+        Ok(())
+    }
+
+    fn finish(mut self, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+        if self.states.is_empty() && self.findings.is_empty() {
+            self.findings.push(1, "no positions in the file");
+        }
+        let Some(reference) = self.reference else {
+            if self.findings.is_empty() {
+                self.findings.push(1, "the file has no CoordinateSystem");
+            }
+            return self.findings.or(Vec::new());
+        };
+        let degree = |states: &[State]| {
+            let most = u32::try_from(states.len().saturating_sub(1)).unwrap_or(u32::MAX);
+            let asked = self.samples?.clamp(1, 15).min(most.max(1));
+            Some(match self.method? {
+                Method::Lagrange => asked,
+                Method::Hermite => (2 * asked.min(most) + 1).min(15),
+            })
+        };
+        self.boundaries.sort_unstable();
+        let mut segments = Vec::new();
+        for states in split(&self.states, &self.boundaries) {
+            let block = Block {
+                reference,
+                scale: TimeScale::Utc,
+                method: self.method,
+                degree: degree(&states),
+                usable: None,
+                states,
+            };
+            match block.segment() {
+                Ok(segment) => segments.push(segment),
+                Err(error) => self.findings.push(1, error.to_string()),
+            }
+        }
+        self.findings.or(vec![Ephemeris {
+            object: name.to_owned(),
+            object_id: String::new(),
+            segments,
+        }])
+    }
+}
+
+/// The states in segments: a boundary (they are in order) ends one and begins the next, and so does an instant that is there twice.
+fn split(states: &[State], boundaries: &[Utc]) -> Vec<Vec<State>> {
+    let mut parts: Vec<Vec<State>> = vec![Vec::new()];
+    for state in states {
+        let open = parts.last_mut();
+        let last = open.and_then(|part| part.last().copied());
+        let twice = last.is_some_and(|last| last.at == state.at);
+        let passed = last.is_some_and(|last| {
+            let next = boundaries.partition_point(|boundary| *boundary < last.at);
+            boundaries.get(next).is_some_and(|next| *next < state.at)
+        });
+        if twice || passed {
+            let mut part = Vec::new();
+            // At a boundary that is given once, the state there belongs to both.
+            if let Some(last) =
+                last.filter(|last| !twice && boundaries.binary_search(&last.at).is_ok())
+            {
+                part.push(last);
+            }
+            parts.push(part);
+        }
+        if let Some(open) = parts.last_mut() {
+            open.push(*state);
+        }
+    }
+    parts.retain(|part| part.len() > 1);
+    parts
+}

@@ -1,0 +1,92 @@
+//! Which objects of a file fly: patterns of names and catalogue numbers.
+
+use constel_scenario::model::{Chosen, NodesNamed};
+use constel_scenario::{Diagnostics, Glob, nearest};
+
+/// `only` and `except` of a file. Case does not matter.
+pub(crate) struct Chooser<'a> {
+    only: Option<Vec<Pattern<'a>>>,
+    except: Vec<Pattern<'a>>,
+}
+
+struct Pattern<'a> {
+    written: &'a NodesNamed,
+    folded: Glob,
+    used: bool,
+}
+
+impl Pattern<'_> {
+    fn all(named: &[NodesNamed]) -> Vec<Pattern<'_>> {
+        let pattern = |written| Pattern {
+            written,
+            folded: Glob::new(&folded(&written.glob.to_string())),
+            used: false,
+        };
+        named.iter().map(pattern).collect()
+    }
+
+    fn takes(&mut self, name: Option<&str>, number: Option<&str>) -> bool {
+        let mut called = name.into_iter().chain(number);
+        let takes = called.any(|text| self.folded.matches(text));
+        self.used |= takes;
+        takes
+    }
+}
+
+/// Names are compared without case and outer blanks.
+fn folded(text: &str) -> String {
+    text.trim().to_lowercase()
+}
+
+impl<'a> Chooser<'a> {
+    pub(crate) fn new(chosen: &'a Chosen) -> Self {
+        Self {
+            only: chosen.only.as_deref().map(Pattern::all),
+            except: Pattern::all(&chosen.except),
+        }
+    }
+
+    /// For each object, by its name and number, whether it flies, or why not. `None` if a pattern is of no object, which is
+    /// an error where it is written.
+    pub(crate) fn choose(
+        mut self,
+        objects: impl Iterator<Item = (Option<String>, Option<u64>)> + Clone,
+        errors: &mut Diagnostics,
+    ) -> Option<Vec<Result<(), String>>> {
+        let mut chosen = Vec::new();
+        for (name, number) in objects.clone() {
+            let name = name.map(|name| folded(&name));
+            let number = number.map(|number| number.to_string());
+            let takes = |patterns: &mut Vec<Pattern<'_>>| {
+                // All are asked, so that each knows whether it is of use.
+                let mut first = None;
+                for pattern in patterns.iter_mut() {
+                    if pattern.takes(name.as_deref(), number.as_deref()) && first.is_none() {
+                        first = Some(pattern.written.glob.to_string());
+                    }
+                }
+                first
+            };
+            let wanted = self.only.as_mut().is_none_or(|only| takes(only).is_some());
+            chosen.push(match (wanted, takes(&mut self.except)) {
+                (_, Some(pattern)) => Err(format!("`except` has `{pattern}`")),
+                (false, None) => Err("none of the patterns of `only` is of it".to_owned()),
+                (true, None) => Ok(()),
+            });
+        }
+        let mut good = true;
+        let patterns = self.only.iter().flatten().chain(&self.except);
+        for pattern in patterns.filter(|pattern| !pattern.used) {
+            good = false;
+            let text = pattern.written.glob.to_string();
+            let message = format!("no object of the file is called `{text}`");
+            let mut error = pattern.written.error("unknown-object", message);
+            let names: Vec<String> = objects.clone().filter_map(|(name, _)| name).collect();
+            if let Some(near) = nearest(&text, names.iter().map(String::as_str)) {
+                error = error.with_suggestion(format!("`{near}`?"));
+            }
+            errors.push(error);
+        }
+        good.then_some(chosen)
+    }
+}

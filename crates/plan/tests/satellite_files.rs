@@ -1,0 +1,312 @@
+//! What scenarios say of files of satellites: which objects fly, what is left out and why, and what cannot be read.
+
+use crate::given;
+
+use constel_plan::Lab;
+use constel_scenario::read_scenario;
+use given::Given;
+
+/// An OMM of these objects: name, number, epoch, inclination, node, mean anomaly, eccentricity.
+struct Object<'a>(&'a str, u64, &'a str, f64, f64, f64, f64);
+
+const START: &str = "2026-11-21T00:00:00";
+
+fn json(objects: &[Object<'_>]) -> String {
+    let records = objects.iter().map(|Object(name, number, epoch, i, node, anomaly, e)| {
+        format!(
+            r#"{{"OBJECT_NAME": "{name}", "NORAD_CAT_ID": {number}, "EPOCH": "{epoch}", "MEAN_MOTION": 15.05,
+                "ECCENTRICITY": {e}, "INCLINATION": {i}, "RA_OF_ASC_NODE": {node}, "ARG_OF_PERICENTER": 0,
+                "MEAN_ANOMALY": {anomaly}, "BSTAR": 0.00001}}"#
+        )
+    });
+    format!("[{}]", records.collect::<Vec<_>>().join(",\n"))
+}
+
+/// Six in two planes, a dead one between them, and one that is far from a circle.
+fn constellation() -> String {
+    let living = |n: u64| {
+        let (plane, slot) = (n / 3, n % 3);
+        (n, 90.0 * plane as f64, 120.0 * slot as f64)
+    };
+    let names: Vec<String> = (0..6).map(|n| format!("BIRD {n}")).collect();
+    let mut objects: Vec<Object<'_>> = (0..6)
+        .map(living)
+        .map(|(n, node, anomaly)| {
+            Object(
+                &names[n as usize],
+                40_000 + n,
+                START,
+                53.0,
+                node,
+                anomaly,
+                1e-4,
+            )
+        })
+        .collect();
+    objects.push(Object("BIRD DEAD", 40_009, START, 53.0, 40.0, 10.0, 1e-4));
+    objects.push(Object("LONG SHOT", 40_010, START, 53.0, 0.0, 10.0, 0.01));
+    json(&objects)
+}
+
+const SHELL: &str = "shells: [{name: s, altitude: 550 km, inclination: 53 deg, altitude_tolerance: 50 km, inclination_tolerance: 1 deg, planes: 2}]";
+
+fn lab(
+    orbits: &str,
+    isl: &str,
+    file: (&'static str, &str),
+) -> Result<Lab, constel_scenario::Diagnostics> {
+    let text = format!(
+        "constel: 1\nname: files\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nconstellations:\n  c:\n    {orbits}\n    \
+         isl: {isl}\n    gsl: {{min_elevation: 10 deg, link: {{rate: 10 Mbit/s}}}}\nground:\n  stations:\n    \
+         gs: {{latitude: 10 deg, longitude: 20 deg}}\n"
+    );
+    let files = Given(vec![(file.0, file.1.to_owned())]);
+    read_scenario("files.yaml", text.as_bytes(), &files).and_then(Lab::new)
+}
+
+const NO_ISL: &str = "{pattern: none}";
+
+fn names(lab: &Lab) -> Vec<String> {
+    let named = lab
+        .catalogue
+        .all()
+        .map(|(_, own)| own.catalogue_name.clone());
+    named.map(Option::unwrap_or_default).collect()
+}
+
+#[test]
+fn objects_are_chosen_by_name_number_and_pattern() {
+    let omm = constellation();
+    let with = |keys: &str, shells: &str| {
+        lab(
+            &format!("omm: {{file: c.json, {keys}{shells}}}"),
+            NO_ISL,
+            ("c.json", &omm),
+        )
+    };
+    // The dead one hides the planes: that is an error, and how to leave it out is what the keys are for.
+    let errors = with("", SHELL).err().unwrap().to_string();
+    assert!(errors.contains("do not fall into 2 planes"), "{errors}");
+    let birds: Vec<String> = (0..6).map(|n| format!("BIRD {n}")).collect();
+    for keys in [
+        "only: ['bird ?'], ",
+        "except: [40009], ",
+        "except: ['BIRD D*'], ",
+        "only: [40000, 4000?, 'BIRD 5'], except: ['*9'], ",
+    ] {
+        let lab = with(keys, SHELL).unwrap_or_else(|errors| panic!("{keys}: {errors}"));
+        let mut flying = names(&lab);
+        flying.sort();
+        assert_eq!(flying, birds, "{keys}");
+        let dead = lab
+            .left_out
+            .iter()
+            .find(|out| out.catalogue_number == Some(40_009));
+        assert_eq!(dead.map(|out| out.kind), Some("not chosen"), "{keys}");
+    }
+    let errors = with("only: ['BIRT 5'], ", SHELL).err().unwrap().to_string();
+    assert!(
+        errors.contains("no object of the file is called `BIRT 5`") && errors.contains("`BIRD 5`?"),
+        "{errors}"
+    );
+}
+
+#[test]
+fn a_file_flies_as_it_is() {
+    let omm = constellation();
+    let orbits = "omm: {file: c.json}";
+    for isl in [
+        NO_ISL,
+        "{pattern: nearest, nearest: 2, link: {rate: 10 Mbit/s}}",
+    ] {
+        let lab = lab(orbits, isl, ("c.json", &omm)).unwrap_or_else(|errors| panic!("{errors}"));
+        assert_eq!(
+            names(&lab).len(),
+            8,
+            "also the one that is far from a circle"
+        );
+        assert_eq!(lab.layout.nodes()[7].name, "c-p00-s07");
+        assert_eq!(
+            lab.layout.find("gs").map(|node| node.class.flies),
+            Some(false)
+        );
+        assert_eq!(*lab.left_out, []);
+    }
+}
+
+#[test]
+fn one_bad_record_does_not_refuse_the_others() {
+    let omm = constellation().replacen("\"INCLINATION\": 53", "\"INCLINATION\": 530", 1);
+    let with = |keys: &str| {
+        lab(
+            &format!("omm: {{file: c.json{keys}}}"),
+            NO_ISL,
+            ("c.json", &omm),
+        )
+    };
+    let good = with("").unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(names(&good).len(), 7);
+    let out = &good.left_out[0];
+    assert_eq!(out.object.as_deref(), Some("BIRD 0"));
+    assert!(
+        out.reason.starts_with("line 1: inclination: 530 must lie"),
+        "{}",
+        out.reason
+    );
+    let warnings: Vec<&String> = good
+        .ages
+        .iter()
+        .filter_map(|age| age.warning.as_ref())
+        .collect();
+    assert!(
+        warnings[0].starts_with("1 of 8 records cannot be read"),
+        "{warnings:?}"
+    );
+    let errors = with(", strict: true").err().unwrap().to_string();
+    assert!(
+        errors.contains("c.json:1:1: error: BIRD 0: inclination"),
+        "{errors}"
+    );
+}
+
+/// Forty thousand bad pairs, which took 51 s: each error read the file from its beginning.
+#[test]
+fn a_large_file_of_errors_is_refused_quickly() {
+    let pair = "1 25544U 98067A   08264.51782528 -.00002182  00000-0 -11606-4 0  2928\n\
+                2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563538\n";
+    let begin = std::time::Instant::now();
+    let errors = lab(
+        "tle: {file: a.tle}",
+        NO_ISL,
+        ("a.tle", &pair.repeat(40_000)),
+    )
+    .err()
+    .unwrap();
+    let took = begin.elapsed();
+    assert!(errors.len() <= 200, "{}", errors.len());
+    assert!(took.as_secs() < 20, "{took:?}");
+}
+
+/// An error of sorting has the true reasons, and all objects that were left out.
+#[test]
+fn reasons_survive_when_sorting_fails() {
+    let old = constellation().replace(START, "2022-09-14T00:00:00");
+    let errors = lab(
+        &format!("omm: {{file: c.json, {SHELL}}}"),
+        NO_ISL,
+        ("c.json", &old),
+    )
+    .err()
+    .unwrap();
+    assert_eq!(errors.left_out().len(), 8);
+    let text = errors.to_string();
+    assert!(
+        text.contains(
+            "7 with elements too old or too new (BIRD 0: its elements are 1529 d from the instant"
+        ),
+        "{text}"
+    );
+    assert!(text.contains("1 not circular enough"), "{text}");
+    assert!(text.contains("hint: set `start` near the epochs"), "{text}");
+    // They fly all the same if that is asked for.
+    let lab = lab(
+        "omm: {file: c.json, max_age: 2000 d}",
+        NO_ISL,
+        ("c.json", &old),
+    );
+    assert_eq!(
+        names(&lab.unwrap_or_else(|errors| panic!("{errors}"))).len(),
+        8
+    );
+}
+
+#[test]
+fn a_byte_order_mark_is_no_part_of_a_name() {
+    let tle = "\u{feff}ALPHA ONE\r\n1 12345U 26001A   26325.00000000  .00000000  00000+0  00000+0 0  9990\r\n\
+               2 12345  53.0000  10.0000 0001000   0.0000   0.0000 15.05000000    19\r\n";
+    let lab = lab("tle: {file: a.tle}", NO_ISL, ("a.tle", tle))
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(names(&lab), ["ALPHA ONE"]);
+    assert!(lab.find("alpha one").is_ok());
+}
+
+const POSITIONS: &str = "t_utc,sat_id,x_m,y_m,z_m,frame\n\
+    2026-11-21T00:00:00Z,G01,26000000,0,0,itrf\n2026-11-21T00:00:20Z,G01,26000000,1000,0,itrf\n\
+    2026-11-21T00:00:21Z,G01,,,,itrf\n\
+    2026-11-21T00:00:40Z,G01,26000000,2000,0,itrf\n2026-11-21T00:01:00Z,G01,26000000,3000,0,itrf\n\
+    2026-11-21T00:00:00Z,R01,26000000,0,0,itrf\n2026-11-21T00:01:00Z,R01,26000000,3000,0,itrf\n";
+
+#[test]
+fn holes_of_an_ephemeris_are_said_and_objects_of_it_are_chosen() {
+    let all = lab("ephemeris: {file: a.csv}", NO_ISL, ("a.csv", POSITIONS))
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(names(&all), ["G01", "R01"]);
+    let warnings: Vec<&String> = all
+        .ages
+        .iter()
+        .filter_map(|age| age.warning.as_ref())
+        .collect();
+    assert_eq!(
+        warnings,
+        [
+            "`G01` has no position between 2026-11-21T00:00:20Z and 2026-11-21T00:00:40Z: it has no links there"
+        ]
+    );
+    let mut positions = Vec::new();
+    let lost = all.sky.positions_itrf_m(30_000_000_000, &mut positions);
+    assert_eq!(lost.len(), 1);
+    assert!(all.sky.is_interrupted(0, 10_000_000_000, 50_000_000_000));
+    assert!(!all.sky.is_interrupted(0, 0, 20_000_000_000));
+    assert!(!all.sky.is_interrupted(1, 10_000_000_000, 50_000_000_000));
+    let one = lab(
+        "ephemeris: {file: a.csv, except: ['R*']}",
+        NO_ISL,
+        ("a.csv", POSITIONS),
+    );
+    assert_eq!(
+        names(&one.unwrap_or_else(|errors| panic!("{errors}"))),
+        ["G01"]
+    );
+}
+
+/// In how many of 20 looks, half a minute apart, two stations with one antenna each use satellites of one plane.
+fn looks_in_one_plane(policy: &str) -> usize {
+    let text = format!(
+        "constel: 1\nname: reach\nstart: 2026-11-21T00:00:00Z\nduration: 10 min\nstep: 5 s\nconstellations:\n  c:\n    \
+         preset: starlink-shell1\n    isl: {{pattern: ring, link: {{rate: 10 Mbit/s}}}}\n    \
+         gsl: {{min_elevation: 25 deg, policy: {policy}, link: {{rate: 10 Mbit/s}}}}\nground:\n  stations:\n    \
+         zurich: {{latitude: 47.4 deg, longitude: 8.5 deg}}\n    madrid: {{latitude: 40.4 deg, longitude: -3.7 deg}}\n"
+    );
+    let scenario = read_scenario("reach.yaml", text.as_bytes(), &Given::default());
+    let lab = scenario
+        .and_then(Lab::new)
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    let stations = ["zurich", "madrid"].map(|name| lab.layout.find(name).unwrap().id);
+    let mut stepper = lab.stepper();
+    (0..20)
+        .filter(|look| {
+            let snapshot = stepper.at_step(look * 6);
+            let plane = |station| {
+                let own = snapshot
+                    .edges
+                    .iter()
+                    .find(|edge| lab.layout.port(edge.from).node == station);
+                let satellite = own.map(|edge| lab.layout.port(edge.to).node);
+                satellite
+                    .and_then(|id| lab.layout.node(id).seat)
+                    .map(|seat| seat.plane)
+            };
+            let planes = stations.map(plane);
+            planes[0].is_some() && planes[0] == planes[1]
+        })
+        .count()
+}
+
+/// With rings alone, stations reach each other on one plane only: a policy that heeds that finds it with one antenna, where
+/// eight antennas by distance find it in 17 of these looks.
+#[test]
+fn stations_choose_a_plane_that_both_can_use() {
+    assert!(looks_in_one_plane("nearest") <= 2);
+    let found = looks_in_one_plane("most-reachable");
+    assert!(found >= 17, "{found} of 20");
+}

@@ -1,0 +1,121 @@
+//! Bytes of a file to text: one place for byte order marks, encodings and line ends.
+//!
+//! Windows tools write a byte order mark before UTF-8, PowerShell writes UTF-16, old Mac tools end lines with a carriage
+//! return. Every reader of a text format gets its text from [`decode`] or [`plain`], so no format has rules of its own.
+
+use std::borrow::Cow;
+
+use thiserror::Error;
+
+/// A file that is no text.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
+#[non_exhaustive]
+pub enum NotText {
+    /// A byte that UTF-8 does not allow.
+    #[error("this byte is not UTF-8 text")]
+    Utf8 {
+        /// Offset of the byte in the file, from 0.
+        offset: usize,
+    },
+    /// A half of a surrogate pair, or an odd byte at the end, after a UTF-16 byte order mark.
+    #[error("this is not UTF-16 text, as its byte order mark says")]
+    Utf16 {
+        /// Offset of the byte in the file, from 0.
+        offset: usize,
+    },
+}
+
+impl NotText {
+    /// Offset of the first wrong byte, from 0.
+    pub fn offset(self) -> usize {
+        match self {
+            Self::Utf8 { offset } | Self::Utf16 { offset } => offset,
+        }
+    }
+}
+
+/// The text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is left out, and every line ends with `\n`.
+///
+/// # Errors
+/// [`NotText`] with the place of the first wrong byte.
+pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
+    match bytes {
+        [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
+        [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
+        _ => match std::str::from_utf8(bytes) {
+            Ok(text) => Ok(plain(text)),
+            Err(error) => Err(NotText::Utf8 {
+                offset: error.valid_up_to(),
+            }),
+        },
+    }
+}
+
+/// Text without a byte order mark before it, every line ended with `\n`.
+pub fn plain(text: &str) -> Cow<'_, str> {
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    if text.contains('\r') {
+        Cow::Owned(text.replace("\r\n", "\n").replace('\r', "\n"))
+    } else {
+        Cow::Borrowed(text)
+    }
+}
+
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText> {
+    let pairs = bytes.chunks_exact(2);
+    if !pairs.remainder().is_empty() {
+        return Err(NotText::Utf16 {
+            offset: 2 + bytes.len() - 1,
+        });
+    }
+    let units = pairs.map(|pair| unit([pair[0], pair[1]]));
+    let mut text = String::with_capacity(bytes.len() / 2);
+    let mut offset = 2;
+    for character in char::decode_utf16(units) {
+        match character {
+            Ok(character) => {
+                text.push(character);
+                offset += 2 * character.len_utf16();
+            }
+            Err(_) => return Err(NotText::Utf16 { offset }),
+        }
+    }
+    Ok(Cow::Owned(plain(&text).into_owned()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_text_in_every_encoding_and_with_every_line_end() {
+        let want = "1 é\n2 \u{1f6f0}\n";
+        let wide = |order: fn(u16) -> [u8; 2]| -> Vec<u8> {
+            let units = format!("\u{feff}{want}");
+            units.encode_utf16().flat_map(order).collect()
+        };
+        for bytes in [
+            want.as_bytes().to_vec(),
+            format!("\u{feff}{want}").into_bytes(),
+            want.replace('\n', "\r\n").into_bytes(),
+            want.replace('\n', "\r").into_bytes(),
+            wide(u16::to_le_bytes),
+            wide(u16::to_be_bytes),
+        ] {
+            assert_eq!(decode(&bytes).as_deref(), Ok(want), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_text_is_placed() {
+        assert_eq!(decode(b"ab\xff"), Err(NotText::Utf8 { offset: 2 }));
+        assert_eq!(
+            decode(&[0xff, 0xfe, b'a', 0, b'b']),
+            Err(NotText::Utf16 { offset: 4 })
+        );
+        assert_eq!(
+            decode(&[0xfe, 0xff, 0, b'a', 0xd8, 0, 0, b'b']),
+            Err(NotText::Utf16 { offset: 4 })
+        );
+    }
+}
