@@ -20,6 +20,7 @@ mod isolation;
 mod joined;
 mod kill9;
 mod links;
+mod live;
 mod machines;
 mod management;
 mod many;

@@ -73,7 +73,7 @@ traffic:
   - {name: b, at: 5 s, for: 5 s, ping: {from: home, to: paris, interval: 200 ms, family: ipv4, size: 100 B}}
   - {name: a, at: 1 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: tcp, congestion: bbr, reverse: true, family: ipv6}}
   - {name: c, at: 5 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: udp, rate: 2 Mbit/s, port: 5201}}
-  - {name: d, at: 5 s, for: 5 s, http: {from: star-p00-s00, to: flock-one-p00-s00, size: 8 MB, port: 80}}
+  - {name: d, at: 5 s, for: 5 s, http: {from: flock-one-p00-s00, to: star-p00-s00, size: 8 MB, port: 80}}
   - {name: e, at: 5 s, for: 5 s, run: {node: lutetia, command: [ping, -c, 3, 'true', yes]}}
 ";
 
