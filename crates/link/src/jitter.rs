@@ -79,7 +79,7 @@ pub enum JitterOrder {
     /// It overtakes, as with NIST Net and netem: each frame has its delay by the law, and frames change their order.
     Overtake,
     /// It does not happen: the addition follows the law at every instant, and changes so smoothly that frames stay in order. Mean
-    /// and spread are the law's, whatever the traffic. It remembers for [`Jitter::half_life_ns`], or as long as that takes.
+    /// and spread are the law's, whatever the traffic. It remembers for the half-life, or as long as that takes.
     Smooth,
 }
 

@@ -19,7 +19,7 @@ const MEDIA: [(&str, &str); 5] = [
     ),
     (
         "shared",
-        "networks: {lan: {members: ['*'], medium: shared, law: {range: 10 km}, link: {rate: 1 Mbit/s}}}\n",
+        "networks: {lan: {members: ['*'], medium: shared, channel: {access: aloha}, law: {range: 10 km}, link: {rate: 1 Mbit/s}}}\n",
     ),
     (
         "switched",

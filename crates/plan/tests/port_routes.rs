@@ -165,13 +165,13 @@ fn too_small_a_block_is_refused_where_it_is_written() {
   third: {members: [craft-*], law: {range: 15 km}, link: {rate: 1 Mbit/s}}
   fourth: {members: [craft-*], law: {range: 15 km}, link: {rate: 1 Mbit/s}}
   fifth: {members: [craft-*], law: {range: 15 km}, link: {rate: 1 Mbit/s}}
-addresses: {networks: 10.20.0.0/24}
+addresses: {networks: 192.168.7.0/24}
 routing:",
     );
     let parsed = parse("ports.yaml", &text).unwrap_or_else(|e| panic!("{e}"));
     let scenario = resolve(&parsed, &DiskFiles::beside("ports.yaml")).unwrap();
     let refused = Lab::new(scenario).err().unwrap().to_string();
-    let words = "5 networks need 320 addresses, a power of two for each; 10.20.0.0/24 has 256";
+    let words = "5 networks need 320 addresses, a power of two for each; 192.168.7.0/24 has 256";
     assert!(refused.contains(words), "{refused}");
     assert!(refused.contains("addresses.networks"), "{refused}");
 }
