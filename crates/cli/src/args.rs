@@ -26,7 +26,7 @@ pub(crate) use agent::{Agent, ListMachines, Part};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
 pub(crate) use init::{Completion, Demo, Init, Man};
-pub(crate) use link::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
+pub(crate) use link::{JitterName, Link, LinkChange, LinkEnds, LinkSet, OrderName};
 pub(crate) use machines::{OnMachines, OnThere};
 pub(crate) use middlebox::{
     BoxAdd, BoxCheck, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,

@@ -17,7 +17,7 @@ use support::{constel, json, netns, scenario, stderr, until};
 const TRAFFIC: &str = "traffic:
   - {name: ping, at: 0 s, for: 50 s, ping: {from: west, to: east, interval: 50 ms}}
   - {name: bulk, at: 0 s, for: 50 s, iperf3: {from: west, to: east}}
-  - {name: load, at: 0 s, for: 50 s, http: {from: east, to: west, size: 1 GB}}
+  - {name: load, at: 0 s, for: 50 s, http: {from: west, to: east, size: 1 GB}}
   - {name: mine, at: 0 s, for: 50 s, run: {node: sat-p00-s00, command: [sh, -c, 'sleep 100 & sleep 100']}}
 ";
 

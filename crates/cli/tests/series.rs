@@ -15,7 +15,7 @@ use support::{constel, scenario, stderr};
 const TRAFFIC: &str = "traffic:
   - {name: ping, at: 0 s, for: 4 s, ping: {from: west, to: east, interval: 20 ms}}
   - {name: tool, at: 1 s, for: 2 s, ping: {from: east, to: west, interval: 50 ms, tool: ping}}
-  - {name: bulk, at: 1 s, for: 3 s, tcp: {from: west, to: east, size: 200 kB}}
+  - {name: bulk, at: 1 s, for: 3 s, tcp: {from: east, to: west, size: 200 kB}}
   - {name: stream, at: 0 s, for: 3 s, iperf3: {from: west, to: east, protocol: udp, rate: 1 Mbit/s}}
 ";
 
@@ -122,8 +122,8 @@ fn every_flow_has_its_series_its_row_and_its_picture() {
         .fold(f64::INFINITY, f64::min);
     let off = least("ping", "rtt_us") - geometry;
     assert!((-100.0..2_000.0).contains(&off), "{off} us");
-    // A transfer's payload comes from its server: its way is the one back.
-    assert!(least("bulk", "owd_back_us") > geometry / 2.0 - 100.0);
+    // A transfer's payload goes from `from` to `to`.
+    assert!(least("bulk", "owd_us") > geometry / 2.0 - 100.0);
     assert!(least("stream", "throughput_bps") > 0.0);
     for end in ["client_cpu_s", "server_cpu_s"] {
         assert!(flow(&summary, "bulk")[end].as_f64().unwrap() > 0.0, "{end}");

@@ -18,7 +18,7 @@ const RUN_WITHIN: Duration = Duration::from_secs(60);
 const SWEEP_WITHIN: Duration = Duration::from_secs(240);
 
 fn small(dir: &Path) -> PathBuf {
-    let traffic = "traffic:\n  - {name: fetch, at: 0 s, for: 1 s, tcp: {from: west, to: east, congestion: cubic}}\n";
+    let traffic = "traffic:\n  - {name: fetch, at: 0 s, for: 1 s, tcp: {from: east, to: west, congestion: cubic}}\n";
     let file = scenario::small(dir, "small.yaml", "{mode: computed}", traffic);
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("duration: 60 s", "duration: 2 s")).unwrap();
@@ -266,7 +266,7 @@ fn runs_are_compared(out: &Path) {
         .next()
         .unwrap()
         .split(',')
-        .position(|name| name == "owd_back_us")
+        .position(|name| name == "owd_us")
         .unwrap();
     let mut moved = 0;
     let shifted = series.lines().map(|line| {
@@ -297,7 +297,7 @@ fn runs_are_compared(out: &Path) {
     );
     assert_eq!(differing(&same), [""; 0]);
     let comparison = compare(&run, &later);
-    assert_eq!(differing(&comparison), ["owd_back_mean_ms"], "{comparison}");
+    assert_eq!(differing(&comparison), ["owd_mean_ms"], "{comparison}");
 
     let none = constel([
         "results".as_ref(),

@@ -79,13 +79,13 @@ routing: {families: [ipv4, ipv6]}
 transport:
   leotp: {satellites: 50 %, set: [cache_bytes=4194304]}
 traffic:
-  - {name: leotp, at: 1 s, for: 6 s, leotp: {from: tokyo, to: delhi, size: 4 MB, variant: beyond, records: true}}
-  - {name: leotp6, at: 1 s, for: 6 s, leotp: {from: lima, to: new-york, size: 2 MB, family: ipv6}}
-  - {name: cubic, at: 8 s, for: 5 s, tcp: {from: tokyo, to: delhi, congestion: cubic}}
-  - {name: vegas, at: 8 s, for: 5 s, tcp: {from: lima, to: new-york, congestion: vegas}}
-  - {name: hybla, at: 14 s, for: 3 s, tcp: {from: tokyo, to: delhi, congestion: hybla, family: ipv6}}
-  - {name: westwood, at: 14 s, for: 3 s, tcp: {from: lima, to: new-york, congestion: westwood}}
-  - {name: vivace, at: 18 s, for: 6 s, vivace: {from: tokyo, to: delhi}}
+  - {name: leotp, at: 1 s, for: 6 s, leotp: {from: delhi, to: tokyo, size: 4 MB, variant: beyond, records: true}}
+  - {name: leotp6, at: 1 s, for: 6 s, leotp: {from: new-york, to: lima, size: 2 MB, family: ipv6}}
+  - {name: cubic, at: 8 s, for: 5 s, tcp: {from: delhi, to: tokyo, congestion: cubic}}
+  - {name: vegas, at: 8 s, for: 5 s, tcp: {from: new-york, to: lima, congestion: vegas}}
+  - {name: hybla, at: 14 s, for: 3 s, tcp: {from: delhi, to: tokyo, congestion: hybla, family: ipv6}}
+  - {name: westwood, at: 14 s, for: 3 s, tcp: {from: new-york, to: lima, congestion: westwood}}
+  - {name: vivace, at: 18 s, for: 6 s, vivace: {from: delhi, to: tokyo}}
 ";
     let file = scenario(dir.path(), "transports", 26, end);
     let summary = run("transports", &file, dir.path());
@@ -125,8 +125,8 @@ fn our_congestion_controls_recover_from_losses() {
     let end = "\
 routing: {families: [ipv4]}
 traffic:
-  - {name: hybla, at: 1 s, for: 10 s, tcp: {from: tokyo, to: delhi, congestion: hybla}}
-  - {name: vegas, at: 1 s, for: 10 s, tcp: {from: lima, to: new-york, congestion: vegas}}
+  - {name: hybla, at: 1 s, for: 10 s, tcp: {from: delhi, to: tokyo, congestion: hybla}}
+  - {name: vegas, at: 1 s, for: 10 s, tcp: {from: new-york, to: lima, congestion: vegas}}
 ";
     let file = scenario(dir.path(), "recover", 12, end);
     let text = fs::read_to_string(&file).unwrap();
@@ -149,8 +149,8 @@ routing: {families: [ipv4, ipv6]}
 transport:
   split_tcp: {satellites: 100 %, congestion: reno}
 traffic:
-  - {name: v4, at: 1 s, for: 6 s, tcp: {from: tokyo, to: delhi, size: 3 MB}}
-  - {name: v6, at: 1 s, for: 6 s, tcp: {from: lima, to: new-york, size: 3 MB, family: ipv6}}
+  - {name: v4, at: 1 s, for: 6 s, tcp: {from: delhi, to: tokyo, size: 3 MB}}
+  - {name: v6, at: 1 s, for: 6 s, tcp: {from: new-york, to: lima, size: 3 MB, family: ipv6}}
 ";
     let file = scenario(dir.path(), "split", 8, end);
     let summary = run("split", &file, dir.path());

@@ -5,7 +5,7 @@ use std::ffi::OsStr;
 
 use constel_drivers::DriverKind;
 use constel_host::process::find_command;
-use constel_lab::search_path;
+use constel_lab::{EngineError, search_path};
 use serde::{Deserialize, Serialize};
 
 /// Software that shipped scenarios run, with the Debian package of each.
@@ -145,6 +145,9 @@ pub fn doctor() -> Diagnosis {
             "only networks with `management: true` need it: a kernel with CONFIG_BRIDGE (modprobe bridge) and policy rules",
         ),
     });
+    if management.is_ok() {
+        items.push(reach());
+    }
     items.extend(software());
     let engine = crate::engines::usual();
     items.push(Finding {
@@ -169,6 +172,24 @@ pub fn doctor() -> Diagnosis {
             docker: able && engine.is_ok(),
         },
         items,
+    }
+}
+
+/// Whether this machine's firewall lets it reach nodes by `management`.
+fn reach() -> Finding {
+    let reach = constel_lab::probe_management_reach();
+    let (detail, remedy) = match &reach {
+        Ok(()) => ("packets pass".to_owned(), String::new()),
+        Err(EngineError::Unable { what, remedy }) => (what.clone(), remedy.clone()),
+        Err(error) => (error.to_string(), String::new()),
+    };
+    Finding {
+        area: "networks".to_owned(),
+        name: "management from this machine".to_owned(),
+        ok: reach.is_ok(),
+        required: false,
+        detail,
+        remedy,
     }
 }
 

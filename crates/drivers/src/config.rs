@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use constel_link::Nanos;
+use constel_link::{Nanos, PortId};
 use constel_medium::Shared;
 use constel_transit::Table;
 
@@ -21,6 +21,9 @@ pub struct PlaneConfig {
     pub grain_ns: Nanos,
     /// Channels that ports share: what these send goes over the air. Only [`crate::relay`] knows them.
     pub channels: Vec<Shared>,
+    /// The ports of each learning switch, which may have any Ethernet addresses behind them. Only [`crate::relay`] learns: with
+    /// other drivers a port has its own address alone.
+    pub switches: Vec<Vec<PortId>>,
     /// Nodes without a stack, which only forward. Only [`crate::relay`] does it for them.
     pub transit: Option<Arc<Table>>,
     /// Threads that move the frames, which divide the nodes among them. Only [`crate::relay`] has more than one.
@@ -42,6 +45,7 @@ impl PlaneConfig {
             seed,
             grain_ns: 0,
             channels: Vec::new(),
+            switches: Vec::new(),
             transit: None,
             threads: 1,
             nodes: Vec::new(),

@@ -26,6 +26,7 @@ pub fn make_plane(kind: DriverKind, config: &PlaneConfig) -> Result<Box<dyn Plan
         DriverKind::Relay => Box::new(Relay::new(RelayConfig {
             grain_ns: config.grain_ns,
             channels: config.channels.clone(),
+            switches: config.switches.clone(),
             transit: config.transit.clone(),
             threads: config.threads,
             nodes: config.nodes.clone(),

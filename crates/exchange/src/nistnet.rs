@@ -270,8 +270,8 @@ impl Row {
         }
         if self.sigma_ms > 0.0 {
             notes.push(format!(
-                "{name}: the delay varies as a mix of a normal and a Pareto distribution, and frames stay in order; NIST \
-                 Net's may overtake each other (`reorder` asks for that)"
+                "{name}: the delay varies as a mix of a normal and a Pareto distribution, and frames may overtake each \
+                 other, as NIST Net's do (`jitter.order: hold` or `smooth` keeps them in order)"
             ));
         }
         let action = match path {
@@ -306,7 +306,7 @@ impl Row {
         if self.sigma_ms > 0.0 {
             set(
                 "jitter",
-                json!({"pareto_normal": format!("{} ms", self.sigma_ms)}),
+                json!({"pareto_normal": format!("{} ms", self.sigma_ms), "order": "overtake"}),
             );
         }
         if self.drop_percent > 0.0 && self.drop_percent < 100.0 {
@@ -424,10 +424,10 @@ mod tests {
         let expected = "rules:\n\
              - name: row-1\n  \
                match: {src: 10.0.0.1, dst: 10.0.1.0, protocol: tcp, sport: 80, traffic_class: 8}\n  \
-               forward: {delay: 100.5 ms, jitter: {pareto_normal: 10 ms}, loss: 1.25 %, duplicate: 0.5 %, rate: 1000000 bit/s, queue: 1 GiB, aqm: {drd: {min_frames: 10, max_frames: 50}}}\n\
+               forward: {delay: 100.5 ms, jitter: {pareto_normal: 10 ms, order: overtake}, loss: 1.25 %, duplicate: 0.5 %, rate: 1000000 bit/s, queue: 1 GiB, aqm: {drd: {min_frames: 10, max_frames: 50}}}\n\
              - name: row-1-back\n  \
                match: {src: 10.0.1.0, dst: 10.0.0.1, protocol: tcp, dport: 80, traffic_class: 8}\n  \
-               reverse: {delay: 100.5 ms, jitter: {pareto_normal: 10 ms}, loss: 1.25 %, duplicate: 0.5 %, rate: 1000000 bit/s, queue: 1 GiB, aqm: {drd: {min_frames: 10, max_frames: 50}}}\n\
+               reverse: {delay: 100.5 ms, jitter: {pareto_normal: 10 ms, order: overtake}, loss: 1.25 %, duplicate: 0.5 %, rate: 1000000 bit/s, queue: 1 GiB, aqm: {drd: {min_frames: 10, max_frames: 50}}}\n\
              - name: row-2\n  \
                forward: drop\n\
              - name: row-2-back\n  \

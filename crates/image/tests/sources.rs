@@ -502,7 +502,12 @@ fn an_engine_is_asked_for_its_image() {
     let child = |expect: &str| {
         // The environment is a process's own.
         let mut test = Command::new(std::env::current_exe().unwrap());
-        test.args(["--exact", "sources::asks_the_engine", "--ignored", "--nocapture"]);
+        test.args([
+            "--exact",
+            "sources::asks_the_engine",
+            "--ignored",
+            "--nocapture",
+        ]);
         test.env("DOCKER_HOST", format!("unix://{}", socket.display()));
         test.env("STORE", bench.path("store"));
         let said = test.output().unwrap();

@@ -19,6 +19,11 @@ const PARETO_SD: f64 = 0.866_025_403_784_438_6;
 /// Weights of the Pareto-normal mix, and the deviation they give.
 const MIX_NORMAL: f64 = 0.25;
 const MIX_PARETO: f64 = 0.75;
+/// Where `(1 + d) exp(-d)`, the correlation of a smooth process, is a half.
+const HALVES: f64 = 1.678_346_990_016_661;
+/// A smooth process moves by a deviation in so many times what its addition may fall by: five deviations of its speed, which it
+/// exceeds once in millions of draws, are then no faster than time passes.
+const SLOWER: f64 = 5.0;
 /// sqrt(0.25^2 + 0.75^2).
 const MIX_SD: f64 = 0.790_569_415_042_094_8;
 
@@ -63,6 +68,21 @@ pub enum JitterLaw {
     },
 }
 
+/// What happens where a frame's delay would have it arrive before one that was sent earlier.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Hash)]
+#[serde(rename_all = "snake_case")]
+pub enum JitterOrder {
+    /// It arrives with the earlier one. The delay is then the running maximum of the law over the frames under way: the more
+    /// frames a second, the larger its mean and the smaller its spread.
+    #[default]
+    Hold,
+    /// It overtakes, as with NIST Net and netem: each frame has its delay by the law, and frames change their order.
+    Overtake,
+    /// It does not happen: the addition follows the law at every instant, and changes so smoothly that frames stay in order. Mean
+    /// and spread are the law's, whatever the traffic. It remembers for the half-life, or as long as that takes.
+    Smooth,
+}
+
 /// A jitter law and how long it remembers.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -72,9 +92,91 @@ pub struct Jitter {
     /// Time in which the correlation halves. 0: every frame for itself.
     #[serde(default)]
     pub half_life_ns: u64,
+    /// Whether frames may overtake each other.
+    #[serde(default, skip_serializing_if = "is_default")]
+    pub order: JitterOrder,
+}
+
+fn is_default(order: &JitterOrder) -> bool {
+    *order == JitterOrder::default()
 }
 
 impl Jitter {
+    /// Jitter of each frame by itself, or of a recording, in the usual order.
+    #[must_use]
+    pub fn of(law: JitterLaw) -> Jitter {
+        Jitter {
+            law,
+            half_life_ns: 0,
+            order: JitterOrder::default(),
+        }
+    }
+
+    /// The least addition, nanoseconds. Laws with a normal part have no bound: two deviations below the mean, and one below that of
+    /// the mix. Where a delay plus this is negative, the law is cut off at 0 and its mean is another one; of unbounded laws the
+    /// mean then moves by more than a hundredth of the deviation.
+    #[must_use]
+    pub fn least_ns(&self) -> i64 {
+        let share = |deviations: f64, sd_ns: u64| round(-deviations * sd_ns as f64);
+        // The Pareto law's least value: its quantile at 0.
+        let pareto_least = -pareto(0.0);
+        match &self.law {
+            JitterLaw::Uniform { half_width_ns } => share(1.0, *half_width_ns),
+            JitterLaw::Normal { sd_ns } => share(2.0, *sd_ns),
+            JitterLaw::Pareto { sd_ns } => share(pareto_least, *sd_ns),
+            JitterLaw::ParetoNormal { sd_ns } => share(1.0, *sd_ns),
+            JitterLaw::Table { quantiles_ns } => quantiles_ns.first().copied().unwrap_or(0),
+            JitterLaw::Trace { extra_ns, .. } => extra_ns.iter().min().copied().unwrap_or(0),
+        }
+    }
+
+    /// Why this is too much for a delay, if it is: frames cannot arrive before they were sent.
+    ///
+    /// # Errors
+    /// A sentence with both values.
+    pub fn fits(&self, delay_ns: u64) -> Result<(), String> {
+        let least_ns = self.least_ns();
+        if i128::from(delay_ns) + i128::from(least_ns) >= 0 {
+            return Ok(());
+        }
+        let ms = |ns: f64| ns / 1e6;
+        Err(format!(
+            "jitter takes up to {} ms off a delay of {} ms: delays would be cut off at 0, and their mean would not be what is set",
+            ms(-(least_ns as f64)),
+            ms(delay_ns as f64)
+        ))
+    }
+
+    /// Time in which the correlation halves, of smooth jitter at least so long that frames keep their order.
+    fn half_life(&self) -> u64 {
+        match self.order {
+            JitterOrder::Hold | JitterOrder::Overtake => self.half_life_ns,
+            JitterOrder::Smooth => self
+                .half_life_ns
+                .max((HALVES * SLOWER * self.steepest_ns()) as u64),
+        }
+    }
+
+    /// How much the addition changes at most, ns, for each deviation that the process behind it moves; for laws whose tail has
+    /// no bound, where it is but for one frame in some hundred.
+    fn steepest_ns(&self) -> f64 {
+        /// Density of the normal law at 0.
+        const PEAK: f64 = 0.398_942_280_401_432_7;
+        match &self.law {
+            JitterLaw::Uniform { half_width_ns } => 2.0 * PEAK * *half_width_ns as f64,
+            JitterLaw::Normal { sd_ns } => *sd_ns as f64,
+            JitterLaw::Pareto { sd_ns } | JitterLaw::ParetoNormal { sd_ns } => 8.0 * *sd_ns as f64,
+            JitterLaw::Table { quantiles_ns } => {
+                let steps = quantiles_ns
+                    .windows(2)
+                    .map(|two| two[1].saturating_sub(two[0]));
+                let steepest = steps.max().unwrap_or(0) as f64;
+                PEAK * steepest * (quantiles_ns.len() - 1) as f64
+            }
+            JitterLaw::Trace { .. } => 0.0,
+        }
+    }
+
     pub(crate) fn check(&self, errors: &mut Vec<String>) {
         match &self.law {
             JitterLaw::Table { quantiles_ns }
@@ -93,6 +195,9 @@ impl Jitter {
                 if self.half_life_ns != 0 {
                     errors.push("a jitter trace has its own correlation: no half-life".into());
                 }
+                if self.order == JitterOrder::Smooth {
+                    errors.push("a jitter trace is what was recorded: it is not smoothed".into());
+                }
             }
             _ => {}
         }
@@ -104,7 +209,15 @@ impl Jitter {
 pub(crate) struct JitterState {
     rng: Rng,
     /// The processes behind the law, and when they were looked at.
-    z: Option<(Nanos, [f64; 2])>,
+    z: Option<(Nanos, [Process; 2])>,
+}
+
+/// A stationary Gaussian process of deviation 1.
+#[derive(Clone, Copy, Debug)]
+struct Process {
+    value: f64,
+    /// Its speed, in deviations of the speed; of a rough process nothing.
+    speed: f64,
 }
 
 impl JitterState {
@@ -114,7 +227,10 @@ impl JitterState {
 
     /// What is added to the delay of a frame served at `t`.
     pub(crate) fn extra_ns(&mut self, jitter: &Jitter, t: Nanos) -> i64 {
-        let half_life = jitter.half_life_ns;
+        let half_life = Memory {
+            half_life_ns: jitter.half_life(),
+            smooth: jitter.order == JitterOrder::Smooth,
+        };
         match &jitter.law {
             JitterLaw::Uniform { half_width_ns } => {
                 round((2.0 * self.uniform(half_life, t) - 1.0) * *half_width_ns as f64)
@@ -145,33 +261,99 @@ impl JitterState {
         }
     }
 
-    fn uniform(&mut self, half_life: u64, t: Nanos) -> f64 {
-        if half_life == 0 {
+    fn uniform(&mut self, memory: Memory, t: Nanos) -> f64 {
+        if memory.half_life_ns == 0 {
             self.rng.unit()
         } else {
-            normal_cdf(self.normal(half_life, t, 0))
+            normal_cdf(self.normal(memory, t, 0))
         }
     }
 
     /// Process 0 moves both on to `t`; process 1 is asked for after process 0.
-    fn normal(&mut self, half_life: u64, t: Nanos, process: usize) -> f64 {
-        if half_life == 0 {
+    fn normal(&mut self, memory: Memory, t: Nanos, process: usize) -> f64 {
+        if memory.half_life_ns == 0 {
             return self.rng.normal();
         }
         let (then, z) = match self.z {
             Some(known) => known,
-            None => (t, [self.rng.normal(), self.rng.normal()]),
+            None => {
+                let mut begin = || Process {
+                    value: self.rng.normal(),
+                    speed: if memory.smooth {
+                        self.rng.normal()
+                    } else {
+                        0.0
+                    },
+                };
+                (t, [begin(), begin()])
+            }
         };
         if process == 1 || t <= then {
             self.z = Some((then, z));
-            return z[process];
+            return z[process].value;
         }
-        let rho = (-((t - then) as f64) / half_life as f64).exp2();
-        let fresh = (1.0 - rho * rho).sqrt();
-        let z = z.map(|z| rho * z + fresh * self.rng.normal());
+        let half_lives = (t - then) as f64 / memory.half_life_ns as f64;
+        let z = match memory.smooth {
+            true => self.smoothly(z, HALVES * half_lives),
+            false => {
+                let rho = (-half_lives).exp2();
+                let fresh = (1.0 - rho * rho).sqrt();
+                z.map(|z| Process {
+                    value: rho * z.value + fresh * self.rng.normal(),
+                    speed: 0.0,
+                })
+            }
+        };
         self.z = Some((t, z));
-        z[process]
+        z[process].value
     }
+
+    /// Moves processes on by `d` of their own time: Matern's with index 3/2, whose correlation is `(1 + d) exp(-d)` and which has a
+    /// speed (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 4.2.1 and appendix B). Exact whatever `d` is, as
+    /// value and speed together are a Markov process.
+    fn smoothly(&mut self, z: [Process; 2], d: f64) -> [Process; 2] {
+        let fade = (-d).exp();
+        // Covariance of what is fresh: 1 - A A', of which the first element is of the order of d^3.
+        let q_value = gamma_3(2.0 * d);
+        let q_both = 2.0 * d * d * fade * fade;
+        let q_speed = 1.0 - fade * fade * (1.0 - 2.0 * d + 2.0 * d * d);
+        let of_value = q_value.sqrt();
+        let shared = if of_value > 0.0 {
+            q_both / of_value
+        } else {
+            0.0
+        };
+        let of_speed = (q_speed - shared * shared).max(0.0).sqrt();
+        z.map(|z| {
+            let (a, b) = (self.rng.normal(), self.rng.normal());
+            Process {
+                value: fade * ((1.0 + d) * z.value + d * z.speed) + of_value * a,
+                speed: fade * ((1.0 - d) * z.speed - d * z.value) + shared * a + of_speed * b,
+            }
+        })
+    }
+}
+
+/// How a law remembers.
+#[derive(Clone, Copy)]
+struct Memory {
+    /// 0: not at all.
+    half_life_ns: u64,
+    smooth: bool,
+}
+
+/// `1 - exp(-x) (1 + x + x^2 / 2)` for `x >= 0`, also where it is tiny: by its series there, so that nothing cancels.
+fn gamma_3(x: f64) -> f64 {
+    if x > 1.0 {
+        return 1.0 - (-x).exp() * (1.0 + x + x * x / 2.0);
+    }
+    let (mut term, mut sum, mut n) = (x * x * x / 6.0, 0.0, 3.0);
+    while sum + term != sum {
+        sum += term;
+        n += 1.0;
+        term *= x / n;
+    }
+    (-x).exp() * sum
 }
 
 fn round(x: f64) -> i64 {
@@ -213,7 +395,10 @@ mod tests {
     use super::*;
 
     fn run(law: JitterLaw, half_life_ns: u64, step_ns: u64, n: u64) -> Vec<f64> {
-        let jitter = Jitter { law, half_life_ns };
+        let jitter = Jitter {
+            half_life_ns,
+            ..Jitter::of(law)
+        };
         let mut state = JitterState::new(Rng::for_edge(3, 0, 1, 0));
         (0..n)
             .map(|i| state.extra_ns(&jitter, i * step_ns) as f64)
@@ -312,10 +497,7 @@ mod tests {
             extra_ns: vec![5, -3, 0],
             origin_ns: 20,
         };
-        let jitter = Jitter {
-            law,
-            half_life_ns: 0,
-        };
+        let jitter = Jitter::of(law);
         let mut state = JitterState::new(Rng::for_edge(3, 0, 1, 0));
         let got = [0, 20, 29, 30, 40, 50, 60].map(|t| state.extra_ns(&jitter, t));
         assert_eq!(got, [5, 5, 5, -3, 0, 5, -3]);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use crate::effects::Effects;
-use crate::jitter::JitterState;
+use crate::jitter::{JitterOrder, JitterState};
 use crate::loss::{LossLaw, LossState};
 use crate::rng::Rng;
 use crate::types::{Delay, Impairment, Nanos};
@@ -24,6 +24,8 @@ pub(crate) struct Fate {
     pub(crate) delay_ns: u64,
     /// Held back so much longer, out of order.
     pub(crate) held_back_ns: Option<u64>,
+    /// It comes out when its delay is over, before others if they take longer.
+    pub(crate) overtakes: bool,
     pub(crate) marks: Marks,
 }
 
@@ -102,9 +104,11 @@ impl Laws {
         {
             marks.corrupt = Some(self.corrupt.next_u64());
         }
+        let jitter = self.set.jitter.as_ref();
         Fate {
             delay_ns,
             held_back_ns,
+            overtakes: jitter.is_some_and(|jitter| jitter.order == JitterOrder::Overtake),
             marks,
         }
     }

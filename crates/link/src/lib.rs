@@ -59,7 +59,7 @@ pub use discipline::{CodelParams, Discipline, PieParams, RedParams};
 pub use edge::{Edge, Refused, Released};
 pub use effects::{CheckedEffects, Effects, EffectsChange, EffectsError, Reorder};
 pub use histogram::{Histogram, Quantiles};
-pub use jitter::{Jitter, JitterLaw};
+pub use jitter::{Jitter, JitterLaw, JitterOrder};
 pub use laws::Marks;
 pub use loss::LossLaw;
 pub use mac::{MAC_PREFIX, MAX_PORT, is_group, mac_of, port_of_mac};

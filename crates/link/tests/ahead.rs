@@ -125,7 +125,7 @@ proptest! {
             loss: Loss::Bernoulli { loss_ratio },
             ..Impairment::delay_only(0)
         };
-        let jitter = Jitter { law: JitterLaw::Uniform { half_width_ns: jitter_ns }, half_life_ns: 0 };
+        let jitter = Jitter::of(JitterLaw::Uniform { half_width_ns: jitter_ns });
         let effects = Effects { jitter: (jitter_ns > 0).then_some(jitter), ..Effects::default() };
         let run = |ahead_ns| {
             let mut table = table(impairment, effects.clone(), ahead_ns);

@@ -245,8 +245,8 @@ fn one_law_does_not_change_what_another_draws() {
         corrupt_ratio: Some(0.3),
         duplicate_ratio: Some(0.3),
         jitter: Some(Jitter {
-            law: JitterLaw::Pareto { sd_ns: 1000 },
             half_life_ns: 50,
+            ..Jitter::of(JitterLaw::Pareto { sd_ns: 1000 })
         }),
         ..plain.clone()
     };
@@ -282,7 +282,10 @@ fn jitter() -> impl Strategy<Value = Option<Jitter>> {
         Just(JitterLaw::Normal { sd_ns: 300 }),
         Just(JitterLaw::ParetoNormal { sd_ns: 300 }),
     ];
-    prop::option::of((law, 0u64..500).prop_map(|(law, half_life_ns)| Jitter { law, half_life_ns }))
+    prop::option::of((law, 0u64..500).prop_map(|(law, half_life_ns)| Jitter {
+        half_life_ns,
+        ..Jitter::of(law)
+    }))
 }
 
 prop_compose! {
@@ -369,10 +372,9 @@ proptest! {
             queue_frames: Some(limit),
             overhead_bytes: Some(overhead),
             loss: Some(LossLaw::Periodic { every, burst: 1 }),
-            jitter: Some(Jitter {
-                law: JitterLaw::Trace { interval_ns: interval, extra_ns: extra.clone(), origin_ns: 11 },
-                half_life_ns: 0,
-            }),
+            jitter: Some(Jitter::of(JitterLaw::Trace {
+                interval_ns: interval, extra_ns: extra.clone(), origin_ns: 11,
+            })),
             ..Effects::default()
         };
         let mut edge = Edge::new(Impairment::delay_only(500), 1, 0, 1, 0);

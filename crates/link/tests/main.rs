@@ -5,6 +5,7 @@ mod divided;
 mod drd;
 mod edge;
 mod effects;
+mod jitter;
 mod overload;
 mod queues;
 mod recordings;

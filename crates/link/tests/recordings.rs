@@ -80,10 +80,7 @@ fn the_delays_play_value_by_value() {
     };
     let effects = Effects {
         delay_ns: Some(0),
-        jitter: Some(Jitter {
-            law,
-            half_life_ns: 0,
-        }),
+        jitter: Some(Jitter::of(law)),
         ..Effects::default()
     };
     // The geometry's delay does not matter.

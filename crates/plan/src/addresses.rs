@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_routing::{AddressBlocks, AddressError, Pair, Prefix4, Prefix6};
+use constel_routing::{AddressBlocks, Pair, Prefix4, Prefix6};
 use constel_scenario::model::{Block, BlockPair};
 use constel_scenario::{Diagnostic, Diagnostics, Span};
 use constel_topology::{CABLE, GSL, ISL, NETWORK};
@@ -49,8 +49,7 @@ pub(crate) fn check_addresses(lab: &Lab) -> Result<(), Diagnostics> {
     errors.extend(management::check_block(lab).err());
     let mut found = Diagnostics::new();
     for error in errors {
-        let AddressError::Full { block, .. } = &error;
-        found.push(match written(lab, block) {
+        found.push(match written(lab, error.block()) {
             Some((span, path)) => {
                 let source = &lab.scenario.source;
                 Diagnostic::new(source, span, "bad-block", error.to_string()).with_path(path)

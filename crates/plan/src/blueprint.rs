@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use constel_link::PortId;
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Loopback};
 use constel_scenario::model::Families;
-use constel_topology::{Attachment, NodeId, Port};
+use constel_topology::{Attachment, NETWORK, NodeId, Port};
 
 use crate::daemons::{address_plan, ospf_areas};
 use crate::lab::Lab;
@@ -69,6 +69,8 @@ pub struct NodeSetup {
     pub loopback: Vec<IpAddr>,
     /// Its ports in order.
     pub ports: Vec<PortSetup>,
+    /// Index of the interface for IPv4 multicast of programs that name none: the node's first network, else its first port.
+    pub multicast: Option<u32>,
 }
 
 /// What a fresh port is told.
@@ -124,7 +126,13 @@ impl Blueprint {
                 neighbours: far.map_or_else(Vec::new, |far| self.neighbours(port, far)),
             }
         };
+        let ports = self.lab.layout.ports_of(node);
+        let addressed = |port: &&Port| self.addresses.port(port.id).v4.is_some();
+        let addressed = || ports.iter().filter(addressed);
+        let mut in_networks = addressed().filter(|port| port.class == &NETWORK);
+        let multicast = in_networks.next().or_else(|| addressed().next());
         NodeSetup {
+            multicast: multicast.filter(|_| self.families.ipv4).map(node_ifindex),
             loopback: own.flat_map(|own| self.spoken(own)).collect(),
             ports: self.lab.layout.ports_of(node).iter().map(port).collect(),
         }

@@ -7,7 +7,7 @@ use constel_routing::daemons::{
 use constel_routing::{AddressError, AddressPlan, AreaError, Areas, Grouping};
 use constel_scenario::model::{AreaSize, DaemonRouting, Igp, Name, Software as Asked};
 use constel_scenario::{Diagnostic, Diagnostics};
-use constel_topology::Access;
+use constel_topology::{Access, NodeId};
 
 use crate::addresses::address_blocks;
 use crate::disjoint::path_addresses;
@@ -140,6 +140,65 @@ pub(crate) fn check_uplinks(lab: &Lab) -> Result<(), Diagnostics> {
     );
     // ospfd lets satellites forward to the station itself, whose ground address nobody advertises.
     Err(whole_file(&lab.scenario, "systems", message).into())
+}
+
+/// Finds out whether the daemons find their neighbours in the scenario's networks, whose ports can have several.
+///
+/// # Errors
+/// Each network in which they do not, where its members are written.
+pub(crate) fn check_networks(lab: &Lab) -> Result<(), Diagnostics> {
+    let Some(routing) = lab.scenario.routing.mode.daemons() else {
+        return Ok(());
+    };
+    let spec = daemon_spec(lab, routing);
+    let layout = &lab.layout;
+    let in_areas = routing.ospf.areas.is_some();
+    let mut found = Diagnostics::new();
+    for (place, network) in lab.scenario.networks.iter().enumerate() {
+        let nodes = layout.network_ports(place).iter();
+        let nodes: Vec<NodeId> = nodes.map(|port| layout.port(*port).node).collect();
+        let Some(written) = network.members.first() else {
+            continue;
+        };
+        // FRR's IS-IS has no point-to-multipoint, and its OSPFv3 none before version 10.
+        let one_neighbour =
+            spec.software == Software::Frr && (spec.protocol != Protocol::Ospf || spec.ipv6);
+        if one_neighbour && nodes.len() > 2 {
+            let message = format!(
+                "network `{}` has {} members, and FRR's IS-IS and OSPFv3 hold one neighbour on a port",
+                network.name,
+                nodes.len()
+            );
+            let next = "use OSPF with `families: [ipv4]`, or `daemon: bird`";
+            found.push(
+                written
+                    .error("one-neighbour", message)
+                    .with_suggestion(next),
+            );
+        }
+        let apart = nodes
+            .iter()
+            .find(|node| !spec.same_system(nodes[0], **node));
+        if let Some(other) = apart {
+            let name = |node: NodeId| layout.node(node).name.as_str();
+            let message = format!(
+                "network `{}` joins `{}` and `{}`, which are of different systems",
+                network.name,
+                name(nodes[0]),
+                name(*other)
+            );
+            let error = written.error("one-system", message);
+            let error = error.with_reason("systems speak BGP over cables and ground links only");
+            found.push(error.with_suggestion("keep the members of a network in one system"));
+        }
+        if in_areas {
+            let message = format!("network `{}` beside `ospf.areas`", network.name);
+            let error = written.error("no-areas", message);
+            let error = error.with_reason("areas are of lasers, ground links and cables: its ports would be in none, or in different ones");
+            found.push(error.with_suggestion("leave `areas` out"));
+        }
+    }
+    found.or(())
 }
 
 /// The templates of the scenario's daemons.

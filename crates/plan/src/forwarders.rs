@@ -65,6 +65,8 @@ impl Forwarders {
         match goal {
             Goal::Node(node) => *self.goal_of.get(node.index())?,
             Goal::Path(end) => self.paths.get(&end).copied(),
+            // The table knows nodes by their own addresses alone.
+            Goal::Port(_) => None,
         }
     }
 }

@@ -7,17 +7,17 @@ use std::sync::Arc;
 use constel_link::Effects;
 use constel_orbit::{Walker, WalkerKind, WalkerSpec};
 use constel_scenario::model::{self, Expected, Mode, NodeSoftware, Orbits, WalkerPattern};
-use constel_scenario::{Diagnostics, NodeFacts, NodeKind, Scenario};
+use constel_scenario::{Diagnostic, Diagnostics, NodeFacts, NodeKind, Scenario};
 use constel_topology::{
     Access, Cable, Circle, Constellation, CrossShell, Failure, FailureTarget, FailureTime,
     GroundService, HOST, Host, IslPattern, LaserPairing, Lasers, Layout, LinkClass, Neighbours,
-    Network, PlusGrid, SATELLITE, SPACECRAFT, Satellite, Sky, Spec, Station,
+    Network, PlusGrid, SATELLITE, SPACECRAFT, Satellite, Sky, Spec, SpecError, Station,
 };
 
 use crate::addresses::check_addresses;
 use crate::catalogue::Catalogue;
 use crate::choices;
-use crate::daemons::{check_areas, check_template, check_uplinks};
+use crate::daemons::{check_areas, check_networks, check_template, check_uplinks};
 use crate::elements;
 use crate::ephemeris;
 use crate::flown::{Flown, wrap_of};
@@ -131,7 +131,7 @@ impl Lab {
             Ok(layout) => Arc::new(layout),
             Err(found) => {
                 for error in found {
-                    errors.push(whole_file(&scenario, "layout", error.to_string()));
+                    errors.push(in_layout(&scenario, &error));
                 }
                 return Err(errors);
             }
@@ -152,6 +152,7 @@ impl Lab {
         };
         check_areas(&lab)?;
         check_uplinks(&lab)?;
+        check_networks(&lab)?;
         check_addresses(&lab)?;
         check_template(&lab)?;
         check_patterns(&lab)?;
@@ -413,6 +414,22 @@ fn cross_shell(
         horizon_ns: scenario.duration.ns().unsigned_abs().min(LONGEST_NS),
         class: class(&cross.link, profiles),
         acquisition_ns: cross.acquisition.ns().unsigned_abs(),
+    }
+}
+
+/// An error of the layout, at its place where the file has one.
+fn in_layout(scenario: &Scenario, error: &SpecError) -> Diagnostic {
+    let written = match error {
+        SpecError::BadFailure { name, .. } => {
+            let mut all = scenario.failures.iter();
+            let own = all.find(|failure| failure.name.as_str() == name);
+            own.and_then(|failure| failure.written.as_ref())
+        }
+        _ => None,
+    };
+    match written {
+        Some(written) => written.error("layout", error.to_string()),
+        None => whole_file(scenario, "layout", error.to_string()),
     }
 }
 

@@ -19,6 +19,7 @@
 mod addresses;
 mod applier;
 mod blueprint;
+mod by_hand;
 mod catalogue;
 mod choices;
 mod chosen;
@@ -51,6 +52,7 @@ pub use applier::{Applier, EdgesApplied, RoutesApplied};
 pub use blueprint::{
     Blueprint, BlueprintError, LOOPBACK_IFINDEX, Neighbour, NodeSetup, PortSetup, node_ifindex,
 };
+pub use by_hand::ByHandEffects;
 pub use catalogue::{Catalogue, Catalogued, NotOne};
 pub use constel_scenario::LeftOut;
 pub use daemons::{address_plan, daemon_spec, daemon_templates, ospf_areas};

@@ -123,6 +123,8 @@ pub enum Goal {
     Node(NodeId),
     /// To the addresses of one end of a disjoint path.
     Path(PathEnd),
+    /// To the IPv4 address of a port in a network.
+    Port(PortId),
 }
 
 impl RoutesPlan {

@@ -1,7 +1,9 @@
 //! The crate's integration tests: one program, so that they are linked once.
 
 mod addresses;
+mod cable_failures;
 mod chosen_routes;
+mod daemon_networks;
 mod disruptions;
 mod formation;
 mod forwarders;
@@ -11,6 +13,7 @@ mod kinds;
 mod networks;
 mod placement;
 mod planner;
+mod port_routes;
 mod satellite_files;
 mod shipped;
 mod sky;

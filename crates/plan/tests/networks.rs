@@ -65,12 +65,12 @@ fn a_square_of_delays_becomes_edges_of_one_port_each() {
         .setup(blueprint.lab.layout.find("h-2").unwrap().id)
         .ports[0];
     assert_eq!(port.address.unwrap().0.to_string(), "10.96.0.3");
-    // Each of the four knows those it can send to, and has a route to each node.
+    // Each of the four knows those it can send to, and has a route to each node, and one to the port that it has no edge to.
     let plan = Planner::new(Arc::clone(&blueprint))
         .first(&FailedEdges::default())
         .plan;
     assert_eq!((plan.learn.len(), plan.edges.len()), (11, 11));
-    assert_eq!(plan.routes.rows.len(), 12);
+    assert_eq!(plan.routes.rows.len(), 13);
 }
 
 /// What R's `write.csv` and spreadsheets make of a file is that file.

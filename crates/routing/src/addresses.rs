@@ -7,6 +7,7 @@
 //! | the same, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
 //! | ends of link l (lasers, then cables) | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
 //! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
+//! | member m of a network | its network's part of 10.96.0.0/12, see [`subnets`], + m + 1 | link-local from the MAC |
 //! | ends of disjoint paths | 10.80.0.0/12, see [`PathAddresses`], /32 | fdc0:57e1:0:1::/64, the same place, /128 |
 //!
 //! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).
@@ -41,6 +42,30 @@ pub enum AddressError {
         /// The block.
         block: String,
     },
+    /// A block is too small for a subnet for each network.
+    #[error(
+        "{networks} networks need {needed} addresses, a power of two for each; {block} has {size}"
+    )]
+    Subnets {
+        /// How many networks there are.
+        networks: usize,
+        /// The addresses of all their subnets.
+        needed: u64,
+        /// How many there are.
+        size: u64,
+        /// The block.
+        block: String,
+    },
+}
+
+impl AddressError {
+    /// The block that is too small.
+    #[must_use]
+    pub fn block(&self) -> &str {
+        match self {
+            Self::Full { block, .. } | Self::Subnets { block, .. } => block,
+        }
+    }
 }
 
 /// Both loopback addresses of a node.
@@ -317,6 +342,19 @@ impl AddressPlan {
         &self.ports[port.0 as usize]
     }
 
+    /// Returns a node's own address in the subnet of a port's address; `None` when it has none there.
+    #[must_use]
+    pub fn beside(&self, layout: &Layout, node: NodeId, port: PortId) -> Option<Ipv4Addr> {
+        let subnet = |port| {
+            let (first, length) = self.port(port).v4?;
+            Some((Prefix4 { first, length }).network())
+        };
+        let wanted = subnet(port)?;
+        let mut own = layout.ports_of(node).iter();
+        let beside = own.find(|own| subnet(own.id) == Some(wanted))?;
+        self.port(beside.id).v4.map(|(address, _)| address)
+    }
+
     /// The node a loopback address, or one of a disjoint path, belongs to.
     #[must_use]
     pub fn node_of(&self, address: IpAddr) -> Option<NodeId> {
@@ -383,7 +421,30 @@ fn port_addresses(
             v4[b.0 as usize] = Some((block.at(first + 1), 31));
         }
     }
-    let shared = |p: &&Port| p.addressing == Addressing::SharedSubnet;
+    let mut in_network = vec![false; layout.ports().len()];
+    for (block, networks) in networks_by_block(layout, blocks) {
+        let members: Vec<u64> = networks.iter().map(|ports| ports.len() as u64).collect();
+        let parts = match subnets(block, &members) {
+            Ok(parts) => parts,
+            Err(needed) => {
+                errors.push(AddressError::Subnets {
+                    networks: networks.len(),
+                    needed,
+                    size: block.size(),
+                    block: block.to_string(),
+                });
+                continue;
+            }
+        };
+        for (ports, part) in networks.iter().zip(parts) {
+            for (port, place) in ports.iter().zip(1..) {
+                in_network[port.0 as usize] = true;
+                v4[port.0 as usize] = Some((part.at(place), part.length));
+            }
+        }
+    }
+    let shared =
+        |p: &&Port| p.addressing == Addressing::SharedSubnet && !in_network[p.id.0 as usize];
     for port in layout.ports().iter().filter(shared) {
         let Some(block) = blocks.of(port.class) else {
             continue;
@@ -409,6 +470,58 @@ fn port_addresses(
         }
     }
     v4
+}
+
+/// The members' ports of each network, in the scenario's order, by the block that their addresses are from.
+fn networks_by_block(layout: &Layout, blocks: &AddressBlocks) -> Vec<(Prefix4, Vec<Vec<PortId>>)> {
+    let mut all: Vec<(Prefix4, Vec<Vec<PortId>>)> = Vec::new();
+    for network in 0..layout.spec().networks.len() {
+        let mut ports = layout.network_ports(network).to_vec();
+        ports.sort_unstable();
+        let first = ports.first().map(|port| layout.port(*port));
+        let shared = first.filter(|port| port.addressing == Addressing::SharedSubnet);
+        let Some(block) = shared.and_then(|port| blocks.of(port.class)) else {
+            continue;
+        };
+        match all.iter_mut().find(|(known, _)| *known == block) {
+            Some((_, networks)) => networks.push(ports),
+            None => all.push((block, vec![ports])),
+        }
+    }
+    all
+}
+
+/// Divides a block among networks, given how many members each has: a node that is in two networks reaches the members
+/// of each over that network alone. A lone network has the whole block. Of several all have parts of the same size, as
+/// large as fits; a network with more members than that has the smallest part that holds them. Larger parts come first,
+/// so that each begins at a multiple of its size.
+///
+/// # Errors
+/// The addresses needed, when that is more than there are.
+fn subnets(block: Prefix4, members: &[u64]) -> Result<Vec<Prefix4>, u64> {
+    // A subnet's first address is nobody's, its last one is for broadcasts.
+    let needs = members.iter().map(|count| (count + 2).next_power_of_two());
+    let needs: Vec<u64> = needs.collect();
+    let sizes = |least: u64| needs.iter().map(move |need| least.max(*need));
+    let mut least = block.size();
+    while least > 1 && sizes(least).sum::<u64>() > block.size() {
+        least /= 2;
+    }
+    let needed = sizes(least).sum();
+    if needed > block.size() {
+        return Err(needed);
+    }
+    let mut order: Vec<(u64, usize)> = sizes(least).zip(0..).collect();
+    order.sort_by_key(|(size, place)| (std::cmp::Reverse(*size), *place));
+    let mut parts = vec![block; members.len()];
+    let mut next = 0;
+    for (size, place) in order {
+        let length = 32 - size.trailing_zeros() as u8;
+        let first = block.at(next as u32);
+        parts[place] = Prefix4 { first, length };
+        next += size;
+    }
+    Ok(parts)
 }
 
 /// What a block's addresses are for.
@@ -440,6 +553,37 @@ mod tests {
         assert_eq!(block.v4.at(offset(0)), Ipv4Addr::new(10, 0, 0, 1));
         assert_eq!(block.v6.at(1).to_string(), "fdc0:57e1::1");
         assert_eq!(block.v4.at(offset(254)), Ipv4Addr::new(10, 0, 1, 1));
+    }
+
+    #[test]
+    fn each_network_has_a_subnet_of_its_own() {
+        let first = Ipv4Addr::new(10, 96, 0, 0);
+        let block = |length| Prefix4 { first, length };
+        let cut = |length, members: &[u64]| -> Vec<String> {
+            let parts = subnets(block(length), members).unwrap();
+            parts.iter().map(ToString::to_string).collect()
+        };
+        assert_eq!(cut(12, &[400]), ["10.96.0.0/12"]);
+        assert_eq!(cut(12, &[2, 2]), ["10.96.0.0/13", "10.104.0.0/13"]);
+        let three = ["10.96.0.0/14", "10.100.0.0/14", "10.104.0.0/14"];
+        assert_eq!(cut(12, &[2, 9, 60]), three);
+        // One that is large takes what it needs, and lies first.
+        let large = ["10.96.0.128/26", "10.96.0.0/25", "10.96.0.192/26"];
+        assert_eq!(cut(24, &[2, 126, 62]), large);
+        assert_eq!(subnets(block(24), &[127, 62]), Err(256 + 64));
+        // Parts never overlap, whatever there is, and hold their members.
+        for members in [vec![1; 300], (1..40).collect(), vec![5, 1000, 3, 3, 70]] {
+            let mut parts = subnets(block(12), &members).unwrap();
+            for (part, members) in parts.iter().zip(&members) {
+                assert!(part.size() >= members + 2);
+                assert_eq!(u64::from(u32::from(part.first)) % part.size(), 0);
+            }
+            parts.sort_by_key(|part| part.first);
+            for two in parts.windows(2) {
+                let end = u64::from(u32::from(two[0].first)) + two[0].size();
+                assert!(end <= u64::from(u32::from(two[1].first)));
+            }
+        }
     }
 
     #[test]

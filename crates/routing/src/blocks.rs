@@ -30,6 +30,13 @@ impl Prefix4 {
         1 << (32 - self.length)
     }
 
+    /// The block that an address of this length is in.
+    pub(crate) fn network(self) -> Prefix4 {
+        let host_bits = (self.size() - 1) as u32;
+        let first = Ipv4Addr::from(u32::from(self.first) & !host_bits);
+        Prefix4 { first, ..self }
+    }
+
     /// The address at a place, which must be below the size.
     pub(crate) fn at(self, place: u32) -> Ipv4Addr {
         (u32::from(self.first) + place).into()

@@ -43,7 +43,9 @@ pub use expect::{
 };
 pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};
-pub use information::{Information, NodesNamed, USER_FILE_BYTES, UserFile, is_user_file_name};
+pub use information::{
+    Information, NodesNamed, USER_FILE_BYTES, UserFile, Written, is_user_file_name,
+};
 pub use middlebox::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand};
 pub use networks::{Access, Channel, Crosslink, Law, Medium, Network, RangeStep};
 pub use nodes::{

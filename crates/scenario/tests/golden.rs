@@ -133,6 +133,7 @@ fn every_code_has_a_case() {
         "empty-list",
         "empty-value",
         "end-of-flow",
+        "jitter",
         "key",
         "lab-name",
         "limit",

@@ -71,9 +71,9 @@ routing: {mode: computed, families: [ipv6, ipv4], destinations: all}
 links: {driver: relay}
 traffic:
   - {name: b, at: 5 s, for: 5 s, ping: {from: home, to: paris, interval: 200 ms, family: ipv4, size: 100 B}}
-  - {name: a, at: 1 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: tcp, congestion: bbr, reverse: true, family: ipv6}}
+  - {name: a, at: 1 s, for: 5 s, iperf3: {from: oslo, to: home, protocol: tcp, congestion: bbr, reverse: true, family: ipv6}}
   - {name: c, at: 5 s, for: 5 s, iperf3: {from: home, to: oslo, protocol: udp, rate: 2 Mbit/s, port: 5301}}
-  - {name: d, at: 5 s, for: 5 s, http: {from: star-p00-s00, to: flock-one-p00-s00, size: 8 MB, port: 80}}
+  - {name: d, at: 5 s, for: 5 s, http: {from: flock-one-p00-s00, to: star-p00-s00, size: 8 MB, port: 80}}
   - {name: e, at: 5 s, for: 5 s, run: {node: lutetia, command: [ping, -c, 3, 'true', yes]}}
 ";
 
@@ -116,7 +116,7 @@ fn everything_resolves_as_written() {
     let line = 1 + EVERYTHING[..EVERYTHING.find("{name: d,").unwrap()]
         .matches('\n')
         .count();
-    let start = format!("e.yaml:{line}:65: error: no node is called `flock-one-p00-s00`\n");
+    let start = format!("e.yaml:{line}:47: error: no node is called `flock-one-p00-s00`\n");
     assert!(text.contains(&start), "{text}");
     assert!(text.contains("did you mean `flock-one-p00-s01`?"), "{text}");
 }
@@ -124,7 +124,7 @@ fn everything_resolves_as_written() {
 /// `EVERYTHING` with its satellite of the element file called in other words: in a flow, and in a failure.
 fn called(flow: &str, failure: &str) -> constel_scenario::Scenario {
     let text = EVERYTHING
-        .replace("to: flock-one-p00-s00", &format!("to: {flow}"))
+        .replace("from: flock-one-p00-s00", &format!("from: {flow}"))
         .replace("home, flock-one-p00-s00", &format!("home, {failure}"));
     let parsed = parse("e.yaml", &text).unwrap_or_else(|e| panic!("{e}"));
     resolve(&parsed, &Memory).unwrap_or_else(|e| panic!("{e}"))
@@ -151,7 +151,7 @@ fn satellites_may_be_called_what_their_catalogue_calls_them() {
         let Action::Http(http) = &scenario.traffic[3].action else {
             panic!()
         };
-        assert_eq!(http.to.node, "flock-one-p00-s00");
+        assert_eq!(http.from, "flock-one-p00-s00");
         let FailureTarget::Nodes(broken) = &scenario.failures[0].what else {
             panic!()
         };

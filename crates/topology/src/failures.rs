@@ -24,6 +24,8 @@ pub struct Broken {
     pub nodes: Vec<(NodeId, u16)>,
     /// Numbers of laser links that are broken by themselves.
     pub links: Vec<(u32, u16)>,
+    /// Numbers of cables that are broken by themselves.
+    pub cables: Vec<(u32, u16)>,
     /// Failures that trouble edges of networks, by their place in the spec.
     pub networks: Vec<u16>,
 }
@@ -43,13 +45,21 @@ impl Broken {
         Some(self.links[at].1)
     }
 
-    /// Whether an edge between these ports is gone because a node or laser broke, not because the sky turned.
+    /// The failure that takes a cable out.
+    #[must_use]
+    pub fn cable(&self, number: u32) -> Option<u16> {
+        let at = self.cables.binary_search_by_key(&number, |c| c.0).ok()?;
+        Some(self.cables[at].1)
+    }
+
+    /// Whether an edge between these ports is gone because a node, laser or cable broke, not because the sky turned.
     #[must_use]
     pub fn cuts(&self, layout: &Layout, from: PortId, to: PortId) -> bool {
         let mut nodes = [from, to].into_iter().map(|port| layout.port(port).node);
         let laser = layout.isl_of_port(from);
         nodes.any(|node| self.node(node).is_some())
             || laser.is_some_and(|link| self.link(link.number).is_some())
+            || (layout.cable_of_port(from)).is_some_and(|cable| self.cable(cable.number).is_some())
     }
 
     fn sort(&mut self) {
@@ -58,6 +68,8 @@ impl Broken {
         self.nodes.dedup_by_key(|n| n.0);
         self.links.sort_unstable();
         self.links.dedup_by_key(|l| l.0);
+        self.cables.sort_unstable();
+        self.cables.dedup_by_key(|c| c.0);
         self.networks.sort_unstable();
     }
 }
@@ -217,6 +229,7 @@ impl Failures {
         let t_ns = moment.t_ns;
         out.nodes.clear();
         out.links.clear();
+        out.cables.clear();
         out.networks.clear();
         for group in &mut self.groups {
             let active = match &mut group.clock {

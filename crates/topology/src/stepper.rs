@@ -374,7 +374,8 @@ impl Stepper {
         }
         for link in layout.cables() {
             let ends = [link.a, link.b].map(|port| layout.node_of(port));
-            if ends.iter().all(|node| self.broken.node(*node).is_none()) {
+            let whole = self.broken.cable(link.number).is_none();
+            if whole && ends.iter().all(|node| self.broken.node(*node).is_none()) {
                 let cable = &layout.spec().cables[link.number as usize];
                 self.drafts.cable(&scene, (link.a, link.b), cable);
             }

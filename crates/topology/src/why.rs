@@ -159,7 +159,12 @@ fn why_cable(layout: &Layout, snapshot: &Snapshot, a: NodeId, b: NodeId) -> Why 
     };
     let positions = &snapshot.positions_itrf_m;
     let range_m = positions[a.index()].distance(positions[b.index()]);
-    let broken = || snapshot.broken.node(a).or_else(|| snapshot.broken.node(b));
+    let cable = layout.cable_of_port(from);
+    let broken = || {
+        let broken = &snapshot.broken;
+        let cut = || cable.and_then(|cable| broken.cable(cable.number));
+        broken.node(a).or_else(|| broken.node(b)).or_else(cut)
+    };
     match (snapshot.edge(from, to), broken()) {
         (Some(edge), _) => linked(edge, snapshot.t_ns, range_m, None, None),
         (None, Some(failure)) => Why::Down(Down::Failed { failure }),

@@ -124,7 +124,12 @@ fn changes(lab: &Lab, before: &Broken, after: &Snapshot) -> Vec<Happening> {
             let [a, b] = [link.a, link.b].map(|port| &layout.node(layout.port(port).node).name);
             Some((*by, format!("{a}-{b}")))
         });
-        nodes.chain(links).collect()
+        let cables = broken.cables.iter().filter_map(|(number, by)| {
+            let cable = layout.cables().get(*number as usize)?;
+            let [a, b] = [cable.a, cable.b].map(|port| &layout.node(layout.port(port).node).name);
+            Some((*by, format!("{a}-{b}")))
+        });
+        nodes.chain(links).chain(cables).collect()
     };
     let (old, new) = (objects(before), objects(&after.broken));
     let mut news = Vec::new();

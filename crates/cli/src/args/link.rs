@@ -175,6 +175,9 @@ pub(crate) struct LinkSet {
         conflicts_with = "jitter_trace"
     )]
     pub(crate) jitter_half_life: Option<TimeSpan>,
+    /// What happens where a frame would arrive before one that was sent earlier.
+    #[arg(long, value_enum, requires = "jitters", default_value = "hold")]
+    pub(crate) jitter_order: OrderName,
     /// Frames held back so that others overtake them.
     #[arg(long, value_name = "RATIO", requires = "reorder_by")]
     pub(crate) reorder: Option<Ratio>,
@@ -190,6 +193,17 @@ pub(crate) struct LinkSet {
     /// All of it as one JSON document, in the form of the lab's interface (`docs/reference/api.schema.json`), instead of flags; `-` is standard input.
     #[arg(long, value_name = "JSON")]
     pub(crate) effects: Option<String>,
+}
+
+/// What jitter does to the order of frames.
+#[derive(Debug, Clone, Copy, clap::ValueEnum)]
+pub(crate) enum OrderName {
+    /// It arrives with that one: the more frames a second, the larger the mean delay.
+    Hold,
+    /// It overtakes.
+    Overtake,
+    /// It does not happen: the delay changes slowly, with the law's mean and spread.
+    Smooth,
 }
 
 /// Distributions of jitter.

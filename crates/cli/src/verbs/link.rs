@@ -209,8 +209,7 @@ fn jitter(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
         JitterName::Pareto => JitterLaw::Pareto { sd_ns: span_ns },
         JitterName::ParetoNormal => JitterLaw::ParetoNormal { sd_ns: span_ns },
     };
-    let half_life_ns = set.jitter_half_life.map_or(Ok(0), laws::ns)?;
-    Ok(Some(Jitter { law, half_life_ns }))
+    laws::with_memory(law, set).map(Some)
 }
 
 /// Both directions, and why the link is up or down.

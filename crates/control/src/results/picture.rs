@@ -111,8 +111,9 @@ impl Run {
         ];
         let mut delays: Vec<Curve> = delays.into_iter().flatten().collect();
         if !measured.rtt.pieces.is_empty() {
-            delays.extend(curve("path, there and back", &geometry.path, Style::Dashed));
-            delays.extend(curve("shortest path", &geometry.shortest, Style::Dashed));
+            let path = curve("path, there and back", &geometry.path, Style::Dashed);
+            let shortest = curve("shortest path", &geometry.shortest, Style::Dashed);
+            delays.extend(path.into_iter().chain(shortest).map(held));
         }
         delays.extend(curve("marked", &measured.marked, Style::Dots));
         delays.extend(curve("lost", &measured.lost, Style::Dots));
@@ -150,6 +151,19 @@ pub(super) fn curve(name: &str, series: &Series, style: Style) -> Option<Curve> 
         points,
         style,
     })
+}
+
+/// A curve each of whose values holds until the next one: geometry is of steps, and a slope between two paths would be the delay
+/// of neither.
+fn held(curve: Curve) -> Curve {
+    let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
+    for &(t_s, value) in &curve.points {
+        if let Some(&(_, before)) = points.last() {
+            points.push((t_s, before));
+        }
+        points.push((t_s, value));
+    }
+    Curve { points, ..curve }
 }
 
 /// What the flow measured, milliseconds and Mbit/s.
@@ -262,6 +276,22 @@ impl Geometry {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn geometry_holds_until_it_changes() {
+        let mut bound = Series::new();
+        [(8.0, 52.0), (9.0, 79.0), (10.0, 79.0)]
+            .into_iter()
+            .for_each(|(t_s, ms)| bound.put(t_s, ms));
+        let drawn = held(curve("shortest path", &bound, Style::Dashed).unwrap());
+        let corner = [(8.0, 52.0), (9.0, 52.0), (9.0, 79.0)];
+        assert_eq!(
+            drawn.points[..3],
+            corner,
+            "no slope from one path to the next"
+        );
+        assert_eq!(drawn.points.len(), 5);
+    }
 
     #[test]
     fn long_series_keep_their_extremes() {

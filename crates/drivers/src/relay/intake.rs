@@ -30,6 +30,8 @@ impl Thread {
                 self.take_to_air(captured.ts_ns, from, destination, frame)
             } else {
                 let at_ns = self.enters_at(captured.ts_ns, from, frame);
+                let (switches, pool) = (&self.switches, &self.pool);
+                let destination = switches.destination(from, destination, || pool.source(frame));
                 self.enter(at_ns, from, destination, frame)
             };
             count += taken.max(1);

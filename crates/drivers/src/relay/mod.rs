@@ -48,6 +48,7 @@ mod spsc;
 mod stalls;
 mod state;
 mod stats;
+mod switches;
 mod taps;
 mod thread;
 mod times;
@@ -99,6 +100,7 @@ use pool::Pool;
 use sched::Waiting;
 use shifts::Shifts;
 use state::State;
+use switches::Switches;
 use thread::Thread;
 use transit::Transit;
 use wire::Wires;
@@ -149,6 +151,8 @@ pub struct RelayConfig {
     pub gro: bool,
     /// Channels that ports share.
     pub channels: Vec<Shared>,
+    /// The ports of each learning switch.
+    pub switches: Vec<Vec<PortId>>,
     /// Nodes without a stack: the relay forwards for them.
     pub transit: Option<Arc<Table>>,
     /// Threads that divide the nodes among them: 1 to [`Relay::threads_max`].
@@ -175,6 +179,7 @@ impl RelayConfig {
             grain_ns: 0,
             gro: true,
             channels: Vec::new(),
+            switches: Vec::new(),
             transit: None,
             threads: 1,
             nodes: Vec::new(),
@@ -216,6 +221,7 @@ impl RelayConfig {
 pub struct Relay {
     config: RelayConfig,
     wires: Arc<Wires>,
+    switches: Arc<Switches>,
     sizes: Sizes,
     loaded: Arc<Loaded>,
     plumbing: Plumbing,
@@ -235,6 +241,7 @@ impl Relay {
     pub fn new(config: RelayConfig) -> Result<Relay> {
         config.check()?;
         let wires = Arc::new(config.wires());
+        let switches = Arc::new(Switches::new(&config.switches));
         let wired = wires.count(config.ports)?;
         let cpus =
             libbpf_rs::num_possible_cpus().map_err(BpfError::refused("count the CPUs"))? as u32;
@@ -257,6 +264,7 @@ impl Relay {
         Ok(Relay {
             config,
             wires,
+            switches,
             sizes,
             loaded,
             plumbing,
@@ -487,6 +495,7 @@ impl Relay {
             far,
             transit: Transit::new(outside.transit),
             wires: self.wires.clone(),
+            switches: Arc::clone(&self.switches),
             gso_out,
             signals,
             commands,

@@ -240,12 +240,23 @@ impl Pool {
 
     /// The first bytes of a frame: its destination address.
     pub(crate) fn destination(&self, frame: SlotRef) -> [u8; 6] {
+        self.addresses(frame)[0]
+    }
+
+    /// The address that a frame says it is from.
+    pub(crate) fn source(&self, frame: SlotRef) -> [u8; 6] {
+        self.addresses(frame)[1]
+    }
+
+    /// The two addresses that a frame begins with.
+    #[inline]
+    fn addresses(&self, frame: SlotRef) -> [[u8; 6]; 2] {
         let at = match self.gso(frame) {
             Some(gso) => self.piece(gso, 0).0,
-            None => self.loaded.slots.ptr(frame.base() + frame.start(), 6),
+            None => self.loaded.slots.ptr(frame.base() + frame.start(), 12),
         };
-        let at = at.cast::<[u8; 6]>();
-        // SAFETY: in bounds; the slot is ours since its descriptor was read.
+        let at = at.cast::<[[u8; 6]; 2]>();
+        // SAFETY: in bounds, for a frame has an Ethernet header; the slot is ours since its descriptor was read.
         unsafe { at.read() }
     }
 }

@@ -25,6 +25,7 @@ use super::sched::{self, Overdue, Priority, Waiting};
 use super::shifts::{Ended, Shifts};
 use super::stalls;
 use super::state::State;
+use super::switches::Switches;
 use super::transit::Transit;
 use super::waits::pressing;
 use super::wire::Wires;
@@ -56,6 +57,7 @@ pub(crate) struct Thread {
     pub(crate) far: Far,
     pub(crate) transit: Transit,
     pub(crate) wires: Arc<Wires>,
+    pub(crate) switches: Arc<Switches>,
     pub(crate) gso_out: GsoSender,
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Receiver<Command>,

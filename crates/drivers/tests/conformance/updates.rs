@@ -118,10 +118,7 @@ fn what_cannot_be_is_refused_and_changes_nothing() {
         );
 
         let all = Effects {
-            jitter: Some(Jitter {
-                law: JitterLaw::Uniform { half_width_ns: 1 },
-                half_life_ns: 0,
-            }),
+            jitter: Some(Jitter::of(JitterLaw::Uniform { half_width_ns: 1 })),
             duplicate_ratio: Some(0.1),
             queue_frames: Some(3),
             ..Effects::default()

@@ -41,7 +41,7 @@ fn veth_end(end: &VethEnd<'_>) -> LinkMessage {
     let a = &mut msg.attributes;
     let queues = end.queues.unwrap_or(1);
     a.push(LinkAttribute::IfName(end.name.to_owned()));
-    a.push(LinkAttribute::NumTxQueues(queues));
+    a.push(LinkAttribute::NumTxQueues(end.tx_queues.unwrap_or(queues)));
     a.push(LinkAttribute::NumRxQueues(queues));
     a.extend(end.netns.map(|fd| LinkAttribute::NetNsFd(fd.as_raw_fd())));
     a.extend(end.mac.map(|m| LinkAttribute::Address(m.0.to_vec())));

@@ -126,6 +126,8 @@ pub struct VethEnd<'a> {
     pub tx_queue_len: Option<u32>,
     /// Number of TX and of RX queues. `None` means 1 here (the kernel would make one per CPU).
     pub queues: Option<u32>,
+    /// Number of TX queues, where it is another than that of RX queues.
+    pub tx_queues: Option<u32>,
     /// Largest GSO super-packet in segments.
     pub gso_max_segs: Option<u32>,
     /// Largest GSO super-packet in bytes.

@@ -6,7 +6,7 @@ use std::time::Duration;
 use constel_api::answers::{DelaysSet, LinkSet, RoutesAfter};
 use constel_api::{ApiError, Happening, SetLink};
 use constel_drivers::{DriverError, Links};
-use constel_link::PortId;
+use constel_link::{EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::NodeId;
 
@@ -15,6 +15,27 @@ use super::view::{Held, View, find};
 use super::{delays, impair};
 use crate::clock::mono_ns;
 use crate::information::News;
+
+/// Why a change is not made, from the link plane or from here.
+struct Refused(ApiError);
+
+impl From<DriverError> for Refused {
+    fn from(error: DriverError) -> Self {
+        Self(impair::refusal(&error))
+    }
+}
+
+impl From<ApiError> for Refused {
+    fn from(error: ApiError) -> Self {
+        Self(error)
+    }
+}
+
+impl From<Refused> for ApiError {
+    fn from(refused: Refused) -> Self {
+        refused.0
+    }
+}
 
 /// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
 const ROUTES_WITHIN: Duration = Duration::from_secs(5);
@@ -55,10 +76,8 @@ impl View {
             });
         };
         let effects = planned.effects.clone();
-        let at_mono_ns = match effects.is_empty() {
-            true => mono_ns(),
-            false => links.apply_effects(effects)?,
-        };
+        let ((), at_mono_ns) =
+            self.change_by_hand(links, |_| Ok::<_, DriverError>(((), effects)))?;
         let layout = &blueprint.lab.layout;
         let own = layout.port(port);
         let name = format!("{}/{}", layout.node(own.node).name, own.name());
@@ -146,7 +165,18 @@ impl View {
         at_ns: Option<u64>,
     ) -> Result<DelaysSet, ApiError> {
         let Held { kernels, links, .. } = self.held()?;
-        let answer = delays::set(&kernels.blueprint, links.as_ref(), place, delays_ns)?;
+        let links = links.as_ref();
+        let blueprint = kernels.blueprint.as_ref();
+        let changed = self.change_by_hand(links, |_| {
+            let changes = delays::changes(blueprint, links, place, delays_ns)?;
+            Ok::<_, DriverError>((changes.len(), changes))
+        });
+        let (edges, at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
+        let answer = DelaysSet {
+            at_mono_ns,
+            network: blueprint.lab.scenario.networks[place].name.to_string(),
+            edges,
+        };
         let what = Happening::DelaysSet {
             network: answer.network.clone(),
             edges: answer.edges,
@@ -209,17 +239,43 @@ impl View {
         let t_ns = at_ns.or_else(|| self.clock.now_ns());
         let (answer, version) = match &what.on {
             On::Port(port) => {
-                let mut on_ports = self.on_ports.lock().unwrap_or_else(|e| e.into_inner());
-                let own = on_ports.entry(*port).or_default();
-                let mut answer =
-                    impair::set_port(links, &held.snapshot, *port, own, patch, zero_ns)?;
+                let t_ns = t_ns.unwrap_or(held.snapshot.t_ns);
+                let (effects, at_mono_ns) = self.change_by_hand(links, |by_hand| {
+                    let own = by_hand.port(*port);
+                    let (now, changes) = impair::on_port(*port, &own, patch, zero_ns);
+                    let edges = held.snapshot.edges_from(*port).iter();
+                    for edge in edges {
+                        impair::check_jitter(&now, &edge.impairment, t_ns)?;
+                    }
+                    Ok::<_, Refused>((now, changes))
+                })?;
+                let mut answer = impair::port_set(&held.snapshot, *port, &effects, at_mono_ns);
                 answer.port = Some(what.link.clone());
                 (answer, None)
             }
             On::Edges(edges) => {
-                let set = impair::set(links, edges, patch, zero_ns)?;
+                let now_ns = t_ns.unwrap_or(held.snapshot.t_ns);
+                let (set, at_mono_ns) = self.change_by_hand(links, |_| {
+                    let planned = impair::on_edges(links, edges, patch, zero_ns)?;
+                    for change in &planned.1 {
+                        let EffectsChange::Edge { from, to, effects } = change else {
+                            continue;
+                        };
+                        let edge = held.snapshot.edge(*from, *to);
+                        if let (Some(effects), Some(edge)) = (effects, edge) {
+                            impair::check_jitter(effects, &edge.impairment, now_ns)?;
+                        }
+                    }
+                    Ok::<_, Refused>(planned)
+                })?;
                 let version = self.failed.set(&what.link, t_ns.unwrap_or(0), set.failed);
-                (set.answer, version)
+                let answer = LinkSet {
+                    at_mono_ns,
+                    edges: set.edges,
+                    port: None,
+                    routes: RoutesAfter::Untouched,
+                };
+                (answer, version)
             }
         };
         if version.is_some() {

@@ -1,15 +1,13 @@
 //! All delays of a network, changed by hand in one instant.
 
-use constel_api::answers::DelaysSet;
 use constel_api::{ApiError, ErrorCode};
-use constel_drivers::Links;
+use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_scenario::model::Medium;
 use constel_topology::Snapshot;
 
 use super::impair::refusal;
-use crate::clock::mono_ns;
 
 fn bad(error: String) -> ApiError {
     ApiError::new(ErrorCode::BadValue, error)
@@ -72,21 +70,21 @@ fn cells<'a>(
     })
 }
 
-/// Puts delays on edges of the network at `place`, nanoseconds, a row for each member as sender; without any, those set before
-/// are taken away. What else is set on the edges stays.
+/// Changes that put delays on edges of the network at `place`, nanoseconds, a row for each member as sender; without any, those
+/// set before are taken away. What else is set on the edges stays, and edges that have these delays are not among them.
 ///
 /// # Errors
-/// When the link plane refuses: nothing was changed.
-pub(super) fn set(
+/// When the link plane has stopped.
+pub(super) fn changes(
     blueprint: &Blueprint,
     links: &dyn Links,
     place: usize,
     delays_ns: Option<&[Vec<Option<u64>>]>,
-) -> Result<DelaysSet, ApiError> {
+) -> Result<Vec<EffectsChange>, DriverError> {
     let ports = blueprint.lab.layout.network_ports(place);
     let mut changes = Vec::new();
     for ((from, to), delay_ns) in cells(ports, delays_ns) {
-        let own = links.effects(from, to).map_err(|e| refusal(&e))?.own;
+        let own = links.effects(from, to)?.own;
         if own.delay_ns == delay_ns {
             continue;
         }
@@ -94,14 +92,5 @@ pub(super) fn set(
         let effects = (!effects.is_empty()).then_some(effects);
         changes.push(EffectsChange::Edge { from, to, effects });
     }
-    let edges = changes.len();
-    let at_mono_ns = match changes.is_empty() {
-        true => mono_ns(),
-        false => links.apply_effects(changes).map_err(|e| refusal(&e))?,
-    };
-    Ok(DelaysSet {
-        at_mono_ns,
-        network: blueprint.lab.scenario.networks[place].name.to_string(),
-        edges,
-    })
+    Ok(changes)
 }

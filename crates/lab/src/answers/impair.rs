@@ -4,9 +4,9 @@
 use constel_api::answers::{BriefEffects, EdgeSet, LinkSet, RoutesAfter};
 use constel_api::{ApiError, ErrorCode};
 use constel_drivers::{DriverError, Links};
-use constel_link::{Effects, EffectsChange, PortId};
+use constel_link::{Effects, EffectsChange, Impairment, JitterLaw, PortId};
 use constel_plan::Blueprint;
-use constel_topology::{NodeId, Snapshot};
+use constel_topology::{Edge, NodeId, Snapshot};
 
 use crate::answers::by_hand::{Impairing, On};
 use crate::error::EngineError;
@@ -129,30 +129,53 @@ pub(crate) fn check(impairing: &Impairing) -> Result<(), ApiError> {
     }
 }
 
-/// What was set on a link: the answer, and of each edge whether it is failed now.
+/// Whether the jitter of these effects leaves something of an edge's delay at lab time `t_ns`. A recording of the whole delay,
+/// which stands on a delay of 0, is no jitter.
+///
+/// # Errors
+/// [`ErrorCode::BadValue`].
+pub(crate) fn check_jitter(
+    effects: &Effects,
+    impairment: &Impairment,
+    t_ns: u64,
+) -> Result<(), ApiError> {
+    let Some(jitter) = &effects.jitter else {
+        return Ok(());
+    };
+    if effects.delay_ns == Some(0) && matches!(jitter.law, JitterLaw::Trace { .. }) {
+        return Ok(());
+    }
+    let delay_ns = effects.over(impairment).delay.at(t_ns);
+    jitter.fits(delay_ns).map_err(|why| {
+        let next = "set a longer `--delay`, or less jitter";
+        ApiError::new(ErrorCode::BadValue, format!("{why}; {next}"))
+    })
+}
+
+/// Effects of a link's edges after a change, and of each edge whether it is failed then.
 pub(crate) struct Set {
-    pub(crate) answer: LinkSet,
+    pub(crate) edges: Vec<EdgeSet>,
     pub(crate) failed: Vec<(EdgeEnds, bool)>,
 }
 
-/// Puts effects on edges: merged with those they have, or, with `reset`, instead of them. Laws of time begin at `zero_ns` of the link
-/// plane's clock.
+/// Effects for edges: merged with those they have, or, with `reset`, instead of them. Laws of time begin at `zero_ns` of the
+/// link plane's clock.
 ///
 /// # Errors
-/// When the link plane refuses: nothing was changed.
-pub(crate) fn set(
+/// When the link plane has stopped.
+pub(crate) fn on_edges(
     links: &dyn Links,
     edges: &[EdgeEnds],
     (patch, reset): (&Effects, bool),
     zero_ns: u64,
-) -> Result<Set, ApiError> {
+) -> Result<(Set, Vec<EffectsChange>), DriverError> {
     let patch = patch.clone().starting_later(zero_ns);
     let (mut rows, mut failed, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for &(from, to) in edges {
         let mut effects = if reset {
             patch.clone()
         } else {
-            own(links, (from, to))?.merged(&patch)
+            links.effects(from, to)?.own.merged(&patch)
         };
         // A healed link is one that nobody failed.
         effects.down = effects.down.filter(|down| *down);
@@ -165,14 +188,8 @@ pub(crate) fn set(
         let effects = (!effects.is_empty()).then_some(effects);
         changes.push(EffectsChange::Edge { from, to, effects });
     }
-    let at_mono_ns = links.apply_effects(changes).map_err(|e| refusal(&e))?;
-    let answer = LinkSet {
-        at_mono_ns,
-        edges: rows,
-        port: None,
-        routes: RoutesAfter::Untouched,
-    };
-    Ok(Set { answer, failed })
+    let edges = rows;
+    Ok((Set { edges, failed }, changes))
 }
 
 /// A port, as `NODE/PORT`; `None` where the text has no `/`.
@@ -196,39 +213,38 @@ pub(crate) fn port(
     })
 }
 
-/// Puts effects on all edges that leave a port, those that come later included, beneath what is set on single links. What
-/// the port had is `held`, and what it has then.
-///
-/// # Errors
-/// When the link plane refuses: nothing was changed.
-pub(crate) fn set_port(
-    links: &dyn Links,
-    snapshot: &Snapshot,
+/// Effects for all edges that leave a port, those that come later included, beneath what is set on single links: merged with
+/// `held`, which the port has, or, with `reset`, instead of them.
+pub(crate) fn on_port(
     port: PortId,
-    held: &mut Effects,
+    held: &Effects,
     (patch, reset): (&Effects, bool),
     zero_ns: u64,
-) -> Result<LinkSet, ApiError> {
+) -> (Effects, Vec<EffectsChange>) {
     let patch = patch.clone().starting_later(zero_ns);
     let now = if reset { patch } else { held.merged(&patch) };
     let effects = (!now.is_empty()).then(|| now.clone());
-    let at_mono_ns = links
-        .apply_effects(vec![EffectsChange::Port { port, effects }])
-        .map_err(|e| refusal(&e))?;
-    *held = now;
-    let edges = snapshot.edges_from(port).iter();
-    Ok(LinkSet {
+    (now, vec![EffectsChange::Port { port, effects }])
+}
+
+/// The answer to a change of a port: its edges of now, each with the port's effects.
+pub(crate) fn port_set(
+    snapshot: &Snapshot,
+    port: PortId,
+    effects: &Effects,
+    at_mono_ns: u64,
+) -> LinkSet {
+    let row = |edge: &Edge| EdgeSet {
+        from: edge.from,
+        to: edge.to,
+        effects: BriefEffects::of(effects),
+    };
+    LinkSet {
         at_mono_ns,
-        edges: edges
-            .map(|edge| EdgeSet {
-                from: edge.from,
-                to: edge.to,
-                effects: BriefEffects::of(held),
-            })
-            .collect(),
+        edges: snapshot.edges_from(port).iter().map(row).collect(),
         port: None,
         routes: RoutesAfter::Untouched,
-    })
+    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,17 @@
 //! What a running lab answers to questions from other processes.
 
-use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 use constel_api::answers::{
     BriefEffects, EdgeShown, Forwarding, LabRow, LabState, LinkShown, Loads, ManagementShown,
     NetworkShown, NodeForwarding, NodeShown, Paths, Routes, ScenarioShown, Shown,
 };
 use constel_api::{ApiError, ErrorCode, LabReader, Subscription};
-use constel_drivers::Links;
 use constel_drivers::relay::TransitCounts;
-use constel_link::{Effects, PortId};
-use constel_plan::{Blueprint, NotOne};
+use constel_drivers::{DriverError, Links};
+use constel_link::{EffectsChange, PortId};
+use constel_plan::{Blueprint, ByHandEffects, NotOne};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 use constel_transit::Cause;
 
@@ -20,7 +19,7 @@ use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;
 use crate::answers::orders::Orders;
 use crate::answers::{catalogued_in, impair, loads};
-use crate::clock::LabClock;
+use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
 use crate::failed::Failed;
 use crate::information::{Informant, News};
@@ -53,8 +52,8 @@ pub(crate) struct View {
     pub(crate) log: Arc<EventLog>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) failed: Arc<Failed>,
-    /// What was set on ports by hand; held while a port is set.
-    pub(crate) on_ports: Mutex<BTreeMap<PortId, Effects>>,
+    /// Effects that were set by hand; held while the link plane takes a change of them.
+    pub(crate) by_hand: Mutex<ByHandEffects>,
     /// Members that are out of their networks; held while one comes or goes.
     pub(crate) away: Mutex<Away>,
     /// How machines make changes by hand together, where there are several.
@@ -92,6 +91,37 @@ impl View {
     /// The first thing that could not be told to nodes, if any.
     pub(crate) fn untold(&self) -> Option<String> {
         self.with(|live| live.informant.clone())?.problem()
+    }
+
+    fn by_hand(&self) -> MutexGuard<'_, ByHandEffects> {
+        self.by_hand.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Has the link plane make changes by hand, which `plan` derives from those in force, and keeps them. Returns what else
+    /// `plan` returned, and when the changes took force, of the machine's clock.
+    ///
+    /// # Errors
+    /// When `plan` refuses or the link plane does: nothing was changed.
+    pub(super) fn change_by_hand<T, E: From<DriverError>>(
+        &self,
+        links: &dyn Links,
+        plan: impl FnOnce(&ByHandEffects) -> Result<(T, Vec<EffectsChange>), E>,
+    ) -> Result<(T, u64), E> {
+        let mut by_hand = self.by_hand();
+        let (rest, changes) = plan(&by_hand)?;
+        let at_mono_ns = match changes.is_empty() {
+            true => mono_ns(),
+            false => links.apply_effects(changes.clone())?,
+        };
+        changes
+            .into_iter()
+            .for_each(|change| by_hand.record(change));
+        Ok((rest, at_mono_ns))
+    }
+
+    /// A step's topology with everything that was changed by hand: what paths, links and networks are answered from.
+    pub(super) fn in_force(&self, blueprint: &Blueprint, step: &Arc<Snapshot>) -> Arc<Snapshot> {
+        self.by_hand().over(&blueprint.lab.profiles, step)
     }
 
     pub(super) fn held(&self) -> Result<Held, ApiError> {
@@ -208,6 +238,7 @@ impl LabReader for View {
         let node_list = kernels.zip(snapshot).map(|(kernels, snapshot)| {
             let blueprint = &kernels.blueprint;
             let layout = &blueprint.lab.layout;
+            let snapshot = self.in_force(blueprint, &snapshot);
             let edges_from = |port: &constel_topology::Port| snapshot.edges_from(port.id).len();
             let row = |node: &constel_topology::Node| {
                 let own = blueprint.addresses.loopback(node.id);
@@ -335,6 +366,7 @@ impl LabReader for View {
         if let Some(then) = then {
             snapshot = Arc::new(then);
         }
+        let snapshot = self.in_force(blueprint, &snapshot);
         let times = inspect::Times {
             edges_ns: t_ns,
             tables_ns: now_ns,
@@ -345,7 +377,9 @@ impl LabReader for View {
     fn networks(&self) -> Result<Vec<NetworkShown>, ApiError> {
         let held = self.held()?;
         let away = self.away.lock().unwrap_or_else(|e| e.into_inner());
-        Ok(away.shown(&held.kernels.blueprint, &held.snapshot))
+        let blueprint = &held.kernels.blueprint;
+        let snapshot = self.in_force(blueprint, &held.snapshot);
+        Ok(away.shown(blueprint, &snapshot))
     }
 
     fn follow(&self) -> Subscription {

@@ -103,11 +103,15 @@ pub(crate) fn fabric(
     }
     let management = management.map(|own| site.management(own)).transpose()?;
     let management = management.flatten();
+    if let Some(Err(unreached)) = management.as_ref().map(ManagementNet::reach) {
+        progress.say(&format!("warning: {unreached}"));
+    }
 
     let channels = blueprint.lab.channels();
     let config = PlaneConfig {
         grain_ns: blueprint.lab.scenario.grain.ns().unsigned_abs(),
         channels: channels.into_iter().map(|(_, shared)| shared).collect(),
+        switches: blueprint.lab.switches(),
         transit: stackless.as_ref().map(|all| Arc::clone(&all.table)),
         threads: RelayThreads::of(&blueprint.lab, together.is_some()).count,
         nodes: layout

@@ -158,7 +158,7 @@ impl<'a> Session<'a> {
             log: Arc::clone(&log),
             stop: Arc::clone(&options.stop),
             failed: Arc::default(),
-            on_ports: Default::default(),
+            by_hand: Default::default(),
             away: Default::default(),
             orders: options
                 .together

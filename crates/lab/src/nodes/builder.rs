@@ -198,7 +198,7 @@ impl Builder<'_> {
             let mut setup = Batch::new();
             for (&number, node) in numbers.iter().zip(nodes) {
                 let id = NodeId(number as u32);
-                set_up(&self.blueprint.setup(id), &mut setup);
+                set_up(&self.blueprint.setup(id), &mut setup)?;
                 if let Some(management) = self.management {
                     management.set_up(id, &mut setup)?;
                 }

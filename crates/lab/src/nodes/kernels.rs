@@ -1,7 +1,7 @@
 //! The kernels of one machine's nodes: what they are told and what they are asked.
 
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use constel_host::netlink::{
@@ -12,17 +12,19 @@ use constel_plan::{
     Adjacency, Blueprint, Goal, LOOPBACK_IFINDEX, Neighbour, NodeSetup, Ours, RouteRow,
     node_ifindex,
 };
-use constel_routing::Loopback;
 use constel_routing::walk::Route;
 use constel_runtime::Node;
 use constel_scenario::model::Mode;
-use constel_topology::NodeId;
+use constel_topology::{Addressing, NodeId};
 
 use crate::error::EngineError;
 use crate::nodes::elsewhere::Elsewhere;
 use crate::nodes::own_stack::{OwnStacks, steady};
 use crate::nodes::stackless::Stackless;
 use crate::routing::forwarding::Forwarding;
+
+/// `RT_TABLE_DEFAULT`: the kernel asks it last.
+const TABLE_DEFAULT: u32 = 253;
 
 /// Nodes that exist, with the map that packets in transit go by, where there is one.
 pub(crate) struct Kernels {
@@ -205,12 +207,21 @@ impl Kernels {
         Ok(requests)
     }
 
-    /// Where a route leads, and as whom the node sends that way.
-    fn ends_of(&self, row: &RouteRow) -> (Loopback, Loopback) {
+    /// Where a route leads, and as whom the node sends that way, in every family that the goal has.
+    fn ends_of(&self, row: &RouteRow) -> Vec<(IpAddr, IpAddr)> {
         let addresses = &self.blueprint.addresses;
         let own = addresses.loopback(row.node);
-        match row.goal {
+        let (goal, source) = match row.goal {
             Goal::Node(destination) => (addresses.loopback(destination), own),
+            Goal::Port(port) => {
+                let v4 = addresses.port(port).v4.map(|(v4, _)| v4);
+                let source = addresses.beside(&self.blueprint.lab.layout, row.node, port);
+                let source = source.unwrap_or(own.v4);
+                return v4
+                    .map(|v4| (v4.into(), source.into()))
+                    .into_iter()
+                    .collect();
+            }
             Goal::Path(end) => {
                 let paths = addresses.paths();
                 // What a pair's node sends to the other end of a path comes from its own end of it: answers then
@@ -223,7 +234,11 @@ impl Kernels {
                 };
                 (paths.address(end), source)
             }
-        }
+        };
+        vec![
+            (goal.v4.into(), source.v4.into()),
+            (goal.v6.into(), source.v6.into()),
+        ]
     }
 
     /// The requests of one row, in every family spoken.
@@ -249,34 +264,37 @@ impl Kernels {
             families,
             ..
         } = self.blueprint.as_ref();
-        let (goal, source) = self.ends_of(row);
-        let target = |gateway_of: &dyn Fn(constel_link::PortId) -> Option<IpAddr>| {
+        let mut routes = Vec::new();
+        for (goal, source) in self.ends_of(row) {
+            let v4 = goal.is_ipv4();
+            let spoken = if v4 { families.ipv4 } else { families.ipv6 };
+            if !spoken {
+                continue;
+            }
             let hop = |hop: constel_routing::graph::NextHop| {
                 let ifindex = node_ifindex(lab.layout.port(hop.port));
-                Some(NextHop::via(ifindex, gateway_of(hop.far_port)?))
+                let far = addresses.port(hop.far_port);
+                let via = match v4 {
+                    true => far.v4.map(|(address, _)| IpAddr::from(address)),
+                    false => Some(IpAddr::from(far.v6_link_local)),
+                };
+                let next = NextHop::via(ifindex, via?);
+                // A route to this gateway's own address over another member would make the kernel refuse the gateway.
+                let shared = lab.layout.port(hop.far_port).addressing == Addressing::SharedSubnet;
+                let onlink = v4 && shared;
+                Some(NextHop { onlink, ..next })
             };
             let mut next: Vec<NextHop> = row.hops().filter_map(hop).collect();
-            match next.len() {
+            let target = match next.len() {
                 0 | 1 => next.pop().map(RouteTarget::Hop),
                 _ => Some(RouteTarget::Multipath(next)),
-            }
-        };
-        let v4 = families.ipv4.then(|| {
-            let gateway = |far| addresses.port(far).v4.map(|(a, _)| IpAddr::from(a));
-            let dst = IpPrefix::host(goal.v4.into());
-            (dst, target(&gateway), IpAddr::from(source.v4))
-        });
-        let v6 = families.ipv6.then(|| {
-            let gateway = |far| Some(IpAddr::from(addresses.port(far).v6_link_local));
-            let dst = IpPrefix::host(goal.v6.into());
-            (dst, target(&gateway), IpAddr::from(source.v6))
-        });
-        let route = |(dst, target, source): (IpPrefix, Option<RouteTarget>, IpAddr)| {
-            let mut route = KernelRoute::new(dst, target?);
+            };
+            let Some(target) = target else { continue };
+            let mut route = KernelRoute::new(IpPrefix::host(goal), target);
             route.prefsrc = Some(source);
-            Some(route)
-        };
-        v4.into_iter().chain(v6).filter_map(route).collect()
+            routes.push(route);
+        }
+        routes
     }
 }
 
@@ -289,7 +307,10 @@ pub(super) fn spec(neighbour: &Neighbour) -> NeighbourSpec {
 }
 
 /// The requests that set a fresh node up.
-pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) {
+///
+/// # Errors
+/// None that the address plan leaves room for.
+pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) -> Result<(), EngineError> {
     batch.link_up(LOOPBACK_IFINDEX);
     for address in &setup.loopback {
         let prefix = IpPrefix::host(*address);
@@ -306,4 +327,17 @@ pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) {
             batch.replace_neighbour(&spec(neighbour));
         }
     }
+    if let Some(ifindex) = setup.multicast {
+        // IPv6 has such a route by itself. Asked after the main table, so that a route of the node's own goes before.
+        let groups = IpPrefix {
+            addr: Ipv4Addr::new(224, 0, 0, 0).into(),
+            len: 4,
+        };
+        let by = RouteTarget::Hop(NextHop::dev(ifindex));
+        batch.replace_route(&KernelRoute {
+            table: TABLE_DEFAULT,
+            ..KernelRoute::new(groups, by)
+        })?;
+    }
+    Ok(())
 }

@@ -6,8 +6,11 @@
 //! others. In a node only what its own programs send finds the machine's address, in a table that nobody else asks. All of it lives in
 //! namespaces held by descriptors, except for the machine's end of the link, which carries our mark.
 
+use std::io::ErrorKind;
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
+use std::time::Duration;
 
 use constel_host::NetNs;
 use constel_host::claim::{LINK_GROUP, LabName, Thing, link_alias};
@@ -17,6 +20,7 @@ use constel_host::netlink::{
 };
 use constel_host::template::{Setting, namespace_with};
 use constel_plan::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
+use constel_routing::Prefix4;
 use constel_topology::NodeId;
 use rustix::io::Errno;
 
@@ -81,6 +85,36 @@ pub fn probe_management() -> Result<(), EngineError> {
     Ok(Socket::open_in(&ns)?.send(&mut batch)?)
 }
 
+/// Tries whether packets pass between this machine and a namespace as those of management do: over a link of its own in the
+/// machine's namespace, with addresses for documentation (RFC 5737).
+///
+/// # Errors
+/// [`EngineError::Unable`] when something on this machine drops them, most often its firewall; what the kernel refuses.
+pub fn probe_management_reach() -> Result<(), EngineError> {
+    let at = |last| Ipv4Addr::new(198, 51, 100, last);
+    let own = Management {
+        interface: format!("cst-{}", std::process::id()),
+        subnet: Prefix4 {
+            first: at(0),
+            length: 24,
+        },
+        host: at(1),
+        bridge: at(2),
+        nodes: Vec::new(),
+    };
+    if refuse_known(&own, &mut Socket::open()?).is_err() {
+        // Somebody uses these addresses: nothing can be found out by them.
+        return Ok(());
+    }
+    let lab: LabName = "doctor".parse()?;
+    ManagementNet::raise(own, &lab)?.reach()
+}
+
+/// A port at which nothing listens (RFC 863, long out of use): the answer is a refusal.
+const NO_PORT: u16 = 9;
+/// The far end is on this machine: an answer comes in microseconds.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+
 /// The bridge of a lab and the link to it, as long as this lives.
 pub(crate) struct ManagementNet {
     own: Management,
@@ -109,6 +143,28 @@ impl ManagementNet {
         made.link(&mut host)?;
         made.bridge()?;
         Ok(made)
+    }
+
+    /// Whether packets pass between the machine and the bridge, both ways: its namespace refuses a connection.
+    ///
+    /// # Errors
+    /// [`EngineError::Unable`] when no refusal comes.
+    pub(crate) fn reach(&self) -> Result<(), EngineError> {
+        let address = SocketAddr::from((self.own.bridge, NO_PORT));
+        match TcpStream::connect_timeout(&address, ANSWERS_WITHIN) {
+            Err(error) if error.kind() != ErrorKind::ConnectionRefused => {
+                let interface = &self.own.interface;
+                Err(EngineError::Unable {
+                    what: format!(
+                        "this machine does not reach nodes by `management`: packets over {interface} are dropped ({error})"
+                    ),
+                    remedy: "let packets in and out of interfaces `cst-*` in this machine's firewall, for example by \
+                             `nft insert rule inet filter input iifname \"cst-*\" accept` and the same for output with `oifname`"
+                        .to_owned(),
+                })
+            }
+            _ => Ok(()),
+        }
     }
 
     /// The machine's side.

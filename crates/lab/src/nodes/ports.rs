@@ -204,6 +204,9 @@ impl PortHand for VethHand<'_> {
             name: &host_name,
             ifindex: Some(self.ports.plane.host_ifindex(port.id)?),
             mtu: Some(port.mtu_bytes),
+            // Frames come to the node by `bpf_redirect_peer`, which no native XDP program there would see. The kernel refuses
+            // one at an end with fewer RX queues than this end has TX queues, so that attaching fails in place of that.
+            tx_queues: Some(2),
             up: true,
             ..VethEnd::default()
         };

@@ -234,7 +234,12 @@ fn plan_iperf3(
 ) -> Result<FlowPlan, EngineError> {
     let ends = pair(blueprint, &iperf3.from, &iperf3.to, iperf3.family)?;
     let Pair { from, to, .. } = ends;
-    let goal = ends.goal(blueprint).to_string();
+    // `from` sends in any case. With `reverse` the receiver connects to it.
+    let (client, serving, goal) = match iperf3.reverse {
+        false => (from, to, ends.goal(blueprint)),
+        true => (to, from, ends.source(blueprint)),
+    };
+    let goal = goal.to_string();
     let port = iperf3.port.to_string();
     let length = format!("{}", seconds as u64);
     let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
@@ -263,13 +268,13 @@ fn plan_iperf3(
     Ok(FlowPlan {
         server: Some(Server {
             launch: Launch {
-                node: to,
+                node: serving,
                 argv: server,
             },
             ready: Ready::TcpPort(iperf3.port),
             files: Vec::new(),
         }),
-        client: Launch { node: from, argv },
+        client: Launch { node: client, argv },
         zero_flag: None,
         apart_flag: None,
         ends: Some(ends),
@@ -283,8 +288,9 @@ fn plan_http(
     dir: &Path,
 ) -> Result<FlowPlan, EngineError> {
     let ends = pair(blueprint, &http.from, &http.to, http.family)?;
+    // The sender is the server.
     let Pair { from, to, .. } = ends;
-    let host = match ends.goal(blueprint) {
+    let host = match ends.source(blueprint) {
         IpAddr::V4(v4) => v4.to_string(),
         IpAddr::V6(v6) => format!("[{v6}]"),
     };
@@ -323,7 +329,7 @@ fn plan_http(
     Ok(FlowPlan {
         server: Some(Server {
             launch: Launch {
-                node: to,
+                node: from,
                 argv: server,
             },
             ready: Ready::TcpPort(http.port),
@@ -332,7 +338,7 @@ fn plan_http(
                 (dir.join("www/file"), Content::Zeros(http.size.bytes())),
             ],
         }),
-        client: Launch { node: from, argv },
+        client: Launch { node: to, argv },
         zero_flag: None,
         apart_flag: None,
         ends: Some(ends),
@@ -347,7 +353,8 @@ fn plan_transfer(
 ) -> Result<FlowPlan, EngineError> {
     let ends = pair(blueprint, &transfer.from, &transfer.to, transfer.family)?;
     let Pair { from, to, .. } = ends;
-    let goal = SocketAddr::new(ends.goal(blueprint), transfer.port).to_string();
+    // The sender is the server: the receiver fetches from it.
+    let goal = SocketAddr::new(ends.source(blueprint), transfer.port).to_string();
     let (transport, both, server_only) = match &transfer.over {
         Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
         Over::Tcp { congestion } => ("tcp", Vec::new(), words(&["--congestion", congestion])),
@@ -372,18 +379,69 @@ fn plan_transfer(
     Ok(FlowPlan {
         server: Some(Server {
             launch: Launch {
-                node: to,
+                node: from,
                 argv: server,
             },
             ready: Ready::Says("listening on"),
             files: Vec::new(),
         }),
         client: Launch {
-            node: from,
+            node: to,
             argv: client,
         },
         zero_flag: None,
         apart_flag: Some("--apart"),
         ends: Some(ends),
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::blueprint;
+
+    #[test]
+    fn from_sends_and_to_receives_in_every_kind_of_flow() {
+        let text = "constel: 1
+name: ends
+start: 2026-11-21T00:00:00Z
+duration: 30 s
+ground:
+  hosts:
+    a: {latitude: 0 deg, longitude: 0 deg}
+    b: {latitude: 0 deg, longitude: 0 deg}
+  cables:
+    - {from: a, to: b, delay: 1 ms, link: {rate: 1 Gbit/s}}
+routing: {mode: computed, destinations: all}
+traffic:
+  - {name: iperf3, at: 0 s, for: 5 s, iperf3: {from: a, to: b}}
+  - {name: asked, at: 0 s, for: 5 s, iperf3: {from: a, to: b, reverse: true}}
+  - {name: tcp, at: 0 s, for: 5 s, tcp: {from: a, to: b}}
+  - {name: http, at: 0 s, for: 5 s, http: {from: a, to: b, size: 1 MB}}
+  - {name: leotp, at: 0 s, for: 5 s, leotp: {from: a, to: b}}
+  - {name: vivace, at: 0 s, for: 5 s, vivace: {from: a, to: b}}
+";
+        let blueprint = blueprint(text);
+        let id = |name| blueprint.lab.layout.find(name).unwrap().id;
+        let (a, b) = (id("a"), id("b"));
+        for flow in &blueprint.lab.scenario.traffic {
+            let name = flow.name.as_str();
+            let plan = plan(&blueprint, flow, Path::new("dir"), Path::new("records")).unwrap();
+            let (client, server) = (plan.client, plan.server.unwrap().launch);
+            // The client of iperf3 sends unless it asks its server to; all others download.
+            let client_sends = name == "iperf3";
+            let (sender, receiver) = match client_sends {
+                true => (client.node, server.node),
+                false => (server.node, client.node),
+            };
+            assert_eq!((sender, receiver), (a, b), "{name}");
+            assert_eq!(client.argv.contains(&"-R".to_owned()), name == "asked");
+            // The client goes to its server's address.
+            let goal = blueprint.addresses.loopback(server.node).v4.to_string();
+            let words = client.argv.join(" ");
+            assert!(words.contains(&goal), "{name}: {words}");
+            let ends = plan.ends.unwrap();
+            assert_eq!((ends.from, ends.to), (a, b), "{name}");
+        }
+    }
 }

@@ -51,6 +51,7 @@ mod tests {
             what: FailureTarget::Nodes(vec!["craft-1".parse().unwrap()]),
             when: FailureTime::Once(s(at), Some(s(length))),
             reboot,
+            written: None,
         };
         let failures = [
             failure("one", true, 5, 3),

@@ -107,7 +107,7 @@ pub(crate) fn row(
     FlowRow {
         name: job.flow.name.to_string(),
         kind: kind(&job.flow.action).to_owned(),
-        from: name(job.client_node()),
+        from: name(job.plan.ends.map_or(job.client_node(), |ends| ends.from)),
         to: job.plan.ends.map(|ends| ends.far_name(blueprint)),
         at_ns: *job.time_ns().start(),
         status,

@@ -250,7 +250,7 @@ fn samples(job: &Job, wall: &WallClock) -> Box<dyn Iterator<Item = Sample>> {
                 from_ns: started_ns + nanos(piece.from_s),
                 to_ns: started_ns + nanos(piece.to_s),
                 rtt_ns: piece.rtt_ns,
-                back_ns: piece.owd_ns,
+                owd_ns: piece.owd_ns,
                 throughput_bps: Some(piece.throughput_bps),
                 fate: "",
                 ..Sample::default()

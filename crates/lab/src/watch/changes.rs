@@ -191,7 +191,7 @@ pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Ve
 
 /// Names of what is broken in `these` and not in `others`, with the failure to blame.
 fn only_in(layout: &Layout, these: &Broken, others: &Broken) -> Vec<(u16, String)> {
-    let name = |port: PortId| layout.node(layout.port(port).node).name.as_str();
+    let node_of = |port: PortId| layout.node(layout.port(port).node).name.as_str();
     let nodes = these
         .nodes
         .iter()
@@ -203,7 +203,7 @@ fn only_in(layout: &Layout, these: &Broken, others: &Broken) -> Vec<(u16, String
         .filter(|(link, _)| others.link(*link).is_none())
         .map(|(link, failure)| {
             let link = &layout.isl_links()[*link as usize];
-            (*failure, format!("{}-{}", name(link.a), name(link.b)))
+            (*failure, format!("{}-{}", node_of(link.a), node_of(link.b)))
         });
     let name = |failure: u16| match &layout.spec().failures[usize::from(failure)].what {
         FailureTarget::Network { network, .. } => layout.spec().networks[*network].name.clone(),
@@ -214,7 +214,18 @@ fn only_in(layout: &Layout, these: &Broken, others: &Broken) -> Vec<(u16, String
         .iter()
         .filter(|failure| !others.networks.contains(failure))
         .map(|failure| (*failure, name(*failure)));
-    nodes.chain(links).chain(networks).collect()
+    let cables = these
+        .cables
+        .iter()
+        .filter(|(cable, _)| others.cable(*cable).is_none())
+        .map(|(cable, failure)| {
+            let cable = &layout.cables()[*cable as usize];
+            (
+                *failure,
+                format!("{}-{}", node_of(cable.a), node_of(cable.b)),
+            )
+        });
+    nodes.chain(links).chain(cables).chain(networks).collect()
 }
 
 #[cfg(test)]

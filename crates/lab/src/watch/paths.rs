@@ -60,7 +60,7 @@ impl Pair {
     }
 
     /// The address that answers are sent to.
-    fn source(&self, blueprint: &Blueprint) -> IpAddr {
+    pub(crate) fn source(&self, blueprint: &Blueprint) -> IpAddr {
         self.address(blueprint, self.from, self.path.map(PathEnd::other))
     }
 

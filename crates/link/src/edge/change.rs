@@ -183,6 +183,7 @@ impl<F> Edge<F> {
     pub fn clear(&mut self, out: &mut impl FnMut(F)) {
         self.clear_waiting(&mut |frame, _| out(frame));
         self.line.drain(..).for_each(|r| out(r.frame));
-        self.late.drain(..).for_each(|r| out(r.frame));
+        let apart = std::mem::take(&mut self.apart);
+        apart.into_values().for_each(|r| out(r.frame));
     }
 }

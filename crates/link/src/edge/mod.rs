@@ -8,7 +8,7 @@
 mod change;
 mod service;
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::num::NonZeroU64;
 
 use crate::aqm::{Aqm, Limit, Packet};
@@ -88,8 +88,11 @@ pub struct Edge<F> {
     last_due_ns: Nanos,
     /// When the last service ended that no other followed.
     free_from_ns: Nanos,
-    /// Frames held back, out of the order of the others; in order among themselves.
-    late: VecDeque<Released<F>>,
+    /// Frames out of the order of the others, held back or with a delay of their own: by when they are due, then by when they
+    /// came here.
+    apart: BTreeMap<(Nanos, u64), Released<F>>,
+    /// Frames that came there.
+    set_apart: u64,
     counters: EdgeCounters,
     /// Frames come out so much before they are due.
     ahead_ns: Nanos,
@@ -116,7 +119,8 @@ impl<F> Edge<F> {
             line: VecDeque::new(),
             last_due_ns: 0,
             free_from_ns: 0,
-            late: VecDeque::new(),
+            apart: BTreeMap::new(),
+            set_apart: 0,
             counters: EdgeCounters::default(),
             ahead_ns: 0,
         }
@@ -303,23 +307,18 @@ impl<F> Edge<F> {
             None => Fate {
                 delay_ns: delay.at(end_ns),
                 held_back_ns: None,
+                overtakes: false,
                 marks: Marks::default(),
             },
         };
         let at_ns = end_ns.saturating_add(fate.delay_ns);
-        let (line, due_ns) = match fate.held_back_ns {
-            Some(extent_ns) => {
-                let due_ns = at_ns.max(self.last_due_ns).saturating_add(extent_ns);
-                let before = self.late.back().map_or(0, |r| r.due_ns);
-                (&mut self.late, due_ns.max(before))
-            }
-            // A shrinking delay never lets a frame overtake the one before it.
-            None => {
-                self.last_due_ns = at_ns.max(self.last_due_ns);
-                (&mut self.line, self.last_due_ns)
-            }
+        let apart_ns = match fate.held_back_ns {
+            Some(extent_ns) => Some(at_ns.max(self.last_due_ns).saturating_add(extent_ns)),
+            None => fate.overtakes.then_some(at_ns),
         };
-        line.push_back(Released {
+        // A shrinking delay never lets a frame overtake the one before it.
+        let due_ns = apart_ns.unwrap_or_else(|| at_ns.max(self.last_due_ns));
+        let released = Released {
             due_ns,
             len_bytes,
             marks: Marks {
@@ -327,7 +326,14 @@ impl<F> Edge<F> {
                 ..fate.marks
             },
             frame,
-        });
+        };
+        if apart_ns.is_some() {
+            self.set_apart += 1;
+            self.apart.insert((due_ns, self.set_apart), released);
+        } else {
+            self.last_due_ns = due_ns;
+            self.line.push_back(released);
+        }
     }
 
     /// When the frame served at `end_ns` can come out at the earliest.
@@ -346,7 +352,8 @@ impl<F> Edge<F> {
     /// in service may come out, if it is not lost: a call may then find nothing.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
-        let late = self.late.front().map(|r| self.comes_out_ns(r));
+        let apart = self.apart.first_key_value();
+        let apart = apart.map(|(_, r)| self.comes_out_ns(r));
         let next = match self.line.front() {
             Some(head) => Some(self.comes_out_ns(head)),
             None => {
@@ -358,9 +365,9 @@ impl<F> Edge<F> {
                 })
             }
         };
-        match (next, late) {
+        match (next, apart) {
             (Some(a), Some(b)) => Some(a.min(b)),
-            (next, late) => next.or(late),
+            (next, apart) => next.or(apart),
         }
     }
 
@@ -380,7 +387,7 @@ impl<F> Edge<F> {
         if self.next_out()?.due_ns.saturating_sub(ahead_ns) > now {
             return None;
         }
-        let released = self.next_line().pop_front()?;
+        let released = self.take_next()?;
         self.counters.delivered += 1;
         self.counters.delivered_bytes += u64::from(released.len_bytes);
         self.counters.corrupted += u64::from(released.marks.corrupt.is_some());
@@ -388,24 +395,31 @@ impl<F> Edge<F> {
         Some(released)
     }
 
-    /// Where the next frame to come out stands, of those whose service has been worked off.
-    fn next_line(&mut self) -> &mut VecDeque<Released<F>> {
-        let due = |line: &VecDeque<Released<F>>| line.front().map_or(Nanos::MAX, |r| r.due_ns);
-        if due(&self.late) < due(&self.line) {
-            &mut self.late
-        } else {
-            &mut self.line
+    /// The next frame to come out, of those whose service has been worked off.
+    pub(crate) fn next_out(&self) -> Option<&Released<F>> {
+        match self.is_apart_next() {
+            true => self.apart.first_key_value().map(|(_, next)| next),
+            false => self.line.front(),
         }
     }
 
-    /// That frame.
-    pub(crate) fn next_out(&mut self) -> Option<&Released<F>> {
-        self.next_line().front()
+    /// Whether that is one of those out of order.
+    fn is_apart_next(&self) -> bool {
+        let in_line = self.line.front().map_or(Nanos::MAX, |r| r.due_ns);
+        let apart = self.apart.first_key_value();
+        apart.is_some_and(|((due_ns, _), _)| *due_ns < in_line)
+    }
+
+    fn take_next(&mut self) -> Option<Released<F>> {
+        match self.is_apart_next() {
+            true => self.apart.pop_first().map(|(_, next)| next),
+            false => self.line.pop_front(),
+        }
     }
 
     /// That frame does not come out: the host is too far behind.
     pub(crate) fn give_up(&mut self) -> Option<F> {
-        let released = self.next_line().pop_front()?;
+        let released = self.take_next()?;
         self.counters.count_drop(DropCause::Overload);
         Some(released.frame)
     }
@@ -450,7 +464,7 @@ impl<F> Edge<F> {
     #[must_use]
     pub fn held(&self) -> usize {
         let in_aqm = self.aqm.as_ref().map_or(0, |aqm| aqm.len());
-        self.queue.len() + in_aqm + self.line.len() + self.late.len()
+        self.queue.len() + in_aqm + self.line.len() + self.apart.len()
     }
 
     /// Bytes waiting for service as of the last call, without the frame in service.

@@ -1,5 +1,6 @@
-//! The channels of a lab: networks whose members share one.
+//! The channels and switches of a lab: networks whose members share one.
 
+use constel_link::PortId;
 use constel_medium::{Access, Shared, Spec};
 use constel_scenario::model;
 
@@ -30,6 +31,15 @@ impl Lab {
             Some((network.name.to_string(), shared))
         });
         channels.collect()
+    }
+
+    /// The ports of each network that a switch joins.
+    #[must_use]
+    pub fn switches(&self) -> Vec<Vec<PortId>> {
+        let networks = self.scenario.networks.iter().enumerate();
+        let switched = networks.filter(|(_, n)| matches!(n.medium, model::Medium::Switched));
+        let ports = switched.map(|(place, _)| self.layout.network_ports(place).to_vec());
+        ports.collect()
     }
 }
 

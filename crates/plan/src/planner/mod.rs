@@ -8,8 +8,10 @@ mod link_state;
 mod moment;
 mod pairs;
 mod parting;
+mod ports;
 mod routes;
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use constel_link::{EdgeChange, PortId};
@@ -37,6 +39,8 @@ pub struct Planner {
     routes: Option<RoutePlanner>,
     /// Whether links that go outlive the routes over them.
     drains: bool,
+    /// Ports on switches, behind which any Ethernet address may be: their nodes ask each other for it.
+    asking: BTreeSet<PortId>,
 }
 
 /// A step that is planned and not in force.
@@ -80,6 +84,7 @@ impl Planner {
             current: Arc::new(Snapshot::default()),
             routes,
             drains: routing.drain.ns() > 0,
+            asking: blueprint.lab.switches().concat().into_iter().collect(),
             blueprint,
         }
     }
@@ -131,7 +136,7 @@ impl Planner {
             routes.plan_first(&self.blueprint, &first, failed)
         });
         first.step = 0;
-        let mut plan = plan_of(&layout, &first, &delta, edges);
+        let mut plan = plan_of((&layout, &self.asking), &first, &delta, edges);
         if let Some(routes) = &mut routes {
             plan.routes = std::mem::take(&mut routes.plan);
         }
@@ -162,11 +167,11 @@ impl Planner {
         let mut parted = part(&layout, &snapshot, &delta, self.drains);
         let at_once = parted.now.len() - delta.gliding;
         let gliding = parted.now.split_off(at_once);
-        let mut plan = plan_of(&layout, &snapshot, &delta, parted.now);
+        let mut plan = plan_of((&layout, &self.asking), &snapshot, &delta, parted.now);
         plan.gliding = gliding;
-        plan.forget = served(&layout, &parted.gone);
+        plan.forget = served((&layout, &self.asking), &parted.gone);
         plan.drain = parted.later;
-        plan.forget_drained = served(&layout, &parted.gone_later);
+        plan.forget_drained = served((&layout, &self.asking), &parted.gone_later);
         if let Some(routes) = &mut self.routes {
             routes.foresee();
         }
@@ -292,8 +297,11 @@ impl Planner {
     }
 }
 
+/// The layout, and the ports whose nodes ask for their neighbours' Ethernet addresses.
+type Ports<'a> = (&'a Layout, &'a BTreeSet<PortId>);
+
 fn plan_of(
-    layout: &Layout,
+    ports: Ports<'_>,
     snapshot: &Snapshot,
     delta: &Delta,
     edges: Vec<EdgeChange>,
@@ -304,16 +312,16 @@ fn plan_of(
         t_ns: snapshot.t_ns,
         nodes: NodeChanges::default(),
         edges,
-        learn: served(layout, &come),
+        learn: served(ports, &come),
         ..StepPlan::default()
     }
 }
 
-/// The ends of links among edges whose ports have more than one far port in the course of a run.
-fn served(layout: &Layout, edges: &[(PortId, PortId)]) -> Vec<Adjacency> {
+/// The ends of links among edges whose ports have more than one far port in the course of a run, and are told of them.
+fn served((layout, asking): Ports<'_>, edges: &[(PortId, PortId)]) -> Vec<Adjacency> {
     let served = edges
         .iter()
-        .filter(|(from, _)| layout.port(*from).medium.several);
+        .filter(|(from, _)| layout.port(*from).medium.several && !asking.contains(from));
     served
         .map(|&(port, far_port)| Adjacency { port, far_port })
         .collect()

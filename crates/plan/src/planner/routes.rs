@@ -16,6 +16,7 @@ use constel_units::TimeSpan;
 use super::link_state::LinkState;
 use super::moment::Moment;
 use super::pairs::{Pairs, PlannedPaths};
+use super::ports::{PlannedPorts, PortRoutes};
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
 use crate::next_nodes::{NextNodes, NextNodesAt};
@@ -44,6 +45,8 @@ pub(super) struct RoutePlanner {
     pub(super) link_state: Option<LinkState>,
     /// Where pairs have disjoint paths; then everybody knows of failures at once.
     pub(super) pairs: Option<Pairs>,
+    /// Where networks' ports have addresses.
+    ports: Option<PortRoutes>,
 }
 
 /// The nodes that computed routes lead to.
@@ -66,6 +69,7 @@ pub struct PlannedRoutes {
     version: Version,
     by_least_delay: bool,
     paths: Option<PlannedPaths>,
+    ports: Option<PlannedPorts>,
 }
 
 impl RoutePlanner {
@@ -105,6 +109,7 @@ impl RoutePlanner {
                 LinkState::new(blueprint, reaction)
             }),
             pairs: Pairs::wanted(blueprint),
+            ports: PortRoutes::wanted(blueprint),
         }
     }
 
@@ -200,7 +205,11 @@ impl RoutePlanner {
         };
         let (mut changes, mut ways) = (Vec::new(), Vec::new());
         let mut shared_ways = Vec::new();
+        let mut changed_to = Vec::new();
         let each = |change: HopChange<'_>| {
+            if self.ports.is_some() {
+                changed_to.push((change.node, change.destination));
+            }
             if self.forwards[change.node.index()] {
                 if change.others.is_empty() {
                     ways.push(WayRow {
@@ -232,7 +241,14 @@ impl RoutePlanner {
                 first = ends;
             }
         }
-        let rows = changes.iter().map(|change| self.row(change)).collect();
+        let mut rows: Vec<RouteRow> = changes.iter().map(|change| self.row(change)).collect();
+        let ports = self.ports.as_ref();
+        let ports = ports.map(|ports| ports.plan(blueprint, snapshot, &routes, changed_to));
+        rows.extend(
+            ports
+                .iter()
+                .flat_map(|planned| planned.rows.iter().cloned()),
+        );
         let mut path_rows = Vec::new();
         for change in paths.iter().flat_map(|planned| &planned.changes) {
             if self.forwards[change.node.index()] {
@@ -261,6 +277,7 @@ impl RoutePlanner {
             version,
             by_least_delay,
             paths,
+            ports,
         }
     }
 
@@ -291,6 +308,9 @@ impl RoutePlanner {
         self.by_least_delay = planned.by_least_delay;
         if let (Some(pairs), Some(paths)) = (&mut self.pairs, planned.paths) {
             pairs.installed(paths);
+        }
+        if let (Some(known), Some(ports)) = (&mut self.ports, planned.ports) {
+            known.installed(ports);
         }
     }
 

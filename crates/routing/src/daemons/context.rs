@@ -5,7 +5,7 @@ use crate::addresses::{AddressPlan, Block};
 use crate::areas::Areas;
 use crate::ospf::{self, Divided, Served};
 use constel_link::PortId;
-use constel_topology::{Access, EdgeClass, GSL, ISL, Layout, NodeId};
+use constel_topology::{Access, EdgeClass, GSL, ISL, Layout, NETWORK, NodeId};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -171,7 +171,7 @@ pub struct NodeRow {
 pub struct PortRow {
     /// Its name in the node.
     pub name: &'static str,
-    /// Its kind of link: `isl`, `gsl` or `cable`.
+    /// Its kind of link: `isl`, `gsl`, `cable` or `network`.
     pub role: &'static str,
     /// `point-to-point` or `point-to-multipoint`.
     pub network: &'static str,
@@ -189,8 +189,8 @@ pub struct PortRow {
     pub ipv4_length: u8,
     /// Its IPv6 address: link-local, /64.
     pub ipv6: Ipv6Addr,
-    /// Who may be at the other end: the neighbour of a laser, the satellites a station will use. Empty for a
-    /// satellite's ground port: it hears its stations.
+    /// The ports that may be at the other end: the neighbour of a laser, the satellites a station will use, the other members
+    /// of a network. Empty for a satellite's ground port: it hears its stations.
     pub peers: Vec<Peer>,
 }
 
@@ -218,6 +218,8 @@ pub struct Blocks {
     pub isl_ipv4: String,
     /// Ground ports, IPv4; empty where they have no addresses.
     pub gsl_ipv4: String,
+    /// Ports in networks, IPv4; empty where they have no addresses, and without networks.
+    pub network_ipv4: String,
 }
 
 /// Contexts of one node, one for each of the `programs` that run there.
@@ -276,6 +278,10 @@ pub fn contexts(
             loopback_ipv6: plan.blocks().loopback.v6.to_string(),
             isl_ipv4: of_ports(&ISL),
             gsl_ipv4: of_ports(&GSL),
+            network_ipv4: match layout.spec().networks.is_empty() {
+                true => String::new(),
+                false => of_ports(&NETWORK),
+            },
         },
     };
     let one = |program: super::Program| Context {

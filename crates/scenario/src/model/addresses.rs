@@ -19,7 +19,7 @@ pub struct Addresses {
     pub ground: Option<Block<Ipv4Addr>>,
     /// Of cables; `None` as above.
     pub cables: Option<Block<Ipv4Addr>>,
-    /// Of ports in networks, one subnet for all; `None` as above.
+    /// Of ports in networks, a subnet for each network; `None` as above.
     pub networks: Option<Block<Ipv4Addr>>,
     /// Of ports of management, /8 to /24, whether there are any or not.
     pub management: Block<Ipv4Addr>,

@@ -3,7 +3,7 @@
 use constel_units::{Angle, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{Name, NodesNamed, RegionHits};
+use super::{Name, NodesNamed, RegionHits, Written};
 
 /// Something that breaks.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -16,6 +16,9 @@ pub struct Failure {
     pub when: FailureTime,
     /// Commands in its nodes are started anew when it is over; then it is once, of nodes, and has an end.
     pub reboot: bool,
+    /// Its place in the file; `None` where no file has it.
+    #[serde(skip)]
+    pub written: Option<Written>,
 }
 
 /// What breaks. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
@@ -24,7 +27,7 @@ pub struct Failure {
 pub enum FailureTarget {
     /// These nodes.
     Nodes(Vec<Name>),
-    /// The link between these satellites.
+    /// The laser or cable between these nodes.
     Link(Name, Name),
     /// All satellites of a constellation, each by itself.
     Satellites(usize),

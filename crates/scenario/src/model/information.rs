@@ -45,7 +45,32 @@ pub struct NodesNamed {
     /// The pattern.
     pub glob: Glob,
     #[serde(skip)]
-    pub(crate) at: (Source, Span, String),
+    pub(crate) at: Written,
+}
+
+/// A place in the user's file.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Written {
+    pub(crate) source: Source,
+    pub(crate) span: Span,
+    pub(crate) path: String,
+}
+
+impl Written {
+    /// What the file has under `path`.
+    pub(crate) fn at(document: &Document, path: &[Seg<'_>]) -> Self {
+        Self {
+            source: document.source().clone(),
+            span: document.place(path, false),
+            path: Path(path).to_string(),
+        }
+    }
+
+    /// An error at this place.
+    #[must_use]
+    pub fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        Diagnostic::new(&self.source, self.span, code, message).with_path(self.path.clone())
+    }
 }
 
 impl NodesNamed {
@@ -53,18 +78,14 @@ impl NodesNamed {
     pub(crate) fn written(document: &Document, path: &[Seg<'_>], text: &str) -> Self {
         Self {
             glob: Glob::new(text),
-            at: (
-                document.source().clone(),
-                document.place(path, false),
-                Path(path).to_string(),
-            ),
+            at: Written::at(document, path),
         }
     }
 
     /// That no node of the plan is called so.
     #[must_use]
     pub fn no_node(&self) -> Diagnostic {
-        let source = &self.at.0;
+        let source = &self.at.source;
         let message = format!("no node is called `{}`", self.glob);
         let error = self.error("unknown-node", message);
         error.with_next(format!(
@@ -76,8 +97,7 @@ impl NodesNamed {
     /// An error about what this names, at its place.
     #[must_use]
     pub fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
-        let (source, span, path) = &self.at;
-        Diagnostic::new(source, *span, code, message).with_path(path.clone())
+        self.at.error(code, message)
     }
 }
 

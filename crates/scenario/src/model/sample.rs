@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use constel_units::TimeSpan;
 use serde::Serialize;
 
-use super::{NodesNamed, Scenario};
+use super::{NodesNamed, Scenario, Written};
 use crate::glob::Glob;
 use crate::raw::SampleMetric;
 use crate::source::{Source, Span};
@@ -28,7 +28,11 @@ impl Sampling {
     fn profile(hz: NonZeroU32, source: &Source) -> Self {
         let all = NodesNamed {
             glob: Glob::new("*"),
-            at: (source.clone(), Span::new(1, 1, 1), String::new()),
+            at: Written {
+                source: source.clone(),
+                span: Span::new(1, 1, 1),
+                path: String::new(),
+            },
         };
         let metrics = SampleMetric::ALL.into_iter();
         Self {

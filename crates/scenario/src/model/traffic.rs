@@ -56,12 +56,12 @@ pub enum Action {
 }
 
 impl Action {
-    /// Client and server; `None` for a command.
+    /// The nodes of [`Action::way`].
     pub fn ends(&self) -> Option<(&Name, &Name)> {
         self.way().map(|(from, to)| (from, &to.node))
     }
 
-    /// The client and where the flow leads; `None` for a command.
+    /// The sender and where the flow leads; of a ping the node that asks and the one that answers. `None` for a command.
     pub fn way(&self) -> Option<(&Name, &Destination)> {
         match self {
             Action::Ping(flow) => Some((&flow.from, &flow.to)),
@@ -106,13 +106,13 @@ pub enum PingTool {
 /// An iperf3 client and its server. `Flow::length` is a whole number of seconds.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Iperf3 {
-    /// The client.
+    /// The sender.
     pub from: Name,
-    /// The server; another node than `from`.
+    /// The receiver; another node than `from`.
     pub to: Destination,
     /// What is sent.
     pub transport: Transport,
-    /// The server sends.
+    /// The receiver is the client; otherwise the sender is.
     pub reverse: bool,
     /// Internet protocol, one of the scenario's.
     pub family: Family,
@@ -139,9 +139,9 @@ pub enum Transport {
 /// An HTTP download.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Http {
-    /// The client, which downloads.
+    /// The server, which sends.
     pub from: Name,
-    /// The server; another node than `from`.
+    /// The client, which downloads; another node than `from`.
     pub to: Destination,
     /// Size of the file, at least 1 byte.
     pub size: DataSize,

@@ -9,9 +9,9 @@ pub use crate::raw::LeotpVariant;
 /// A download, measured at both ends: one-way delay of each record, throughput, what the sender sent.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transfer {
-    /// Who downloads.
+    /// The sender, which has the data and is the server.
     pub from: Name,
-    /// Who has the data; another node than `from`.
+    /// The receiver, which downloads; another node than `from`.
     pub to: Destination,
     /// How much, at least 1 byte; `None`: as much as there is time for.
     pub size: Option<DataSize>,

@@ -27,7 +27,9 @@ pub struct RawAddresses {
     /// Of cables, two addresses each: an IPv4 block, or `none`. Default `10.128.0.0/9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cables: Option<String>,
-    /// Of ports in networks, all in one subnet: an IPv4 block, or `none`. Default `10.96.0.0/12`.
+    /// Of ports in networks: an IPv4 block, or `none`. Default `10.96.0.0/12`. A lone network has all of it as its subnet. Several
+    /// networks have a subnet each: equal parts of the block, in the order of the file. A network with more members than such a
+    /// part holds has the smallest that holds them; larger subnets come first then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub networks: Option<String>,
     /// Of ports of management (`networks.*.management`): an IPv4 block, /8 to /24. Default `10.112.0.0/12`. Each lab takes a subnet

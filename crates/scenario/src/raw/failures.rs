@@ -50,7 +50,7 @@ pub struct RawFailure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub nodes: Option<Vec<NodeName>>,
-    /// One link between satellites.
+    /// One link between satellites, or one cable.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawFailedLink>,
     /// All satellites of this constellation.
@@ -112,14 +112,14 @@ fn a_minute() -> TimeSpan {
     TimeSpan::from_ns(60_000_000_000)
 }
 
-/// Two satellites that are linked.
+/// Two satellites with lasers to each other, or two nodes that a cable joins.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FailedLink")]
 pub struct RawFailedLink {
-    /// A satellite.
+    /// One end.
     pub from: NodeName,
-    /// The satellite it is linked with.
+    /// The other end.
     pub to: NodeName,
 }
 

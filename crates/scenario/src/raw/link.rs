@@ -1,5 +1,6 @@
 //! `link`: what a kind of link does to frames, in each direction.
 
+use constel_link::JitterOrder;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -317,7 +318,9 @@ pub struct RawDelayTrace {
     pub interval: TimeSpan,
 }
 
-/// What is added to the delay. Exactly one law is given, besides `half_life`.
+/// What is added to the delay of each frame. Exactly one law is given, besides `half_life` and `order`. A frame does not
+/// arrive before it was sent: where the law would take more off a cable's or a path's delay than that is, it is refused; of a
+/// link whose delay follows from geometry the sum is cut off at 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -357,6 +360,9 @@ pub struct RawJitter {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub half_life: Option<TimeSpan>,
+    /// What happens where a frame would arrive before one that was sent earlier.
+    #[serde(default)]
+    pub order: JitterOrder,
 }
 
 /// Some frames are held back.

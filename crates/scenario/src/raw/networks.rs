@@ -58,7 +58,8 @@ pub enum NetworkMedium {
     /// at the rate that all in reach can follow. A member is deaf while it sends, and where two frames overlap at a receiver both
     /// are lost there. Only `driver: relay` knows it.
     Shared,
-    /// A bridge without limits: every member reaches every other at once, without rate, queue, loss and delay.
+    /// A learning switch without limits: every member reaches every other at once, without rate, queue, loss and delay. Further Ethernet
+    /// addresses behind a port are learned with `driver: relay`, 1,024 a port.
     Switched,
 }
 

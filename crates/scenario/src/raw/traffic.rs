@@ -101,9 +101,9 @@ fn ping_size() -> DataSize {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Iperf3")]
 pub struct RawIperf3 {
-    /// The client; it sends, unless `reverse` is set.
+    /// The sender.
     pub from: NodeName,
-    /// The server; it receives, unless `reverse` is set. A node, or its end of a disjoint path.
+    /// The receiver: a node, or its end of a disjoint path.
     pub to: Destination,
     /// Transport protocol.
     #[serde(default)]
@@ -116,7 +116,7 @@ pub struct RawIperf3 {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub rate: Option<DataRate>,
-    /// The server sends to the client.
+    /// The receiver is the client and connects to the sender (`iperf3 -R`). Otherwise the sender connects to the receiver.
     #[serde(default)]
     pub reverse: bool,
     /// Internet protocol. Default: the first of `routing.families`.
@@ -146,9 +146,9 @@ pub enum Protocol {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Http")]
 pub struct RawHttp {
-    /// The client, which downloads.
+    /// The server, which sends the file.
     pub from: NodeName,
-    /// The server: a node, or its end of a disjoint path.
+    /// The client, which receives it: a node, or its end of a disjoint path.
     pub to: Destination,
     /// Size of the file.
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]

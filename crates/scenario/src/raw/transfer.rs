@@ -11,9 +11,9 @@ use super::{Destination, Family, NodeName};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Leotp")]
 pub struct RawLeotp {
-    /// The Consumer, which downloads.
+    /// The Producer, which sends.
     pub from: NodeName,
-    /// The Producer, which has the data.
+    /// The Consumer, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -70,9 +70,9 @@ impl LeotpVariant {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Vivace")]
 pub struct RawVivace {
-    /// The client, which downloads.
-    pub from: NodeName,
     /// The server, which sends.
+    pub from: NodeName,
+    /// The client, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -95,9 +95,9 @@ pub struct RawVivace {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Tcp")]
 pub struct RawTcp {
-    /// The client, which downloads.
-    pub from: NodeName,
     /// The server, which sends.
+    pub from: NodeName,
+    /// The client, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
     /// How much is downloaded. Default: as much as there is time for.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::inputs::Inputs;
-use super::link::link_of;
+use super::link::{check_jitter, link_of};
 use super::nodes::{Kind, Nodes};
 use crate::diagnostic::Diagnostics;
 use crate::glob::Glob;
@@ -72,11 +72,17 @@ pub(super) fn resolve(
     };
     let mut cable = |(index, raw): (usize, &crate::raw::RawCable)| {
         let path = [Key("ground"), Key("cables"), Index(index), Key("link")];
+        let link = link_of(parsed, &path, &raw.link, inputs, errors);
+        if raw.link.delay_trace.is_none() {
+            // At most some days.
+            let delay = raw.delay + link.extra_delay;
+            check_jitter(parsed, &path, (link.effects.jitter.as_ref(), delay), errors);
+        }
         Cable {
             from: raw.from.clone(),
             to: raw.to.clone(),
             delay: raw.delay,
-            link: link_of(parsed, &path, &raw.link, inputs, errors),
+            link,
         }
     };
     (

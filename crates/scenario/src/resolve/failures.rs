@@ -9,7 +9,7 @@ use super::link::link_of;
 use super::nodes::Nodes;
 use crate::deferred::DeferredNode;
 use crate::diagnostic::{Diagnostic, Diagnostics};
-use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits};
+use crate::model::{CrossShell, Failure, FailureTarget, FailureTime, Name, Orbits, Written};
 use crate::parse::Parsed;
 use crate::raw::RawFailure;
 use crate::walk::Seg::{self, Index, Key};
@@ -163,10 +163,25 @@ pub(super) fn failures(
                 what,
                 when,
                 reboot: raw.reboot,
+                written: Some(Written::at(parsed, &written_at(raw, index))),
             });
         }
     }
     failures
+}
+
+/// Where a failure says what it hits.
+fn written_at(raw: &RawFailure, index: usize) -> Vec<Seg<'static>> {
+    let key = match raw {
+        RawFailure { link: Some(_), .. } => "link",
+        RawFailure { plane: Some(_), .. } => "plane",
+        RawFailure {
+            lasers: Some(_), ..
+        } => "lasers",
+        RawFailure { seam: Some(_), .. } => "seam",
+        _ => return vec![Key("failures"), Index(index)],
+    };
+    vec![Key("failures"), Index(index), Key(key)]
 }
 
 struct One<'a> {

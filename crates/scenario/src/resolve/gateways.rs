@@ -127,7 +127,7 @@ impl Checker<'_> {
         let taken = |flow: &&Flow| match &flow.action {
             Action::Transfer(transfer) => {
                 !matches!(transfer.over, Over::Tcp { .. })
-                    && transfer.to.node == *name
+                    && transfer.from == *name
                     && PORTS.contains(&transfer.port)
             }
             _ => false,

@@ -62,6 +62,21 @@ pub(super) fn path_effects(
     reader.effects(raw)
 }
 
+/// Whether jitter leaves something of the delay of the link under `path`: frames do not arrive before they were sent.
+pub(super) fn check_jitter(
+    document: &Document,
+    path: &[Seg<'_>],
+    (jitter, delay): (Option<&Jitter>, TimeSpan),
+    errors: &mut Diagnostics,
+) {
+    let Some(Err(why)) = jitter.map(|jitter| jitter.fits(ns(delay))) else {
+        return;
+    };
+    let at: Vec<Seg<'_>> = path.iter().copied().chain([Key("jitter")]).collect();
+    let error = document.error_at(&at, "jitter", why);
+    errors.push(error.with_suggestion("make the delay longer, or the jitter smaller"));
+}
+
 /// What reading one link needs.
 struct LinkReader<'a, 'i> {
     parsed: &'a Document,
@@ -104,10 +119,7 @@ impl LinkReader<'_, '_> {
             // A delay of zero, and the recording on top of it.
             delay_ns = Some(0);
             let law = self.delays(&["delay_trace", "file"], recording);
-            jitter = law.map(|law| Jitter {
-                law,
-                half_life_ns: 0,
-            });
+            jitter = law.map(Jitter::of);
         }
         let effects = Effects {
             delay_ns,
@@ -380,6 +392,7 @@ impl LinkReader<'_, '_> {
         Some(Jitter {
             law,
             half_life_ns: raw.half_life.map_or(0, ns),
+            order: raw.order,
         })
     }
 }

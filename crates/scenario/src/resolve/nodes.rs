@@ -115,7 +115,37 @@ impl<'a> Nodes<'a> {
                 .collect(),
         };
         nodes.check_stations(parsed, errors);
+        nodes.check_addresses(parsed, errors);
         nodes
+    }
+
+    /// A node's name must not be one that programs take for an address: `ping 2` asks 0.0.0.2, whatever `/etc/hosts` has.
+    fn check_addresses(&self, parsed: &Parsed, errors: &mut Diagnostics) {
+        let ground = &parsed.raw.ground;
+        let named = |key: &'static str, name: &str| {
+            let path = [Key("ground"), Key(key), Key(name)];
+            not_a_name(name).map(|why| (parsed.error_at_key(&path, "bad-name", message(name)), why))
+        };
+        let hosts = ground
+            .hosts
+            .keys()
+            .map(|name| named("hosts", name.as_str()));
+        let stations = self.ground.stations.iter().map(|station| {
+            let name = station.name.as_str();
+            if ground.stations.contains_key(&station.name) {
+                return named("stations", name);
+            }
+            let path = [Key("ground"), Key("from")];
+            not_a_name(name).map(|why| (parsed.error_at(&path, "bad-name", message(name)), why))
+        });
+        let craft = self.craft.iter().map(|name| {
+            let path = [Key("spacecraft"), Key(name.as_str())];
+            not_a_name(name).map(|why| (parsed.error_at_key(&path, "bad-name", message(name)), why))
+        });
+        for (error, why) in hosts.chain(stations).chain(craft).flatten() {
+            let error = error.with_reason(why);
+            errors.push(error.with_suggestion("begin it with a word, for example `node-1`"));
+        }
     }
 
     /// A station must not have a satellite's name.
@@ -313,6 +343,25 @@ fn add<'a>(
     prefixes.insert(prefix, flock);
 }
 
+fn message(name: &str) -> String {
+    format!("no node can be called `{name}`")
+}
+
+/// Why a name is none for a node: what the C library's `inet_aton` reads as an IPv4 address (decimal, octal or
+/// hexadecimal), and what every `/etc/hosts` has already.
+fn not_a_name(name: &str) -> Option<&'static str> {
+    let hex = name.strip_prefix("0x");
+    let is_number = match hex {
+        Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
+        None => name.bytes().all(|b| b.is_ascii_digit()),
+    };
+    match name {
+        "localhost" => Some("in each node it means the node itself"),
+        _ if is_number => Some("programs read a number as an IPv4 address, not as a name"),
+        _ => None,
+    }
+}
+
 /// Takes `<prefix>-p<plane>-s<slot>` apart.
 fn split(name: &str) -> Option<(&str, u32, u32)> {
     let (rest, slot) = name.rsplit_once("-s")?;
@@ -322,7 +371,35 @@ fn split(name: &str) -> Option<(&str, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::split;
+    use super::{not_a_name, split};
+
+    #[test]
+    fn addresses_are_no_names() {
+        for name in [
+            "1",
+            "2",
+            "007",
+            "4294967296",
+            "0x10",
+            "0xcafe",
+            "0x",
+            "localhost",
+        ] {
+            assert!(not_a_name(name).is_some(), "{name}");
+        }
+        for name in [
+            "a",
+            "1-2",
+            "0x10-a",
+            "0xg",
+            "1a",
+            "cafe",
+            "localhost-1",
+            "e1",
+        ] {
+            assert!(not_a_name(name).is_none(), "{name}");
+        }
+    }
 
     #[test]
     fn satellite_names_come_apart() {

@@ -189,7 +189,11 @@ impl<'a> Traffic<'a> {
             self.errors.push(error);
         }
         let family = self.family("iperf3", raw.family);
-        let port = self.port(&raw.to.node, raw.port, IPERF3_PORT);
+        let server = match raw.reverse {
+            false => &raw.to.node,
+            true => raw.from.name(),
+        };
+        let port = self.port(server, raw.port, IPERF3_PORT);
         Some(Action::Iperf3(Iperf3 {
             from: raw.from.name().clone(),
             to: raw.to.clone(),
@@ -262,7 +266,7 @@ impl<'a> Traffic<'a> {
             to: raw.to.clone(),
             size: raw.size,
             family: self.family("http", raw.family),
-            port: self.port(&raw.to.node, raw.port, HTTP_PORT),
+            port: self.port(raw.from.name(), raw.port, HTTP_PORT),
         })
     }
 

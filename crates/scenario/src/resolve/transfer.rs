@@ -15,7 +15,7 @@ impl Traffic<'_> {
     pub(super) fn leotp(&mut self, raw: &RawLeotp) -> Option<Action> {
         self.ends("leotp", &raw.from, &raw.to);
         let family = self.family("leotp", raw.family);
-        let port = self.port(&raw.to.node, raw.port, LEOTP_PORT);
+        let port = self.port(raw.from.name(), raw.port, LEOTP_PORT);
         let wrong = wrong_settings(raw.variant, &raw.set);
         let good = wrong.is_empty();
         for (index, reason) in wrong {
@@ -42,7 +42,7 @@ impl Traffic<'_> {
     pub(super) fn tcp(&mut self, raw: &RawTcp) -> Option<Action> {
         self.ends("tcp", &raw.from, &raw.to);
         let family = self.family("tcp", raw.family);
-        let port = self.port(&raw.to.node, raw.port, TCP_PORT);
+        let port = self.port(raw.from.name(), raw.port, TCP_PORT);
         let congestion = self.congestion("tcp", raw.congestion.clone())?;
         Some(Action::Transfer(Transfer {
             from: raw.from.name().clone(),
@@ -65,7 +65,7 @@ impl Traffic<'_> {
             size: raw.size,
             over: Over::Vivace,
             family: self.family("vivace", raw.family),
-            port: self.port(&raw.to.node, raw.port, VIVACE_PORT),
+            port: self.port(raw.from.name(), raw.port, VIVACE_PORT),
             records: raw.records,
         })
     }

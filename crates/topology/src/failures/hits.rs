@@ -17,6 +17,7 @@ use crate::spec::{Failure, FailureTarget};
 pub(super) enum Hits {
     Nodes(Vec<NodeId>),
     Links(Vec<u32>),
+    Cables(Vec<u32>),
     /// Edges of a network; which is found with its edges.
     Network,
     /// And what is hit there.
@@ -65,6 +66,7 @@ pub(super) fn hit(
         }
         Hits::Nodes(nodes) => out.nodes.extend(nodes.iter().map(|n| (*n, failure))),
         Hits::Links(links) => out.links.extend(links.iter().map(|l| (*l, failure))),
+        Hits::Cables(cables) => out.cables.extend(cables.iter().map(|c| (*c, failure))),
         Hits::Network => out.networks.push(failure),
         Hits::Region {
             circle,
@@ -112,6 +114,7 @@ pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
         objects(layout, failure).iter().all(|(_, hits)| match hits {
             Hits::Nodes(nodes) => nodes.is_empty(),
             Hits::Links(links) => links.is_empty(),
+            Hits::Cables(cables) => cables.is_empty(),
             Hits::Region { .. } | Hits::Polar { .. } | Hits::Eclipse { .. } | Hits::Network => {
                 false
             }
@@ -120,7 +123,12 @@ pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
     let failures = layout.spec().failures.iter().filter(empty);
     let error = |f: &Failure| SpecError::BadFailure {
         name: f.name.clone(),
-        reason: "it hits nothing".to_owned(),
+        reason: match &f.what {
+            FailureTarget::Link { a, b } => {
+                format!("neither a laser nor a cable joins `{a}` and `{b}`")
+            }
+            _ => "it hits nothing".to_owned(),
+        },
     };
     failures.map(error).collect()
 }
@@ -146,10 +154,11 @@ pub(super) fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)>
             .collect(),
         FailureTarget::Link { a, b } => {
             let ends = layout.find(a).zip(layout.find(b));
-            let link = ends.and_then(|(a, b)| layout.isl_between(a.id, b.id));
-            link.map(|l| (link_name(l.number), Hits::Links(vec![l.number])))
-                .into_iter()
-                .collect()
+            let laser = ends.and_then(|(a, b)| layout.isl_between(a.id, b.id));
+            let laser = laser.map(|l| (link_name(l.number), Hits::Links(vec![l.number])));
+            let cable = ends.and_then(|(a, b)| layout.cable_between(a.id, b.id));
+            let cable = cable.map(|c| (format!("{a} {b}"), Hits::Cables(vec![c.number])));
+            laser.into_iter().chain(cable).collect()
         }
         FailureTarget::Satellites { constellation } => {
             satellites(*constellation).map(one).collect()

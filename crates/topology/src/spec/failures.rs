@@ -20,11 +20,11 @@ pub struct Failure {
 pub enum FailureTarget {
     /// These nodes lose all their links.
     Nodes(Vec<String>),
-    /// One laser link.
+    /// One laser link or one cable.
     Link {
-        /// A satellite.
+        /// One end.
         a: String,
-        /// The satellite it is linked with.
+        /// The other end.
         b: String,
     },
     /// All satellites of a constellation.

@@ -5,11 +5,12 @@ use std::path::Path;
 use std::str::FromStr;
 
 use constel_link::{
-    CodelParams, Discipline, Jitter, JitterLaw, LossLaw, PieParams, RateLaw, RedParams, trace,
+    CodelParams, Discipline, Jitter, JitterLaw, JitterOrder, LossLaw, PieParams, RateLaw,
+    RedParams, trace,
 };
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
 
-use crate::args::LinkSet;
+use crate::args::{LinkSet, OrderName};
 use crate::exit::Failure;
 
 fn usage(text: impl Into<String>) -> Failure {
@@ -227,8 +228,20 @@ pub(super) fn jitter(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     let law = JitterLaw::Table {
         quantiles_ns: quantiles.iter().map(|span| span.ns()).collect(),
     };
-    let half_life_ns = set.jitter_half_life.map_or(Ok(0), ns)?;
-    Ok(Some(Jitter { law, half_life_ns }))
+    with_memory(law, set).map(Some)
+}
+
+/// A law of jitter with its memory and order.
+pub(super) fn with_memory(law: JitterLaw, set: &LinkSet) -> Result<Jitter, Failure> {
+    Ok(Jitter {
+        law,
+        half_life_ns: set.jitter_half_life.map_or(Ok(0), ns)?,
+        order: match set.jitter_order {
+            OrderName::Hold => JitterOrder::Hold,
+            OrderName::Overtake => JitterOrder::Overtake,
+            OrderName::Smooth => JitterOrder::Smooth,
+        },
+    })
 }
 
 fn recording(path: Option<&Path>, interval: Option<TimeSpan>) -> Result<Option<Jitter>, Failure> {
@@ -240,8 +253,5 @@ fn recording(path: Option<&Path>, interval: Option<TimeSpan>) -> Result<Option<J
         extra_ns: read(path, trace::delays_ms)?,
         origin_ns: 0,
     };
-    Ok(Some(Jitter {
-        law,
-        half_life_ns: 0,
-    }))
+    Ok(Some(Jitter::of(law)))
 }

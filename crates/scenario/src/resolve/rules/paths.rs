@@ -8,7 +8,7 @@ use constel_units::{DataRate, DataSize, TimeSpan};
 
 use super::RuleReader;
 use crate::raw::{RawLink, RawPath, RawPlace, RawVia, SkyName};
-use crate::resolve::link::path_effects;
+use crate::resolve::link::{check_jitter, path_effects};
 use crate::resolve::radio;
 use crate::walk::Seg::{self, Key};
 
@@ -52,6 +52,10 @@ impl RuleReader<'_, '_> {
         let link = as_link(raw);
         let at = self.at(&[way]);
         let effects = path_effects(self.document, &at, &link, self.inputs, self.errors);
+        if raw.via.is_none() && raw.delay_trace.is_none() {
+            let jitter = (effects.jitter.as_ref(), raw.delay_of());
+            check_jitter(self.document, &at, jitter, self.errors);
+        }
         let radio = raw.via.as_ref().is_some_and(|via| via.radio.is_some());
         if radio && raw.rate.is_none() {
             let message = "`radio` has an effect only with `rate`";

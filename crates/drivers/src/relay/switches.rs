@@ -1,0 +1,155 @@
+//! Learning switches: networks in which a port may have more Ethernet addresses behind it than its own.
+//!
+//! Ports know each other by [`constel_link::mac_of`]. Software may bring further addresses: VRRP's virtual one, macvlan,
+//! a bridge with virtual machines, an address that somebody gave the port itself. A switch learns behind which port each
+//! of them speaks, as IEEE 802.1D has it, and sends what it does not know to all. A port's own address is never learned
+//! elsewhere: no node takes another one's frames by using its address.
+
+use std::collections::{HashMap, VecDeque};
+use std::sync::{PoisonError, RwLock};
+
+use constel_link::{PortId, is_group, mac_of, port_of_mac};
+
+/// Addresses that a switch keeps for one port; of more it forgets the oldest.
+const ADDRESSES_MAX: usize = 1_024;
+/// A port that is on no switch.
+const NONE: u16 = u16::MAX;
+/// To all edges of the port.
+const ALL: [u8; 6] = [0xff; 6];
+
+type Mac = [u8; 6];
+
+/// The switches of a plane, shared by its threads.
+#[derive(Debug, Default)]
+pub(crate) struct Switches {
+    /// By port: the number of its switch.
+    of: Vec<u16>,
+    learned: RwLock<Learned>,
+}
+
+#[derive(Debug, Default)]
+struct Learned {
+    /// Behind which port of a switch an address is.
+    places: HashMap<(u16, Mac), PortId>,
+    /// Of each port with such addresses: these, the oldest first. One that has moved elsewhere may still be listed.
+    of_port: HashMap<PortId, VecDeque<Mac>>,
+}
+
+impl Switches {
+    /// Switches with these ports; a port is on one at most.
+    pub(crate) fn new(switches: &[Vec<PortId>]) -> Switches {
+        let ports = switches.iter().flatten().map(|port| port.0 as usize + 1);
+        let mut of = vec![NONE; ports.max().unwrap_or(0)];
+        for (number, ports) in (0..NONE).zip(switches) {
+            for port in ports {
+                of[port.0 as usize] = number;
+            }
+        }
+        Switches {
+            of,
+            learned: RwLock::default(),
+        }
+    }
+
+    /// The destination by which a frame that left `from` finds its edges: that of the port behind which the frame's own is, or
+    /// that of all. `source` reads the frame's source address, which is learned.
+    #[inline]
+    pub(crate) fn destination(
+        &self,
+        from: PortId,
+        destination: Mac,
+        source: impl FnOnce() -> Mac,
+    ) -> Mac {
+        match self.of.get(from.0 as usize) {
+            None | Some(&NONE) => destination,
+            Some(&switch) => self.steer(switch, from, destination, source()),
+        }
+    }
+
+    fn steer(&self, switch: u16, from: PortId, destination: Mac, source: Mac) -> Mac {
+        let is_foreign = |mac: Mac| !is_group(mac) && port_of_mac(mac).is_none();
+        if is_foreign(source) {
+            let known = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+            let is_known = known.places.get(&(switch, source)) == Some(&from);
+            drop(known);
+            if !is_known {
+                let mut learned = self.learned.write().unwrap_or_else(PoisonError::into_inner);
+                learned.learn(switch, from, source);
+            }
+        }
+        if !is_foreign(destination) {
+            return destination;
+        }
+        let learned = self.learned.read().unwrap_or_else(PoisonError::into_inner);
+        let place = learned.places.get(&(switch, destination));
+        place.map_or(ALL, |port| mac_of(*port))
+    }
+}
+
+impl Learned {
+    fn learn(&mut self, switch: u16, port: PortId, mac: Mac) {
+        self.places.insert((switch, mac), port);
+        let own = self.of_port.entry(port).or_default();
+        // One that moved away and has come back is listed already.
+        own.retain(|listed| *listed != mac);
+        own.push_back(mac);
+        if own.len() > ADDRESSES_MAX
+            && let Some(oldest) = own.pop_front()
+            && self.places.get(&(switch, oldest)) == Some(&port)
+        {
+            self.places.remove(&(switch, oldest));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const VRRP: Mac = [0, 0, 0x5e, 0, 1, 1];
+
+    fn mac(n: u32) -> Mac {
+        let [a, b, c, d] = n.to_be_bytes();
+        [0x06, 0, a, b, c, d]
+    }
+
+    #[test]
+    fn what_has_spoken_is_found_and_what_has_not_goes_to_all() {
+        let ports: Vec<PortId> = (1..4).map(PortId).collect();
+        let other = vec![PortId(7), PortId(8)];
+        let switches = Switches::new(&[ports, other]);
+        let send = |from, to, source| switches.destination(PortId(from), to, || source);
+        let own = |port| mac_of(PortId(port));
+        // Nobody has spoken as that yet.
+        assert_eq!(send(1, VRRP, own(1)), ALL);
+        assert_eq!(send(2, ALL, VRRP), ALL);
+        assert_eq!(send(1, VRRP, own(1)), own(2));
+        // It moves, as when the master fails.
+        assert_eq!(send(3, ALL, VRRP), ALL);
+        assert_eq!(send(1, VRRP, own(1)), own(3));
+        // Another switch has not heard of it, and a port on none learns nothing.
+        assert_eq!(send(7, VRRP, own(7)), ALL);
+        assert_eq!(send(9, VRRP, mac(5)), VRRP);
+        // Ports' own addresses are theirs, whoever speaks as them.
+        assert_eq!(send(2, ALL, own(3)), ALL);
+        assert_eq!(send(1, own(3), own(1)), own(3));
+    }
+
+    #[test]
+    fn a_port_that_invents_addresses_forgets_its_own_alone() {
+        let switches = Switches::new(&[(0..3).map(PortId).collect()]);
+        let send = |from, to, source| switches.destination(PortId(from), to, || source);
+        send(0, ALL, VRRP);
+        let many = 3 * ADDRESSES_MAX as u32;
+        for n in 0..many {
+            send(1, ALL, mac(n));
+        }
+        let learned = switches.learned.read().unwrap();
+        assert_eq!(learned.places.len(), ADDRESSES_MAX + 1);
+        assert_eq!(learned.of_port[&PortId(1)].len(), ADDRESSES_MAX);
+        drop(learned);
+        assert_eq!(send(2, VRRP, mac_of(PortId(2))), mac_of(PortId(0)));
+        assert_eq!(send(2, mac(0), mac_of(PortId(2))), ALL);
+        assert_eq!(send(2, mac(many - 1), mac_of(PortId(2))), mac_of(PortId(1)));
+    }
+}
