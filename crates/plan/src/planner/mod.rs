@@ -244,7 +244,7 @@ impl Planner {
         let own = self.current.edges.iter();
         let own = own.filter(|edge| layout.port(edge.from).node == node);
         served(
-            layout,
+            (layout, &self.asking),
             &own.map(|e| (e.from, e.to))
                 .collect::<Vec<(PortId, PortId)>>(),
         )
