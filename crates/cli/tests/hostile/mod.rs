@@ -9,6 +9,7 @@ mod terminal;
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 use std::time::Duration;
@@ -99,5 +100,7 @@ fn by_script(lab: &Lab, script: &str) -> Output {
     );
     let exec = exec.replace("exec()", "inside()");
     command.args(["-c", &format!("{exec}{script}")]);
+    // A signal to its process group must not end the tests.
+    command.process_group(0);
     finish(command, WITHIN)
 }

@@ -4,6 +4,7 @@ use std::ffi::OsStr;
 use std::io::{Read, Write};
 
 use constel_host::process::Terminal;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::{inside, prepared};
 use crate::support;
@@ -11,10 +12,20 @@ use support::host::Host;
 use support::lab::Lab;
 use support::{CONSTEL, stdout};
 
+/// A hang guard for what is awaited on a terminal.
+const WITHIN: Timespec = Timespec {
+    tv_sec: 30,
+    tv_nsec: 0,
+};
+
 /// What is written on a terminal, up to some words.
 fn heard(terminal: &mut Terminal, until: &str) -> String {
     let mut said = String::new();
     while !said.contains(until) {
+        let file = terminal.file();
+        let mut news = [PollFd::new(file, PollFlags::IN)];
+        let ready = poll(&mut news, Some(&WITHIN)).unwrap();
+        assert!(ready > 0, "not '{until}': {said}");
         let mut bytes = [0; 256];
         let count = terminal.file().read(&mut bytes);
         let count = count.unwrap_or_else(|error| panic!("{error}, and not '{until}': {said}"));
