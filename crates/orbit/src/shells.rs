@@ -17,7 +17,8 @@ use crate::circular::seconds_since;
 use crate::elements::ElementSet;
 use crate::frames::TemeState;
 use crate::propagator::{PropagationError, Satellite, brouwer_orbit};
-use crate::shells_planes::{along_plane_rad, split_into_planes, spread_and_mean};
+pub use crate::shells_planes::along_plane_rad;
+use crate::shells_planes::{split_into_planes, spread_and_mean};
 
 /// Above this eccentricity an orbit is not a slot in a shell: at Starlink's height it is 70 km
 /// between lowest and highest point.
