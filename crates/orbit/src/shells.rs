@@ -103,7 +103,7 @@ pub enum LeftOutReason {
         eccentricity: f64,
     },
     /// The elements are too far from the instant of sorting to be believed.
-    #[error("its elements are {age} from the instant asked for, more than {max_age}")]
+    #[error("its elements are {:.1} days from the instant asked for, more than {max_age}", .age.seconds() / 86_400.0)]
     Stale {
         /// Distance in time, positive.
         age: TimeSpan,
