@@ -184,5 +184,5 @@ fn errors_name_their_lines_and_come_together() {
         .iter()
         .map(|e| e.line)
         .collect();
-    assert_eq!(lines[..2.min(lines.len())], [1, 2][..], "{lines:?}");
+    assert_eq!(lines[..2.min(lines.len())], [2, 3][..], "{lines:?}");
 }

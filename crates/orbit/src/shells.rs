@@ -17,7 +17,8 @@ use crate::circular::seconds_since;
 use crate::elements::ElementSet;
 use crate::frames::TemeState;
 use crate::propagator::{PropagationError, Satellite, brouwer_orbit};
-use crate::shells_planes::{along_plane_rad, split_into_planes, spread_and_mean};
+pub use crate::shells_planes::along_plane_rad;
+use crate::shells_planes::{split_into_planes, spread_and_mean};
 
 /// Above this eccentricity an orbit is not a slot in a shell: at Starlink's height it is 70 km
 /// between lowest and highest point.
@@ -102,7 +103,7 @@ pub enum LeftOutReason {
         eccentricity: f64,
     },
     /// The elements are too far from the instant of sorting to be believed.
-    #[error("its elements are {age} from the instant asked for, more than {max_age}")]
+    #[error("its elements are {:.1} days from the instant asked for, more than {max_age}", .age.seconds() / 86_400.0)]
     Stale {
         /// Distance in time, positive.
         age: TimeSpan,

@@ -107,8 +107,10 @@ const EQUATORIAL_RAD: f64 = 0.5 * std::f64::consts::PI / 180.0;
 /// Orbits farther than this from their mean are not one plane (all planes of a shell taken for one).
 const ONE_PLANE_RAD: f64 = 30.0 * std::f64::consts::PI / 180.0;
 
-/// Angles along the orbit of the members of one plane, rad, of any whole turns, in the frame of the mean of their orbits.
-pub(crate) fn along_plane_rad(states: &[TemeState]) -> Vec<f64> {
+/// Returns the angles along the orbit of the members of one plane, rad, `-pi..=pi`, in the frame of the mean of their orbits:
+/// from its node, or from the x axis where the mean orbit is equatorial. Any inertial frame with the Earth's axis as z will
+/// do, and of the velocities only the direction counts.
+pub fn along_plane_rad(states: &[TemeState]) -> Vec<f64> {
     let normal = |state: &TemeState| {
         state
             .position_teme_m

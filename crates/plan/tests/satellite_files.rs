@@ -202,7 +202,7 @@ fn reasons_survive_when_sorting_fails() {
     let text = errors.to_string();
     assert!(
         text.contains(
-            "7 with elements too old or too new (BIRD 0: its elements are 1529 d from the instant"
+            "7 with elements too old or too new (BIRD 0: its elements are 1529.0 days from the instant"
         ),
         "{text}"
     );
@@ -309,4 +309,52 @@ fn stations_choose_a_plane_that_both_can_use() {
     assert!(looks_in_one_plane("nearest") <= 2);
     let found = looks_in_one_plane("most-reachable");
     assert!(found >= 17, "{found} of 20");
+}
+
+/// Four geostationary satellites, each with a node of its own: a ring links each with both its neighbours.
+#[test]
+fn a_ring_near_the_equator_links_neighbours() {
+    let given = [
+        (0.02, 80.0, 280.0),
+        (0.05, 85.0, 5.0),
+        (0.01, 300.0, 240.0),
+        (0.03, 95.0, 175.0),
+    ];
+    let records: Vec<String> = given
+        .iter()
+        .enumerate()
+        .map(|(n, (i, node, anomaly))| {
+            format!(
+                r#"{{"OBJECT_NAME": "GEO {n}", "NORAD_CAT_ID": {n}, "EPOCH": "{START}", "MEAN_MOTION": 1.00271,
+                    "ECCENTRICITY": 0.0001, "INCLINATION": {i}, "RA_OF_ASC_NODE": {node}, "ARG_OF_PERICENTER": 0,
+                    "MEAN_ANOMALY": {anomaly}, "BSTAR": 0}}"#
+            )
+        })
+        .collect();
+    let omm = format!("[{}]", records.join(","));
+    let shell = "shells: [{name: s, altitude: 35786 km, inclination: 0 deg, altitude_tolerance: 200 km, inclination_tolerance: 5 deg, planes: 1}]";
+    let lab = lab(
+        &format!("omm: {{file: c.json, {shell}}}"),
+        "{pattern: ring, link: {rate: 10 Mbit/s}}",
+        ("c.json", &omm),
+    );
+    let lab = lab.unwrap_or_else(|errors| panic!("{errors}"));
+    let links = lab.layout.isl_links();
+    assert_eq!(links.len(), 4);
+    for link in links {
+        let [a, b] = [link.a, link.b].map(|port| lab.layout.port(port).node.0);
+        assert!(
+            [1, 3].contains(&a.abs_diff(b)),
+            "{a} {b}: slots are in order of flight"
+        );
+    }
+    // All four are up: two across the Earth would not be.
+    let up = lab
+        .stepper()
+        .at_step(0)
+        .edges
+        .iter()
+        .filter(|edge| edge.from < edge.to)
+        .count();
+    assert!(up >= 4, "{up}");
 }

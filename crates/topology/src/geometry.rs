@@ -47,9 +47,6 @@ pub(crate) struct Motion {
     pub(crate) position: DVec3,
     /// Where a circular orbit takes it in a quarter turn, metres.
     pub(crate) quarter: DVec3,
-    /// Argument of latitude, radians, 0..2 pi: the angle flown since the ascending node. An equatorial orbit has
-    /// no node; the angle is then counted from the ITRF x axis.
-    pub(crate) phase_rad: f64,
     /// Longitude of the ascending node, radians, -pi..pi.
     pub(crate) node_rad: f64,
 }
@@ -70,11 +67,9 @@ impl Motion {
         } else {
             n.normalize()
         };
-        let phase = now.dot(h.cross(node)).atan2(now.dot(node));
         Motion {
             position: now,
             quarter: h.cross(now),
-            phase_rad: phase.rem_euclid(std::f64::consts::TAU),
             node_rad: node.y.atan2(node.x),
         }
     }
@@ -146,22 +141,6 @@ mod tests {
                 let end = piece.at(77 + step_ns);
                 assert!(end.abs_diff(d1) <= 1, "{d0} {d1} {step_ns}: {end}");
             }
-        }
-    }
-
-    #[test]
-    fn argument_of_latitude_counts_from_the_node() {
-        // A polar orbit as the turning Earth sees it, 1 s apart.
-        let (r, n): (f64, f64) = (7.158e6, 1.0e-3);
-        let at = |u: f64, t: f64| {
-            let p = DVec3::new(r * u.cos(), 0.0, r * u.sin());
-            let (s, c) = (EARTH_RATE_RAD_S * t).sin_cos();
-            DVec3::new(p.x * c + p.y * s, -p.x * s + p.y * c, p.z)
-        };
-        for deg in [0.5, 40.0, 120.0, 200.0, 359.0_f64] {
-            let u = deg.to_radians();
-            let found = Motion::new(at(u, 0.0), at(u + n, 1.0), 1.0).phase_rad;
-            assert!((found - u).abs() < 1e-9, "{deg}: {}", found.to_degrees());
         }
     }
 

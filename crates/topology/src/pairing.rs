@@ -7,7 +7,9 @@ use crate::geometry::Motion;
 use crate::node::LaserSlot;
 use crate::pairing_free::{listed, nearest_few};
 use crate::spec::{LaserPairing, Neighbours, PlusGrid, Satellite, Wrap};
+use constel_orbit::TemeState;
 use constel_orbit::line_of_sight;
+use constel_orbit::shells::along_plane_rad;
 use std::collections::BTreeMap;
 
 /// What kind of neighbours an ISL joins.
@@ -102,12 +104,7 @@ fn plus_grid(satellites: &[Satellite], grid: &PlusGrid, motions: &[Motion]) -> P
         for ring in planes.values_mut() {
             match grid.neighbours {
                 Neighbours::Walker { .. } => ring.sort_by_key(|&i| satellites[i].slot),
-                Neighbours::Nearest { .. } => ring.sort_by(|&x, &y| {
-                    motions[x]
-                        .phase_rad
-                        .total_cmp(&motions[y].phase_rad)
-                        .then(x.cmp(&y))
-                }),
+                Neighbours::Nearest { .. } => sort_by_flight(ring, motions),
             }
             intra_plane(ring, &mut pairing.pairs);
         }
@@ -156,6 +153,25 @@ fn seam_last(rings: &mut [(u16, &[usize])], motions: &[Motion]) {
         .reduce(|best, p| if step(p) > step(best) + 1e-6 { p } else { best });
     if let Some(widest) = widest {
         rings.rotate_left((widest + 1) % nodes.len());
+    }
+}
+
+/// Sorts the satellites of a plane in order of flight, in the mean frame of the plane: near the equator each one's own node
+/// lies anywhere.
+fn sort_by_flight(ring: &mut [usize], motions: &[Motion]) {
+    let states: Vec<TemeState> = ring
+        .iter()
+        .map(|&i| TemeState {
+            position_teme_m: motions[i].position,
+            velocity_teme_m_per_s: motions[i].quarter,
+        })
+        .collect();
+    let angles = along_plane_rad(&states).into_iter();
+    let angles = angles.map(|angle| angle.rem_euclid(std::f64::consts::TAU));
+    let mut by_angle: Vec<(f64, usize)> = angles.zip(ring.iter().copied()).collect();
+    by_angle.sort_by(|a, b| a.0.total_cmp(&b.0).then(a.1.cmp(&b.1)));
+    for (place, (_, satellite)) in ring.iter_mut().zip(by_angle) {
+        *place = satellite;
     }
 }
 
