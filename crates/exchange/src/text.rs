@@ -1,6 +1,7 @@
 //! What all readers share: errors with a line, numbers, instants.
 
 use constel_units::Utc;
+use constel_units::shown::one_line;
 
 /// Something wrong in a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -66,15 +67,9 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Text for a message: not too long, no control characters.
+/// Text of a file for a message: one line, of at most 60 characters.
 pub(crate) fn shown(text: &str) -> String {
-    let clean = text.trim().chars().filter(|c| !c.is_control());
-    let short: String = clean.clone().take(60).collect();
-    if clean.count() > 60 {
-        format!("{short}...")
-    } else {
-        short
-    }
+    one_line(text.as_bytes(), 60)
 }
 
 /// An instant in UTC as CCSDS writes it: `2026-11-21T00:00:00.5` or `2026-325T00:00:00.5`, with or without `Z`.

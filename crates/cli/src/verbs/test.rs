@@ -104,7 +104,7 @@ fn judge_again(loaded: &[Scenario], args: &Test) -> Outcome {
             false => 3,
         };
         let one = Over {
-            seed: run.manifest()?.seed,
+            seed: run.head()?.seed,
             took_s: 0.0,
             results: dir,
             lost: &BTreeSet::new(),

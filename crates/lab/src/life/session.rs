@@ -371,6 +371,7 @@ impl<'a> Session<'a> {
             relay: stats.detail,
             lateness_by_class: ended.classes,
             plans: outcome.plans,
+            crossed: outcome.crossed,
             machines: Vec::new(),
             verdict: fidelity.judge(bounds),
             fidelity,
