@@ -39,6 +39,9 @@ pub(super) fn open(path: &Path) -> Result<File, Fault> {
     match constel_units::files::open(path) {
         Ok(file) => Ok(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Fault::NoSuchFile),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            Err(Fault::Format(error.to_string()))
+        }
         Err(error) => Err(Fault::io("open it")(error)),
     }
 }
