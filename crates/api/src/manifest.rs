@@ -85,6 +85,47 @@ pub struct Manifest {
     pub command_line: Vec<String>,
 }
 
+/// Returns the program's arguments, itself first, for [`Manifest::command_line`]. Arguments may be any bytes on Unix; those that are no
+/// UTF-8 have U+FFFD in place of what is not.
+#[must_use]
+pub fn command_line() -> Vec<String> {
+    let words = std::env::args_os();
+    words
+        .map(|word| word.to_string_lossy().into_owned())
+        .collect()
+}
+
+/// What the manifests of labs and of boxes have in common, of every version.
+#[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
+pub struct Head {
+    /// `box`; absent for a lab's.
+    #[serde(default)]
+    pub kind: Option<String>,
+    /// Name of the lab or box.
+    pub lab: String,
+    /// Name of the scenario.
+    pub scenario: String,
+    /// The seed.
+    pub seed: u64,
+    /// UTC at lab time zero.
+    #[serde(default)]
+    pub start: Option<Utc>,
+    /// Every file that it was made from, the scenario itself first.
+    #[serde(default)]
+    pub inputs: Vec<Input>,
+    /// The images that nodes are made of.
+    #[serde(default)]
+    pub images: Vec<UsedImage>,
+}
+
+impl Head {
+    /// Whether it is of a box.
+    #[must_use]
+    pub fn is_box(&self) -> bool {
+        self.kind.as_deref() == Some("box")
+    }
+}
+
 /// By what frames go between the machines of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Between {

@@ -96,6 +96,9 @@ pub struct Summary {
     /// What was planned, on a machine of a lab on several; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Plans>,
+    /// Frames from the other machines during lab time, on a machine of a lab on several; empty elsewhere.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crossed: Vec<CrossedRow>,
     /// The machines of a lab on several, in their order; empty elsewhere. `relay`, `steps` and `lateness_by_class` are then of
     /// the machine whose frames were latest, `fidelity` is of all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -142,9 +145,29 @@ pub struct MachineRow {
     pub failure: Option<String>,
     /// The folder of what it left, within the results; `null`: it left nothing.
     pub results: Option<String>,
+    /// Frames that came to it from each of the others during lab time; absent: none did.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub crossed: Vec<CrossedRow>,
     /// That the lab went on without it; absent, unless it was lost.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lost: Option<LostRow>,
+}
+
+/// Frames from one other machine of a lab on several.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct CrossedRow {
+    /// That machine.
+    pub from: String,
+    /// Frames that came and were taken.
+    pub arrived: u64,
+    /// Frames that were sent and did not come, or were refused.
+    pub lost: u64,
+    /// Datagrams that were refused: forged, of another run, or for nodes that are elsewhere.
+    pub refused: u64,
+    /// Datagrams that came again.
+    pub copies: u64,
+    /// Frames that came after their instant.
+    pub late: u64,
 }
 
 /// What a lab went on without.

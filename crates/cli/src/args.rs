@@ -313,6 +313,9 @@ pub(crate) struct Cp {
     /// to the machine that has the node, or come from there.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
+    /// For another machine: what is left out is named and no failure, for whoever asked fails for it.
+    #[arg(long, hide = true)]
+    pub(crate) left_out_is_no_failure: bool,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

@@ -3,6 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 
 use constel_api::answers::{Catalogued, Forwarding};
+use constel_units::shown::{is_unprintable, printable};
 use serde_json::Value;
 
 /// Prints one JSON document.
@@ -25,19 +26,44 @@ pub(crate) fn json_line(document: &impl serde::Serialize) -> io::Result<()> {
     writeln!(out)
 }
 
-/// Prints text as it is.
+/// Prints text for people. Parts of it may come from a node, an image, a file or another machine: nothing in it is a command to the
+/// terminal.
 ///
 /// # Errors
 /// When stdout is gone.
 pub(crate) fn text(text: &str) -> io::Result<()> {
-    io::stdout().lock().write_all(text.as_bytes())
+    raw(printable(text).as_bytes())
 }
 
-/// Columns padded to their widest cell; numbers are the caller's to format.
+/// Prints bytes as they are: what was asked for are these bytes, such as the output of a command.
+///
+/// # Errors
+/// When stdout is gone.
+pub(crate) fn raw(bytes: &[u8]) -> io::Result<()> {
+    io::stdout().lock().write_all(bytes)
+}
+
+/// Clears the terminal's screen, for text that replaces what was there.
+///
+/// # Errors
+/// When stdout is gone.
+pub(crate) fn clear_screen() -> io::Result<()> {
+    raw(b"\x1b[H\x1b[J")
+}
+
+/// Columns padded to their widest cell; numbers are the caller's to format. No cell can look like another row.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let columns = head.len();
+    let one_line = |cell: &String| match cell.contains(is_unprintable) {
+        true => cell.escape_default().to_string(),
+        false => cell.clone(),
+    };
+    let rows: Vec<Vec<String>> = rows
+        .iter()
+        .map(|row| row.iter().map(one_line).collect())
+        .collect();
     let mut width: Vec<usize> = head.iter().map(|h| h.chars().count()).collect();
-    for row in rows {
+    for row in &rows {
         for (w, cell) in width.iter_mut().zip(row) {
             *w = (*w).max(cell.chars().count());
         }
@@ -56,15 +82,20 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
         text.push('\n');
     };
     line(&mut head.iter().copied());
-    for row in rows {
+    for row in &rows {
         line(&mut row.iter().map(String::as_str));
     }
     text
 }
 
-/// Tells people something on stderr. That it cannot be told (a closed pipe, a full disk) is no reason to stop.
+/// Tells people something on stderr, as [`text`] does on stdout. That it cannot be told (a closed pipe, a full disk) is no reason to stop.
 pub(crate) fn tell(text: &str) {
-    drop(io::stderr().lock().write_all(text.as_bytes()));
+    drop(io::stderr().lock().write_all(printable(text).as_bytes()));
+}
+
+/// Prints bytes on stderr as they are, such as what a command wrote there.
+pub(crate) fn raw_to_stderr(bytes: &[u8]) {
+    drop(io::stderr().lock().write_all(bytes));
 }
 
 /// Whether people are watching stderr.
@@ -138,6 +169,13 @@ pub(crate) fn cell(value: &Value) -> String {
 
 #[cfg(test)]
 mod tests {
+    #[test]
+    fn a_cell_is_no_command_and_no_other_row() {
+        let cell = "a\u{1b}]0;x\u{7}\nb".to_owned();
+        let text = super::table(&["NAME"], &[vec![cell]]);
+        assert_eq!(text, "NAME\na\\u{1b}]0;x\\u{7}\\nb\n");
+    }
+
     #[test]
     fn columns_line_up() {
         let text = super::table(

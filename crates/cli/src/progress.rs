@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use constel_control::Progress;
+use constel_units::shown::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
@@ -83,7 +84,7 @@ impl Progress for Terminal {
         if let Some((_, bar)) = &*slot {
             bar.set_length(total);
             bar.set_position(done);
-            bar.set_message(note.to_owned());
+            bar.set_message(printable(note).into_owned());
             if done >= total {
                 bar.finish();
             }
@@ -93,7 +94,7 @@ impl Progress for Terminal {
     fn say(&self, line: &str) {
         let slot = self.bar.lock().unwrap_or_else(|e| e.into_inner());
         match &*slot {
-            Some((_, bar)) if !bar.is_finished() => bar.println(line),
+            Some((_, bar)) if !bar.is_finished() => bar.println(printable(line)),
             _ => output::tell(&format!("{line}\n")),
         }
     }

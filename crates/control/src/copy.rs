@@ -1,15 +1,19 @@
 //! Files and folders into nodes and out of them.
 //!
 //! One thread reads them where they are and packs them, another unpacks them where they go; the one of the node does so within what
-//! the node's programs see, so that no path and no link leads out of it. Links are copied as links.
+//! the node's programs see, so that no path and no link leads out of it. Links are copied as links, and holes of files as holes.
+//!
+//! What is copied is what is there when the copy begins, each file as long as it is when its turn comes: a copy into its own source, or of
+//! files that grow, has an end. What cannot be copied is named in [`Copied::left_out`] and never dropped silently.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::unix::fs::FileTypeExt;
+use std::os::unix::fs::{FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
 use constel_host::enclosure::View;
 use constel_host::threads::result_of;
+use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -22,9 +26,30 @@ pub struct Copied {
     pub entries: u64,
     /// In files, bytes.
     pub bytes: u64,
-    /// What was left out: sockets, pipes and devices.
-    pub left_out: Vec<String>,
+    /// What was left out, by either side.
+    pub left_out: Vec<LeftOut>,
 }
+
+/// Something that was not copied.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct LeftOut {
+    /// Where it is, or what the archive calls it.
+    pub path: String,
+    /// Why.
+    pub why: String,
+}
+
+impl LeftOut {
+    fn new(path: &Path, why: &str) -> Self {
+        Self {
+            path: path.display().to_string(),
+            why: why.to_owned(),
+        }
+    }
+}
+
+/// Most files, folders and links of one copy. Their names are held in memory.
+const MOST_ENTRIES: usize = 2_000_000;
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -138,7 +163,10 @@ fn across(
     match (got, put) {
         (Err(got), Err(put)) if broken(&got) => Err(put),
         (Err(got), _) => Err(got),
-        (Ok(got), put) => put.map(|_| got),
+        (Ok(mut got), put) => put.map(|put| {
+            got.left_out.extend(put.left_out);
+            got
+        }),
     }
 }
 
@@ -179,18 +207,72 @@ fn target(from: &Path, to: &Path) -> Result<(PathBuf, PathBuf), String> {
 
 /// Packs a file, or a folder with all in it, called `name` in the archive.
 fn pack(from: &Path, name: &Path, to: impl Write) -> Result<Copied, String> {
-    let mut archive = tar::Builder::new(to);
-    archive.follow_symlinks(false);
-    let mut copied = Copied::default();
     // What is named on the command line is meant even if a link leads there; what is within is not.
     let from = match fs::symlink_metadata(from) {
         Ok(found) if found.is_symlink() => fs::canonicalize(from).map_err(|e| said(from, &e))?,
         _ => from.to_owned(),
     };
-    pack_one(&mut archive, &from, name, &mut copied)?;
+    let mut found = Vec::new();
+    list(&from, PathBuf::new(), &mut found)?;
+    let mut archive = tar::Builder::new(to);
+    archive.follow_symlinks(false);
+    let mut copied = Copied::default();
+    for own in found {
+        // Joining nothing would add a slash, which no file takes.
+        let join = |to: &Path| match own.as_os_str().is_empty() {
+            true => to.to_owned(),
+            false => to.join(&own),
+        };
+        let (path, name) = (join(&from), join(name));
+        match pack_one(&mut archive, &path, &name, &mut copied) {
+            Ok(()) => {}
+            Err(error)
+                if error.kind() == io::ErrorKind::NotFound && !own.as_os_str().is_empty() =>
+            {
+                let why = "it was removed meanwhile";
+                copied.left_out.push(LeftOut::new(&path, why));
+            }
+            Err(error) => return Err(said(&path, &error)),
+        }
+    }
     let done = archive.into_inner().and_then(|mut to| to.flush());
     done.map_err(|error| said(&from, &error))?;
     Ok(copied)
+}
+
+/// Everything at a path and below it that there is now, folders before what is in them, without following links.
+fn list(root: &Path, own: PathBuf, found: &mut Vec<PathBuf>) -> Result<(), String> {
+    let mut left = vec![own];
+    while let Some(own) = left.pop() {
+        let path = match own.as_os_str().is_empty() {
+            true => root.to_owned(),
+            false => root.join(&own),
+        };
+        let wrong = |error: &io::Error| said(&path, error);
+        let is_folder = match fs::symlink_metadata(&path) {
+            Ok(metadata) => metadata.is_dir(),
+            Err(error) if error.kind() == io::ErrorKind::NotFound && path != root => false,
+            Err(error) => return Err(wrong(&error)),
+        };
+        if is_folder {
+            let entries = fs::read_dir(&path).map_err(|e| wrong(&e))?;
+            let names = entries.map(|entry| entry.map(|entry| own.join(entry.file_name())));
+            let mut names = names
+                .collect::<io::Result<Vec<_>>>()
+                .map_err(|e| wrong(&e))?;
+            // The last one is taken first.
+            names.sort_by(|a, b| b.cmp(a));
+            left.append(&mut names);
+        }
+        found.push(own);
+        if found.len() + left.len() > MOST_ENTRIES {
+            return Err(format!(
+                "{} has more than {MOST_ENTRIES} files: copy its folders one by one",
+                root.display()
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn pack_one<W: Write>(
@@ -198,32 +280,64 @@ fn pack_one<W: Write>(
     from: &Path,
     name: &Path,
     copied: &mut Copied,
-) -> Result<(), String> {
-    let wrong = |error: io::Error| said(from, &error);
-    let found = fs::symlink_metadata(from).map_err(wrong)?;
+) -> io::Result<()> {
+    let found = fs::symlink_metadata(from)?;
     let kind = found.file_type();
-    if kind.is_socket() || kind.is_fifo() || kind.is_block_device() || kind.is_char_device() {
-        copied.left_out.push(from.display().to_string());
+    if kind.is_file() {
+        return pack_file(archive, from, name, copied);
+    }
+    if kind.is_dir() {
+        archive.append_dir(name, from)?;
+    } else if kind.is_symlink() {
+        archive.append_path_with_name(from, name)?;
+    } else {
+        copied.left_out.push(LeftOut::new(from, odd_kind(kind)));
         return Ok(());
     }
     copied.entries += 1;
-    if kind.is_dir() {
-        archive.append_dir(name, from).map_err(wrong)?;
-        let entries = fs::read_dir(from).map_err(wrong)?;
-        let mut names = entries
-            .map(|entry| entry.map(|entry| entry.file_name()))
-            .collect::<io::Result<Vec<_>>>()
-            .map_err(wrong)?;
-        names.sort();
-        for own in names {
-            pack_one(archive, &from.join(&own), &name.join(&own), copied)?;
-        }
+    Ok(())
+}
+
+/// What is neither file nor folder nor link.
+fn odd_kind(kind: fs::FileType) -> &'static str {
+    match () {
+        () if kind.is_socket() => "a socket",
+        () if kind.is_fifo() => "a named pipe",
+        () => "a device",
+    }
+}
+
+/// Packs a file, which a program of the node may replace, lengthen or shorten at any moment.
+fn pack_file<W: Write>(
+    archive: &mut tar::Builder<W>,
+    from: &Path,
+    name: &Path,
+    copied: &mut Copied,
+) -> io::Result<()> {
+    let flags =
+        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
+    let file = rustix::fs::open(from, flags, Mode::empty())?;
+    let mut file = fs::File::from(file);
+    let found = file.metadata()?;
+    if !found.is_file() {
+        copied
+            .left_out
+            .push(LeftOut::new(from, odd_kind(found.file_type())));
         return Ok(());
     }
-    if kind.is_file() {
-        copied.bytes += found.len();
+    let has_holes = found.blocks().saturating_mul(512) < found.len();
+    if has_holes {
+        archive.append_file(name, &mut file)?;
+    } else {
+        let mut header = tar::Header::new_gnu();
+        header.set_metadata(&found);
+        // Exactly as long as the header says: an archive is nothing but lengths.
+        let content = file.chain(io::repeat(0)).take(found.len());
+        archive.append_data(&mut header, name, content)?;
     }
-    archive.append_path_with_name(from, name).map_err(wrong)
+    copied.entries += 1;
+    copied.bytes += found.len();
+    Ok(())
 }
 
 /// Unpacks an archive in a folder, and nowhere else.
@@ -240,16 +354,29 @@ fn unpack(mut from: impl Read, folder: &Path) -> Result<Copied, String> {
     for entry in archive.entries().map_err(|e| wrong(&e))? {
         let mut entry = entry.map_err(|e| wrong(&e))?;
         let name = entry.path().map_err(|e| wrong(&e))?.into_owned();
-        copied.entries += 1;
         let kind = entry.header().entry_type();
         if kind.is_dir() {
+            copied.entries += 1;
             folders.push((name, entry));
             continue;
         }
-        if !(kind.is_file() || kind.is_symlink() || kind.is_hard_link()) {
-            copied.left_out.push(name.display().to_string());
+        let is_file = kind.is_file() || kind.is_contiguous() || kind.is_gnu_sparse();
+        if !(is_file || kind.is_symlink() || kind.is_hard_link()) {
+            let why = match kind {
+                tar::EntryType::Fifo => "a named pipe",
+                tar::EntryType::Char | tar::EntryType::Block => "a device",
+                _ => "a kind of entry that is not known",
+            };
+            copied.left_out.push(LeftOut::new(&name, why));
             continue;
         }
+        if is_sparse_in_pax(&mut entry).map_err(|e| said(&name, &e))? {
+            return Err(format!(
+                "{}: a file with holes in the form of pax, which cannot be read; `tar --format=gnu` writes one that can",
+                name.display()
+            ));
+        }
+        copied.entries += 1;
         copied.bytes += entry.size();
         match entry.unpack_in(folder) {
             Ok(true) => {}
@@ -266,6 +393,19 @@ fn unpack(mut from: impl Read, folder: &Path) -> Result<Copied, String> {
     Ok(copied)
 }
 
+/// Whether a file is stored as a list of its parts in the way of pax: to who does not know it, another file with another name.
+fn is_sparse_in_pax<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<bool> {
+    let Some(extensions) = entry.pax_extensions()? else {
+        return Ok(false);
+    };
+    for extension in extensions {
+        if extension?.key_bytes().starts_with(b"GNU.sparse.") {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
 /// An error in words, with all that the system said.
 fn said(path: &Path, error: &io::Error) -> String {
     let root = std::error::Error::source(error)
@@ -279,6 +419,133 @@ fn said(path: &Path, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn copied_through(from: &Path, to: &Path) -> Copied {
+        let mut archive = Vec::new();
+        let got = pack_here(from, &own_name(from).unwrap(), &mut archive);
+        across(|_| got, |_| unpack_here(&archive[..], from, to)).unwrap()
+    }
+
+    /// A file of 1 MiB with content at its begin and end only; another one is nothing but a hole, a third has many.
+    fn with_holes(folder: &Path) {
+        let write = |name: &str, length: u64, parts: &[u64]| {
+            let file = fs::File::create(folder.join(name)).unwrap();
+            file.set_len(length).unwrap();
+            for at in parts {
+                std::os::unix::fs::FileExt::write_all_at(&file, b"content", *at).unwrap();
+            }
+        };
+        write("ends", 1 << 20, &[0, (1 << 20) - 7]);
+        write("begins", 1 << 20, &[0]);
+        write("hole", 3 << 20, &[]);
+        let many: Vec<u64> = (0..200).map(|n| n << 16).collect();
+        write("many", 200 << 16, &many);
+        fs::write(folder.join("plain"), "no hole").unwrap();
+    }
+
+    #[test]
+    fn files_with_holes_come_whole() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        with_holes(&from);
+        let copied = copied_through(&from, &to);
+        assert_eq!((copied.entries, &copied.left_out[..]), (6, &[][..]));
+        for name in ["ends", "begins", "hole", "many", "plain"] {
+            let [old, new] = [&from, &to].map(|folder| folder.join(name));
+            assert_eq!(fs::read(&old).unwrap(), fs::read(&new).unwrap(), "{name}");
+        }
+        let blocks = fs::metadata(to.join("ends")).unwrap().blocks();
+        assert!(blocks * 512 < 1 << 19, "{blocks} blocks: its hole is none");
+    }
+
+    #[test]
+    fn what_is_left_out_by_either_side_is_named() {
+        let place = tempfile::tempdir().unwrap();
+        let (from, to) = (place.path().join("from"), place.path().join("to"));
+        fs::create_dir(&from).unwrap();
+        fs::write(from.join("file"), "1").unwrap();
+        drop(std::os::unix::net::UnixListener::bind(from.join("socket")).unwrap());
+        let copied = copied_through(&from, &to);
+        assert_eq!(
+            copied.left_out,
+            [LeftOut::new(&from.join("socket"), "a socket")]
+        );
+        // Archives of others have more kinds.
+        let mut archive = tar::Builder::new(Vec::new());
+        for (name, kind) in [
+            ("pipe", tar::EntryType::Fifo),
+            ("odd", tar::EntryType::new(b'Z')),
+        ] {
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_size(0);
+            archive.append_data(&mut header, name, io::empty()).unwrap();
+        }
+        let archive = archive.into_inner().unwrap();
+        let left_out = unpack(&archive[..], place.path()).unwrap().left_out;
+        let left_out: Vec<&str> = left_out.iter().map(|left| left.path.as_str()).collect();
+        assert_eq!(left_out, ["pipe", "odd"]);
+    }
+
+    #[test]
+    fn a_sparse_file_in_pax_form_is_refused_and_never_taken_for_another() {
+        let place = tempfile::tempdir().unwrap();
+        with_holes(place.path());
+        let mut tar = std::process::Command::new("tar");
+        tar.args(["--format=posix", "--sparse", "-cf", "-", "ends"]);
+        let made = tar.current_dir(place.path()).output().unwrap();
+        assert!(made.status.success(), "{made:?}");
+        let to = place.path().join("to");
+        fs::create_dir(&to).unwrap();
+        let error = unpack(&made.stdout[..], &to).unwrap_err();
+        assert!(error.contains("--format=gnu"), "{error}");
+        assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
+    }
+
+    #[test]
+    fn a_copy_into_its_own_source_ends() {
+        let place = tempfile::tempdir().unwrap();
+        let from = place.path().join("from");
+        fs::create_dir_all(from.join("a/b")).unwrap();
+        fs::write(from.join("a/b/file"), vec![7; 100_000]).unwrap();
+        let get = |to: PipeWriter| pack_here(&from, Path::new("copy"), to);
+        let put = |archive: PipeReader| unpack(archive, &from.join("a")).map_err(Error::NotCopied);
+        for copies in 1..=3_u64 {
+            let copied = across(get, put).unwrap();
+            // Each takes in those before it, and not itself.
+            assert!(copied.entries <= 4 << copies, "{copied:?}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_changes_while_it_is_copied_spoils_no_other() {
+        let place = tempfile::tempdir().unwrap();
+        let from = place.path().join("from");
+        fs::create_dir(&from).unwrap();
+        let log = from.join("a-log");
+        fs::write(&log, "x".repeat(64 << 10)).unwrap();
+        fs::write(from.join("b-file"), "whole").unwrap();
+        let stop = std::sync::atomic::AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                let mut grows = fs::OpenOptions::new().append(true).open(&log).unwrap();
+                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                    grows.write_all(&[b'y'; 777]).unwrap();
+                    if grows.metadata().unwrap().len() > 4 << 20 {
+                        grows.set_len(1).unwrap();
+                    }
+                }
+            });
+            for _ in 0..50 {
+                let to = tempfile::tempdir().unwrap();
+                copied_through(&from, to.path());
+                let file = to.path().join("from/b-file");
+                assert_eq!(fs::read_to_string(file).unwrap(), "whole");
+            }
+            stop.store(true, std::sync::atomic::Ordering::Relaxed);
+        });
+    }
 
     #[test]
     fn an_archive_is_called_as_it_is_asked_for() {

@@ -262,6 +262,12 @@ pub enum Error {
         /// What is wrong.
         reason: String,
     },
+    /// The run is a box's, which has no sky to look at.
+    #[error(
+        "{} is the run of a box, and the web view shows runs of labs: its rules with their counters are in `rules.json` there, and \
+         `constel results export` makes tables of what was sampled", .0.display()
+    )]
+    NotShown(PathBuf),
     /// A run cannot be made one file.
     #[error("cannot pack the run: {0}")]
     NotPacked(String),
@@ -320,6 +326,7 @@ impl Error {
             | Self::NoFlow { .. }
             | Self::NoTable { .. }
             | Self::NotPacked(_)
+            | Self::NotShown(_)
             | Self::Box(BoxError::Taken(_))
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
             Self::Unprivileged(_)
@@ -359,6 +366,7 @@ fn of_image(fault: &Fault) -> Exit {
         Fault::NoSuchFile
         | Fault::BadName { .. }
         | Fault::NoName
+        | Fault::NoHome
         | Fault::NoImage { .. }
         | Fault::NotHeld { .. }
         | Fault::NoRecipe { .. }

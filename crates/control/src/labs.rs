@@ -15,6 +15,7 @@ use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
 use constel_host::clean::{Beyond, HostReport, clean_all, clean_lab};
 use constel_link::Effects;
 use constel_scenario::{TextFile, nearest};
+use constel_units::files;
 
 use crate::engines::Engines;
 use crate::error::Error;
@@ -296,7 +297,7 @@ impl Lab {
         // Who is in none is told so by the lab.
         let members = shown.map_or_else(Vec::new, |n| n.members);
         let members: Vec<String> = members.into_iter().map(|member| member.node).collect();
-        let text = std::fs::read_to_string(file).map_err(|source| Error::NoDocument {
+        let text = files::read_text(file).map_err(|source| Error::NoDocument {
             path: file.to_owned(),
             source,
         })?;

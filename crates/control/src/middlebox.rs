@@ -9,7 +9,8 @@ use constel_host::claim::LabName;
 use constel_lab::{EventLog, Progress};
 use constel_middlebox::Options;
 use constel_scenario::model::{BoxEnds, BoxForm, BoxScenario, MachineCommand, RuleFile};
-use constel_scenario::{DiskFiles, Files, Setting, is_box, read_box, read_rules, set};
+use constel_scenario::{DiskFiles, Setting, is_box, read_box, read_rules, set};
+use constel_units::files;
 
 use crate::error::Error;
 use crate::node::require_privilege;
@@ -50,10 +51,10 @@ pub fn load_box(file: &Path, settings: &[Setting]) -> Result<Option<BoxScenario>
 
 fn bytes_of(file: &Path) -> Result<Vec<u8>, Error> {
     let shown = file.display().to_string();
-    let Some(name) = file.file_name() else {
+    if file.file_name().is_none() {
         return Err(Error::NoFile(shown));
-    };
-    let bytes = DiskFiles::beside(file).read(&name.to_string_lossy());
+    }
+    let bytes = files::read(file, files::MAX_TEXT_BYTES);
     bytes.map_err(|error| Error::Unreadable {
         file: shown,
         reason: error.to_string(),

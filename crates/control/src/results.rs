@@ -19,7 +19,7 @@ use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use constel_api::Event;
-use constel_api::manifest::Manifest;
+use constel_api::manifest::{Head, Manifest};
 use constel_api::summary::Summary;
 use constel_observe::verdict::Software;
 use serde::de::{DeserializeOwned, IgnoredAny};
@@ -88,11 +88,19 @@ impl Run {
         &self.dir
     }
 
-    /// What ran.
+    /// What ran. That of a box has another form: [`head`](Self::head).
     ///
     /// # Errors
     /// [`Error::NoDocument`], [`Error::BadDocument`].
     pub fn manifest(&self) -> Result<Manifest, Error> {
+        self.read(MANIFEST)
+    }
+
+    /// What ran, as far as labs and boxes have it in common.
+    ///
+    /// # Errors
+    /// As [`manifest`](Self::manifest).
+    pub fn head(&self) -> Result<Head, Error> {
         self.read(MANIFEST)
     }
 
@@ -128,12 +136,6 @@ impl Run {
     /// Its row; reads no more than that needs, so that runs of all versions can be listed.
     fn listed(&self) -> Result<ListedRun, Error> {
         #[derive(Deserialize)]
-        struct Head {
-            lab: String,
-            scenario: String,
-            seed: u64,
-        }
-        #[derive(Deserialize)]
         struct Foot {
             verdict: Trust,
             #[serde(default)]
@@ -144,7 +146,7 @@ impl Run {
         struct Trust {
             trustworthy: bool,
         }
-        let head: Head = self.read(MANIFEST)?;
+        let head = self.head()?;
         let foot: Option<Foot> = self.read(SUMMARY).ok();
         Ok(ListedRun {
             dir: self.dir.clone(),
@@ -160,7 +162,7 @@ impl Run {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let path = self.dir.join(name);
-        let text = match std::fs::read_to_string(&path) {
+        let text = match constel_units::files::read_text(&path) {
             Ok(text) => text,
             Err(source) => return Err(Error::NoDocument { path, source }),
         };

@@ -6,7 +6,7 @@ use std::path::Path;
 
 use constel_plan::{Document, Lab};
 use constel_scenario::{DiskFiles, Files, Setting, read_scenario, set};
-use constel_units::TimeSpan;
+use constel_units::{TimeSpan, files};
 
 use crate::error::Error;
 
@@ -35,10 +35,10 @@ impl Scenario {
     /// As [`load`](Self::load), and for every setting that cannot be made.
     pub fn load_with(file: &Path, settings: &[Setting]) -> Result<Self, Error> {
         let shown = file.display().to_string();
-        let Some(name) = file.file_name() else {
+        if file.file_name().is_none() {
             return Err(Error::NoFile(shown));
-        };
-        let read = DiskFiles::beside(file).read(&name.to_string_lossy());
+        }
+        let read = files::read(file, files::MAX_TEXT_BYTES);
         match read {
             Ok(bytes) if settings.is_empty() => Self::of_bytes(&shown, &bytes, file),
             Ok(bytes) => Self::changed(&shown, &bytes, settings, file),

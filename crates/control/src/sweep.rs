@@ -12,6 +12,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use constel_lab::Progress;
 use constel_scenario::Setting;
 use constel_sweep::Cell;
+use constel_units::files;
 
 pub use constel_sweep::{Axis, Design, DesignError, Interval, Row, Runs, Seeds, Table};
 
@@ -80,7 +81,7 @@ pub fn choices(file: &Path) -> Result<Axis, Error> {
 }
 
 fn read(file: &Path) -> Result<String, Error> {
-    std::fs::read_to_string(file).map_err(|error| Error::Unreadable {
+    files::read_text(file).map_err(|error| Error::Unreadable {
         file: file.display().to_string(),
         reason: error.to_string(),
     })

@@ -39,7 +39,7 @@ pub use wire::Wire;
 pub struct Layout {
     /// The lab's number, of which 24 bits are used.
     pub lab: u32,
-    /// Which life of this machine it is: larger than all before.
+    /// Which run of the lab it is; all its machines have the same.
     pub session: u32,
     /// This machine's number.
     pub here: usize,

@@ -36,7 +36,7 @@ impl Listening {
         let receivers = 0..shared.machines.count();
         let receivers = receivers.map(|machine| {
             let cipher = shared.machines.cipher_from(machine);
-            Receiver::new(shared.lab, machine).sealed(cipher)
+            Receiver::new(shared.lab, shared.machines.session(), machine).sealed(cipher)
         });
         let received = Arc::new(Mutex::new(receivers.collect()));
         let end = Arc::new(AtomicBool::new(false));

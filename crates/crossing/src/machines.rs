@@ -122,7 +122,7 @@ impl Machines {
         self.machines[machine].address
     }
 
-    /// Which life of this machine it is.
+    /// Which run of the lab it is.
     pub(crate) fn session(&self) -> u32 {
         self.session
     }

@@ -25,6 +25,14 @@ pub enum DriverError {
         /// The kernel's answer.
         source: io::Error,
     },
+    /// Another program takes this interface's frames already, and only one can.
+    #[error(
+        "the interface is in use: another box, or another program with an AF_XDP socket, takes its frames"
+    )]
+    InUse {
+        /// Its index.
+        ifindex: u32,
+    },
     /// The kernel refused BPF programs or maps.
     #[error(transparent)]
     Bpf(#[from] BpfError),

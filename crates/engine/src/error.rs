@@ -3,6 +3,8 @@
 use std::io;
 use std::path::PathBuf;
 
+use constel_units::shown::one_line;
+
 /// What asking an engine comes to.
 pub type Result<T> = std::result::Result<T, Error>;
 
@@ -58,17 +60,12 @@ impl Error {
     }
 }
 
-/// Bytes as text that a terminal can show: controls are escaped, and it has an end.
+/// Longest text of an engine that is shown, characters.
+const SHOWN_CHARS: usize = 400;
+
+/// Bytes of the engine as text of one line.
 pub(crate) fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let mut shown = String::new();
-    for c in text.trim().chars().take(400) {
-        match c.is_control() {
-            true => shown.extend(c.escape_default()),
-            false => shown.push(c),
-        }
-    }
-    shown
+    one_line(bytes, SHOWN_CHARS)
 }
 
 /// What an error of the engine says: `{"message": "..."}`.

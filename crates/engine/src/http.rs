@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
 use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -32,7 +33,50 @@ pub enum Sent<'a> {
 pub struct Answer {
     engine: Engine,
     status: u16,
-    body: Body<BufReader<UnixStream>>,
+    body: Body<BufReader<Timed>>,
+}
+
+/// An answer has so much time beyond the engine's patience as its bytes take at this rate, bytes per second: one that comes byte by byte
+/// would else keep its reader for ever.
+const LEAST_BYTES_PER_S: u64 = 10_000;
+
+/// What an engine says, for as long as it says it fast enough.
+#[derive(Debug)]
+struct Timed {
+    stream: UnixStream,
+    patience: Duration,
+    begun: Instant,
+    bytes: u64,
+}
+
+impl Timed {
+    fn new(stream: UnixStream, patience: Duration) -> Self {
+        Self {
+            stream,
+            patience,
+            begun: Instant::now(),
+            bytes: 0,
+        }
+    }
+}
+
+impl Read for Timed {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        let at_least = Duration::from_secs(self.bytes / LEAST_BYTES_PER_S);
+        let until = self.begun + self.patience + at_least;
+        let left = until.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            return Err(io::Error::new(
+                io::ErrorKind::TimedOut,
+                "it answers too slowly",
+            ));
+        }
+        self.stream
+            .set_read_timeout(Some(left.min(self.patience)))?;
+        let read = self.stream.read(to)?;
+        self.bytes += read as u64;
+        Ok(read)
+    }
 }
 
 impl Engine {
@@ -44,13 +88,11 @@ impl Engine {
         let stream = UnixStream::connect(self.socket());
         let stream = stream.map_err(|e| self.error(What::Unreachable(e)))?;
         let broken = |e: io::Error| self.error(What::Broken(e));
-        let timed = stream.set_read_timeout(Some(self.patience));
-        timed
-            .and(stream.set_write_timeout(Some(self.patience)))
-            .map_err(broken)?;
+        let timed = stream.set_write_timeout(Some(self.patience));
+        timed.map_err(broken)?;
         // One that refuses may answer before it has read all, and closes: what it said counts.
         let written = write(&stream, method, path, sent);
-        let mut answer = BufReader::new(stream);
+        let mut answer = BufReader::new(Timed::new(stream, self.patience));
         let head = head(&mut answer).map_err(|e| broken(written.err().unwrap_or(e)))?;
         let mut body = head.body(answer);
         if !(200..300).contains(&head.status) {

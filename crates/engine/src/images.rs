@@ -20,6 +20,8 @@ pub struct ImageConfig {
     pub entrypoint: Vec<String>,
     /// Its arguments, or the program with its arguments.
     pub cmd: Vec<String>,
+    /// How large it is unpacked, bytes; 0 if the engine does not say.
+    pub bytes: u64,
 }
 
 impl Engine {
@@ -45,6 +47,7 @@ impl Engine {
             id: text(&answer["Id"]).unwrap_or_else(|| name.to_owned()),
             entrypoint: words("Entrypoint"),
             cmd: words("Cmd"),
+            bytes: answer["Size"].as_u64().unwrap_or(0),
         }))
     }
 

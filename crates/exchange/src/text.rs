@@ -1,5 +1,7 @@
 //! What all readers share: errors with a line, numbers. Instants are [`constel_units::instant`]'s.
 
+use constel_units::shown::one_line;
+
 /// Something wrong in a file.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {reason}")]
@@ -68,15 +70,9 @@ pub(crate) fn number(text: &str) -> Result<f64, String> {
     }
 }
 
-/// Text for a message: not too long, no control characters.
+/// Text of a file for a message: one line, of at most 60 characters.
 pub(crate) fn shown(text: &str) -> String {
-    let clean = text.trim().chars().filter(|c| !c.is_control());
-    let short: String = clean.clone().take(60).collect();
-    if clean.count() > 60 {
-        format!("{short}...")
-    } else {
-        short
-    }
+    one_line(text.as_bytes(), 60)
 }
 
 #[cfg(test)]

@@ -6,6 +6,7 @@ use flate2::bufread::MultiGzDecoder;
 use ruzstd::decoding::{BlockDecodingStrategy, FrameDecoder};
 
 use crate::error::Fault;
+use crate::limits::Limits;
 
 const GZIP: &[u8] = &[0x1f, 0x8b];
 const ZSTD: &[u8] = &[0x28, 0xb5, 0x2f, 0xfd];
@@ -45,50 +46,131 @@ fn is_skippable(head: &[u8]) -> bool {
     head.len() >= 4 && head[0] & 0xf0 == 0x50 && &head[1..4] == SKIPPABLE
 }
 
-/// What is stored, decompressed.
-pub(crate) enum Decompressed<R: Read> {
+/// How much a stream may decompress to. Every decompression has one.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Bound {
+    most_bytes: u64,
+    /// The field of [`Limits`] that it is.
+    limit: &'static str,
+    ratio: u64,
+    ratio_from_bytes: u64,
+}
+
+impl Bound {
+    /// Of a layer.
+    pub(crate) fn of_layer(limits: &Limits) -> Self {
+        Self {
+            most_bytes: limits.layer_bytes,
+            limit: "layer_bytes",
+            ratio: limits.ratio,
+            ratio_from_bytes: limits.ratio_from_bytes,
+        }
+    }
+
+    /// Of an archive with all of an image.
+    pub(crate) fn of_archive(limits: &Limits) -> Self {
+        Self {
+            most_bytes: limits.spool_bytes,
+            limit: "spool_bytes",
+            ..Self::of_layer(limits)
+        }
+    }
+
+    fn check(&self, bytes: u64, stored: u64) -> io::Result<()> {
+        let exceeds = |bound: String, limit| {
+            let what = "what it decompresses to".to_owned();
+            Err(io::Error::other(Fault::Limit { what, bound, limit }))
+        };
+        if bytes > self.most_bytes {
+            return exceeds(format!("{} bytes", self.most_bytes), self.limit);
+        }
+        let by_ratio = self.ratio.saturating_mul(stored);
+        if bytes > self.ratio_from_bytes.max(by_ratio) {
+            let bound = format!("{} times its {stored} bytes", self.ratio);
+            return exceeds(bound, "ratio");
+        }
+        Ok(())
+    }
+}
+
+/// What is stored, decompressed within a [`Bound`].
+pub(crate) struct Decompressed<R: Read> {
+    decoder: Decoder<Counted<R>>,
+    bytes: u64,
+    bound: Bound,
+}
+
+enum Decoder<R: Read> {
     Plain(BufReader<R>),
     Gzip(Box<MultiGzDecoder<BufReader<R>>>),
     Zstd(Box<ZstdFrames<BufReader<R>>>),
 }
 
+/// Counts what is read through it.
+struct Counted<R> {
+    inner: R,
+    bytes: u64,
+}
+
+impl<R: Read> Read for Counted<R> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let n = self.inner.read(into)?;
+        self.bytes += n as u64;
+        Ok(n)
+    }
+}
+
 impl<R: Read> Decompressed<R> {
-    pub(crate) fn new(stored: R) -> Result<Self, Fault> {
+    pub(crate) fn new(stored: R, bound: Bound) -> Result<Self, Fault> {
+        let stored = Counted {
+            inner: stored,
+            bytes: 0,
+        };
         let mut stored = BufReader::with_capacity(1 << 16, stored);
         let doing = "read the first bytes";
         let form = form_of(stored.fill_buf().map_err(Fault::io(doing))?)?;
-        Ok(match form {
-            Form::Plain => Self::Plain(stored),
-            Form::Gzip => Self::Gzip(Box::new(MultiGzDecoder::new(stored))),
-            Form::Zstd => Self::Zstd(Box::new(ZstdFrames::new(stored))),
+        let decoder = match form {
+            Form::Plain => Decoder::Plain(stored),
+            Form::Gzip => Decoder::Gzip(Box::new(MultiGzDecoder::new(stored))),
+            Form::Zstd => Decoder::Zstd(Box::new(ZstdFrames::new(stored))),
+        };
+        Ok(Self {
+            decoder,
+            bytes: 0,
+            bound,
         })
     }
 
-    /// What it reads from.
-    pub(crate) fn stored(&mut self) -> &mut R {
-        match self {
-            Self::Plain(stored) => stored.get_mut(),
-            Self::Gzip(decoder) => decoder.get_mut().get_mut(),
-            Self::Zstd(frames) => frames.stored.get_mut(),
+    /// Bytes that it has read of what is stored.
+    fn stored_bytes(&self) -> u64 {
+        match &self.decoder {
+            Decoder::Plain(stored) => stored.get_ref().bytes,
+            Decoder::Gzip(decoder) => decoder.get_ref().get_ref().bytes,
+            Decoder::Zstd(frames) => frames.stored.get_ref().bytes,
         }
     }
 
+    /// What it read from.
     pub(crate) fn into_stored(self) -> R {
-        match self {
-            Self::Plain(stored) => stored.into_inner(),
-            Self::Gzip(decoder) => decoder.into_inner().into_inner(),
-            Self::Zstd(frames) => frames.stored.into_inner(),
-        }
+        let stored = match self.decoder {
+            Decoder::Plain(stored) => stored,
+            Decoder::Gzip(decoder) => decoder.into_inner(),
+            Decoder::Zstd(frames) => frames.stored,
+        };
+        stored.into_inner().inner
     }
 }
 
 impl<R: Read> Read for Decompressed<R> {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        match self {
-            Self::Plain(stored) => stored.read(into),
-            Self::Gzip(decoder) => decoder.read(into),
-            Self::Zstd(frames) => frames.read(into),
-        }
+        let n = match &mut self.decoder {
+            Decoder::Plain(stored) => stored.read(into),
+            Decoder::Gzip(decoder) => decoder.read(into),
+            Decoder::Zstd(frames) => frames.read(into),
+        }?;
+        self.bytes += n as u64;
+        self.bound.check(self.bytes, self.stored_bytes())?;
+        Ok(n)
     }
 }
 
@@ -183,7 +265,8 @@ mod tests {
 
     fn plain(stored: &[u8]) -> Result<Vec<u8>, Fault> {
         let mut bytes = Vec::new();
-        let mut from = Decompressed::new(stored)?;
+        let bound = Bound::of_layer(&Limits::default());
+        let mut from = Decompressed::new(stored, bound)?;
         from.read_to_end(&mut bytes).map_err(Fault::io("read"))?;
         Ok(bytes)
     }

@@ -3,6 +3,8 @@
 use std::fmt;
 use std::io;
 
+use constel_units::shown::one_line;
+
 use crate::digest::Digest;
 
 /// Why an image cannot be read, kept or used. Its text names the source or image, the place in it, what is wrong, and
@@ -92,6 +94,9 @@ pub enum Fault {
         /// What is wrong with it.
         reason: String,
     },
+    /// Nothing says where images are kept.
+    #[error("neither XDG_CACHE_HOME nor HOME is set to an absolute path")]
+    NoHome,
     /// Something that a document names is not there.
     #[error("{0} is missing")]
     Missing(String),
@@ -359,6 +364,7 @@ impl Fault {
             Self::Entry { .. } => "nothing was kept; make the image anew, without that entry",
             Self::Place { .. } => "make the image anew, with a folder there or nothing",
             Self::NoName => "give one with --name",
+            Self::NoHome => "set one of them, or name the folder with --store",
             Self::NoImage { nearest: None } => "`constel image list` names them all",
             Self::InUse => "take the lab that uses it down first",
             Self::NoAccount { .. } => "give a user by number",
@@ -383,18 +389,12 @@ impl Fault {
     }
 }
 
-/// Bytes as text that a terminal can show: controls are escaped.
+/// Longest text of an image or a registry that is shown, characters.
+const SHOWN_CHARS: usize = 300;
+
+/// Bytes of an image or a registry as text of one line.
 pub(crate) fn shown(bytes: &[u8]) -> String {
-    let text = String::from_utf8_lossy(bytes);
-    let text = text.chars().take(300);
-    text.flat_map(|c| {
-        let (escaped, plain) = match c.is_control() {
-            true => (Some(c.escape_default()), None),
-            false => (None, Some(c)),
-        };
-        escaped.into_iter().flatten().chain(plain)
-    })
-    .collect()
+    one_line(bytes, SHOWN_CHARS)
 }
 
 /// A fault with the place where it is; becomes an [`Error`] when what was asked for is known.

@@ -102,12 +102,17 @@ impl FromStr for Reference {
             ));
         }
         let tag = tag.or(digest.is_none().then_some("latest"));
-        Ok(Self {
+        let reference = Self {
             registry: registry.to_owned(),
             repository,
             tag: tag.map(str::to_owned),
             digest,
-        })
+        };
+        // As it is written out, with the tag that was left out, it must be a name as well.
+        match reference.to_string().len() > MOST {
+            true => Err(bad("a name has 1 to 255 characters")),
+            false => Ok(reference),
+        }
     }
 }
 

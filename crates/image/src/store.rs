@@ -58,10 +58,7 @@ pub fn default_folder() -> Result<PathBuf, Error> {
         path.is_absolute().then_some(path)
     };
     let cache = absolute("XDG_CACHE_HOME").or_else(|| Some(absolute("HOME")?.join(".cache")));
-    let cache = cache.ok_or_else(|| {
-        let what = "XDG_CACHE_HOME or HOME, which say where images are kept,".to_owned();
-        Fault::Missing(what).of("the store")
-    })?;
+    let cache = cache.ok_or_else(|| Fault::NoHome.of("the store"))?;
     Ok(cache.join("constel/images"))
 }
 

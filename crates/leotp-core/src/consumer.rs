@@ -85,6 +85,7 @@ pub struct Consumer {
     meta: Option<Meta>,
     out: VecDeque<(Range, bool, bool)>,
     fresh: Option<Fresh>,
+    freshness: Freshness,
     tag: u16,
     last_up: Nanos,
     last_rate: u64,
@@ -103,6 +104,22 @@ impl std::fmt::Debug for Consumer {
             .field("stats", &self.stats)
             .finish_non_exhaustive()
     }
+}
+
+/// What a Consumer takes from its Producer alone.
+///
+/// Nodes on the way keep what passes, without an age, and some over restarts. The record says which bytes the flow has: from the
+/// Producer it is of the flow as it is now, and bytes of an older flow with the same id fail its digest instead of passing for the new
+/// one's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Freshness {
+    /// Nothing: record and bytes may come from any cache, also where the Producer is gone. They may be of an older flow.
+    Any,
+    /// The record. Bytes may come from any cache.
+    #[default]
+    Record,
+    /// Everything. Nodes forget what they have of the flow.
+    All,
 }
 
 impl Consumer {
@@ -147,6 +164,7 @@ impl Consumer {
             meta: None,
             out: VecDeque::new(),
             fresh: None,
+            freshness: Freshness::default(),
             tag: 0,
             last_up: 0,
             last_rate: 0,
@@ -242,6 +260,11 @@ impl Consumer {
         (self.hasher, self.unhashed) = (None, Vec::new());
     }
 
+    /// What the Producer itself must answer; [`Freshness::Record`] otherwise.
+    pub const fn set_freshness(&mut self, freshness: Freshness) {
+        self.freshness = freshness;
+    }
+
     /// Tells of the path's round trip, as others have measured it ([`Rto::expect`]).
     pub fn expect_rtt(&mut self, rtt_ns: Nanos) {
         self.rto.expect(rtt_ns);
@@ -324,6 +347,12 @@ impl Consumer {
         {
             p.sent = now;
         }
+        let fresh = fresh
+            || match self.freshness {
+                Freshness::Any => false,
+                Freshness::Record => range.is_meta(),
+                Freshness::All => !range.is_empty(),
+            };
         let rate = self.cc.rate_bps(None, &self.params);
         (self.last_up, self.last_rate) = (now, rate);
         self.stats.interests += 1;

@@ -48,7 +48,7 @@ pub mod wire;
 
 pub use cache::{BLOCK_BYTES, BlockKey, BlockStore, Cache, CacheStats, StoredBlock};
 pub use cc::{CcState, HopCc, Phase};
-pub use consumer::{Consumer, ConsumerState, ConsumerStats, FlowError};
+pub use consumer::{Consumer, ConsumerState, ConsumerStats, FlowError, Freshness};
 pub use holes::{HoleTracker, Seen};
 pub use meta::{META_LEN, Meta, Sealing};
 pub use midnode::{FlowState, Midnode, MidnodeStats};

@@ -108,6 +108,11 @@ impl RangeSet {
             && !r.is_empty()
     }
 
+    /// The parts of `r` that are in the set.
+    pub fn within(&self, r: Range) -> RangeSet {
+        Self::between(r, self.missing(r))
+    }
+
     /// The parts of `r` that are not in the set, in order.
     pub fn missing(&self, r: Range) -> Vec<Range> {
         let mut out = Vec::new();

@@ -2,17 +2,28 @@
 //! who else waits for the answers (section VII, Multicast).
 
 use super::table::SlotId;
-use crate::Nanos;
-use crate::wire::Range;
-use std::collections::{BTreeMap, BTreeSet};
+use crate::wire::{DATA_HEADER_MAX, Range};
+use crate::{Nanos, RangeSet};
+use std::collections::BTreeMap;
 
 /// An Interest on its way upstream. Kept only for flows with more than one Consumer.
 pub(crate) struct Pending {
     end: u64,
     owner: SlotId,
     at: Nanos,
-    waiters: BTreeSet<SlotId>,
+    waiters: BTreeMap<SlotId, Waiter>,
 }
+
+/// What a leg that joined another's Interest gets of the answers: the bytes that it has asked for itself, and no more than its own Interests
+/// may be answered with. It pays for neither the size nor the padding of the Interest that it joined.
+#[derive(Default)]
+struct Waiter {
+    wanted: RangeSet,
+    left: u64,
+}
+
+/// Stretches of one Interest that a leg may wait for.
+const MAX_WANTED: usize = 64;
 
 /// What Consumers of one flow share.
 #[derive(Default)]
@@ -30,15 +41,33 @@ const MAX_PENDING: usize = 16_384;
 
 impl Shared {
     /// Joins `leg` to an Interest already on its way for all of `r`, sent for
-    /// another leg not longer than `ttl` ago.
-    pub(crate) fn join(&mut self, now: Nanos, ttl: Nanos, leg: SlotId, r: Range) -> bool {
-        match self.pending.range_mut(..=r.start).next_back() {
-            Some((_, p)) if p.end >= r.end && p.owner != leg && now.saturating_sub(p.at) <= ttl => {
-                p.waiters.insert(leg);
-                true
-            }
-            _ => false,
+    /// another leg not longer than `ttl` ago. The leg's answers, headers included, take from `budget`, which its own
+    /// Interest has brought.
+    pub(crate) fn join(
+        &mut self,
+        now: Nanos,
+        ttl: Nanos,
+        leg: SlotId,
+        r: Range,
+        budget: &mut u64,
+    ) -> bool {
+        let Some((_, p)) = self.pending.range_mut(..=r.start).next_back() else {
+            return false;
+        };
+        if p.end < r.end || p.owner == leg || now.saturating_sub(p.at) > ttl {
+            return false;
         }
+        let waiter = p.waiters.entry(leg).or_default();
+        if waiter.wanted.count() >= MAX_WANTED {
+            return false;
+        }
+        waiter.wanted.insert(r);
+        // Packets may be smaller than ours, and begin elsewhere.
+        let enough = r.len().saturating_mul(2) + 4 * DATA_HEADER_MAX as u64;
+        let share = enough.min(*budget);
+        *budget -= share;
+        waiter.left = waiter.left.saturating_add(share);
+        true
     }
 
     /// Notes an Interest sent for `leg`.
@@ -52,7 +81,7 @@ impl Shared {
         let waiters = self
             .pending
             .remove(&r.start)
-            .map_or_else(BTreeSet::new, |p| p.waiters);
+            .map_or_else(BTreeMap::new, |p| p.waiters);
         self.pending.insert(
             r.start,
             Pending {
@@ -78,10 +107,11 @@ impl Shared {
         self.pending.len() < MAX_PENDING
     }
 
-    /// Legs that wait for bytes of `r`, which have now arrived. Some may be gone.
-    pub(crate) fn arrived(&mut self, r: Range) -> BTreeSet<SlotId> {
+    /// Parts of `r`, which has now arrived, that legs wait for. Some of them may be gone.
+    pub(crate) fn arrived(&mut self, r: Range) -> BTreeMap<SlotId, RangeSet> {
+        let mut out: BTreeMap<SlotId, RangeSet> = BTreeMap::new();
         if self.pending.is_empty() {
-            return BTreeSet::new();
+            return out;
         }
         let touched: Vec<u64> = self
             .pending
@@ -90,16 +120,24 @@ impl Shared {
             .take_while(|(_, p)| p.end > r.start)
             .map(|(&s, _)| s)
             .collect();
-        let mut out = BTreeSet::new();
         for s in touched {
             let Some(p) = self.pending.get_mut(&s) else {
                 continue;
             };
+            for (leg, waiter) in &mut p.waiters {
+                let own = waiter.wanted.within(r);
+                waiter.wanted.remove(r);
+                let cost = own.bytes() + (own.count() * DATA_HEADER_MAX) as u64;
+                // What its Interests have not paid for it has to ask for again.
+                if own.is_empty() || cost > waiter.left {
+                    continue;
+                }
+                waiter.left -= cost;
+                let parts = out.entry(*leg).or_default();
+                own.iter().for_each(|part| parts.insert(part));
+            }
             if p.end <= r.end {
-                out.append(&mut p.waiters);
                 self.pending.remove(&s);
-            } else {
-                out.extend(&p.waiters);
             }
         }
         out

@@ -1,13 +1,16 @@
 //! What a box leaves behind: manifest, summary, and its rules with what they did.
 
 use std::io;
+use std::time::{SystemTime, UNIX_EPOCH};
 
 use constel_api::answers::{BoxShown, LabState};
+use constel_api::manifest::command_line;
 use constel_api::summary::{Convergence, DOCUMENTS, FlowRow, Size, StepRows, Summary, Times};
 use constel_drivers::{PlaneStats, mono_ns};
 use constel_observe::results::Results;
 use constel_observe::verdict::{Bounds, Fidelity, Software};
 use constel_scenario::model::{BoxEnds, RuleFile};
+use constel_units::Utc;
 use serde::Serialize;
 use serde_json::Value;
 
@@ -24,6 +27,8 @@ struct Manifest<'a> {
     lab: &'a str,
     scenario: &'a str,
     seed: u64,
+    /// UTC when it came up.
+    start: Utc,
     mode: &'static str,
     interfaces: Vec<Interface<'a>>,
     rules: usize,
@@ -39,6 +44,13 @@ struct Interface<'a> {
     mac: String,
     mtu: u32,
     addresses: &'a [std::net::IpAddr],
+}
+
+/// The clock of the machine: a box lives in no other time.
+fn now() -> Utc {
+    let since = SystemTime::now().duration_since(UNIX_EPOCH);
+    let ns = since.map_or(0, |since| since.as_nanos());
+    Utc::from_unix_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
 /// Writes what is known before the first frame.
@@ -59,6 +71,7 @@ pub(crate) fn write_manifest(
         lab: options.name.as_str(),
         scenario: file.source.file(),
         seed: file.seed,
+        start: now(),
         mode: if options.exclusive {
             "exclusive"
         } else {
@@ -77,7 +90,7 @@ pub(crate) fn write_manifest(
         inputs: serde_json::to_value(&file.inputs)?,
         bounds: Bounds::default(),
         kernel: kernel.map(|text| text.trim().to_owned()),
-        command_line: std::env::args().collect(),
+        command_line: command_line(),
     };
     results.write_json("manifest.json", &manifest)?;
     let name = match options.ends {
@@ -171,6 +184,7 @@ pub(crate) fn write_summary(
         relay: stats.detail.clone(),
         lateness_by_class: Vec::new(),
         plans: None,
+        crossed: Vec::new(),
         machines: Vec::new(),
         verdict: fidelity.judge(bounds),
         software,

@@ -9,7 +9,7 @@ use constel_api::answers::LabState as ApiState;
 use constel_api::summary::FlowRow;
 use constel_api::{Happening, LabReader as _, SOCKET_NAME, Server};
 use constel_drivers::relay::{Captured, External, Relay, RelayConfig, RelayHandle};
-use constel_drivers::{BACKLOG, Links, PlaneStats, mono_ns};
+use constel_drivers::{BACKLOG, DriverError, Links, PlaneStats, mono_ns};
 use constel_host::claim::{Claim, LabState, RuntimeDir};
 use constel_host::globals::Globals;
 use constel_host::netlink::Socket;
@@ -168,8 +168,10 @@ impl Fabric {
             gro: false,
             ..RelayConfig::new(options.name.as_str(), PORTS, options.rules.seed)
         })?;
-        relay.take(&externals)?;
-        let handle = relay.start_relay()?;
+        relay
+            .take(&externals)
+            .map_err(|error| in_use(error, wires))?;
+        let handle = relay.start_relay().map_err(|error| in_use(error, wires))?;
         let rules = options.rules.clone();
         let names = wires.iter().map(|wire| wire.name.clone()).collect();
         let place = (options.folder.clone(), joined, names);
@@ -184,6 +186,19 @@ impl Fabric {
             live: Arc::new(live),
         })
     }
+}
+
+/// An interface that another program uses has a name, and there is something to do about it.
+fn in_use(error: DriverError, wires: &[Wire]) -> BoxError {
+    let DriverError::InUse { ifindex } = error else {
+        return error.into();
+    };
+    let wire = wires.iter().find(|wire| wire.ifindex == ifindex);
+    let name = wire.map_or("an interface", |wire| wire.name.as_str());
+    BoxError::Refused(vec![format!(
+        "{name} is in use: another box, or another program with an AF_XDP socket, takes its frames; `constel list` shows boxes, and \
+         `constel down NAME` ends one"
+    )])
 }
 
 fn session(

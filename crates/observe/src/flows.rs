@@ -9,6 +9,8 @@ mod ping;
 mod probe;
 mod transfer;
 
+use std::io::{self, BufRead, Read};
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -21,6 +23,23 @@ pub use probe::{Probed, read as read_probe, rows as probe_rows};
 pub use transfer::{
     intervals as transfer_intervals, learn_sent, parse as parse_transfer, parse_received,
 };
+
+/// Longest line of a program's output that is read, bytes.
+const LONGEST_LINE_BYTES: u64 = 64 << 10;
+
+/// Appends the next line of a program's output to `line`, its end included; returns how many bytes it has, 0 at the end of the output.
+/// Programs in nodes write what they like.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidData`] for a line of more than 64 KiB; those of the reader.
+pub fn line_of(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<usize> {
+    let read = from.take(LONGEST_LINE_BYTES + 1).read_until(b'\n', line)?;
+    if read as u64 > LONGEST_LINE_BYTES {
+        let why = format!("a line of more than {LONGEST_LINE_BYTES} bytes");
+        return Err(io::Error::new(io::ErrorKind::InvalidData, why));
+    }
+    Ok(read)
+}
 
 /// Round-trip times in nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]

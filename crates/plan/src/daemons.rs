@@ -221,9 +221,7 @@ fn diagnostic(routing: &DaemonRouting, error: &TemplateError) -> Diagnostic {
     };
     if error.template == file.path {
         let line = error.line.unwrap_or(1);
-        let width = file.text().lines().nth(line as usize - 1);
-        let width = width.map_or(1, |l| u32::try_from(l.chars().count()).unwrap_or(1).max(1));
-        file.error(line, 1, width, "template", error.message.clone())
+        file.error_in_line(line as usize, "template", error.message.clone())
     } else {
         file.error_where_named("template", error.to_string())
     }

@@ -179,9 +179,7 @@ impl Diagnostic {
 fn printable(c: char) -> char {
     match c {
         '\t' => ' ',
-        c if c.is_control() => '\u{fffd}',
-        // Direction overrides can make a terminal show other text than the file holds.
-        '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' => '\u{fffd}',
+        c if constel_units::shown::is_unprintable(c) => '\u{fffd}',
         c => c,
     }
 }

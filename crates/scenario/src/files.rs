@@ -1,7 +1,9 @@
 //! The one way to the files a scenario names.
 
-use std::io::{self, Read};
+use std::io;
 use std::path::PathBuf;
+
+use constel_units::files;
 
 /// Reads the files a scenario names.
 pub trait Files {
@@ -19,7 +21,7 @@ pub trait Files {
 }
 
 /// Largest file that [`DiskFiles`] reads, bytes.
-pub const MAX_FILE_BYTES: u64 = 256 * 1024 * 1024;
+pub const MAX_FILE_BYTES: u64 = files::MAX_TEXT_BYTES;
 
 /// Files on disk, relative to a folder.
 #[derive(Debug, Clone)]
@@ -49,23 +51,7 @@ impl DiskFiles {
 
 impl Files for DiskFiles {
     fn read(&self, path: &str) -> io::Result<Vec<u8>> {
-        let full = self.folder.join(path);
-        // A named pipe or device would block or never end.
-        if !std::fs::metadata(&full)?.is_file() {
-            return Err(io::Error::new(
-                io::ErrorKind::InvalidInput,
-                "not a regular file",
-            ));
-        }
-        let mut bytes = Vec::new();
-        std::fs::File::open(&full)?
-            .take(MAX_FILE_BYTES + 1)
-            .read_to_end(&mut bytes)?;
-        if bytes.len() as u64 > MAX_FILE_BYTES {
-            let message = format!("larger than {MAX_FILE_BYTES} bytes");
-            return Err(io::Error::new(io::ErrorKind::FileTooLarge, message));
-        }
-        Ok(bytes)
+        files::read(&self.folder.join(path), MAX_FILE_BYTES)
     }
 
     fn shown(&self, path: &str) -> String {

@@ -84,11 +84,13 @@ impl TextFile {
         code: &'static str,
         message: impl Into<String>,
     ) -> Diagnostic {
-        let small = |n: usize| u32::try_from(n).unwrap_or(u32::MAX);
-        // By the index of lines: a file of errors must not be read anew for each of them.
-        let text = self.text.line(small(line.max(1)));
-        let width = text.map_or(1, |l| l.chars().count()).max(1);
-        self.error(small(line.max(1)), 1, small(width), code, message)
+        /// Nobody sees more of an underline, and a line may have as many characters as the file.
+        const WIDEST: usize = 1_000;
+        let line = u32::try_from(line.max(1)).unwrap_or(u32::MAX);
+        // By the index of lines: a file with an error in each line is read once, not once for each.
+        let text = self.text.line(line).unwrap_or_default();
+        let width = text.chars().take(WIDEST).count().max(1);
+        self.error(line, 1, width as u32, code, message)
     }
 
     /// An error about the file as a whole, at the place in the scenario that names it.

@@ -17,6 +17,9 @@ pub enum Came {
     Again,
     /// Its number is too far behind to be remembered, or before the first that came.
     Forgotten,
+    /// Its number is at least [`WINDOW`] ahead of all others, and the one before it has not come just now. Such a leap is believed when the
+    /// next number follows, as in RTP (RFC 3550, A.1): one number that is wrong would have all right ones forgotten.
+    Astray,
 }
 
 /// The numbers that came.
@@ -26,6 +29,8 @@ pub struct Arrivals {
     next: Option<u32>,
     /// Numbers from the first that came to the highest, as far as they are remembered.
     span: u32,
+    /// The number that would confirm a leap.
+    leap: Option<u32>,
     /// Which of them came: a bit for each, by its number modulo [`WINDOW`].
     bits: Box<[u64; WORDS]>,
     /// Frames that came, without copies.
@@ -53,6 +58,7 @@ impl Arrivals {
         Self {
             next: None,
             span: 0,
+            leap: None,
             bits: Box::new([0; WORDS]),
             arrived: 0,
             missing: 0,
@@ -64,10 +70,17 @@ impl Arrivals {
 
     /// A frame with this number has come.
     pub fn came(&mut self, sequence: u32) -> Came {
+        // Numbers wrap round: what is less than half a round ahead is ahead. They begin at zero.
+        let ahead = sequence.wrapping_sub(self.next.unwrap_or_default());
+        let is_leap = ahead >= WINDOW && (self.next.is_none() || ahead < 1 << 31);
+        if is_leap && self.leap != Some(sequence) {
+            self.leap = Some(sequence.wrapping_add(1));
+            return Came::Astray;
+        }
         let next = *self.next.get_or_insert(sequence);
-        // Numbers wrap round: what is less than half a round ahead is ahead.
         let ahead = sequence.wrapping_sub(next);
         if ahead < 1 << 31 {
+            self.leap = None;
             self.skip(next, ahead);
             self.set(sequence);
             self.span = self
@@ -147,6 +160,7 @@ mod tests {
         assert_eq!(told.came(10), Came::Forgotten);
         assert_eq!(told.came(11), Came::Again);
         // The numbers whose places they take are new.
+        assert_eq!(told.came(9 + 3 * WINDOW), Came::Astray);
         assert_eq!(told.came(10 + 3 * WINDOW), Came::InOrder);
         assert_eq!(told.came(11 + 2 * WINDOW), Came::Overtaken);
         assert_eq!(told.came(11 + 2 * WINDOW), Came::Again);
@@ -172,11 +186,21 @@ mod tests {
             let Some(begins) = numbers.first().copied() else { return Ok(()) };
             let (mut seen, mut told) = (BTreeSet::new(), Arrivals::new());
             let mut expected = (0, 0, 0);
+            // A first number far from zero is believed when the next follows.
+            told.leap = Some(first.wrapping_add(begins));
+            let mut leap = None;
             for number in numbers {
                 let highest = seen.last().copied();
                 let came = match highest {
                     None => Came::InOrder,
-                    Some(highest) if number > highest => Came::InOrder,
+                    Some(highest) if number > highest + WINDOW && leap != Some(number) => {
+                        leap = Some(number + 1);
+                        Came::Astray
+                    }
+                    Some(highest) if number > highest => {
+                        leap = None;
+                        Came::InOrder
+                    }
                     Some(highest) if number < begins || highest - number >= WINDOW => Came::Forgotten,
                     Some(_) if seen.contains(&number) => Came::Again,
                     Some(_) => Came::Overtaken,
@@ -186,6 +210,7 @@ mod tests {
                     Came::InOrder | Came::Overtaken => { seen.insert(number); }
                     Came::Again => expected.1 += 1,
                     Came::Forgotten => expected.2 += 1,
+                    Came::Astray => {}
                 }
                 expected.0 += u64::from(came == Came::Overtaken);
             }

@@ -22,8 +22,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends frames of the lab with this number, of which 24 bits are used. `session`: which life of this machine it is; each has a
-    /// larger one than those before, as the revision at which it joined is.
+    /// Sends frames of the lab with this number, of which 24 bits are used. `session`: which run of the lab it is; all its machines have
+    /// the same.
     #[must_use]
     pub fn new(lab: u32, session: u32) -> Self {
         Self {
@@ -108,9 +108,12 @@ pub enum Refused {
     /// Who sent it has not, or no longer, the node that it comes from.
     #[error("port {0} is not the sender's")]
     NotTheirs(u32),
-    /// It is of a life of the machine that is over.
-    #[error("a frame of the machine before it started anew")]
-    OldSession,
+    /// It is of another run of the lab's machines.
+    #[error("a frame of session {0}")]
+    OtherSession(u32),
+    /// Its number is far ahead of all others, and none has followed it yet.
+    #[error("its number is far ahead")]
+    Astray,
     /// It came before.
     #[error("it came before")]
     Copy,
@@ -124,14 +127,14 @@ pub enum Refused {
 pub struct CrossingCounts {
     /// Frames that came, without copies.
     pub arrived: u64,
-    /// Frames that were sent and did not come: lost between the machines.
+    /// Frames that were sent and did not come, or were refused: lost between the machines.
     pub lost: u64,
     /// Frames that overtook others between the machines. They are delivered at their instants, so that nobody sees it.
     pub reordered: u64,
     /// Datagrams that came again; they go nowhere.
     pub copies: u64,
-    /// Datagrams that were refused for anything else: strangers, those of somebody who lost a node or who has started anew, frames so late
-    /// that nobody remembers whether they came before, what is not sealed where frames are.
+    /// Datagrams that were refused for anything else: for ports or by rights that the machine does not have, of another session, frames so
+    /// late that nobody remembers whether they came before, numbers far ahead of all others, what is not sealed where frames are.
     pub refused: u64,
     /// Frames that came after they were due: their edge is shorter than the way between the machines.
     pub late: u64,
@@ -146,22 +149,21 @@ pub struct CrossingCounts {
 pub struct Receiver {
     lab: u32,
     machine: usize,
-    /// The latest life of the machine that was heard of.
-    session: Option<u32>,
+    session: u32,
     arrivals: Arrivals,
-    /// What came of its former lives, and all that is not told from numbers.
+    /// All that is not told from numbers.
     counts: CrossingCounts,
     cipher: Option<Cipher>,
 }
 
 impl Receiver {
-    /// Receives frames of the lab with this number from `machine`.
+    /// Receives frames of the lab with this number and session from `machine`.
     #[must_use]
-    pub fn new(lab: u32, machine: usize) -> Self {
+    pub fn new(lab: u32, session: u32, machine: usize) -> Self {
         Self {
             lab: lab & 0x00ff_ffff,
             machine,
-            session: None,
+            session,
             arrivals: Arrivals::new(),
             counts: CrossingCounts::default(),
             cipher: None,
@@ -217,18 +219,22 @@ impl Receiver {
         if label.lab != self.lab {
             return Err(Refused::OtherLab(label.lab));
         }
-        // The number is of all frames between the machines, also of those that are refused for their ports.
-        self.hear_of(label.session)?;
-        match self.arrivals.came(label.sequence) {
-            Came::InOrder | Came::Overtaken => {}
-            Came::Again => return Err(Refused::Copy),
-            Came::Forgotten => return Err(Refused::Forgotten),
+        if label.session != self.session {
+            return Err(Refused::OtherSession(label.session));
         }
         if whose(label.to) != Whose::Ours {
             return Err(Refused::NotHere(label.to.0));
         }
         if whose(label.from) != Whose::Machine(self.machine, label.token) {
             return Err(Refused::NotTheirs(label.from.0));
+        }
+        // A datagram changes what is remembered only after everything else about it is right: without a seal anybody on the underlay can
+        // write numbers, and one that was taken from a forged frame would have true frames refused.
+        match self.arrivals.came(label.sequence) {
+            Came::InOrder | Came::Overtaken => {}
+            Came::Again => return Err(Refused::Copy),
+            Came::Forgotten => return Err(Refused::Forgotten),
+            Came::Astray => return Err(Refused::Astray),
         }
         Ok(Due {
             at_ns: label.due_ns,
@@ -238,32 +244,15 @@ impl Receiver {
         })
     }
 
-    /// A machine that started anew begins its numbers anew.
-    fn hear_of(&mut self, session: u32) -> Result<(), Refused> {
-        let known = *self.session.get_or_insert(session);
-        // Numbers wrap round: what is less than half a round ahead is later.
-        match session.wrapping_sub(known) {
-            0 => Ok(()),
-            ahead if ahead < 1 << 31 => {
-                self.counts = self.counts();
-                self.arrivals = Arrivals::new();
-                self.session = Some(session);
-                Ok(())
-            }
-            _ => Err(Refused::OldSession),
-        }
-    }
-
     /// What has come so far.
     #[must_use]
     pub fn counts(&self) -> CrossingCounts {
-        let (past, now) = (&self.counts, &self.arrivals);
         CrossingCounts {
-            arrived: past.arrived + now.arrived,
-            lost: past.lost + now.missing,
-            reordered: past.reordered + now.reordered,
-            copies: past.copies + now.copies,
-            ..*past
+            arrived: self.arrivals.arrived,
+            lost: self.arrivals.missing,
+            reordered: self.arrivals.reordered,
+            copies: self.arrivals.copies,
+            ..self.counts
         }
     }
 }
@@ -299,7 +288,7 @@ mod tests {
 
     #[test]
     fn no_frame_reaches_a_port_by_somebody_who_may_not() {
-        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1));
+        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1, 1));
         let mut told = |edge, token| {
             let mut bytes = datagram(&mut sender, edge, 10, token);
             receiver
@@ -342,32 +331,81 @@ mod tests {
             Err(Refused::NotOurs(NotOurs::Short))
         );
         let counts = receiver.counts();
-        assert_eq!((counts.arrived, counts.refused, counts.lost), (6, 7, 0));
+        assert_eq!((counts.arrived, counts.refused, counts.lost), (1, 7, 0));
+    }
+
+    /// The attack of somebody on the segment who can write datagrams from the other machine's address, and has seen its frames.
+    #[test]
+    fn a_forged_datagram_costs_no_true_frame() {
+        let forged = |session, sequence, edge: (u32, u32), token| {
+            let mut bytes = Vec::new();
+            let label = Label {
+                lab: 9,
+                from: PortId(edge.0),
+                to: PortId(edge.1),
+                sequence,
+                token,
+                session,
+                due_ns: 10,
+            };
+            pack(&label, &FRAME, &mut bytes);
+            bytes
+        };
+        // The next number that is taken is 10.
+        for (what, mut forged) in [
+            ("later session, no port", forged(2, 10, (150, 9_999), 5)),
+            ("later session, right ports", forged(2, 10, (150, 50), 5)),
+            ("former session", forged(0, 10, (150, 50), 5)),
+            ("next number, no port", forged(1, 10, (150, 9_999), 5)),
+            ("next number, no right", forged(1, 10, (150, 50), 4)),
+            ("number far ahead", forged(1, 1 << 30, (150, 50), 5)),
+            ("number half round", forged(1, 1 << 31, (150, 50), 5)),
+            ("number behind", forged(1, u32::MAX - 9_000, (150, 50), 5)),
+        ] {
+            let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1, 1));
+            for number in 0..10_000 {
+                if number == 10 {
+                    let answer = receiver.receive(&mut forged, 0, whose);
+                    assert!(answer.is_err(), "{what}: {answer:?}");
+                }
+                let mut bytes = datagram(&mut sender, (150, 50), 10, 5);
+                let due = receiver.receive(&mut bytes, 0, whose).map(|due| due.port);
+                assert_eq!(due, Ok(PortId(50)), "{what}: frame {number}");
+            }
+            let counts = receiver.counts();
+            assert_eq!(
+                (counts.arrived, counts.lost, counts.refused, counts.copies),
+                (10_000, 0, 1, 0),
+                "{what}"
+            );
+        }
     }
 
     #[test]
-    fn who_starts_anew_is_heard_and_its_past_is_not() {
-        let mut receiver = Receiver::new(9, 1);
-        let mut lives: Vec<Sender> = [u32::MAX, 0, 7].map(|s| Sender::new(9, s)).into();
-        let mut heard = |life: usize| {
-            let mut bytes = datagram(&mut lives[life], (150, 50), 10, 5);
-            receiver.receive(&mut bytes, 0, whose).map(|due| due.port)
+    fn frames_after_a_long_silence_are_taken_once_a_second_one_follows() {
+        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1, 1));
+        let mut heard = |is_lost: bool| {
+            let mut bytes = datagram(&mut sender, (150, 50), 10, 5);
+            let due =
+                (!is_lost).then(|| receiver.receive(&mut bytes, 0, whose).map(|due| due.port));
+            (due, receiver.counts())
         };
-        for _ in 0..100 {
-            assert_eq!(heard(0), Ok(PortId(50)));
+        assert_eq!(heard(false).0, Some(Ok(PortId(50))));
+        for _ in 0..10_000 {
+            heard(true);
         }
-        // Its numbers begin anew, far behind.
-        assert_eq!(heard(1), Ok(PortId(50)));
-        assert_eq!(heard(0), Err(Refused::OldSession), "what was held up");
-        assert_eq!(heard(2), Ok(PortId(50)));
-        assert_eq!(heard(1), Err(Refused::OldSession));
-        let counts = receiver.counts();
-        assert_eq!((counts.arrived, counts.lost, counts.refused), (102, 0, 2));
+        assert_eq!(heard(false).0, Some(Err(Refused::Astray)));
+        let (due, counts) = heard(false);
+        assert_eq!(due, Some(Ok(PortId(50))));
+        assert_eq!(
+            (counts.arrived, counts.lost, counts.refused),
+            (2, 10_001, 1)
+        );
     }
 
     #[test]
     fn copies_are_not_delivered() {
-        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1));
+        let (mut sender, mut receiver) = (Sender::new(9, 1), Receiver::new(9, 1, 1));
         let mut bytes = datagram(&mut sender, (150, 50), 10, 5);
         assert!(receiver.receive(&mut bytes, 4, whose).is_ok());
         assert_eq!(receiver.receive(&mut bytes, 4, whose), Err(Refused::Copy));
@@ -385,7 +423,7 @@ mod tests {
         ) {
             const EDGE_NS: u64 = 5_000;
             const SPACING_NS: u64 = 100;
-            let (mut sender, mut receiver) = (Sender::new(1, 1), Receiver::new(1, 1));
+            let (mut sender, mut receiver) = (Sender::new(1, 1), Receiver::new(1, 1, 1));
             let mut under_way = Vec::new();
             for (number, (way_ns, is_lost)) in (0..).zip(&ways) {
                 let sent_ns = number * SPACING_NS;

@@ -39,7 +39,7 @@ pub struct Label {
     pub sequence: u32,
     /// By which right the sending machine sends for the node; grows with each owner.
     pub token: u32,
-    /// Which life of the sending machine it is of; grows with each, around from the highest number to the lowest.
+    /// The run of the lab that it is of; all machines have the same.
     pub session: u32,
     /// When it is due in the far node, nanoseconds of the lab's clock.
     pub due_ns: u64,

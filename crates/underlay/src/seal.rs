@@ -71,7 +71,7 @@ impl fmt::Debug for Cipher {
 }
 
 impl Cipher {
-    /// Of what the machine with the number `from` sends to `to`, in this life of the lab's machines.
+    /// Of what the machine with the number `from` sends to `to`, in this run of the lab.
     #[must_use]
     pub fn new(key: &Key, from: usize, to: usize, session: u32) -> Self {
         let mut own = blake3::Hasher::new_derive_key("constel frames between machines");

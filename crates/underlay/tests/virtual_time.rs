@@ -203,7 +203,7 @@ impl World {
         self.ask();
         self.send();
         self.arrivals.sort_by_key(|(at, _, _)| *at);
-        let (mut estimate, mut receiver) = (OffsetEstimate::new(), Receiver::new(7, 1));
+        let (mut estimate, mut receiver) = (OffsetEstimate::new(), Receiver::new(7, 3, 1));
         let mut seen = Seen::default();
         // The estimate is of the clock as it was before it was set.
         let mut is_unsure = true;

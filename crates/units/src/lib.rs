@@ -6,6 +6,8 @@
 //! [`Utc`]) are parsed in exact decimal arithmetic: `0.1 Gbit/s` is 100 000 000 bit/s to the bit,
 //! and a number finer than the quantity can hold is an error, not a rounding.
 //!
+//! Two modules are for bytes from elsewhere, which every crate reads or shows: [`files`] and [`shown`].
+//!
 //! Printing and parsing round-trip: `text.parse::<Q>()?.to_string().parse::<Q>()? == q`.
 //!
 //! ```
@@ -24,6 +26,7 @@
 mod data;
 mod decimal;
 mod error;
+pub mod files;
 mod format;
 mod instant;
 mod parse;
@@ -31,6 +34,7 @@ mod quantity;
 mod radio;
 mod scalar;
 mod serial;
+pub mod shown;
 pub mod text;
 mod time;
 mod utc;

@@ -89,10 +89,13 @@ impl Source {
     /// # Errors
     /// When documents are missing or not what they should be.
     pub fn run(run: Run) -> Result<Self, Error> {
+        if run.head()?.is_box() {
+            return Err(Error::NotShown(run.dir().to_owned()));
+        }
         let manifest = run.manifest()?;
         let events = run.events()?.collect::<Result<Vec<_>, _>>()?;
         let path = run.dir().join("scenario.yaml");
-        let text = std::fs::read_to_string(&path).map_err(|source| Error::NoDocument {
+        let text = constel_units::files::read_text(&path).map_err(|source| Error::NoDocument {
             path: path.clone(),
             source,
         })?;

@@ -13,7 +13,7 @@ use crate::output;
 pub(crate) fn run(args: &Completion) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "constel", &mut script);
-    output::text(&String::from_utf8_lossy(&script))?;
+    output::raw(&script)?;
     Ok(Exit::Done)
 }
 

@@ -1,12 +1,13 @@
 //! `constel cp`: files and folders into nodes and out of them.
 
-use std::io::{self, Read, Write};
+use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
 use constel_agent::labs::MOST_BYTES;
 use constel_control::copy::{Place, pack_here, unpack_here};
 use constel_control::{Copied, Lab, require_privilege};
 use constel_store::Place as StorePlace;
+use constel_units::files;
 
 use super::there::Far;
 use crate::args::Cp;
@@ -45,8 +46,8 @@ pub(crate) fn run(args: &Cp) -> Outcome {
 
 /// The same for a node of a lab on several machines: as a tar archive through their store.
 fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
-    let verb = ["cp".to_owned()];
-    let (copied, to_stdout) = match (side(&args.from), side(&args.to)) {
+    let verb = ["cp".to_owned(), "--left-out-is-no-failure".to_owned()];
+    let (copied, to_stdout, far_words) = match (side(&args.from), side(&args.to)) {
         (Side::Node(node, from), Side::Other(to)) => {
             refuse_both(args, to == Place::Tar)?;
             let far = Far::of(store, &args.lab, &node)?;
@@ -61,9 +62,12 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
             match to {
                 Place::Tar => {
                     io::stdout().lock().write_all(&said.stdout)?;
-                    (Copied::default(), true)
+                    (Copied::default(), true, said.stderr)
                 }
-                Place::Host(to) => (unpack_here(said.stdout.as_slice(), &from, &to)?, false),
+                Place::Host(to) => {
+                    let copied = unpack_here(said.stdout.as_slice(), &from, &to)?;
+                    (copied, false, said.stderr)
+                }
             }
         }
         (Side::Other(from), Side::Node(node, to)) => {
@@ -71,8 +75,7 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
             let mut archive = Vec::new();
             let (copied, folder) = match from {
                 Place::Tar => {
-                    let mut some = io::stdin().lock().take(MOST_BYTES + 1);
-                    some.read_to_end(&mut archive)?;
+                    archive = files::read_all(io::stdin().lock(), MOST_BYTES).map_err(large)?;
                     (Copied::default(), to)
                 }
                 Place::Host(from) => {
@@ -80,22 +83,55 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
                         Ok(target) => target,
                         Err(exit) => return Ok(exit),
                     };
-                    (pack_here(&from, &name, &mut archive)?, folder)
+                    let mut capped = Capped(&mut archive);
+                    let packed = pack_here(&from, &name, &mut capped);
+                    if archive.len() as u64 > MOST_BYTES {
+                        return Err(too_large());
+                    }
+                    (packed?, folder)
                 }
             };
-            if archive.len() as u64 > MOST_BYTES {
-                return Err(too_large());
-            }
             let target = format!("{node}:{}", folder.display());
             match far.run(&verb, &["-".to_owned(), target], &archive, true)? {
-                Ok(_) => (copied, false),
+                Ok(said) => (copied, false, said.stderr),
                 Err(exit) => return Ok(exit),
             }
         }
         (Side::Node(..), Side::Node(..)) => return Err(both()),
         (Side::Other(_), Side::Other(_)) => return Err(neither()),
     };
-    tell(args, &copied, to_stdout)
+    let copied = tell(args, &copied, to_stdout)?;
+    // All that the other machine says of a copy that was made is what it left out.
+    Ok(match far_words.is_empty() {
+        true => copied,
+        false => Exit::Failed,
+    })
+}
+
+/// An archive in memory that takes one byte more than goes through the store.
+struct Capped<'a>(&'a mut Vec<u8>);
+
+impl Write for Capped<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        let room = (MOST_BYTES + 1).saturating_sub(self.0.len() as u64);
+        let taken = bytes.len().min(usize::try_from(room).unwrap_or(usize::MAX));
+        if taken == 0 && !bytes.is_empty() {
+            return Err(io::ErrorKind::FileTooLarge.into());
+        }
+        self.0.extend(&bytes[..taken]);
+        Ok(taken)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+fn large(error: io::Error) -> Failure {
+    match error.kind() {
+        io::ErrorKind::FileTooLarge => too_large(),
+        _ => error.into(),
+    }
 }
 
 /// Into which folder of the node a copy goes, and how it is called there: by the same rules as on this host.
@@ -157,16 +193,19 @@ fn neither() -> Failure {
 }
 
 fn tell(args: &Cp, copied: &Copied, to_stdout: bool) -> Outcome {
-    for path in &copied.left_out {
-        let text = format!("constel: left out {path}: a socket, pipe or device\n");
-        output::tell(&text);
+    for left in &copied.left_out {
+        output::tell(&format!("constel: left out {}: {}\n", left.path, left.why));
     }
     match (args.json, to_stdout) {
         (true, _) => output::json(copied)?,
         (false, true) => {}
         (false, false) => output::text(&text(copied))?,
     }
-    Ok(Exit::Done)
+    let whole = copied.left_out.is_empty() || args.left_out_is_no_failure;
+    Ok(match whole {
+        true => Exit::Done,
+        false => Exit::Failed,
+    })
 }
 
 fn text(copied: &Copied) -> String {

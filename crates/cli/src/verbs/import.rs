@@ -1,20 +1,17 @@
 //! `constel import`: other tools' scenarios become Constel's.
 
-use std::fs;
 use std::path::Path;
 
 use constel_control::{Error, Scenario};
 use constel_exchange::draft::Draft;
 use constel_exchange::{ReadErrors, celestial, compose, hypatia, opensn, starperf, starrynet};
 use constel_scenario::{Diagnostic, Diagnostics};
+use constel_units::files;
 
 use super::export;
 use crate::args::Import;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
-
-/// Files of others are small; a larger one is something else.
-const MOST_BYTES: u64 = 256 << 20;
 
 /// Prints the scenario, and on stderr what could not be carried over.
 pub(crate) fn run(args: &Import) -> Outcome {
@@ -168,28 +165,16 @@ fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
     };
     let (isls, interfaces) = (there("isls.txt")?, there("gsl_interfaces_info.txt")?);
     let description = there("description.txt")?;
-    let files = hypatia::Files {
+    let found = hypatia::Files {
         tles: &tles,
         isls: isls.as_deref(),
         stations: stations.as_deref(),
         gsl_interfaces: interfaces.as_deref(),
         description: description.as_deref(),
     };
-    hypatia::parse(&files, name).map_err(FolderError::Read)
+    hypatia::parse(&found, name).map_err(FolderError::Read)
 }
 
 fn read(path: &Path) -> Result<String, Failure> {
-    let unread = |error| Failure::unread(path, error);
-    let length = fs::metadata(path).map_err(unread)?.len();
-    if length > MOST_BYTES {
-        let why = format!("{length} bytes are more than {MOST_BYTES}");
-        return Err(Failure::unread(path, why));
-    }
-    let bytes = fs::read(path).map_err(unread)?;
-    let text = constel_units::text::decode(&bytes);
-    let text = text.map_err(|error| {
-        let byte = error.offset();
-        Failure::unread(path, format!("{error} (byte {byte})"))
-    })?;
-    Ok(text.into_owned())
+    files::read_text(path).map_err(|error| Failure::unread(path, error))
 }

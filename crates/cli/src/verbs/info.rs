@@ -1,10 +1,10 @@
 //! `constel info`: what nodes are told, changed by hand.
 
-use std::io::Read;
 use std::path::Path;
 
 use constel_control::Lab;
 use constel_store::Place;
+use constel_units::files;
 use serde::Serialize;
 
 use super::there::{self, Elsewhere};
@@ -90,12 +90,10 @@ fn print(args: &Info, answer: &impl Serialize, text: impl Fn() -> String) -> Out
 }
 
 fn read(file: &Path) -> Result<String, Failure> {
-    let from: Box<dyn Read> = match file.to_str() {
-        Some("-") => Box::new(std::io::stdin()),
-        _ => Box::new(std::fs::File::open(file).map_err(|error| Failure::unread(file, error))?),
+    let bytes = match file.to_str() {
+        Some("-") => files::read_all(std::io::stdin(), MOST_BYTES),
+        _ => files::read(file, MOST_BYTES),
     };
-    let mut text = String::new();
-    let read = from.take(MOST_BYTES).read_to_string(&mut text);
-    read.map_err(|error| Failure::unread(file, error))?;
-    Ok(text)
+    let text = bytes.and_then(|bytes| String::from_utf8(bytes).map_err(std::io::Error::other));
+    text.map_err(|error| Failure::unread(file, error))
 }

@@ -9,7 +9,7 @@ use constel_api::answers::{
 };
 use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
-use constel_units::{DataSize, Ratio};
+use constel_units::{DataSize, Ratio, files};
 
 use crate::args::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
 use crate::exit::{Exit, Failure, Outcome};
@@ -145,9 +145,12 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
     Ok(effects)
 }
 
+/// Longest document of effects, bytes.
+const MOST_EFFECTS_BYTES: u64 = 1 << 20;
+
 fn document(text: &str) -> Result<Effects, Failure> {
     let text = match text {
-        "-" => std::io::read_to_string(std::io::stdin())?,
+        "-" => files::read_stdin_text(MOST_EFFECTS_BYTES)?,
         text => text.to_owned(),
     };
     serde_json::from_str(&text).map_err(|error| Failure::Usage(format!("--effects: {error}")))

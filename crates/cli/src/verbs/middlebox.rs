@@ -101,10 +101,31 @@ fn form(args: &Middlebox) -> Result<BoxForm, Failure> {
 
 /// The same of a scenario.
 pub(super) fn of_scenario(args: &Run, scenario: BoxScenario) -> Outcome {
-    if args.web {
-        return Err(Failure::Usage(
-            "--web is for labs with nodes; `constel web NAME` shows a box while it runs".into(),
-        ));
+    let web = "`constel web NAME` shows a box while it runs";
+    for (flag, given, instead) in [
+        ("--web", args.web, web),
+        (
+            "--profile",
+            args.profile.is_some(),
+            "`constel box top NAME` and `rules.json` of the results have a box's counters",
+        ),
+        ("--anyway", args.anyway, "a box is not refused for its size"),
+        (
+            "--ends-with",
+            args.ends_with.is_some(),
+            "`constel down NAME` takes a box down",
+        ),
+        (
+            "--machines",
+            args.on.machines.is_some(),
+            "a box stands on one machine",
+        ),
+    ] {
+        if given {
+            return Err(Failure::Usage(format!(
+                "{flag} is for labs with nodes: {instead}"
+            )));
+        }
     }
     let options = BoxOptions {
         source: BoxSource::Scenario(Box::new(scenario), args.file.clone()),

@@ -3,6 +3,7 @@
 use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
 use constel_control::{Lab, Observer};
 use constel_store::Place;
+use constel_units::files;
 
 use super::there::{self, All};
 use crate::args::{Network, NetworkDelays, NetworkMember, NetworkVerb};
@@ -40,7 +41,8 @@ fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
             let mut rest = vec![delays.network.clone()];
             match &delays.matrix {
                 Some(file) => {
-                    input = std::fs::read(file).map_err(|error| Failure::unread(file, error))?;
+                    input = files::read(file, files::MAX_TEXT_BYTES)
+                        .map_err(|error| Failure::unread(file, error))?;
                     rest.extend(["--matrix", "/dev/stdin"].map(str::to_owned));
                 }
                 None => rest.push("--reset".to_owned()),

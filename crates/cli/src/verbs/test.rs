@@ -103,7 +103,7 @@ fn judge_again(loaded: &[Scenario], args: &Test) -> Outcome {
         };
         run.summary()?;
         let one = Over {
-            seed: run.manifest()?.seed,
+            seed: run.head()?.seed,
             took_s: 0.0,
             results: dir,
             lost: &BTreeSet::new(),

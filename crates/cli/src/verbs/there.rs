@@ -356,8 +356,8 @@ impl Elsewhere<'_> {
 }
 
 fn printed(said: &Said) -> Outcome {
-    output::text(&String::from_utf8_lossy(&said.stdout))?;
-    output::tell(&String::from_utf8_lossy(&said.stderr));
+    output::raw(&said.stdout)?;
+    output::raw_to_stderr(&said.stderr);
     if said.cut {
         output::tell("constel: what it wrote beyond 320 KiB did not come over\n");
     }

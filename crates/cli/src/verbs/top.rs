@@ -11,9 +11,6 @@ use crate::args::Top;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// Home, and everything after it away.
-const ANEW: &str = "\x1b[H\x1b[J";
-
 /// Looks until it has looked often enough, the lab has ended, or it is asked to stop.
 pub(crate) fn run(args: &Top) -> Outcome {
     let every = Duration::try_from_secs_f64(args.every.seconds()).unwrap_or_default();
@@ -43,8 +40,10 @@ pub(crate) fn run(args: &Top) -> Outcome {
         if args.json {
             output::json_line(&look)?;
         } else {
-            let head = if anew { ANEW } else { "" };
-            output::text(&format!("{head}{}\n", text(&look, args.rows)))?;
+            if anew {
+                output::clear_screen()?;
+            }
+            output::text(&format!("{}\n", text(&look, args.rows)))?;
         }
         looks += 1;
         if args.looks.is_some_and(|most| looks >= most.get()) {

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
+use constel_observe::flows::line_of;
+
 /// The values of these columns.
 ///
 /// Lines with another number of values than the first (the last may have been cut off) are left out, and so is the line of names
@@ -23,11 +25,12 @@ pub(crate) fn columns<const N: usize>(
 ///
 /// # Errors
 /// As [`columns`].
-pub(crate) fn rows(file: impl BufRead, names: &[&str]) -> Result<Vec<Vec<String>>, String> {
-    let mut lines = file.split(b'\n');
+pub(crate) fn rows(mut file: impl BufRead, names: &[&str]) -> Result<Vec<Vec<String>>, String> {
+    let mut line = Vec::new();
     let mut next = || -> Result<Option<String>, String> {
-        let line = lines.next().transpose().map_err(|e| e.to_string())?;
-        Ok(line.map(|line| String::from_utf8_lossy(&line).trim_end().to_owned()))
+        line.clear();
+        let read = line_of(&mut file, &mut line).map_err(|e| e.to_string())?;
+        Ok((read > 0).then(|| String::from_utf8_lossy(&line).trim_end().to_owned()))
     };
     let head = next()?.unwrap_or_default();
     let heads: Vec<&str> = head.split(',').map(str::trim).collect();

@@ -5,6 +5,7 @@ use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
 use constel_image::Digest;
+use constel_units::files as bounded;
 use flate2::Compression;
 use flate2::write::GzEncoder;
 use serde::Serialize;
@@ -35,12 +36,22 @@ pub struct Packed {
 /// [`Error::NotPacked`] for a file that is named by a path from the root, is gone, or is not what it was when this ran, and where there is
 /// a file of the bundle's name; [`Error::NoDocument`], [`Error::BadDocument`], [`Error::Unwritable`].
 pub fn pack(run: &Run, bundle: &Path) -> Result<Packed, Error> {
-    let manifest = run.manifest()?;
+    let manifest = run.head()?;
     let name = run.dir().canonicalize().ok();
     let name = name.as_deref().and_then(Path::file_name);
     let root = PathBuf::from(name.unwrap_or_else(|| manifest.lab.as_ref()));
-    let text = run.dir().join("scenario.yaml");
-    let text = fs::read(&text).map_err(|source| Error::NoDocument { path: text, source })?;
+    // A box between interfaces has a file of rules in place of a scenario.
+    let sources = ["scenario.yaml", "rules.yaml"];
+    let source = sources
+        .into_iter()
+        .find(|name| run.dir().join(name).exists());
+    let source = source.unwrap_or("scenario.yaml");
+    let text = run.dir().join(source);
+    let text = bounded::read(&text, bounded::MAX_TEXT_BYTES);
+    let text = text.map_err(|error| Error::NoDocument {
+        path: run.dir().join(source),
+        source: error,
+    })?;
     let named = manifest.inputs.first().map(|input| Path::new(&input.path));
     let folder = named.and_then(Path::parent).unwrap_or(Path::new(""));
 
@@ -53,7 +64,7 @@ pub fn pack(run: &Run, bundle: &Path) -> Result<Packed, Error> {
             ))
         })?;
         let at = folder.join(&input.path);
-        let bytes = fs::read(&at).map_err(|error| {
+        let bytes = bounded::read(&at, bounded::MAX_TEXT_BYTES).map_err(|error| {
             Error::NotPacked(format!(
                 "{}, which the scenario names: {error}; pack where it was run",
                 at.display()
@@ -81,7 +92,7 @@ pub fn pack(run: &Run, bundle: &Path) -> Result<Packed, Error> {
     let place = (0..depth).fold(root.join("scenario"), |place, level| {
         place.join(format!("level-{}", level + 1))
     });
-    let scenario = place.join("scenario.yaml");
+    let scenario = place.join(source);
     let results = root.join("results");
 
     let mut files = vec![(scenario.clone(), Content::Bytes(text))];

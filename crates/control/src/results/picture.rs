@@ -99,7 +99,7 @@ impl Run {
         let geometry = Geometry::read(self.dir(), flow)?;
         let begin_s = measured.begin_s.min(geometry.begin_s);
         let begin_s = if begin_s.is_finite() { begin_s } else { 0.0 };
-        let title = match self.manifest() {
+        let title = match self.head() {
             Ok(manifest) => format!("{}: {flow}", manifest.lab),
             Err(_) => flow.to_owned(),
         };

@@ -164,7 +164,7 @@ impl Run {
                     .collect(),
             });
         }
-        let title = match self.manifest() {
+        let title = match self.head() {
             Ok(manifest) => format!("{}: interfaces", manifest.lab),
             Err(_) => "interfaces".to_owned(),
         };

@@ -199,6 +199,7 @@ pub(super) fn merge(
         changes,
         flows,
         fidelity,
+        crossed: Vec::new(),
         machines: rows,
         verdict: Verdict {
             trustworthy,
@@ -301,6 +302,7 @@ fn row(ended: &Ended, lost: Option<LostRow>, summary: Option<&Summary>) -> Machi
         trustworthy: summary.map(|summary| summary.verdict.trustworthy),
         failure: ended.failure.clone(),
         results: (!ended.files.is_empty()).then(|| format!("machines/{}", ended.machine)),
+        crossed: summary.map_or_else(Vec::new, |summary| summary.crossed.clone()),
         lost,
     }
 }

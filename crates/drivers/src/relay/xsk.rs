@@ -202,7 +202,13 @@ fn bind(fd: &OwnedFd, ifindex: u32) -> Result<()> {
         )
     };
     if result < 0 {
-        return Err(DriverError::last_os("bind the AF_XDP socket to the trunk"));
+        let error = DriverError::last_os("bind the AF_XDP socket to the interface");
+        return Err(match error {
+            DriverError::Os { source, .. } if source.raw_os_error() == Some(libc::EBUSY) => {
+                DriverError::InUse { ifindex }
+            }
+            other => other,
+        });
     }
     Ok(())
 }

@@ -12,7 +12,7 @@ use rustix::fs::{FileType, Mode, OFlags, ResolveFlags};
 use rustix::io::Errno;
 
 use super::found::Context;
-use crate::compression::{Decompressed, Form, form_of};
+use crate::compression::{Bound, Decompressed, Form, form_of};
 use crate::documents::read_whole;
 use crate::error::Fault;
 use crate::limits::Limits;
@@ -36,9 +36,12 @@ pub(super) trait Files {
 
 /// Opens a file for reading; a pipe or device is none.
 pub(super) fn open(path: &Path) -> Result<File, Fault> {
-    match File::open(path) {
+    match constel_units::files::open(path) {
         Ok(file) => Ok(file),
         Err(error) if error.kind() == io::ErrorKind::NotFound => Err(Fault::NoSuchFile),
+        Err(error) if error.kind() == io::ErrorKind::InvalidInput => {
+            Err(Fault::Format(error.to_string()))
+        }
         Err(error) => Err(Fault::io("open it")(error)),
     }
 }
@@ -121,8 +124,13 @@ impl Archive {
             }
             Form::Plain => file,
             Form::Gzip | Form::Zstd => {
-                let mut plain = Decompressed::new(file)?;
-                spool(&mut plain, "the archive", context)?
+                let mut plain = Decompressed::new(file, Bound::of_archive(context.limits))?;
+                spool(
+                    &mut plain,
+                    "the archive",
+                    context.limits.spool_bytes,
+                    context,
+                )?
             }
         };
         let mut files = HashMap::new();
@@ -274,7 +282,15 @@ impl Read for Part {
 }
 
 /// Keeps a stream in a file without a name, which is gone when nobody has it open.
-pub(super) fn spool(from: &mut dyn Read, what: &str, context: &Context<'_>) -> Result<File, Fault> {
+///
+/// # Errors
+/// [`Fault::Limit`] for more than `most_bytes`; what hinders reading and writing.
+pub(super) fn spool(
+    from: &mut dyn Read,
+    what: &str,
+    most_bytes: u64,
+    context: &Context<'_>,
+) -> Result<File, Fault> {
     let mut to = spool_file(context)?;
     let mut buffer = vec![0; 1 << 16];
     let mut bytes = 0;
@@ -286,10 +302,10 @@ pub(super) fn spool(from: &mut dyn Read, what: &str, context: &Context<'_>) -> R
             Err(error) => return Err(Fault::io(format!("read {what}"))(error)),
         };
         bytes += n as u64;
-        if bytes > context.limits.spool_bytes {
+        if bytes > most_bytes {
             return Err(Fault::Limit {
                 what: what.to_owned(),
-                bound: format!("{} bytes", context.limits.spool_bytes),
+                bound: format!("{most_bytes} bytes"),
                 limit: "spool_bytes",
             });
         }

@@ -1,7 +1,6 @@
 //! Images of registries, by the OCI distribution protocol: anonymous pulls over HTTPS; over HTTP from this machine alone.
 //! Layers are unpacked while they arrive; one that breaks off goes on where it was.
 
-use std::fs;
 use std::io::{self, Read};
 use std::net::IpAddr;
 use std::rc::Rc;
@@ -9,6 +8,7 @@ use std::time::Duration;
 
 use std::cell::RefCell;
 
+use constel_units::files;
 use ureq::tls::{PemItem, RootCerts, TlsConfig, parse_pem};
 use ureq::{Agent, Body, BodyReader};
 
@@ -372,6 +372,9 @@ fn is_this_machine(host: &str) -> bool {
     name == "localhost" || address.parse::<IpAddr>().is_ok_and(|a| a.is_loopback())
 }
 
+/// All certificates that browsers trust are some 250 KB.
+const MOST_PEM_BYTES: u64 = 16 << 20;
+
 /// The certificates that this machine trusts; where it has none, those that browsers do.
 fn trusted() -> Result<RootCerts, Fault> {
     let named = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
@@ -379,7 +382,8 @@ fn trusted() -> Result<RootCerts, Fault> {
     let Some(path) = named.or_else(|| usual.find(|path| path.exists())) else {
         return Ok(RootCerts::WebPki);
     };
-    let pem = fs::read(&path).map_err(Fault::io(format!("read {}", path.display())))?;
+    let pem = files::read(&path, MOST_PEM_BYTES)
+        .map_err(Fault::io(format!("read {}", path.display())))?;
     let certificates = parse_pem(&pem).filter_map(|item| match item {
         Ok(PemItem::Certificate(certificate)) => Some(certificate),
         _ => None,

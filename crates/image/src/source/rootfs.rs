@@ -6,7 +6,7 @@ use std::path::Path;
 
 use super::found::{self, Blob, Blobs, Context, Found};
 use super::pack;
-use crate::compression::Decompressed;
+use crate::compression::{Bound, Decompressed};
 use crate::digest::{Digest, Digesting};
 use crate::error::Fault;
 use crate::progress::Step;
@@ -14,7 +14,8 @@ use crate::progress::Step;
 /// Of a tar archive, compressed or not.
 pub(super) fn of_tar(mut file: File, stem: &str, context: &Context<'_>) -> Result<Found, Fault> {
     // Its digest is not known before it was read.
-    let mut plain = Digesting::new(Decompressed::new(&file)?);
+    let bound = Bound::of_layer(context.limits);
+    let mut plain = Digesting::new(Decompressed::new(&file, bound)?);
     let mut buffer = vec![0; 1 << 16];
     loop {
         match plain.read(&mut buffer) {
@@ -24,13 +25,6 @@ pub(super) fn of_tar(mut file: File, stem: &str, context: &Context<'_>) -> Resul
             Err(error) => return Err(Fault::io("read it")(error)),
         }
         let bytes = plain.count();
-        if bytes > context.limits.layer_bytes {
-            return Err(Fault::Limit {
-                what: "what it unpacks to".to_owned(),
-                bound: format!("{} bytes", context.limits.layer_bytes),
-                limit: "layer_bytes",
-            });
-        }
         let what = "the archive";
         context.progress.step(&Step::Reading { what, bytes });
     }

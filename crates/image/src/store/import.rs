@@ -12,7 +12,7 @@ use super::lock::Lock;
 use super::record::{self, LayerFacts, LayerName, Record};
 use super::work::Work;
 use super::{Image, Store};
-use crate::compression::Decompressed;
+use crate::compression::{Bound, Decompressed};
 use crate::config::Config;
 use crate::digest::{Digest, Digesting};
 use crate::documents::{Configuration, Platform, parse, verify_digest};
@@ -192,12 +192,8 @@ impl Store {
         let new = work.layer_folder()?;
         let blob = wanted.blob;
         let stored = Digesting::new(from.open(blob)?);
-        let bounded = Bounded {
-            plain: Decompressed::new(stored)?,
-            bytes: 0,
-            limits: &options.limits,
-        };
-        let mut plain = Digesting::new(bounded);
+        let bound = Bound::of_layer(&options.limits);
+        let mut plain = Digesting::new(Decompressed::new(stored, bound)?);
         let mut reader = TarReader::new(Stream(&mut plain), &options.limits);
         let merged = Merged::open(below)?;
         let opened = open_folder(&new)?;
@@ -213,8 +209,8 @@ impl Store {
         let unpacked = unpack::unpack(&mut reader, into, &merged, &options.limits, &mut tick)?;
         // Digests are of everything, what follows the archive's end too.
         drain(&mut plain)?;
-        let (bounded, diff_id, _) = plain.finish();
-        let mut stored = bounded.plain.into_stored();
+        let (decompressed, diff_id, _) = plain.finish();
+        let mut stored = decompressed.into_stored();
         drain(&mut stored)?;
         let (_, digest, bytes) = stored.finish();
         if let Some(expected) = blob.size.filter(|size| *size != bytes) {
@@ -356,36 +352,4 @@ fn drain(from: &mut impl Read) -> Result<(), Fault> {
 fn now_s() -> u64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_secs())
-}
-
-/// A layer as it unpacks, within bounds.
-struct Bounded<'a, R: Read> {
-    plain: Decompressed<Digesting<R>>,
-    bytes: u64,
-    limits: &'a Limits,
-}
-
-impl<R: Read> Read for Bounded<'_, R> {
-    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
-        let n = self.plain.read(into)?;
-        self.bytes += n as u64;
-        let exceeds = |bound: String, limit| {
-            let what = "what it decompresses to".to_owned();
-            Err(io::Error::other(Fault::Limit { what, bound, limit }))
-        };
-        if self.bytes > self.limits.layer_bytes {
-            return exceeds(format!("{} bytes", self.limits.layer_bytes), "layer_bytes");
-        }
-        let stored = self.plain.stored().count();
-        let ratio = self.limits.ratio;
-        if self.bytes
-            > self
-                .limits
-                .ratio_from_bytes
-                .max(ratio.saturating_mul(stored))
-        {
-            return exceeds(format!("{ratio} times its {stored} bytes"), "ratio");
-        }
-        Ok(n)
-    }
 }

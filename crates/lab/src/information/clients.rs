@@ -16,9 +16,15 @@ use serde::Serialize;
 use super::folder::node_folder;
 use super::keeper::Keeper;
 
-/// Longest question, and most that waits to be read by a client, bytes.
+/// Longest question, bytes.
 const QUESTION_BYTES: usize = 4 << 10;
+/// A client that leaves more than this unread is closed, bytes.
 const WAITING_BYTES: usize = 512 << 10;
+/// Questions of a client that has so much to read wait until it has read, bytes.
+const PAUSE_BYTES: usize = 64 << 10;
+/// So many questions of a client are answered in its turn, then others have theirs: a program that asks without end keeps no other
+/// node waiting.
+const ANSWERS_A_TURN: usize = 16;
 
 /// So many clients a node may have.
 const CLIENTS_OF_A_NODE: usize = 32;
@@ -152,11 +158,9 @@ impl Clients {
         let Some(client) = self.clients.get_mut(&number) else {
             return;
         };
-        let read = match client.over {
-            true => !client.hung_up(),
-            false => client.read(keeper),
-        };
-        let stays = read && client.send(&self.poll, number).is_ok();
+        // Answers that it could not take before go first: it may ask on then.
+        let sent = client.send(&self.poll, number).is_ok();
+        let stays = sent && client.take_turn(keeper) && client.send(&self.poll, number).is_ok();
         if !stays {
             self.clients.remove(&number);
         }
@@ -164,29 +168,53 @@ impl Clients {
 }
 
 impl Client {
-    /// Reads questions and answers them; false when it has left.
-    fn read(&mut self, keeper: &Keeper) -> bool {
-        let mut buffer = [0; 4096];
-        loop {
+    /// Reads and answers some of its questions; false when it has left.
+    ///
+    /// All bounds hold for each question: a program that sends without reading has its questions wait in its own socket.
+    fn take_turn(&mut self, keeper: &Keeper) -> bool {
+        if !self.over && !self.is_paused() && !self.has_question() {
+            let mut buffer = [0; QUESTION_BYTES];
             match self.stream.read(&mut buffer) {
                 // It may have ended its own sending only, and go on listening.
-                Ok(0) => {
-                    self.over = true;
-                    return (self.follows || !self.waiting.is_empty()) && !self.hung_up();
-                }
+                Ok(0) => self.over = true,
                 Ok(n) => self.question.extend(&buffer[..n]),
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return true,
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => continue,
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(_) => return false,
             }
-            while let Some(end) = self.question.iter().position(|b| *b == b'\n') {
-                let line: Vec<u8> = self.question.drain(..=end).collect();
-                self.ask(&line, keeper);
+        }
+        self.answer_questions(keeper);
+        !(self.over && self.hung_up())
+    }
+
+    /// Whether it has to read before more of its questions are answered.
+    fn is_paused(&self) -> bool {
+        self.waiting.len() > PAUSE_BYTES
+    }
+
+    /// Whether a question has come that is not answered yet.
+    fn has_question(&self) -> bool {
+        self.question.contains(&b'\n')
+    }
+
+    fn answer_questions(&mut self, keeper: &Keeper) {
+        let mut answered = 0;
+        for _ in 0..ANSWERS_A_TURN {
+            let rest = &self.question[answered..];
+            let Some(length) = rest.iter().position(|b| *b == b'\n') else {
+                break;
+            };
+            if self.is_paused() {
+                break;
             }
-            if self.question.len() > QUESTION_BYTES {
-                self.refuse(&format!("a question has at most {QUESTION_BYTES} bytes"));
-                self.question.clear();
-            }
+            let line = rest[..length].to_vec();
+            answered += length + 1;
+            self.ask(&line, keeper);
+        }
+        self.question.drain(..answered);
+        if self.question.len() > QUESTION_BYTES && !self.has_question() {
+            self.refuse(&format!("a question has at most {QUESTION_BYTES} bytes"));
+            self.question.clear();
         }
     }
 
@@ -257,13 +285,18 @@ impl Client {
         if self.waiting.len() > WAITING_BYTES {
             return Err(io::ErrorKind::WouldBlock.into());
         }
-        if self.over && !self.follows && self.waiting.is_empty() {
+        let asks = self.has_question();
+        if self.over && !self.follows && self.waiting.is_empty() && !asks {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let mut watched = epoll::EventFlags::empty();
-        watched.set(epoll::EventFlags::OUT, !self.waiting.is_empty());
-        // The end of what it sends would be told again and again.
-        watched.set(epoll::EventFlags::IN, !self.over);
+        // A client with a question that waits for its next turn is called up again: it can be written to, or has to read first.
+        watched.set(epoll::EventFlags::OUT, asks || !self.waiting.is_empty());
+        // The end of what it sends would be told again and again, and so would questions that have to wait.
+        watched.set(
+            epoll::EventFlags::IN,
+            !self.over && !asks && !self.is_paused(),
+        );
         if watched != self.watched {
             self.watched = watched;
             epoll::modify(

@@ -255,6 +255,69 @@ fn who_does_not_read_is_let_go_and_the_events_files_stay_bounded() {
     assert_eq!(told.informant.problem(), None);
 }
 
+/// Asks without end and reads nothing, for as long as the socket takes it at once; gives the bytes that were sent.
+fn flood(told: &Told, question: &str) -> (UnixStream, usize) {
+    let mut stream = told.connect("tokyo", "").into_inner();
+    stream.set_nonblocking(true).unwrap();
+    let block = question.repeat((64 << 10) / question.len());
+    let (mut sent, mut refusals) = (0, 0);
+    // One that is read gets rid of everything; one that is not is stuck after the kernel's buffers.
+    while sent < 16 << 20 && refusals < 200 {
+        match stream.write(block.as_bytes()) {
+            Ok(bytes) => (sent, refusals) = (sent + bytes, 0),
+            Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {
+                refusals += 1;
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            Err(_) => break,
+        }
+    }
+    (stream, sent)
+}
+
+#[test]
+fn a_program_that_asks_without_reading_has_its_questions_wait_in_its_own_socket() {
+    let told = told("information: [{nodes: [tokyo, lima]}]\n");
+    for _ in 0..50 {
+        told.send("tokyo", "x".repeat(1_000).into());
+    }
+    for question in [
+        "\n",
+        "{\"verb\": \"links\"}\n",
+        "{\"verb\": \"follow\", \"after\": 0}\n",
+        "{\"verb\": \"nothing\"}\n",
+    ] {
+        let (stream, sent) = flood(&told, question);
+        assert!(sent < 4 << 20, "{question:?}: {sent} bytes were read");
+        // All others are answered meanwhile, and it is, once it reads.
+        let mut other = told.connect("lima", "{\"verb\": \"links\"}\n");
+        assert_eq!(next(&mut other)["ok"], true, "{question:?}");
+        stream.set_nonblocking(false).unwrap();
+        let mut late = BufReader::new(stream);
+        for _ in 0..2_000 {
+            next(&mut late);
+        }
+    }
+}
+
+#[test]
+fn all_questions_sent_at_once_are_answered_though_its_sending_is_over() {
+    let told = told("information: [{nodes: [tokyo]}]\n");
+    let questions = 2_000;
+    let mut asking = told.connect("tokyo", "");
+    let mut writer = asking.get_ref().try_clone().unwrap();
+    let writes = std::thread::spawn(move || {
+        let text = "{\"verb\": \"links\"}\n".repeat(questions);
+        writer.write_all(text.as_bytes()).unwrap();
+        writer.shutdown(std::net::Shutdown::Write).unwrap();
+    });
+    for _ in 0..questions {
+        assert_eq!(next(&mut asking)["ok"], true);
+    }
+    writes.join().unwrap();
+    assert_eq!(asking.read_line(&mut String::new()).unwrap(), 0);
+}
+
 #[test]
 fn no_reader_ever_sees_half_of_a_file() {
     let told = told("information: [{nodes: [tokyo]}]\n");

@@ -6,7 +6,7 @@ use std::io;
 
 use constel_api::manifest::{
     Area, DataAge, Driver, DriverThreads, HelloTimers, Host, Input, Manifest, Ospf, OspfSamples,
-    OspfTimers, Section,
+    OspfTimers, Section, command_line,
 };
 use constel_api::summary::DOCUMENTS;
 use constel_drivers::relay::Relay;
@@ -83,7 +83,7 @@ pub(crate) fn manifest(
         host: host(),
         between: None,
         host_settings: limits::raised(lab.wired_ports().count()),
-        command_line: std::env::args().collect(),
+        command_line: command_line(),
     })
 }
 

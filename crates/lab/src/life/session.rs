@@ -392,6 +392,7 @@ impl<'a> Session<'a> {
             relay: stats.detail,
             lateness_by_class: ended.classes,
             plans: outcome.plans,
+            crossed: outcome.crossed,
             machines: Vec::new(),
             verdict: fidelity.judge(bounds),
             software,

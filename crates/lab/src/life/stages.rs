@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
-use constel_api::summary::{DaemonsRow, HelpersRow, Messages, Plans};
+use constel_api::summary::{CrossedRow, DaemonsRow, HelpersRow, Messages, Plans};
 use constel_host::claim::Claim;
 use constel_host::threads::result_of;
 use constel_observe::results::Results;
@@ -74,6 +74,8 @@ pub(crate) struct Outcome {
     pub(crate) step_times: StepTimes,
     /// What was planned, where all machines of the lab plan the same.
     pub(crate) plans: Option<Plans>,
+    /// Frames from other machines during lab time.
+    pub(crate) crossed: Vec<CrossedRow>,
     pub(crate) edges: usize,
 }
 
@@ -176,7 +178,9 @@ impl Stages<'_> {
         if let Some(problem) = self.context.view.untold() {
             seen.fail(format!("nodes were not told: {problem}"));
         }
+        let mut rows = Vec::new();
         if let Some((between, before)) = self.fabric.between.as_ref().zip(crossed) {
+            rows = between.crossed(&before);
             let by_hand = self.context.view.orders.as_ref().map(Orders::doubts);
             let wrong = between.wrong(&before).into_iter();
             let wrong = wrong.chain(by_hand.into_iter().flatten());
@@ -217,6 +221,7 @@ impl Stages<'_> {
             disjoint: disjoint_rows(blueprint, steps.planner.pairs_seen()),
             daemons: usage,
             plans: steps.fingerprint(),
+            crossed: rows,
             step_times: steps.times,
             edges,
         })

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
+use constel_api::summary::CrossedRow;
 use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
@@ -33,7 +34,7 @@ pub struct Together {
     pub machine_of: Vec<usize>,
     /// The lab's number, of which 24 bits are used.
     pub number: u32,
-    /// Which life of this machine it is: larger than all before.
+    /// Which run of the lab it is; all its machines have the same.
     pub session: u32,
     /// Threads that make this machine's nodes.
     pub workers: NonZeroU32,
@@ -247,6 +248,11 @@ impl Between {
         self.listening.counts()
     }
 
+    /// What has come from each of the other machines since there were these counts.
+    pub(crate) fn crossed(&self, before: &Counts) -> Vec<CrossedRow> {
+        crossed(&self.counts(), before)
+    }
+
     /// What makes the figures untrustworthy, in words, each with the machine at fault. What had crossed `before` lab time, while
     /// machines came up one after the other, does not count.
     pub(crate) fn wrong(&self, before: &Counts) -> Vec<String> {
@@ -256,6 +262,24 @@ impl Between {
     }
 }
 
+/// What came from each of the other machines between two counts.
+fn crossed(now: &Counts, before: &Counts) -> Vec<CrossedRow> {
+    let rows = now.from.iter().map(|(machine, from)| {
+        let known = before.from.iter().find(|(other, _)| other == machine);
+        let known = known.map(|(_, counts)| *counts).unwrap_or_default();
+        CrossedRow {
+            from: machine.clone(),
+            arrived: from.arrived - known.arrived,
+            // What was missed before may have come since.
+            lost: from.lost.saturating_sub(known.lost),
+            refused: from.refused - known.refused,
+            copies: from.copies - known.copies,
+            late: from.late - known.late,
+        }
+    });
+    rows.collect()
+}
+
 /// What became of frames between the machines that nobody asked for.
 fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
     let mut wrong = Vec::new();
@@ -263,20 +287,29 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
     if unsent > 0 {
         wrong.push(format!("{unsent} frames for other machines were not sent"));
     }
-    for (machine, from) in &now.from {
-        let known = before.from.iter().find(|(other, _)| other == machine);
-        let known = known.map(|(_, counts)| *counts).unwrap_or_default();
-        // What was missed may have come since.
-        let lost = from.lost.saturating_sub(known.lost);
-        let (arrived, late) = (from.arrived - known.arrived, from.late - known.late);
-        if lost > 0 {
+    for (row, (_, from)) in crossed(now, before).iter().zip(&now.from) {
+        let CrossedRow {
+            from: machine,
+            arrived,
+            lost,
+            refused,
+            late,
+            ..
+        } = row;
+        if *lost > 0 {
             wrong.push(format!(
                 "{lost} of {} frames from machine {machine} were lost on the way between the machines",
                 arrived + lost
             ));
         }
+        if *refused > 0 {
+            wrong.push(format!(
+                "{refused} datagrams from the address of machine {machine} were refused: forged, of another run, or for nodes that are \
+                 elsewhere; with `--encrypt` nobody else can make them"
+            ));
+        }
         // A single one that came late is in the lateness of the link plane, as every other.
-        if late * 100 > arrived {
+        if late * 100 > *arrived {
             wrong.push(format!(
                 "{late} of {arrived} frames from machine {machine} came after their instant, the latest by {:.3} ms: their \
                  edges are shorter than the way between the machines, or one of these had no time for them",
@@ -536,6 +569,14 @@ mod tests {
         assert!(
             lost[0].contains("2 of 1002 frames from machine b were lost"),
             "{lost:?}"
+        );
+        // What is forged is refused, and never silently.
+        let mut forged = from(0, 1_000, 0);
+        forged.from[0].1.refused = 7;
+        let said = crossed_badly(&forged, &from(0, 1_000, 0)).join("; ");
+        assert!(
+            said.contains("7 datagrams from the address of machine b were refused"),
+            "{said}"
         );
         let late = crossed_badly(&from(0, 1_000, 11), &from(0, 0, 0));
         assert!(late[0].contains("the latest by 2.500 ms"), "{late:?}");

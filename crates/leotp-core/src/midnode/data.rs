@@ -7,7 +7,7 @@ use crate::holes::Seen;
 use crate::sendq::Queued;
 use crate::table::SlotId;
 use crate::wire::{DataHeader, MAX_QUEUED_US, Range};
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 impl Midnode {
     /// Data, or a VPH when there is no payload.
@@ -35,20 +35,46 @@ impl Midnode {
         for hole in lost {
             self.repair(p.now, id, up, h.flow, hole, 0);
         }
-        for waiter in waiters {
-            if let Some(l) = self.legs.get(waiter) {
-                let q = Queued {
-                    rtx: false,
-                    ..queued(p, h, payload)
-                };
-                if !l.queue.holds(h.range) && !l.queue.push(q, self.params.send_buffer_bytes) {
-                    self.stats.dropped += 1;
-                }
-            }
-            self.plan(p.now, waiter);
+        if let Some(payload) = payload {
+            self.share(p, h, payload, &waiters);
         }
         self.tell_rate(p.now, id, up);
         self.plan(p.now, id);
+    }
+
+    /// Queues what other legs wait for of a packet: to each the bytes that it has asked for.
+    fn share(
+        &mut self,
+        p: Passing<'_>,
+        h: &DataHeader,
+        payload: &[u8],
+        waiters: &BTreeMap<SlotId, RangeSet>,
+    ) {
+        for (waiter, wanted) in waiters {
+            let Some(consumer) = self.legs.get(*waiter).map(|leg| leg.path.dst.ip()) else {
+                continue;
+            };
+            let room = self.legs.room(consumer, &self.params);
+            for part in wanted.iter() {
+                let from = (part.start - h.range.start) as usize;
+                let Some(bytes) = payload.get(from..from + part.len() as usize) else {
+                    continue;
+                };
+                let own = DataHeader {
+                    range: part,
+                    fin: h.fin && part.end == h.range.end,
+                    rtx: false,
+                    ..*h
+                };
+                let Some(leg) = self.legs.get(*waiter) else {
+                    continue;
+                };
+                if !leg.queue.holds(part) && !leg.queue.push(queued(p, &own, Some(bytes)), room) {
+                    self.stats.dropped += 1;
+                }
+            }
+            self.plan(p.now, *waiter);
+        }
     }
 
     /// Tells congestion control of the packet, and looks for holes before it. Also, which
@@ -59,8 +85,8 @@ impl Midnode {
         id: SlotId,
         h: &DataHeader,
         payload: bool,
-    ) -> (Seen, BTreeSet<SlotId>) {
-        let mut waiters = BTreeSet::new();
+    ) -> (Seen, BTreeMap<SlotId, RangeSet>) {
+        let mut waiters = BTreeMap::new();
         let Some((leg, shared)) = self.legs.with_shared(id) else {
             return (Seen::default(), waiters);
         };

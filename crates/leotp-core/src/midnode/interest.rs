@@ -12,6 +12,8 @@ struct Looked {
     hit: bool,
     /// What was not.
     misses: Vec<Range>,
+    /// Bytes of answers, headers included, that what was there takes.
+    spent: u64,
 }
 
 impl Midnode {
@@ -45,7 +47,7 @@ impl Midnode {
         if look_for_leaps && !i.rtx && !range.is_meta() && self.mend_leap(p, id, i) {
             return self.plan(p.now, id);
         }
-        let Looked { hit, misses } = self.look_up(p.now, id, i, budget);
+        let Looked { hit, misses, spent } = self.look_up(p.now, id, i, budget);
         self.stats.cache_hits += u64::from(hit);
         if !hit && !self.params.hop_by_hop {
             if let Some(leg) = self.legs.get(id) {
@@ -55,8 +57,9 @@ impl Midnode {
             self.stats.interests_out += 1;
             return self.pass(p);
         }
+        let mut left = budget.saturating_sub(spent);
         for r in misses {
-            self.ask_up(p, id, &Interest { range: r, ..*i });
+            self.ask_up(p, id, &Interest { range: r, ..*i }, &mut left);
         }
         self.plan(p.now, id);
     }
@@ -122,6 +125,7 @@ impl Midnode {
         let mut looked = Looked {
             hit: false,
             misses: Vec::new(),
+            spent: 0,
         };
         let room = self.legs.get(id).map(|l| l.path.dst.ip());
         let room = room.map_or(0, |ip| self.legs.room(ip, &self.params));
@@ -133,7 +137,7 @@ impl Midnode {
             looked.misses.push(i.range);
             return looked;
         }
-        let (mut at, mut spent, mut piece) = (i.range.start, 0, Vec::new());
+        let (mut at, mut piece) = (i.range.start, Vec::new());
         while at < i.range.end {
             let end = i.range.end.min(at + u64::from(self.params.segment_bytes));
             piece.clear();
@@ -163,8 +167,8 @@ impl Midnode {
             if leg.queue.holds(range) {
                 continue;
             }
-            spent += n + DATA_HEADER_MAX as u64;
-            if spent > budget {
+            looked.spent += n + DATA_HEADER_MAX as u64;
+            if looked.spent > budget {
                 self.stats.cut += 1;
                 break;
             }
@@ -185,8 +189,8 @@ impl Midnode {
         looked
     }
 
-    /// Asks the next node for the range of `i`, unless it has been asked already.
-    fn ask_up(&mut self, p: Passing<'_>, id: SlotId, i: &Interest) {
+    /// Asks the next node for the range of `i`, unless it has been asked already: answers to an Interest that is joined take from `budget`.
+    fn ask_up(&mut self, p: Passing<'_>, id: SlotId, i: &Interest, budget: &mut u64) {
         let Some((leg, shared)) = self.legs.with_shared(id) else {
             return;
         };
@@ -197,7 +201,7 @@ impl Midnode {
         }
         let repair = i.rtx && self.params.shr_repeats > 0;
         let asked = repair && !leg.note_repair(now, range, &self.params)
-            || !i.rtx && !i.fresh && shared.join(now, ttl, id, range);
+            || !i.rtx && !i.fresh && shared.join(now, ttl, id, range, budget);
         if asked {
             self.stats.aggregated += 1;
             return;

@@ -226,6 +226,155 @@ fn one_peer_cannot_fill_a_midnode() {
     assert!(held < 8 << 20 && mid.stats().dropped > 30_000);
 }
 
+/// An Interest with padding.
+fn padded(start: u64, end: u64, padding: u16) -> Vec<u8> {
+    let mut b = vec![];
+    leotp_core::wire::Interest {
+        flow: 1,
+        range: leotp_core::wire::Range { start, end },
+        timestamp: 0,
+        rate_bps: 20_000_000,
+        rtx: false,
+        fresh: false,
+        bare: false,
+        sparse: false,
+        tag: 1,
+        padding,
+    }
+    .encode(&mut b);
+    b
+}
+
+/// The Producer's answer to an Interest, in packets of this size.
+fn answer(mid: &mut Midnode, now: u64, up: Path, (start, end): (u64, u64), size: u64) {
+    let mut at = start;
+    while at < end {
+        let range = leotp_core::wire::Range {
+            start: at,
+            end: end.min(at + size),
+        };
+        at = range.end;
+        let mut b = vec![];
+        leotp_core::wire::DataHeader {
+            flow: 1,
+            range,
+            timing: None,
+            fin: false,
+            rtx: false,
+        }
+        .encode_data(&vec![7; range.len() as usize], &mut b);
+        mid.handle_datagram(now, up.reversed(), &b);
+    }
+}
+
+/// What leaves within ten seconds: bytes and Data packets toward one place.
+fn drained(mid: &mut Midnode, now: &mut u64, to: std::net::SocketAddr) -> (u64, u64) {
+    let (mut bytes, mut packets) = (0, 0);
+    let mut out = vec![];
+    for _ in 0..10_000 {
+        *now += MS;
+        while let Some(path) = mid.poll_transmit(*now, &mut out) {
+            if path.dst == to {
+                (bytes, packets) = (bytes + out.len() as u64, packets + 1);
+            }
+            out.clear();
+        }
+    }
+    (bytes, packets)
+}
+
+#[test]
+fn an_interest_that_joins_another_is_answered_by_its_own_size() {
+    // What each asks for of the 44,800 bytes that another one has asked and paid for.
+    let joins: [&[(u64, u64)]; 5] = [
+        &[(100, 101)],
+        &[(1399, 1401)],
+        &[(0, 44_800)],
+        &[(0, 1), (44_799, 44_800)],
+        &[
+            (0, 1),
+            (2, 3),
+            (4, 5),
+            (6, 7),
+            (8, 9),
+            (10, 11),
+            (20_000, 30_000),
+        ],
+    ];
+    for (wanted, size) in joins.iter().flat_map(|w| [(w, 1400), (w, 70), (w, 10_000)]) {
+        let p = Params::default();
+        let mut mid = Midnode::new(p.clone()).unwrap();
+        let of = |port| Path {
+            src: addr(9, port),
+            dst: addr(2, 2),
+        };
+        let (one, other) = (of(1), of(2));
+        let mut now = S;
+        let mut sent = 0;
+        for up in [one, other] {
+            let b = padded(0, 0, 0);
+            sent += if up == other { b.len() as u64 } else { 0 };
+            mid.handle_datagram(now, up, &b);
+        }
+        mid.handle_datagram(now, one, &padded(0, 44_800, 1_384));
+        for (start, end) in *wanted {
+            let b = padded(*start, *end, 0);
+            sent += b.len() as u64;
+            mid.handle_datagram(now, other, &b);
+        }
+        answer(&mut mid, now, one, (0, 44_800), size);
+        let (bytes, packets) = drained(&mut mid, &mut now, other.src);
+        let most = sent * u64::from(p.max_amplification);
+        assert!(
+            bytes <= most,
+            "{wanted:?} in packets of {size}: {bytes} bytes in {packets} packets for {sent} sent"
+        );
+        // Whoever asks for little gets it.
+        if wanted.len() == 1 && wanted[0].1 - wanted[0].0 < 3 {
+            assert!(packets >= 1, "{wanted:?} in packets of {size}");
+        }
+    }
+}
+
+#[test]
+fn all_that_wait_at_one_address_share_its_buffer() {
+    let p = Params {
+        peer_buffer_bytes: 1 << 20,
+        send_buffer_bytes: 1 << 19,
+        ..Params::default()
+    };
+    let mut mid = Midnode::new(p.clone()).unwrap();
+    let of = |port| Path {
+        src: addr(9, port),
+        dst: addr(2, 2),
+    };
+    let all: Vec<Path> = (2..=60).map(of).collect();
+    let owner = Path {
+        src: addr(8, 1),
+        dst: addr(2, 2),
+    };
+    let mut out = vec![];
+    for up in all.iter().chain([&owner]) {
+        mid.handle_datagram(S, *up, &padded(0, 0, 0));
+    }
+    for chunk in 0..100 {
+        let range = (chunk * 44_800, (chunk + 1) * 44_800);
+        mid.handle_datagram(S, owner, &padded(range.0, range.1, 1_384));
+        for up in &all {
+            mid.handle_datagram(S, *up, &padded(range.0, range.1, 1_384));
+        }
+        while mid.poll_transmit(S, &mut out).is_some() {
+            out.clear();
+        }
+        answer(&mut mid, S, owner, range, 1400);
+    }
+    let held: u64 = all
+        .iter()
+        .map(|up| mid.buffered_bytes(1, up.reversed()))
+        .sum();
+    assert!(held <= 2 * p.peer_buffer_bytes, "{held} bytes");
+}
+
 #[test]
 fn a_prefix_of_ipv6_is_bounded_like_an_address() {
     let p = Params {

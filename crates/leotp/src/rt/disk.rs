@@ -32,7 +32,10 @@ struct Slot {
 pub struct DiskCache {
     file: File,
     index: HashMap<BlockKey, u32>,
+    /// As many as have been written so far: an empty cache takes no memory, however large it may become.
     slots: Vec<Option<Slot>>,
+    /// As many as there may be.
+    most: usize,
     /// The next slot to be looked at for a new block (the clock algorithm).
     hand: usize,
     /// So many bytes are still written, and nothing after them: a process that dies.
@@ -44,7 +47,7 @@ impl std::fmt::Debug for DiskCache {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("DiskCache")
             .field("blocks", &self.index.len())
-            .field("slots", &self.slots.len())
+            .field("slots", &self.most)
             .finish_non_exhaustive()
     }
 }
@@ -80,24 +83,25 @@ impl DiskCache {
             file,
             index: HashMap::new(),
             slots: Vec::new(),
+            most: slots,
             hand: 0,
             #[cfg(test)]
             lives_for: None,
         };
         cache
-            .read_headers(slots)
+            .read_headers()
             .map_err(RunError::io(format!("read {}", at.display())))?;
         Ok(cache)
     }
 
     /// What each slot says that it holds; whether it does is looked at when it is asked for.
-    fn read_headers(&mut self, slots: usize) -> io::Result<()> {
-        let most = slots as u64 * SLOT_BYTES;
+    fn read_headers(&mut self) -> io::Result<()> {
+        let most = self.most as u64 * SLOT_BYTES;
         if self.file.metadata()?.len() > most {
             self.file.set_len(most)?;
         }
         let written = (self.file.metadata()?.len() / SLOT_BYTES) as usize;
-        self.slots.resize_with(slots, || None);
+        self.slots.resize_with(written, || None);
         for i in 0..written {
             let mut header = [0; HEADER];
             self.file
@@ -138,6 +142,10 @@ impl DiskCache {
 
     /// A slot for a new block: a free one, or one that has not been used for the longest, about.
     fn free_slot(&mut self) -> u32 {
+        if self.slots.len() < self.most {
+            self.slots.push(None);
+            return (self.slots.len() - 1) as u32;
+        }
         loop {
             let i = self.hand;
             self.hand = (self.hand + 1) % self.slots.len();

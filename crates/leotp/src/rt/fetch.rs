@@ -2,7 +2,7 @@
 
 use super::sys::{Socket, SocketOptions};
 use super::{Driver, IoStats, Opener, RunError, Waker};
-use crate::core::{Consumer, ConsumerStats, Meta, Params, Path, Sealing};
+use crate::core::{Consumer, ConsumerStats, Freshness, Meta, Params, Path, Sealing};
 use std::collections::VecDeque;
 use std::io::{self, Read};
 use std::net::SocketAddr;
@@ -29,6 +29,8 @@ pub struct FetchOptions {
     /// The path's round trip, where it is known: a flow whose first packets are lost then
     /// does not wait for the first timeout of a path that nobody knows.
     pub rtt: Option<Duration>,
+    /// What must come from the Producer itself.
+    pub freshness: Freshness,
     /// Protocol parameters.
     pub params: Params,
 }
@@ -45,6 +47,7 @@ impl FetchOptions {
             patience: Some(Duration::from_secs(30)),
             key: None,
             rtt: None,
+            freshness: Freshness::default(),
             params: Params::default(),
         }
     }
@@ -92,6 +95,7 @@ impl Fetch {
         if let Some(rtt) = o.rtt {
             consumer.expect_rtt(u64::try_from(rtt.as_nanos()).unwrap_or(u64::MAX));
         }
+        consumer.set_freshness(o.freshness);
         if o.key.is_some() {
             consumer.without_digest();
         }

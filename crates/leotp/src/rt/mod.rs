@@ -27,7 +27,7 @@ pub use intercept::{
     Intercept, InterceptOptions, Intercepted, accept, connect_from, end_with_reset, reset,
 };
 pub use mid::{Mid, MidOptions};
-pub use publish::{FileSource, LiveFlow, MemorySource, Publisher};
+pub use publish::{FileSource, LiveFlow, MemorySource, Publisher, open_regular};
 pub use sealed::{Opener, SealedFile};
 pub(crate) use sys::tcp::udp_of_one_family;
 pub use sys::{Socket, SocketOptions};

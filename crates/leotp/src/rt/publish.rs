@@ -7,7 +7,7 @@ use std::collections::VecDeque;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::SocketAddr;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path as FilePath;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -25,14 +25,27 @@ impl FileSource {
     /// Opens and hashes the file.
     ///
     /// # Errors
-    /// The file's.
+    /// The file's; [`io::ErrorKind::InvalidInput`] for anything but a regular file, of which nobody knows the end.
     pub fn open(path: &FilePath) -> io::Result<Self> {
-        let mut file = File::open(path)?;
+        Self::open_unless(path, &|| false)
+    }
+
+    /// The same until `stop` says so: large files take minutes.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`io::ErrorKind::Interrupted`] when it was stopped.
+    pub fn open_unless(path: &FilePath, stop: &dyn Fn() -> bool) -> io::Result<Self> {
+        let file = open_regular(path)?;
+        // As long as it is now: one that grows has an end, too.
+        let mut left = (&file).take(file.metadata()?.len());
         let mut hasher = blake3::Hasher::new();
         let mut buf = vec![0; 1 << 16];
         let mut length = 0;
         loop {
-            let n = file.read(&mut buf)?;
+            if stop() {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
+            }
+            let n = left.read(&mut buf)?;
             if n == 0 {
                 break;
             }
@@ -67,6 +80,25 @@ impl Source for FileSource {
     }
     fn meta(&self) -> Option<Vec<u8>> {
         Some(self.meta.clone())
+    }
+}
+
+/// Opens a regular file for reading; a pipe is not waited for.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`] for anything else; the kernel's.
+pub fn open_regular(path: &FilePath) -> io::Result<File> {
+    let mut options = File::options();
+    let file = options
+        .read(true)
+        .custom_flags(libc::O_NONBLOCK)
+        .open(path)?;
+    match file.metadata()?.is_file() {
+        true => Ok(file),
+        false => {
+            let why = "it is not a regular file";
+            Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+        }
     }
 }
 

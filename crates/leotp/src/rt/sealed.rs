@@ -2,6 +2,7 @@
 //! while they are fetched.
 
 use super::RunError;
+use super::publish::open_regular;
 use crate::Nanos;
 use crate::core::{Available, Consumer, Meta, Sealing, Source};
 use crate::seal::{FlowCipher, PLAIN, RECORD, TAG, records, sealed_len};
@@ -33,9 +34,23 @@ impl SealedFile {
     /// new for every call with the same key and flow id.
     ///
     /// # Errors
-    /// The file's.
+    /// The file's; [`io::ErrorKind::InvalidInput`] for anything but a regular file.
     pub fn open(path: &Path, key: &[u8; 32], flow: u64, salt: [u8; 16]) -> io::Result<Self> {
-        let file = File::open(path)?;
+        Self::open_unless(path, key, flow, salt, &|| false)
+    }
+
+    /// The same until `stop` says so: large files take minutes.
+    ///
+    /// # Errors
+    /// As [`Self::open`]; [`io::ErrorKind::Interrupted`] when it was stopped.
+    pub fn open_unless(
+        path: &Path,
+        key: &[u8; 32],
+        flow: u64,
+        salt: [u8; 16],
+        stop: &dyn Fn() -> bool,
+    ) -> io::Result<Self> {
+        let file = open_regular(path)?;
         let plain_len = file.metadata()?.len();
         let mut s = Self {
             file,
@@ -47,6 +62,9 @@ impl SealedFile {
         };
         let mut hasher = blake3::Hasher::new();
         for r in 0..records(plain_len) {
+            if stop() {
+                return Err(io::Error::new(io::ErrorKind::Interrupted, "stopped"));
+            }
             let sealed = s.make(r)?;
             hasher.update(&sealed);
             s.tags.extend(tag(&sealed));

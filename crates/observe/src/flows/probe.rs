@@ -4,7 +4,7 @@ use std::io::{self, BufRead};
 
 use constel_probe::row::{Fate, HEADER, Row};
 
-use super::{FlowError, Outcome, Owd, Rtt};
+use super::{FlowError, Outcome, Owd, Rtt, line_of};
 use crate::quantiles::Counted;
 
 const TOOL: &str = "probe";
@@ -95,7 +95,7 @@ pub fn rows(mut from: impl BufRead) -> impl Iterator<Item = Result<Row, FlowErro
         loop {
             line.clear();
             let failed = |error: io::Error| FlowError::new(TOOL, error.to_string());
-            match from.read_until(b'\n', &mut line).map_err(failed) {
+            match line_of(&mut from, &mut line).map_err(failed) {
                 Ok(_) if line.last() != Some(&b'\n') => return None,
                 Ok(_) => {}
                 Err(error) => return Some(Err(error)),
@@ -174,6 +174,11 @@ mod tests {
     fn other_output_is_an_error() {
         assert!(read(&b""[..]).is_err());
         assert!(read(output("").as_bytes()).is_err());
+        let endless = read(io::BufReader::new(io::repeat(b'1'))).unwrap_err();
+        assert!(
+            endless.to_string().contains("a line of more than"),
+            "{endless}"
+        );
         let error = read(&b"PING 10.0.0.2\n"[..]).unwrap_err();
         assert!(error.reason.contains("PING"), "{error}");
         let error = read(output("1,0.000000000,,,,lost\n1,2\n").as_bytes()).unwrap_err();

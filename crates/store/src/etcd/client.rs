@@ -276,7 +276,9 @@ fn whole(answer: Answer) -> std::result::Result<Value, String> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|e| Error::Invalid(format!("{}: {e}", path.display())))
+    // Certificates, keys and passwords.
+    constel_units::files::read(path, 1 << 20)
+        .map_err(|e| Error::Invalid(format!("{}: {e}", path.display())))
 }
 
 fn password(credentials: &Credentials) -> Result<(String, String)> {

@@ -64,7 +64,7 @@ fn read<T>(
     parse: impl FnOnce(&str) -> Result<T, Vec<trace::TraceError>>,
 ) -> Result<T, Failure> {
     let shown = path.display();
-    let text = std::fs::read_to_string(path).map_err(|e| usage(format!("{shown}: {e}")))?;
+    let text = constel_units::files::read_text(path).map_err(|e| usage(format!("{shown}: {e}")))?;
     parse(&text).map_err(|errors| {
         let lines = errors
             .iter()

@@ -6,6 +6,7 @@ use constel_control::{Observer, load_rules};
 use constel_exchange::nistnet;
 use constel_scenario::model::{BoxEnds, BoxScenario};
 use constel_scenario::{DiskFiles, read_rules};
+use constel_units::files::read_text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
@@ -90,7 +91,7 @@ pub(super) fn export(args: &Lab) -> Outcome {
 /// NIST Net's rows.
 pub(super) fn import(args: &Import) -> Outcome {
     let file = args.file.as_path();
-    let text = std::fs::read_to_string(file).map_err(|error| Failure::unread(file, error))?;
+    let text = read_text(file).map_err(|error| Failure::unread(file, error))?;
     let at = file.display();
     let imported = nistnet::parse(&text).map_err(|errors| {
         let errors = errors.0.iter();

@@ -11,8 +11,6 @@ use crate::exit::{Exit, Outcome};
 use crate::output;
 
 const EVERY: Duration = Duration::from_secs(1);
-/// Cursor home, and everything behind it away.
-const AGAIN: &str = "\x1b[H\x1b[J";
 
 /// Until the box is down, or the reader has left.
 pub(super) fn run(args: &Lab) -> Outcome {
@@ -28,7 +26,8 @@ pub(super) fn run(args: &Lab) -> Outcome {
         };
         first = false;
         if terminal {
-            output::text(&format!("{AGAIN}{}", show::text(&shown)))?;
+            output::clear_screen()?;
+            output::text(&show::text(&shown))?;
         } else {
             output::json_line(&shown)?;
         }

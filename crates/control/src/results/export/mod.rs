@@ -11,6 +11,7 @@ mod text;
 use std::fs::File;
 use std::path::{Path, PathBuf};
 
+use constel_units::Utc;
 use serde::{Deserialize, Serialize};
 
 use super::Run;
@@ -100,7 +101,7 @@ pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exp
             known,
         });
     }
-    let manifest = run.manifest()?;
+    let head = run.head()?;
     let mut source: Box<dyn Source> = match table {
         INTERFACES => Box::new(interfaces::Interfaces::open(&run.dir().join(INTERFACES))?),
         EDGES => Box::new(edges::Edges::open(&run.dir().join(EDGES))?),
@@ -111,9 +112,10 @@ pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exp
     };
     let about = About {
         table: table.to_owned(),
-        lab: manifest.lab.to_string(),
-        seed: manifest.seed,
-        start_unix_ns: manifest.start.unix_ns(),
+        lab: head.lab,
+        seed: head.seed,
+        // Boxes of earlier versions did not write down when they began.
+        start_unix_ns: head.start.map_or(0, Utc::unix_ns),
     };
     let mut part = file.as_os_str().to_owned();
     part.push(".part");

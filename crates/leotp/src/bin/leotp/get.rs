@@ -1,12 +1,15 @@
 //! `leotp get`.
 
 use crate::common::{Failure, ParamArgs, draw, human_bytes, human_rate, parse_flow, read_key};
-use leotp::core::FlowError;
-use leotp::rt::{DEFAULT_PORT, Fetch, FetchOptions, RunError, catch_signals, stop_requested};
+use leotp::core::{FlowError, Freshness};
+use leotp::rt::{
+    DEFAULT_PORT, Fetch, FetchOptions, RunError, catch_signals, open_regular, stop_requested,
+};
 use std::fs::{File, OpenOptions};
-use std::io::{BufWriter, Read, Write};
+use std::io::{self, BufWriter, Read, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::path::PathBuf;
+use std::os::unix::fs::OpenOptionsExt;
+use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
 #[derive(clap::Args)]
@@ -17,12 +20,20 @@ pub(crate) struct Args {
     #[arg(value_parser = parse_flow)]
     flow: u64,
     /// File to write; - is standard output. The bytes gather in FILE.part until
-    /// all have come and been checked.
+    /// all have come and been checked; what is there and no file, such as a device
+    /// or a named pipe, is written to as they come.
     #[arg(short, long)]
     output: PathBuf,
     /// Continue FILE.part where an earlier get left off.
     #[arg(long)]
     resume: bool,
+    /// Take nothing that nodes on the way have kept: all comes from the Producer itself.
+    #[arg(long)]
+    fresh: bool,
+    /// Take the flow's record from nodes on the way, too: for a Producer that is gone.
+    /// It may be that of an older flow with the same id.
+    #[arg(long, conflicts_with = "fresh")]
+    cached: bool,
     /// The flow is sealed; the key is in this file (64 hexadecimal digits).
     #[arg(long, value_name = "FILE", conflicts_with = "resume")]
     key_file: Option<PathBuf>,
@@ -53,12 +64,91 @@ pub(crate) fn resolve(s: &str) -> Result<SocketAddr, Failure> {
         .ok_or_else(|| Failure::Usage(format!("{s}: no address")))
 }
 
+/// Where the bytes go.
+enum Output {
+    Stdout,
+    /// What is there already and no regular file: it is written to, and never replaced.
+    InPlace(PathBuf),
+    /// A file, and where its bytes gather until it is whole.
+    File {
+        file: PathBuf,
+        part: PathBuf,
+    },
+}
+
+impl Output {
+    fn of(path: &Path) -> Result<Self, Failure> {
+        if path.as_os_str() == "-" {
+            return Ok(Self::Stdout);
+        }
+        let looked = |e| Failure::Io(format!("look at {}", path.display()), e);
+        let is_link = std::fs::symlink_metadata(path).is_ok_and(|found| found.is_symlink());
+        let file = match std::fs::metadata(path) {
+            Ok(found) if found.is_dir() => {
+                let why = format!("{} is a folder: name a file in it", path.display());
+                return Err(Failure::Usage(why));
+            }
+            Ok(found) if !found.is_file() => return Ok(Self::InPlace(path.to_owned())),
+            // A link stays one: its file is what is written.
+            Ok(_) => std::fs::canonicalize(path).map_err(looked)?,
+            Err(_) if is_link => {
+                let why = format!("{} is a link that leads nowhere", path.display());
+                return Err(Failure::Usage(why));
+            }
+            Err(_) => path.to_owned(),
+        };
+        let mut part = file.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        Ok(Self::File { file, part })
+    }
+
+    /// What the bytes are written to, and what it holds so far.
+    fn open(&self, resume: bool) -> Result<(Box<dyn Write>, u64, blake3::Hasher), Failure> {
+        let buffered = |f| Box::new(BufWriter::with_capacity(1 << 18, f));
+        match self {
+            Self::Stdout => Ok((Box::new(io::stdout()), 0, blake3::Hasher::new())),
+            Self::InPlace(path) => {
+                let opened = open_in_place(path);
+                let f = opened.map_err(|e| Failure::Io(format!("open {}", path.display()), e))?;
+                Ok((buffered(f), 0, blake3::Hasher::new()))
+            }
+            Self::File { part, .. } => {
+                let opened = open_part(part, resume);
+                let opened = opened.map_err(|e| Failure::Io(format!("open {}", part.display()), e));
+                opened.map(|(f, have, hasher)| (buffered(f) as Box<dyn Write>, have, hasher))
+            }
+        }
+    }
+}
+
+/// Opens a device or a named pipe for writing; of a pipe nobody reads it waits for a reader, or for a signal.
+fn open_in_place(path: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options
+        .write(true)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY);
+    let held = loop {
+        match options.open(path) {
+            Ok(held) => break held,
+            Err(e) if e.raw_os_error() == Some(libc::ENXIO) && !stop_requested() => {
+                std::thread::sleep(Duration::from_millis(50));
+            }
+            Err(e) => return Err(e),
+        }
+    };
+    // It has a reader, so this does not wait, and writes wait for the reader from now on. The reader must not see an end in between.
+    let file = options.custom_flags(libc::O_NOCTTY).open(path);
+    drop(held);
+    file
+}
+
 /// The partial file at its end, and what it holds so far.
-fn open_part(path: &PathBuf, resume: bool) -> std::io::Result<(File, u64, blake3::Hasher)> {
+fn open_part(path: &Path, resume: bool) -> io::Result<(File, u64, blake3::Hasher)> {
     let mut hasher = blake3::Hasher::new();
     let mut have = 0;
     if resume && path.exists() {
-        let mut f = File::open(path)?;
+        let mut f = open_regular(path)?;
         let mut buf = vec![0; 1 << 16];
         loop {
             let n = f.read(&mut buf)?;
@@ -74,30 +164,27 @@ fn open_part(path: &PathBuf, resume: bool) -> std::io::Result<(File, u64, blake3
         .write(true)
         .append(have > 0)
         .truncate(have == 0)
+        .custom_flags(libc::O_NONBLOCK | libc::O_NOFOLLOW)
         .open(path)?;
+    if !f.metadata()?.is_file() {
+        let why = "it is not a regular file";
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, why));
+    }
     Ok((f, have, hasher))
 }
 
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
     let params = a.params.params()?;
-    let stdout = a.output.as_os_str() == "-";
-    if stdout && a.resume {
+    let output = Output::of(&a.output)?;
+    let stdout = matches!(output, Output::Stdout);
+    if a.resume && !matches!(output, Output::File { .. }) {
         return Err(Failure::Usage(String::from(
             "--resume needs a file to continue",
         )));
     }
-    let mut part = a.output.clone().into_os_string();
-    part.push(".part");
-    let part = PathBuf::from(part);
     let io = |what: String| move |e| Failure::Io(what, e);
-    let (mut out, start, hasher): (Box<dyn Write>, u64, _) = if stdout {
-        (Box::new(std::io::stdout()), 0, blake3::Hasher::new())
-    } else {
-        let (f, have, h) =
-            open_part(&part, a.resume).map_err(io(format!("open {}", part.display())))?;
-        (Box::new(BufWriter::with_capacity(1 << 18, f)), have, h)
-    };
+    let (mut out, start, hasher) = output.open(a.resume)?;
     let options = FetchOptions {
         remote: resolve(&a.remote)?,
         flow: a.flow,
@@ -107,6 +194,11 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         patience: (a.patience > 0).then(|| Duration::from_secs(a.patience)),
         key: a.key_file.as_deref().map(read_key).transpose()?,
         rtt: None,
+        freshness: match (a.fresh, a.cached) {
+            (true, _) => Freshness::All,
+            (_, true) => Freshness::Any,
+            _ => Freshness::Record,
+        },
         params,
     };
     let began = Instant::now();
@@ -139,8 +231,8 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     drop(out);
     progress.show(at, &fetch, true);
     let done = result.is_ok() && fetch.is_done();
-    if done && !stdout {
-        std::fs::rename(&part, &a.output).map_err(io(format!("rename {}", part.display())))?;
+    if let (true, Output::File { file, part }) = (done, &output) {
+        std::fs::rename(part, file).map_err(io(format!("rename {}", part.display())))?;
     }
     if a.json {
         let s = began.elapsed().as_secs_f64();
@@ -158,12 +250,18 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
             println!("{v}")
         }
     }
-    if !done && !stdout {
+    if matches!(result, Err(RunError::Flow(FlowError::Digest))) {
+        let again = "get it again with --fresh";
+        eprintln!(
+            "bytes are not the flow's; nodes on the way may have kept those of an older one: {again}"
+        );
+    }
+    if let (false, Output::File { part, .. }) = (done, &output) {
         let name = part.display();
         if at == 0 {
-            std::fs::remove_file(&part).map_err(io(format!("remove {name}")))?;
+            std::fs::remove_file(part).map_err(io(format!("remove {name}")))?;
         } else if matches!(result, Err(RunError::Flow(FlowError::Digest))) {
-            eprintln!("{name} holds bytes that are not the flow's: get it again without --resume");
+            eprintln!("{name} holds them: do not --resume it");
         } else if a.key_file.is_none() {
             let has = human_bytes(at);
             eprintln!("{name} has {has}; continue with --resume");

@@ -4,9 +4,10 @@ use crate::common::{Failure, ParamArgs, human_bytes, parse_flow, random_flow, re
 use leotp::rt::{
     DEFAULT_PORT, FileSource, Publisher, SealedFile, catch_signals, random_bytes, stop_requested,
 };
-use std::io::Write;
+use std::io::{self, Write};
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 #[derive(clap::Args)]
@@ -33,6 +34,15 @@ pub(crate) struct Args {
     params: ParamArgs,
 }
 
+/// A file that was opened and hashed; `None`: a signal came before that was done.
+fn opened<S>(source: io::Result<S>, file: &Path) -> Result<Option<S>, Failure> {
+    match source {
+        Ok(source) => Ok(Some(source)),
+        Err(e) if e.kind() == io::ErrorKind::Interrupted && stop_requested() => Ok(None),
+        Err(e) => Err(Failure::Io(format!("open {}", file.display()), e)),
+    }
+}
+
 pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     catch_signals()?;
     let params = a.params.params()?;
@@ -49,6 +59,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     };
     let live = a.file.as_os_str() == "-";
     let mut p = Publisher::bind(&listen, params)?;
+    let failed: Arc<Mutex<Option<io::Error>>> = Arc::default();
     if live && a.key_file.is_some() {
         return Err(Failure::Usage(String::from(
             "--key-file: only files can be sealed, not standard input",
@@ -56,17 +67,30 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     }
     if live {
         let mut w = p.publish_live(flow, a.keep);
+        let failed = Arc::clone(&failed);
+        let waker = p.waker();
         std::thread::spawn(move || {
-            // An error ends the flow early; the Consumer sees its true length.
-            if let Err(e) = std::io::copy(&mut std::io::stdin().lock(), &mut w) {
-                eprintln!("leotp: read standard input: {e}");
+            match std::io::copy(&mut std::io::stdin().lock(), &mut w) {
+                Ok(_) => w.finish(),
+                // The flow stays without an end: no Consumer takes what came for all of it.
+                Err(e) => {
+                    *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
+                    waker.wake();
+                }
             }
-            w.finish();
         });
         eprintln!("serving standard input as flow {flow:016x}");
     } else if let Some(k) = &a.key_file {
-        let s = SealedFile::open(&a.file, &read_key(k)?, flow, random_bytes()?);
-        let s = s.map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
+        let s = SealedFile::open_unless(
+            &a.file,
+            &read_key(k)?,
+            flow,
+            random_bytes()?,
+            &stop_requested,
+        );
+        let Some(s) = opened(s, &a.file)? else {
+            return Ok(());
+        };
         eprintln!(
             "serving {} ({}), sealed, as flow {flow:016x}",
             a.file.display(),
@@ -74,8 +98,10 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         );
         p.publish(flow, Box::new(s));
     } else {
-        let s = FileSource::open(&a.file)
-            .map_err(|e| Failure::Io(format!("open {}", a.file.display()), e))?;
+        let s = FileSource::open_unless(&a.file, &stop_requested);
+        let Some(s) = opened(s, &a.file)? else {
+            return Ok(());
+        };
         eprintln!(
             "serving {} ({}) as flow {flow:016x}",
             a.file.display(),
@@ -99,6 +125,11 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     let mut warned = live;
     while !stop_requested() {
         p.poll(Duration::from_millis(200))?;
+        let failed = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
+        if let Some(e) = failed {
+            let what = "read standard input; what came before is not all of the flow";
+            return Err(Failure::Io(what.to_owned(), e));
+        }
         if !warned && p.stats().source_failures > 0 {
             warned = true;
             let file = a.file.display();

@@ -3,12 +3,26 @@
 //! changed, made up, and which gateway starts anew. Each message must be taken once
 //! at most, by the one it was said to, in the session in which it was said; nobody passes
 //! for somebody who has started anew; and when the attacker is gone, everything arrives.
-#![no_main]
 
 use leotp::gateway::control::{Control, Event, Message};
-use libfuzzer_sys::fuzz_target;
 use std::collections::HashMap;
 use std::net::IpAddr;
+
+use super::Target;
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![Target::new("leotp-gateways", scripts, gateways)]
+}
+
+fn scripts() -> Vec<Vec<u8>> {
+    (0..8)
+        .map(|first: u8| {
+            (0..200)
+                .map(|n: u8| n.wrapping_mul(37).wrapping_add(first))
+                .collect()
+        })
+        .collect()
+}
 
 const KEY: [u8; 32] = [9; 32];
 const GATEWAYS: usize = 3;
@@ -77,13 +91,21 @@ impl World {
         match c.handle(0, bytes, |a| a == ip(to)) {
             Some(Event::Said(message)) => {
                 let connection = match message {
-                    Message::Reset { connection } | Message::Done { connection } | Message::Open { connection, .. } => connection,
+                    Message::Reset { connection }
+                    | Message::Done { connection }
+                    | Message::Open { connection, .. } => connection,
                     Message::Alive => return,
                 };
-                let entry = self.said.get_mut(&connection).expect("somebody has said it");
+                let entry = self
+                    .said
+                    .get_mut(&connection)
+                    .expect("somebody has said it");
                 assert_eq!((entry.0, entry.1), (from, to), "by the peer, to us");
                 let unnoticed = self.restarts.get(&(from, to)).is_some_and(|n| *n > 0);
-                assert!(entry.2 == self.starts[from] || unnoticed, "by the peer that is");
+                assert!(
+                    entry.2 == self.starts[from] || unnoticed,
+                    "by the peer that is"
+                );
                 assert!(!std::mem::replace(&mut entry.4, true), "once");
             }
             Some(Event::Restarted) => {
@@ -100,7 +122,9 @@ impl World {
         let mut all = Vec::new();
         for (g, controls) in self.controls.iter_mut().enumerate() {
             for p in 0..GATEWAYS {
-                let Some(c) = controls.get_mut(&p) else { continue };
+                let Some(c) = controls.get_mut(&p) else {
+                    continue;
+                };
                 while let Some(bytes) = c.poll_transmit(self.now) {
                     all.push((g, p, bytes));
                     assert!(all.len() < 10_000, "an end of datagrams");
@@ -111,7 +135,7 @@ impl World {
     }
 }
 
-fuzz_target!(|data: &[u8]| {
+fn gateways(data: &[u8]) -> bool {
     let mut w = World {
         controls: (0..GATEWAYS).map(|_| HashMap::new()).collect(),
         starts: [0; GATEWAYS],
@@ -177,5 +201,11 @@ fuzz_target!(|data: &[u8]| {
         let still = (*at_from, *at_to) == (w.starts[*from], w.starts[*to]);
         assert!(*taken || !still || w.starts.iter().any(|s| *s > 1));
     }
-    assert!(w.controls.iter().all(|c| c.values().all(|c| !c.is_waiting())), "all is said");
-});
+    assert!(
+        w.controls
+            .iter()
+            .all(|c| c.values().all(|c| !c.is_waiting())),
+        "all is said"
+    );
+    true
+}

@@ -1,14 +1,153 @@
-//! An honest flow over a hostile network: the script says for each datagram
-//! whether it arrives, is lost, comes twice or late, and when the Midnode is
-//! replaced by one that knows nothing. What is delivered must be the flow's
-//! bytes, in order; once the network behaves, the flow must end.
-#![no_main]
+//! LEOTP: datagrams of anybody, at its state machines and between them.
+
+use std::collections::BTreeMap;
 
 use leotp::core::{
     Available, Consumer, META_LEN, Meta, Midnode, Params, Path, Producer, Sealing, Source,
 };
-use libfuzzer_sys::fuzz_target;
-use std::collections::BTreeMap;
+use leotp::wire::{Interest, Packet, Range};
+
+use super::Target;
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target::new("leotp-packet", packets, packet),
+        Target::new("leotp-machines", scripts, machines),
+        Target::new("leotp-network", scripts, network),
+    ]
+}
+
+fn packets() -> Vec<Vec<u8>> {
+    let interest = |start, end, padding| {
+        let mut bytes = Vec::new();
+        Interest {
+            flow: 0,
+            range: Range { start, end },
+            timestamp: 1,
+            rate_bps: 1_000_000,
+            rtx: false,
+            fresh: false,
+            bare: false,
+            sparse: false,
+            tag: 1,
+            padding,
+        }
+        .encode(&mut bytes);
+        bytes
+    };
+    vec![
+        interest(0, 1400, 0),
+        interest(0, 44_800, 1_384),
+        interest(0, 0, 0),
+    ]
+}
+
+/// A mode, then operations with what they do: datagrams among them.
+fn scripts() -> Vec<Vec<u8>> {
+    let mut all: Vec<Vec<u8>> = (0..8).map(|mode| vec![mode; 64]).collect();
+    for packet in packets() {
+        all.push([&[0, 0x3f][..], &packet, &[0x7f], &packet].concat());
+    }
+    all
+}
+
+/// A packet survives being written and parsed again.
+fn packet(data: &[u8]) -> bool {
+    let Ok(read) = Packet::parse(data) else {
+        return false;
+    };
+    let mut out = Vec::new();
+    match &read {
+        Packet::Interest(interest) => interest.encode(&mut out),
+        Packet::Data(header, payload) => header.encode_data(payload, &mut out),
+        Packet::Vph(header) => header.encode_vph(&mut out),
+    }
+    assert_eq!(Packet::parse(&out), Ok(read));
+    true
+}
+
+struct Zeros;
+
+impl Source for Zeros {
+    fn available(&self) -> Available {
+        Available {
+            end: 100_000,
+            finished: true,
+        }
+    }
+    fn read_at(&mut self, _: u64, buf: &mut [u8]) -> bool {
+        buf.fill(0);
+        true
+    }
+    fn meta(&self) -> Option<Vec<u8>> {
+        Some(vec![0; 64])
+    }
+}
+
+/// The state machines: a script of hostile datagrams, honest ones cut from the
+/// machines' own output, and the passing of time.
+fn machines(data: &[u8]) -> bool {
+    let Some((&mode, mut script)) = data.split_first() else {
+        return false;
+    };
+    let p = Params {
+        cache_bytes: if mode & 1 == 0 { 16_384 } else { 0 },
+        hop_by_hop: mode & 2 == 0,
+        max_flows: 8,
+        send_buffer_bytes: 8192,
+        ..if mode & 4 == 0 {
+            Params::default()
+        } else {
+            Params::beyond()
+        }
+    };
+    let up = Path {
+        src: ([10, 0, 0, 1], 1).into(),
+        dst: ([10, 0, 0, 2], 2).into(),
+    };
+    let (Ok(mut prod), Ok(mut mid), Ok(mut cons)) = (
+        Producer::new(p.clone()),
+        Midnode::new(p.clone()),
+        Consumer::new(p, 0, up, 0, None),
+    ) else {
+        return false;
+    };
+    prod.publish(0, Box::new(Zeros));
+    let mut now = 1_000_000_000;
+    while let Some((&op, rest)) = script.split_first() {
+        let n = rest.len().min(14 + usize::from(op & 0x3f));
+        let (chunk, rest) = rest.split_at(n);
+        script = rest;
+        now += u64::from(op) * 1_000_000;
+        let path = if op & 0x40 == 0 { up } else { up.reversed() };
+        mid.handle_datagram(now, path, chunk);
+        prod.handle_datagram(now, path, chunk);
+        cons.handle_datagram(now, path, chunk);
+        let mut out = Vec::new();
+        for _ in 0..64 {
+            out.clear();
+            if let Some(path) = cons.poll_transmit(now, &mut out) {
+                mid.handle_datagram(now, path, &out);
+                continue;
+            }
+            if let Some(path) = mid.poll_transmit(now, &mut out) {
+                if path.dst == up.dst {
+                    prod.handle_datagram(now, path, &out)
+                } else {
+                    cons.handle_datagram(now, path, &out)
+                }
+                continue;
+            }
+            let Some(path) = prod.poll_transmit(now, &mut out) else {
+                break;
+            };
+            mid.handle_datagram(now, path, &out);
+        }
+        assert!(mid.flows() <= 8 && prod.legs() <= 8);
+        while cons.read().is_some() {}
+    }
+    true
+}
 
 const LEN: u64 = 30_000;
 
@@ -17,6 +156,7 @@ fn byte(at: u64) -> u8 {
 }
 
 struct Bytes(Vec<u8>);
+
 impl Source for Bytes {
     fn available(&self) -> Available {
         Available {
@@ -35,9 +175,13 @@ impl Source for Bytes {
     }
 }
 
-fuzz_target!(|data: &[u8]| {
+/// An honest flow over a hostile network: the script says for each datagram
+/// whether it arrives, is lost, comes twice or late, and when the Midnode is
+/// replaced by one that knows nothing. What is delivered must be the flow's
+/// bytes, in order; once the network behaves, the flow must end.
+fn network(data: &[u8]) -> bool {
     let Some((&mode, script)) = data.split_first() else {
-        return;
+        return false;
     };
     let p = Params {
         rto_max_ns: 1_000_000_000,
@@ -69,7 +213,7 @@ fuzz_target!(|data: &[u8]| {
         Midnode::new(p.clone()),
         Consumer::new(p.clone(), 0, up, 0, None),
     ) else {
-        return;
+        return false;
     };
     prod.publish(0, Box::new(Bytes(meta)));
     // The longest script, all losses, ends long before the clock below does.
@@ -128,7 +272,7 @@ fuzz_target!(|data: &[u8]| {
         assert_eq!(cons.error(), None);
         if cons.is_done() {
             assert_eq!(got, LEN);
-            return;
+            return true;
         }
         let timeouts = [cons.poll_timeout(), mid.poll_timeout(), prod.poll_timeout()];
         let next = air
@@ -155,4 +299,4 @@ fuzz_target!(|data: &[u8]| {
         }
     }
     panic!("not done: {got} of {LEN}");
-});
+}

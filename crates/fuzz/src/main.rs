@@ -1,0 +1,136 @@
+//! Feeds mutated inputs to every parser that reads foreign bytes, and reports panics, hangs and hunger for memory.
+//!
+//! `tools/fuzz [--seconds N] [--seed N] [TARGET...]` runs each target for so long. Each runs in a process of its own, in which memory is
+//! bounded; this process watches it. An input is made from the seed, the target and its number alone, so that a finding is found again on
+//! any machine: it is written to a file, and `tools/fuzz TARGET --input FILE` runs that one.
+//!
+//! Mutations are of the seeds in `targets`, files of the repository for the most part. They know no coverage: a parser behind a check sum or a
+//! length gets seeds that pass it, and targets mend what chance does not find.
+#![forbid(unsafe_code)]
+
+mod mutate;
+mod targets;
+mod watch;
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use targets::Target;
+
+/// Runs parsers on mutated inputs.
+#[derive(Debug, Parser)]
+struct Args {
+    /// Targets to run; all unless given.
+    targets: Vec<String>,
+    /// How long each target runs, seconds.
+    #[arg(long, default_value_t = 20)]
+    seconds: u64,
+    /// Which inputs are made.
+    #[arg(long, default_value_t = 1)]
+    seed: u64,
+    /// Targets that run at a time; as many as there are processors unless given.
+    #[arg(long)]
+    jobs: Option<usize>,
+    /// Print the names of all targets.
+    #[arg(long)]
+    list: bool,
+    /// Run the one target named on this file alone.
+    #[arg(long, value_name = "FILE")]
+    input: Option<PathBuf>,
+    /// Where inputs that were found are written to.
+    #[arg(long, value_name = "DIR", default_value = "target/fuzz")]
+    found: PathBuf,
+    /// What the process that watches is told by.
+    #[arg(long, hide = true, value_name = "FILE")]
+    progress: Option<PathBuf>,
+}
+
+fn main() -> ExitCode {
+    match run(&Args::parse()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("fuzz: {error:#}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run(args: &Args) -> anyhow::Result<ExitCode> {
+    let all = targets::all();
+    if args.list {
+        all.iter().for_each(|target| println!("{}", target.name));
+        return Ok(ExitCode::SUCCESS);
+    }
+    let chosen = chosen(&all, &args.targets)?;
+    if let Some(file) = &args.input {
+        let [target] = chosen[..] else {
+            anyhow::bail!("--input needs one target");
+        };
+        let accepted = (target.run)(&std::fs::read(file)?);
+        println!(
+            "{}: {}",
+            target.name,
+            if accepted { "accepted" } else { "refused" }
+        );
+        return Ok(ExitCode::SUCCESS);
+    }
+    if let Some(progress) = &args.progress {
+        let [target] = chosen[..] else {
+            anyhow::bail!("--progress needs one target");
+        };
+        watch::work(target, args.seed, args.seconds, progress)?;
+        return Ok(ExitCode::SUCCESS);
+    }
+    let found = watch::all(&chosen, args)?;
+    Ok(match found {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    })
+}
+
+fn chosen<'t>(all: &'t [Target], names: &[String]) -> anyhow::Result<Vec<&'t Target>> {
+    if names.is_empty() {
+        return Ok(all.iter().filter(|target| !target.is_for_tests()).collect());
+    }
+    let find = |name: &String| {
+        let found = all.iter().find(|target| target.name == name);
+        found.ok_or_else(|| anyhow::anyhow!("there is no target '{name}'; --list has all"))
+    };
+    names.iter().map(find).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use mutate::Mutator;
+
+    #[test]
+    fn every_target_accepts_some_of_its_seeds_and_panics_at_none() {
+        for target in targets::all() {
+            if target.is_for_tests() {
+                continue;
+            }
+            let seeds = (target.seeds)();
+            assert!(!seeds.is_empty(), "{}: no seeds", target.name);
+            let accepted = seeds.iter().filter(|seed| (target.run)(seed)).count();
+            assert!(
+                accepted > 0,
+                "{}: none of {} seeds is accepted: what lies behind is never reached",
+                target.name,
+                seeds.len()
+            );
+        }
+    }
+
+    #[test]
+    fn an_input_is_made_of_its_number_alone() {
+        let seeds = vec![b"one: 1\n".to_vec(), b"two, 2, 3\n".to_vec()];
+        let made = |number| Mutator::new("x", 7, &seeds).input(number);
+        let all: Vec<_> = (0..200).map(made).collect();
+        assert_eq!(all, (0..200).map(made).collect::<Vec<_>>());
+        let different: std::collections::BTreeSet<_> = all.iter().collect();
+        assert!(different.len() > 150, "{} of 200", different.len());
+    }
+}

@@ -1,0 +1,149 @@
+//! Files that a user names, or that another program left: read within a bound, and without waiting for a writer that may never come.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, Read};
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
+use std::path::Path;
+
+use crate::text;
+
+/// Largest file of text that is read as a whole, bytes: element files, matrices, recordings.
+pub const MAX_TEXT_BYTES: u64 = 256 << 20;
+
+/// Opens a regular file for reading. A named pipe would block for as long as nobody writes, a device may have no end, and opening one
+/// can have effects.
+///
+/// Files that the caller of the program has opened already (`/dev/stdin`, `/dev/fd/N`) may be anything: whoever gave them means a
+/// stream.
+///
+/// # Errors
+/// [`io::ErrorKind::InvalidInput`], with what it is, for anything but a regular file; those of the operating system.
+pub fn open(path: &Path) -> io::Result<File> {
+    if is_given_stream(path) {
+        return File::open(path);
+    }
+    regular(&std::fs::metadata(path)?)?;
+    // It may have been replaced since.
+    let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY).bits();
+    let mut options = OpenOptions::new();
+    let file = options.read(true).custom_flags(flags as i32).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
+/// Reads a file as [`open`] opens it.
+///
+/// # Errors
+/// As [`open`]; [`io::ErrorKind::FileTooLarge`] for more than `most_bytes`.
+pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
+    read_all(open(path)?, most_bytes)
+}
+
+/// Reads a file of text as [`read`] does, of at most [`MAX_TEXT_BYTES`], and decodes it by [`text::decode`].
+///
+/// # Errors
+/// As [`read`]; [`io::ErrorKind::InvalidData`] for bytes that are no text, with the line.
+pub fn read_text(path: &Path) -> io::Result<String> {
+    text(read(path, MAX_TEXT_BYTES)?)
+}
+
+/// Reads standard input to its end, as text in UTF-8.
+///
+/// # Errors
+/// As [`read_text`].
+pub fn read_stdin_text(most_bytes: u64) -> io::Result<String> {
+    text(read_all(io::stdin().lock(), most_bytes)?)
+}
+
+/// Reads to the end.
+///
+/// # Errors
+/// [`io::ErrorKind::FileTooLarge`] for more than `most_bytes`, of which no more than one is read beyond; those of the reader.
+pub fn read_all(from: impl Read, most_bytes: u64) -> io::Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    from.take(most_bytes.saturating_add(1))
+        .read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > most_bytes {
+        let why = format!("longer than {most_bytes} bytes");
+        return Err(io::Error::new(io::ErrorKind::FileTooLarge, why));
+    }
+    Ok(bytes)
+}
+
+fn text(bytes: Vec<u8>) -> io::Result<String> {
+    let decoded = text::decode(&bytes).map_err(|error| {
+        let valid = &bytes[..error.offset()];
+        let line = 1 + valid.iter().filter(|byte| **byte == b'\n').count();
+        io::Error::new(io::ErrorKind::InvalidData, format!("line {line}: {error}"))
+    })?;
+    Ok(decoded.into_owned())
+}
+
+/// Whether the path stands for a descriptor that this process was started with.
+fn is_given_stream(path: &Path) -> bool {
+    path == Path::new("/dev/stdin")
+        || path.starts_with("/dev/fd")
+        || path.starts_with("/proc/self/fd")
+}
+
+fn regular(found: &std::fs::Metadata) -> io::Result<()> {
+    let kind = found.file_type();
+    let is = match () {
+        () if kind.is_file() => return Ok(()),
+        () if kind.is_dir() => "a folder",
+        () if kind.is_fifo() => "a named pipe",
+        () if kind.is_socket() => "a socket",
+        () => "a device",
+    };
+    let why = format!("it is {is}, not a regular file");
+    Err(io::Error::new(io::ErrorKind::InvalidInput, why))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_regular_files_are_opened_and_none_is_waited_for() {
+        let place = tempfile::tempdir().unwrap();
+        let at = |name: &str| place.path().join(name);
+        rustix::fs::mknodat(
+            rustix::fs::CWD,
+            at("pipe"),
+            rustix::fs::FileType::Fifo,
+            rustix::fs::Mode::from_raw_mode(0o600),
+            0,
+        )
+        .unwrap();
+        std::os::unix::fs::symlink(at("pipe"), at("link")).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(at("socket")).unwrap());
+        let why = |path: &Path| open(path).unwrap_err().to_string();
+        for (path, is) in [
+            (at("pipe"), "a named pipe"),
+            (at("link"), "a named pipe"),
+            (at("socket"), "a socket"),
+            (at(""), "a folder"),
+            ("/dev/zero".into(), "a device"),
+        ] {
+            assert_eq!(why(&path), format!("it is {is}, not a regular file"));
+        }
+    }
+
+    #[test]
+    fn a_bound_is_exact_and_text_says_its_line() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("file");
+        std::fs::write(&file, b"a\nb\xff").unwrap();
+        assert_eq!(read(&file, 4).unwrap(), b"a\nb\xff");
+        assert_eq!(
+            read(&file, 3).unwrap_err().kind(),
+            io::ErrorKind::FileTooLarge
+        );
+        assert_eq!(
+            read_text(&file).unwrap_err().to_string(),
+            "line 2 is not UTF-8"
+        );
+        let endless = read_all(io::repeat(0), 1 << 20).unwrap_err();
+        assert_eq!(endless.to_string(), "longer than 1048576 bytes");
+    }
+}

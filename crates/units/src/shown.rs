@@ -1,0 +1,85 @@
+//! Text from elsewhere that is shown to people: a node, an image, an engine, another machine or a file may have written anything.
+
+use std::borrow::Cow;
+
+/// Returns whether a terminal would obey this character, or show other text than there is, instead of showing it: controls of C0 and
+/// C1 and DEL, and those that change the direction of what follows. Line feeds and tabs are among them.
+#[must_use]
+pub fn is_unprintable(c: char) -> bool {
+    c.is_control()
+        || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
+}
+
+/// Returns the text with all [unprintable characters](is_unprintable) but line feeds and tabs escaped as in Rust (`\u{1b}`), so that
+/// nothing in it is a command to a terminal.
+///
+/// ```
+/// use constel_units::shown::printable;
+///
+/// assert_eq!(printable("a\tb\n\u{1b}[2J\r"), "a\tb\n\\u{1b}[2J\\r");
+/// ```
+#[must_use]
+pub fn printable(text: &str) -> Cow<'_, str> {
+    escaped(text, |c| is_unprintable(c) && !matches!(c, '\n' | '\t'))
+}
+
+/// Returns bytes as text of one line for a message: without surrounding white space, every [unprintable character](is_unprintable)
+/// escaped, and of at most `most_chars` characters before they are escaped; `...` follows when there were more.
+///
+/// ```
+/// use constel_units::shown::one_line;
+///
+/// assert_eq!(one_line(b" no such\nfile\x1b ", 400), "no such\\nfile\\u{1b}");
+/// assert_eq!(one_line(b"four", 3), "fou...");
+/// ```
+#[must_use]
+pub fn one_line(bytes: &[u8], most_chars: usize) -> String {
+    // A character has at most 4 bytes: what is beyond need not be looked at.
+    let head = &bytes[..bytes
+        .len()
+        .min(most_chars.saturating_add(64).saturating_mul(4))];
+    let text = String::from_utf8_lossy(head);
+    let text = text.trim();
+    let (kept, rest) = match text.char_indices().nth(most_chars) {
+        Some((at, _)) => (&text[..at], "..."),
+        None => (text, ""),
+    };
+    escaped(kept, is_unprintable).into_owned() + rest
+}
+
+fn escaped(text: &str, is_bad: impl Fn(char) -> bool) -> Cow<'_, str> {
+    if !text.contains(&is_bad) {
+        return Cow::Borrowed(text);
+    }
+    let mut shown = String::with_capacity(text.len() + 16);
+    for c in text.chars() {
+        match is_bad(c) {
+            true => shown.extend(c.escape_default()),
+            false => shown.push(c),
+        }
+    }
+    Cow::Owned(shown)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_character_that_a_terminal_obeys_is_left() {
+        let all: String = ('\0'..=char::MAX).filter(|c| is_unprintable(*c)).collect();
+        assert_eq!(
+            printable(&all)
+                .chars()
+                .filter(|c| is_unprintable(*c))
+                .collect::<String>(),
+            "\t\n"
+        );
+        assert!(
+            !one_line(all.as_bytes(), usize::MAX)
+                .chars()
+                .any(is_unprintable)
+        );
+        assert!(matches!(printable("plain: ü 日本"), Cow::Borrowed(_)));
+    }
+}
