@@ -66,7 +66,9 @@ fn ping(lab: &Lab, flags: &[&str], to: IpAddr) -> String {
 /// Takes Constel's routes out of a node's kernel; returns how many.
 fn forget_routes(lab: &Lab, node: &str) -> usize {
     let mut socket = Socket::open_in(&lab.node(node)).unwrap();
-    let ours = |route: &InstalledRoute| route.protocol == ROUTE_PROTOCOL;
+    // Not the one for multicast, which is no host's.
+    let ours =
+        |route: &InstalledRoute| route.protocol == ROUTE_PROTOCOL && !route.dst.addr.is_multicast();
     let routes: Vec<_> = socket.routes().unwrap().into_iter().filter(ours).collect();
     let mut batch = Batch::new();
     for route in &routes {

@@ -59,6 +59,7 @@ constellations:
   sat:
     {kind}:
       file: {file}
+      strict: true
       shells:
         - {{name: s1, altitude: 780 km, inclination: 86.4 deg, altitude_tolerance: 50 km, inclination_tolerance: 1 deg, planes: 1}}
     isl: {{pattern: none}}

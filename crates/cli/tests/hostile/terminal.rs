@@ -89,12 +89,13 @@ fn what_is_typed_later_is_the_callers() {
         );
         let script = format!(
             "'{CONSTEL}' exec {} {node} -- sh -c '{attack}'; echo ended; read line; echo \"mine: $line\"; \
-             '{CONSTEL}' exec {} {node} -- true; read line; echo \"mine: $line\"",
+             '{CONSTEL}' exec {} {node} -- true; echo ended again; read line; echo \"mine: $line\"",
             lab.name, lab.name
         );
         let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", &script]).unwrap();
-        heard(&mut terminal, "ended");
-        for secret in ["secret-1", "secret-2"] {
+        // What is typed while a command runs is the command's.
+        for (after, secret) in [("ended", "secret-1"), ("ended again", "secret-2")] {
+            heard(&mut terminal, after);
             terminal
                 .file()
                 .write_all(format!("{secret}\n").as_bytes())

@@ -327,17 +327,22 @@ pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) -> Result<(), EngineE
             batch.replace_neighbour(&spec(neighbour));
         }
     }
-    if let Some(ifindex) = setup.multicast {
-        // IPv6 has such a route by itself. Asked after the main table, so that a route of the node's own goes before.
-        let groups = IpPrefix {
-            addr: Ipv4Addr::new(224, 0, 0, 0).into(),
-            len: 4,
-        };
-        let by = RouteTarget::Hop(NextHop::dev(ifindex));
-        batch.replace_route(&KernelRoute {
-            table: TABLE_DEFAULT,
-            ..KernelRoute::new(groups, by)
-        })?;
+    if let Some(route) = multicast_route(setup) {
+        batch.replace_route(&route)?;
     }
     Ok(())
+}
+
+/// The route for IPv4 multicast of programs that name no interface. IPv6 has such a route by itself. It is asked after the
+/// main table, so that a route of the node's own goes before.
+pub(super) fn multicast_route(setup: &NodeSetup) -> Option<KernelRoute> {
+    let groups = IpPrefix {
+        addr: Ipv4Addr::new(224, 0, 0, 0).into(),
+        len: 4,
+    };
+    let by = RouteTarget::Hop(NextHop::dev(setup.multicast?));
+    Some(KernelRoute {
+        table: TABLE_DEFAULT,
+        ..KernelRoute::new(groups, by)
+    })
 }

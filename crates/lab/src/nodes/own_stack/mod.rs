@@ -242,7 +242,7 @@ impl Kernels {
     /// When its kernel does not answer.
     fn look(&self, node: NodeId, wanted: &Wanted) -> Result<Option<Vec<Finding>>, EngineError> {
         let live = self.node(node);
-        let routes = match wanted.routes.is_empty() {
+        let routes = match wanted.routes.is_empty() && wanted.multicast.is_none() {
             true => None,
             false => match steady(live.routes())? {
                 Some(routes) => Some(routes),

@@ -11,6 +11,7 @@ use constel_link::PortId;
 use constel_plan::{Blueprint, LOOPBACK_IFINDEX, node_ifindex};
 use constel_topology::{Attachment, NodeId};
 
+use crate::nodes::kernels::{multicast_route, spec};
 use crate::routing::tables::MAIN;
 
 /// The kernel's metric of an IPv6 route that names none.
@@ -45,6 +46,8 @@ pub(super) struct Wanted {
     pub(super) addresses: Vec<AddressSpec>,
     pub(super) neighbours: Vec<NeighbourSpec>,
     pub(super) routes: Vec<Route>,
+    /// The route of programs that send to groups and name no interface.
+    pub(super) multicast: Option<Route>,
     pub(super) rules: Vec<Rule>,
     /// Whether it forwards IPv4, and IPv6.
     pub(super) forwards: [bool; 2],
@@ -143,6 +146,7 @@ impl Wanted {
             }],
             ..Self::default()
         };
+        wanted.multicast = multicast_route(&setup);
         let mut address = |ifindex, addr: IpAddr, len| {
             let prefix = IpPrefix { addr, len };
             wanted.addresses.push(AddressSpec::new(ifindex, prefix));
@@ -179,9 +183,7 @@ impl Wanted {
                 wanted.addresses.push(spec);
             }
             let known = port.neighbours.iter();
-            wanted
-                .neighbours
-                .extend(known.map(super::super::kernels::spec));
+            wanted.neighbours.extend(known.map(spec));
         }
         let families = [(true, v4), (false, v6)];
         let spoken = families.into_iter().filter(|(_, spoken)| *spoken);
@@ -391,18 +393,30 @@ impl Wanted {
         found: &mut Vec<Finding>,
     ) {
         let possible = |route: &&Route| hops(&route.target).all(|hop| hop.is_none_or(&usable));
+        let multicast = self.multicast.iter().filter(possible);
         let possible = self.routes.iter().filter(possible);
         // A table may have thousands: each is looked up among those of its destination.
         let mut known: Vec<&InstalledRoute> = routes
             .iter()
-            .filter(|now| now.table == MAIN && now.protocol == ROUTE_PROTOCOL)
+            .filter(|now| now.protocol == ROUTE_PROTOCOL)
             .collect();
         known.sort_by_key(|now| now.dst);
-        let lost = possible.filter(|route| {
+        let is_lost = |route: &&Route| {
             let first = known.partition_point(|now| now.dst < route.dst);
-            let of_dst = known[first..].iter().take_while(|now| now.dst == route.dst);
+            let of_dst = known[first..]
+                .iter()
+                .take_while(|now| now.dst == route.dst)
+                .filter(|now| now.table == route.table);
             !of_dst.into_iter().any(|now| is_same(route, now))
-        });
+        };
+        for route in multicast.filter(is_lost) {
+            found.push(Finding {
+                about: "multicast".to_owned(),
+                words: "the route for multicast is lost".to_owned(),
+                cure: Cure::Requests(vec![Request::Route(route.clone())]),
+            });
+        }
+        let lost = possible.filter(is_lost);
         let cure: Vec<Request> = lost.map(|route| Request::Route(route.clone())).collect();
         if !cure.is_empty() {
             found.push(Finding {
