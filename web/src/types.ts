@@ -556,6 +556,7 @@ export type Summary = {
   fidelity: Fidelity;
   bounds?: Bounds;
   plans?: Plans | null;
+  crossed?: (CrossedRow)[];
   machines?: (MachineRow)[];
   verdict: Verdict;
   software?: Software;
@@ -850,12 +851,22 @@ export type Plans = {
   hash: string;
 };
 
+export type CrossedRow = {
+  from: string;
+  arrived: number;
+  lost: number;
+  refused: number;
+  copies: number;
+  late: number;
+};
+
 export type MachineRow = {
   machine: string;
   nodes: number;
   trustworthy?: boolean | null;
   failure?: string | null;
   results?: string | null;
+  crossed?: (CrossedRow)[];
   lost?: LostRow | null;
 };
 

@@ -15,6 +15,7 @@ mod forwarding;
 mod gateways;
 mod golden;
 mod hostile;
+mod hostile_files;
 mod hostile_stack;
 mod images;
 mod information;

@@ -65,15 +65,19 @@ impl Read for Timed {
         let at_least = Duration::from_secs(self.bytes / LEAST_BYTES_PER_S);
         let until = self.begun + self.patience + at_least;
         let left = until.saturating_duration_since(Instant::now());
+        let slow = || io::Error::new(io::ErrorKind::TimedOut, "it answers too slowly");
         if left.is_zero() {
-            return Err(io::Error::new(
-                io::ErrorKind::TimedOut,
-                "it answers too slowly",
-            ));
+            return Err(slow());
         }
-        self.stream
-            .set_read_timeout(Some(left.min(self.patience)))?;
-        let read = self.stream.read(to)?;
+        let wait = left.min(self.patience);
+        self.stream.set_read_timeout(Some(wait))?;
+        let read = match self.stream.read(to) {
+            // Some of it has come: this is no engine that says nothing.
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.bytes > 0 => {
+                return Err(slow());
+            }
+            read => read?,
+        };
         self.bytes += read as u64;
         Ok(read)
     }

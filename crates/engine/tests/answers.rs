@@ -214,6 +214,36 @@ fn an_answer_without_end_is_cut_at_its_bound() {
     recorded.asked();
 }
 
+/// Each byte comes before patience ends, and the last one never would.
+#[test]
+fn an_answer_that_drips_is_given_up() {
+    let dir = tempfile::tempdir().unwrap();
+    let socket = dir.path().join("engine.sock");
+    let listener = UnixListener::bind(&socket).unwrap();
+    for head in [
+        &b"HTTP/1.1 200 OK\r\n\r\n\""[..],
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nFFFF\r\n\"",
+        b"HTTP/1.1 200 OK\r\nX: ",
+    ] {
+        let listener = listener.try_clone().unwrap();
+        let drips = thread::spawn(move || {
+            let (mut stream, _) = listener.accept().unwrap();
+            stream.write_all(head).unwrap();
+            // Ten times as long as patience lasts.
+            for _ in 0..100 {
+                if stream.write_all(b"x").is_err() {
+                    break;
+                }
+                thread::sleep(Duration::from_millis(100));
+            }
+        });
+        let engine = Engine::at(&socket).patience(Duration::from_secs(1));
+        let error = engine.version().unwrap_err().to_string();
+        assert!(error.contains("too slowly"), "{error}");
+        drips.join().unwrap();
+    }
+}
+
 #[test]
 fn one_that_says_nothing_is_given_up() {
     let dir = tempfile::tempdir().unwrap();

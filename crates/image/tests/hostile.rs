@@ -214,6 +214,52 @@ fn limited(limits: Limits, stored: Vec<u8>, plain: Vec<u8>) -> Error {
 }
 
 #[test]
+fn a_compressed_archive_is_bounded_wherever_it_is_detected() {
+    let plain = Tar::default().file("zeros", &vec![0; 4 << 20]).end();
+    let mut limits = Limits::default();
+    (limits.ratio, limits.ratio_from_bytes) = (50, 1 << 20);
+    let options = ImportOptions {
+        limits,
+        ..ImportOptions::default()
+    };
+    let bench = Bench::new();
+    let file = bench.path("bomb.tar.gz");
+    fs::write(&file, gzip(&plain)).unwrap();
+    for source in [Source::Path(file.clone()), Source::RootFs(file.clone())] {
+        let error = bench.import_with(&source, Some("x"), &options).unwrap_err();
+        assert!(
+            matches!(error.fault(), Fault::Limit { limit: "ratio", .. }),
+            "{source}: {error}"
+        );
+        bench.assert_empty();
+    }
+}
+
+#[test]
+fn a_pipe_or_device_in_place_of_a_file_is_refused_and_not_waited_for() {
+    let bench = Bench::new();
+    let pipe = bench.path("pipe.tar");
+    let mode = rustix::fs::Mode::from_raw_mode(0o600);
+    rustix::fs::mknodat(rustix::fs::CWD, &pipe, rustix::fs::FileType::Fifo, mode, 0).unwrap();
+    for path in [pipe, "/dev/zero".into()] {
+        for source in [Source::Path(path.clone()), Source::RootFs(path.clone())] {
+            let error = bench.import(source_path(&source), Some("x")).unwrap_err();
+            assert!(
+                error.to_string().contains("not a regular file"),
+                "{source}: {error}"
+            );
+        }
+    }
+}
+
+fn source_path(source: &Source) -> &std::path::Path {
+    match source {
+        Source::Path(path) | Source::RootFs(path) => path,
+        other => panic!("{other}"),
+    }
+}
+
+#[test]
 fn bombs_are_stopped_at_their_bound() {
     let plain = Tar::default().file("zeros", &vec![0; 4 << 20]).end();
     let mut limits = Limits::default();

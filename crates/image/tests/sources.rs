@@ -412,7 +412,7 @@ fn what_is_no_image_says_what_would_be() {
     )
     .unwrap();
     assert!(no(&bench.path("any.tar")).contains("it has neither index.json nor manifest.json"));
-    assert!(no(Path::new("/dev/null")).contains("it is no regular file"));
+    assert!(no(Path::new("/dev/null")).contains("it is a device, not a regular file"));
     let source: Source = format!("rootfs:{}", bench.path("any.tar").display())
         .parse()
         .unwrap();
@@ -478,11 +478,18 @@ fn an_engine_is_asked_for_its_image() {
     let cut = archive.len() / 2;
     let server = std::thread::spawn(move || {
         let ok = b"HTTP/1.0 200 OK\r\nContent-Type: application/x-tar\r\n\r\n";
+        let known = b"HTTP/1.0 200 OK\r\n\r\n{\"Id\": \"sha256:0\", \"Size\": 1000}";
         let no = b"HTTP/1.0 404 Not Found\r\n\r\n{\"message\": \"No such image: bird:2\"}";
+        let endless = vec![0; 80 << 20];
         let answers = [
+            known.to_vec(),
             [&ok[..], &archive].concat(),
             no.to_vec(),
+            no.to_vec(),
+            known.to_vec(),
             [&ok[..], &archive[..cut]].concat(),
+            known.to_vec(),
+            [&ok[..], &endless].concat(),
         ];
         answers.map(|answer| {
             let (mut stream, _) = listener.accept().unwrap();
@@ -491,7 +498,8 @@ fn an_engine_is_asked_for_its_image() {
             while !asked[..n].ends_with(b"\r\n\r\n") {
                 n += stream.read(&mut asked[n..]).unwrap();
             }
-            stream.write_all(&answer).unwrap();
+            // Whoever has enough of it closes.
+            drop(stream.write_all(&answer));
             String::from_utf8_lossy(&asked[..n])
                 .lines()
                 .next()
@@ -518,8 +526,14 @@ fn an_engine_is_asked_for_its_image() {
     assert_is_the_image(&bench, "bird:2");
     child("refuses (404): No such image: bird:2");
     child("it is damaged");
+    // No more comes than twice what the engine says of the image, and a little.
+    child("spool_bytes");
     let asked = server.join().unwrap();
-    assert_eq!(asked, ["GET /images/bird:2/get HTTP/1.1"; 3]);
+    let [question, order] =
+        ["json", "get"].map(|what| format!("GET /images/bird:2/{what} HTTP/1.1"));
+    for pair in asked.chunks(2) {
+        assert_eq!(pair, [&question[..], &order]);
+    }
     fs::remove_file(&socket).unwrap();
     child("cannot be reached");
 }

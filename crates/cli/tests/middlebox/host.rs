@@ -249,6 +249,20 @@ fn what_would_harm_the_host_is_refused_before_anything_is_done() {
         "{said}"
     );
 
+    // Another box stands there.
+    let taken = Cables::lay(1500);
+    let place = tempfile::tempdir().unwrap();
+    let first = Running::up(&taken, "first", place.path(), "rules: []\n", &[]);
+    let mut second = Running::start(&taken, "second", place.path(), "rules: []\n", &[]);
+    assert_eq!(second.ended(), Some(5), "{}", second.said("stderr"));
+    let said = second.said("stderr");
+    assert!(
+        said.contains("wa is in use: another box") && said.contains("constel list"),
+        "{said}"
+    );
+    first.down();
+    drop(taken);
+
     // Both cables end at one machine, which bridges them.
     let looped = Cables::lay(1500);
     let ip = |ns: &NetNs, words: &str| {
