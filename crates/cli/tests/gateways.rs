@@ -42,7 +42,7 @@ routing: {families: [ipv4, ipv6]}
 transport:
   leotp: {satellites: 50 %, gateways: [tokyo, delhi], variant: beyond, set: [cache_bytes=4194304]}
 traffic:
-  - {name: v6, at: 500 ms, for: 3 s, tcp: {from: desk, to: shop, size: 500 kB, family: ipv6}}
+  - {name: v6, at: 500 ms, for: 3 s, tcp: {from: shop, to: desk, size: 500 kB, family: ipv6}}
 ";
 
 const PATIENCE: Duration = Duration::from_secs(20);
