@@ -422,7 +422,7 @@ fn place(
     let propagated_m = osculating_axis_m(&state) - EARTH_EQUATORIAL_RADIUS_M;
     let off_m = (propagated_m - own.altitude.m()).abs();
     // Written so that a semi-major axis that is not finite is off too.
-    if !(off_m <= own.altitude_tolerance.m() + SHORT_PERIOD_M) {
+    if off_m.is_nan() || off_m > own.altitude_tolerance.m() + SHORT_PERIOD_M {
         return Err(LeftOutReason::MovedAway {
             altitude_km: mean.altitude_m / 1e3,
             propagated_km: propagated_m / 1e3,
