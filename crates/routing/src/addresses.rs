@@ -7,7 +7,7 @@
 //! | the same, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
 //! | ends of link l (lasers, then cables) | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
 //! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
-//! | member m of a network | its network's part of 10.96.0.0/12, see [`subnets`], + m + 1 | link-local from the MAC |
+//! | member m of a network | its network's part of 10.96.0.0/12, see `subnets`, + m + 1 | link-local from the MAC |
 //! | ends of disjoint paths | 10.80.0.0/12, see [`PathAddresses`], /32 | fdc0:57e1:0:1::/64, the same place, /128 |
 //!
 //! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).

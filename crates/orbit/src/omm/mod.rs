@@ -1,7 +1,7 @@
 //! Orbit Mean-Elements Messages (CCSDS 502.0-B-3) in every notation that catalogues publish: JSON (one object or a list
 //! of them), CSV with one object a line, XML (CCSDS 505.0-B) and the keyword notation (KVN). Catalogue numbers are 64-bit.
 //!
-//! A notation only makes [`Record`]s of a text: keywords with the text of their values. [`fields`] reads them all alike.
+//! A notation only makes `Record`s of a text: keywords with the text of their values. `fields` reads them all alike.
 
 mod csv;
 mod fields;
