@@ -129,16 +129,7 @@ impl Globals {
     /// kernel refuses (then nothing remains recorded); [`Error::Protocol`] when it takes another
     /// value than the one written (then the original is put back).
     pub fn set(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<()> {
-        // Its parent too: `/run/constel`, when no lab has been claimed.
-        if let Some(parent) = self.dir.parent() {
-            match durable::make_dir(parent, 0o755) {
-                Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(Error::os(format!("make {}", parent.display()), e));
-                }
-                _ => {}
-            }
-        }
-        let _lock = self.lock()?;
+        let _lock = self.lock_anew()?;
         let current = read_setting(path)?;
         let journal = self.journal_of(path);
         let old: Option<Entry> = durable::read_json(&journal)?;
@@ -407,6 +398,28 @@ impl Globals {
         };
         durable::remove(journal)?;
         Ok(result)
+    }
+
+    /// The lock, of a folder that is made with its parent (`/run/constel`) where no lab has been claimed. Whoever ends the last
+    /// lab removes both between the two steps: then they are made again.
+    fn lock_anew(&self) -> Result<Lock> {
+        const TRIES: u32 = 1_000;
+        let mut tries = 0;
+        loop {
+            if let Some(parent) = self.dir.parent() {
+                match durable::make_dir(parent, 0o755) {
+                    Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
+                        return Err(Error::os(format!("make {}", parent.display()), e));
+                    }
+                    _ => {}
+                }
+            }
+            tries += 1;
+            match self.lock() {
+                Err(e) if e.errno() == Some(libc::ENOENT) && tries < TRIES => {}
+                locked => return locked,
+            }
+        }
     }
 
     fn lock(&self) -> Result<Lock> {

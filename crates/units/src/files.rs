@@ -141,7 +141,7 @@ mod tests {
         );
         assert_eq!(
             read_text(&file).unwrap_err().to_string(),
-            "line 2 is not UTF-8"
+            "line 2: this byte is not UTF-8 text"
         );
         let endless = read_all(io::repeat(0), 1 << 20).unwrap_err();
         assert_eq!(endless.to_string(), "longer than 1048576 bytes");

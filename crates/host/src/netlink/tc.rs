@@ -250,19 +250,19 @@ mod tests {
             ..VethEnd::default()
         };
         let clsact = Tc {
-            ifindex: 2,
+            ifindex: 102,
             handle: handle(0xffff, 0),
             parent: Tc::CLSACT,
             kind: "clsact",
             ..Tc::default()
         };
         let mut batch = Batch::new();
-        batch.create_veth(&end("a", 2), &end("b", 3)).unwrap();
+        batch.create_veth(&end("a", 102), &end("b", 103)).unwrap();
         batch.tc(TcVerb::AddQdisc, &clsact);
         socket.send(&mut batch).unwrap();
         let there = |socket: &mut Socket| {
             let found = socket.qdisc_stats().unwrap();
-            found.iter().any(|q| q.kind == "clsact" && q.ifindex == 2)
+            found.iter().any(|q| q.kind == "clsact" && q.ifindex == 102)
         };
         assert!(there(&mut socket));
         batch.tc(TcVerb::AddQdisc, &clsact);

@@ -248,7 +248,7 @@ mod tests {
     fn a_packet_that_waits_for_nobody_keeps_no_interface() {
         let (trunk, node) = (NetNs::new().unwrap(), NetNs::new().unwrap());
         let mut socket = Socket::open_in(&trunk).unwrap();
-        let (ours, theirs) = (100, 2);
+        let (ours, theirs) = (100, 102);
         let far = VethEnd {
             name: "eth0",
             netns: Some(node.fd()),

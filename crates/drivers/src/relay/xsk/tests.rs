@@ -5,8 +5,8 @@ use crate::quiet::be_silent;
 use constel_host::netlink::{Batch, LinkChange, Socket, VethEnd};
 use constel_host::netns::NetNs;
 
-const SEND: u32 = 10;
-const RECEIVE: u32 = 11;
+const SEND: u32 = 110;
+const RECEIVE: u32 = 111;
 const ETHERTYPE: u16 = 0x88b5;
 const FRAME: usize = 64;
 

@@ -55,7 +55,7 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         prefsrc: own.prefsrc,
         metric: 0,
         protocol: ROUTE_PROTOCOL,
-        table: MAIN,
+        table: own.table,
         kind: 1,
     };
     let stack = Stack {
@@ -80,6 +80,7 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         routes.push(of_kernel(IpPrefix::host(own.local.addr), LOCAL, 255));
         routes.push(of_kernel(network(own.local), 1, MAIN));
     }
+    routes.extend(wanted.multicast.iter().map(route));
     (stack, routes)
 }
 
@@ -135,7 +136,7 @@ fn everything_that_is_lost_is_asked_for_again() {
     let count = asked.count();
     let all =
         wanted.addresses.len() + wanted.neighbours.len() + wanted.rules.len() + wanted.routes.len();
-    assert_eq!(count, all);
+    assert_eq!(count, all + usize::from(wanted.multicast.is_some()));
     assert!(words(&found).contains(&"2 of 2 computed routes are lost"));
 }
 
