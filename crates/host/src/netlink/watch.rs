@@ -26,7 +26,7 @@ pub(super) const OWN_PORT: u32 = 0x0c05_7e11;
 /// Announcements of some thousand routes that an interface takes with it when it goes down.
 const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 
-/// So many announcements are read at a time: a namespace that changes all the time does not keep the reader.
+/// Announcements that one call reads at most, so that a namespace which changes all the time does not block the reader.
 const AT_ONCE: usize = 4_096;
 
 const NETNSA_NSID: u16 = 1;

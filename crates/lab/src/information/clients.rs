@@ -22,8 +22,8 @@ const QUESTION_BYTES: usize = 4 << 10;
 const WAITING_BYTES: usize = 512 << 10;
 /// Questions of a client that has so much to read wait until it has read, bytes.
 const PAUSE_BYTES: usize = 64 << 10;
-/// So many questions of a client are answered in its turn, then others have theirs: a program that asks without end keeps no other
-/// node waiting.
+/// Questions of one client that are answered per turn. Then the other clients have theirs, so that a program which asks without
+/// end does not delay other nodes.
 const ANSWERS_A_TURN: usize = 16;
 
 /// So many clients a node may have.

@@ -403,7 +403,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// What could not be written of the results makes the run untrustworthy: whoever reads the folder misses it.
+/// Marks the run as not trustworthy when a part of the results could not be written: the folder lacks it.
 fn note_unwritten(summary: &mut Summary, written: io::Result<()>) {
     if let Err(error) = written {
         let failure = format!("the results are not complete: {error}");

@@ -262,7 +262,7 @@ impl Between {
     }
 }
 
-/// What came from each of the other machines between two counts.
+/// Returns the frames that crossed from each of the other machines between two counts.
 fn crossed(now: &Counts, before: &Counts) -> Vec<CrossedRow> {
     let rows = now.from.iter().map(|(machine, from)| {
         let known = before.from.iter().find(|(other, _)| other == machine);

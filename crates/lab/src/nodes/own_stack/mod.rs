@@ -48,7 +48,7 @@ struct Inner {
     /// Opened for the first node that is entered.
     watch: Option<StackWatch>,
     nodes: BTreeMap<NodeId, Entered>,
-    /// What nobody has been told yet.
+    /// Changes that no event has reported yet.
     news: Vec<Changed>,
     /// Ports that are gone and wait for [`Kernels::make_ports_again`], with their nodes.
     gone: BTreeMap<PortId, NodeId>,

@@ -1,4 +1,4 @@
-//! What was found at the looks at one node's stack.
+//! The record of one node's stack: the differences that were found, and when.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -6,9 +6,9 @@ use constel_topology::NodeId;
 
 use super::wanted::Finding;
 
-/// So many different things are listed of a node; more are counted.
+/// Differences that are listed for a node; further ones are only counted.
 const LISTED: usize = 16;
-/// So many stretches of time are kept apart; those that follow are one with the last.
+/// Time spans that are kept apart; later ones are merged with the last.
 const SPANS: usize = 1_024;
 
 /// A look that found something else than the one before it.

@@ -56,7 +56,7 @@ pub(super) struct Wanted {
 /// In what a stack differs, and what would undo that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Finding {
-    /// What it is about: two looks at one difference agree in it.
+    /// The subject of the difference, the same in every comparison that finds it.
     pub(super) about: String,
     /// The difference in words.
     pub(super) words: String,
@@ -131,7 +131,7 @@ impl Request {
 }
 
 impl Wanted {
-    /// What a fresh node is told, and has without being told: everything but what changes with time.
+    /// Returns the stack of a fresh node: what Constel sets up and what the kernel adds, without what changes with time.
     pub(super) fn fresh(blueprint: &Blueprint, node: NodeId, by_map: bool) -> Self {
         let (v4, v6) = (blueprint.families.ipv4, blueprint.families.ipv6);
         let setup = blueprint.setup(node);
