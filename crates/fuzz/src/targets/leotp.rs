@@ -84,6 +84,23 @@ impl Source for Zeros {
     }
 }
 
+/// The path of an Interest from the Consumer to the Producer.
+fn upstream() -> Path {
+    Path {
+        src: ([10, 0, 0, 1], 1).into(),
+        dst: ([10, 0, 0, 2], 2).into(),
+    }
+}
+
+/// Makes a Producer, a Midnode and a Consumer; `None` for parameters that one of them refuses.
+fn three_machines(p: &Params) -> Option<(Producer, Midnode, Consumer)> {
+    Some((
+        Producer::new(p.clone()).ok()?,
+        Midnode::new(p.clone()).ok()?,
+        Consumer::new(p.clone(), 0, upstream(), 0, None).ok()?,
+    ))
+}
+
 /// The state machines: a script of hostile datagrams, honest ones cut from the
 /// machines' own output, and the passing of time.
 fn machines(data: &[u8]) -> bool {
@@ -101,15 +118,8 @@ fn machines(data: &[u8]) -> bool {
             Params::beyond()
         }
     };
-    let up = Path {
-        src: ([10, 0, 0, 1], 1).into(),
-        dst: ([10, 0, 0, 2], 2).into(),
-    };
-    let (Ok(mut prod), Ok(mut mid), Ok(mut cons)) = (
-        Producer::new(p.clone()),
-        Midnode::new(p.clone()),
-        Consumer::new(p, 0, up, 0, None),
-    ) else {
+    let up = upstream();
+    let Some((mut prod, mut mid, mut cons)) = three_machines(&p) else {
         return false;
     };
     prod.publish(0, Box::new(Zeros));
@@ -204,15 +214,8 @@ fn network(data: &[u8]) -> bool {
     .encode()
     .to_vec();
     assert_eq!(meta.len() as u64, META_LEN);
-    let up = Path {
-        src: ([10, 0, 0, 1], 1).into(),
-        dst: ([10, 0, 0, 2], 2).into(),
-    };
-    let (Ok(mut prod), Ok(mut mid), Ok(mut cons)) = (
-        Producer::new(p.clone()),
-        Midnode::new(p.clone()),
-        Consumer::new(p.clone(), 0, up, 0, None),
-    ) else {
+    let up = upstream();
+    let Some((mut prod, mut mid, mut cons)) = three_machines(&p) else {
         return false;
     };
     prod.publish(0, Box::new(Bytes(meta)));
