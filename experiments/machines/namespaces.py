@@ -342,7 +342,13 @@ class Machines:
 def host():
     """What of this host a lab could leave: interfaces, groups, runtime folders, processes in labs' names."""
     run = pathlib.Path("/run/constel")
-    groups = [str(path) for path in pathlib.Path("/sys/fs/cgroup").rglob("*constel*")]
+    # Unlike `rglob`, `walk` passes over a group that another lab removes meanwhile.
+    groups = [
+        os.path.join(folder, name)
+        for folder, names, _ in os.walk("/sys/fs/cgroup")
+        for name in names
+        if "constel" in name
+    ]
     parts = [path.name for path in pathlib.Path(tempfile.gettempdir()).glob("constel-part-*")]
     return {
         "interfaces": sorted(os.listdir("/sys/class/net")),

@@ -205,8 +205,9 @@ const LOSSES: [Act; 20] = [
         "unshare -n sleep 3 & sleep 0.5; ip link set eth0 netns $!; wait",
         "eth0 is gone",
     ),
+    // Its name may be restored before the third command.
     act(
-        "ip link set eth0 down; ip link set eth0 name wan0; ip link set wan0 up",
+        "ip link set eth0 down; ip link set eth0 name wan0; ip link set wan0 up || ip link set eth0 up",
         "eth0 is called wan0",
     ),
     act(
