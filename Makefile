@@ -18,7 +18,7 @@ containers: setup-containers build ## the same sky made of container images, and
 	$(CONSTEL) run scenarios/containers.yaml
 
 test: setup-test setup-kernels setup-web build-ci ## set up what is missing, build, pass every test
-	@tools/parts rust doc python web fuzz kernels
+	@tools/parts rust+fuzz+doc python+web kernels
 
 test-long: setup-test setup-kernels setup-web build-ci ## the same with long studies in full, all kernels and the page with labs: some hours
 	CONSTEL_LONG=1 tools/parts rust python web-long fuzz-long kernels-long
@@ -41,8 +41,8 @@ web-test: setup-web build-ci ## is the page in the repository that of its source
 build: ## leaves target/release/constel
 	$(CARGO) build --release --bins
 
-build-ci: ## leaves target/ci/constel, quickly built, which tests run
-	$(CARGO) build --locked --profile ci --bins
+build-ci: ## leaves target/ci/constel, quickly built, and the tests that run it
+	$(CARGO) build --locked --profile ci --workspace --lib --bins --tests
 
 wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and the program inside
 	tools/python/wheel

@@ -138,7 +138,7 @@ fn transit_goes_by_the_map_and_the_kernels_answer_for_the_rest() {
     }
 
     lab.kill9();
-    let cleaned = constel(["clean"]);
+    let cleaned = constel(["clean", &lab.name]);
     assert_eq!(cleaned.status.code(), Some(0), "{}", stderr(&cleaned));
     host.assert_as_before("after clean");
 }

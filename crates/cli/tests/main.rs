@@ -35,6 +35,7 @@ mod multipath;
 mod network;
 mod odd_images;
 mod outputs;
+mod pages;
 mod probes;
 mod profile;
 mod reaction;

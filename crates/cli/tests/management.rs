@@ -186,7 +186,7 @@ fn the_machine_and_nodes_reach_each_other_and_nobody_else() {
     );
 
     two.kill9();
-    assert!(constel(["clean"]).status.success());
+    assert!(constel(["clean", &two.name]).status.success());
     let at_first = address(&first, 1).to_string();
     let ping = Command::new("ping")
         .args(["-c", "1", "-W", "5", &at_first])

@@ -79,14 +79,19 @@ fn a_labs_load_is_shown_and_served() {
 
     let mut watcher = Command::new(CONSTEL)
         .args(["top", &name, "--every", "200ms"])
-        .stdout(Stdio::null())
+        .stdout(Stdio::piped())
         .spawn()
         .unwrap();
+    let mut watched = BufReader::new(watcher.stdout.take().unwrap());
+    watched.read_line(&mut String::new()).unwrap();
+    // It must not wait for who reads it.
+    let watched = std::thread::spawn(move || std::io::copy(&mut watched, &mut std::io::sink()));
     lab.signal(Signal::INT);
     lab.ended();
     let within = Duration::from_secs(20);
     // Who watches ends with the lab; who serves, when it is next asked.
     assert_eq!(wait(&mut watcher, within).unwrap().code(), Some(0));
+    watched.join().unwrap().unwrap();
     let after = ureq::get(address.trim()).call();
     assert!(
         matches!(after, Err(ureq::Error::StatusCode(503))),

@@ -16,7 +16,7 @@ use support::{CONSTEL, constel, json, until, wait};
 const COMMAND_WITHIN: Duration = Duration::from_secs(300);
 
 /// A fenced block: what stands behind its fence, and its lines.
-fn blocks(page: &str) -> Vec<(String, Vec<&str>)> {
+pub(crate) fn blocks(page: &str) -> Vec<(String, Vec<&str>)> {
     let mut blocks = Vec::new();
     let mut open: Option<(String, Vec<&str>)> = None;
     for line in page.lines() {
@@ -49,7 +49,7 @@ fn shape(line: &str) -> String {
 }
 
 /// Runs a command as a shell does. What it printed, standard error as well.
-fn run(folder: &Path, path: &str, line: &str) -> String {
+pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("exec 2>&1; {line}")]);
     command
@@ -68,10 +68,11 @@ fn run(folder: &Path, path: &str, line: &str) -> String {
 }
 
 /// A command that runs beside others; it ends with the test, whatever that came to.
-struct Background(Child);
+pub(crate) struct Background(Child);
 
-impl Drop for Background {
-    fn drop(&mut self) {
+impl Background {
+    /// Ends it as Ctrl-C does, if it has not ended.
+    pub(crate) fn interrupt(&mut self) {
         if self.0.try_wait().is_ok_and(|status| status.is_none()) {
             let pid = Pid::from_raw(i32::try_from(self.0.id()).unwrap()).unwrap();
             let _ = kill_process(pid, Signal::INT);
@@ -80,7 +81,14 @@ impl Drop for Background {
     }
 }
 
-fn start(folder: &Path, path: &str, line: &str) -> Background {
+impl Drop for Background {
+    fn drop(&mut self) {
+        self.interrupt();
+    }
+}
+
+/// Starts one, and waits until the lab that it brings up is there.
+pub(crate) fn start(folder: &Path, path: &str, line: &str, lab: &str) -> Background {
     let log = fs::File::create(folder.join("background.log")).unwrap();
     let mut command = Command::new("sh");
     command.args(["-c", &format!("exec {line}")]);
@@ -94,10 +102,16 @@ fn start(folder: &Path, path: &str, line: &str) -> Background {
         let labs = json(&constel(["list", "--json"]));
         let labs = labs.as_array().unwrap();
         labs.iter()
-            .any(|lab| lab["lab"] == "polar" && lab["state"] == "running")
+            .any(|one| one["lab"] == lab && one["state"] == "running")
             .then_some(())
     });
     child
+}
+
+/// The path of programs, with those of the test first.
+pub(crate) fn path_with_constel() -> String {
+    let programs = Path::new(CONSTEL).parent().unwrap();
+    format!("{}:{}", programs.display(), std::env::var("PATH").unwrap())
 }
 
 #[test]
@@ -105,8 +119,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
     let host = Host::take();
     let folder = tempfile::tempdir().unwrap();
     let folder = folder.path();
-    let programs = Path::new(CONSTEL).parent().unwrap();
-    let path = format!("{}:{}", programs.display(), std::env::var("PATH").unwrap());
+    let path = path_with_constel();
     let page = fs::read_to_string(support::workspace().join("docs/tutorial.md")).unwrap();
     let mut background: Vec<Background> = Vec::new();
     let mut commands = 0;
@@ -132,7 +145,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
             match command.map(|command| (command, command.strip_suffix(" &"))) {
                 // The test's own programs are on the path.
                 Some((command, _)) if command.starts_with("export PATH=") => {}
-                Some((_, Some(command))) => background.push(start(folder, &path, command)),
+                Some((_, Some(command))) => background.push(start(folder, &path, command, "polar")),
                 Some((command, None)) => {
                     said = run(folder, &path, command);
                     commands += 1;

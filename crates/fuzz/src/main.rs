@@ -24,7 +24,7 @@ use targets::Target;
 struct Args {
     /// Targets to run; all unless given.
     targets: Vec<String>,
-    /// How long each target runs, seconds.
+    /// How long each target runs, in seconds of a processor.
     #[arg(long, default_value_t = 20)]
     seconds: u64,
     /// Which inputs are made.

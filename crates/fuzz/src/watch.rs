@@ -10,7 +10,9 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
 use anyhow::Context;
+use rustix::param::clock_ticks_per_second;
 use rustix::process::{Resource, Rlimit, setrlimit};
+use rustix::time::{ClockId, clock_gettime};
 
 use crate::Args;
 use crate::mutate::Mutator;
@@ -18,8 +20,10 @@ use crate::targets::Target;
 
 /// A target may map so much memory, bytes.
 const MOST_MEMORY_BYTES: u64 = 2 << 30;
-/// No input of at most 256 KiB may take longer.
+/// No input of at most 256 KiB may take longer, in time of a processor: targets run beside other work.
 const LONGEST: Duration = Duration::from_secs(10);
+/// One that waits takes no processor's time, and is given up after so long.
+const STANDS_STILL: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
 /// What a process that works has done: numbers in a file, for its end may be any.
@@ -56,7 +60,30 @@ impl Progress {
     }
 }
 
-/// Runs one target in this process for so long.
+/// What this process has had of the processors.
+fn cpu_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
+}
+
+/// What another process has had of them, as far as the kernel says; to a hundredth of a second.
+fn cpu_time_of(pid: u32) -> Duration {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    // The program's name before it may hold anything.
+    let fields = stat
+        .rsplit(')')
+        .next()
+        .unwrap_or_default()
+        .split_whitespace();
+    let ticks: u64 = fields
+        .skip(11)
+        .take(2)
+        .filter_map(|t| t.parse::<u64>().ok())
+        .sum();
+    Duration::from_millis(ticks * 1000 / clock_ticks_per_second().max(1))
+}
+
+/// Runs one target in this process for so long, in time of a processor.
 pub(crate) fn work(
     target: &Target,
     seed: u64,
@@ -71,14 +98,15 @@ pub(crate) fn work(
     let told = File::options().write(true).open(progress)?;
     let seeds = (target.seeds)();
     let mutator = Mutator::new(target.name, seed, &seeds);
-    let until = Instant::now() + Duration::from_secs(seconds);
+    let until = cpu_time() + Duration::from_secs(seconds);
     let mut done = Progress::default();
-    while Instant::now() < until {
+    while cpu_time() < until {
         done.write(&told)?;
         let input = mutator.input(done.number);
-        let begun = Instant::now();
+        let begun = cpu_time();
         done.accepted += u64::from((target.run)(&input));
-        done.slowest_ns = done.slowest_ns.max(begun.elapsed().as_nanos() as u64);
+        let took = cpu_time() - begun;
+        done.slowest_ns = done.slowest_ns.max(took.as_nanos() as u64);
         done.number += 1;
     }
     done.write(&told)?;
@@ -130,16 +158,18 @@ fn watched(target: &Target, args: &Args) -> anyhow::Result<bool> {
         .stdin(Stdio::null())
         .spawn()
         .context("start a target's process")?;
-    let (mut last, mut since) = (0, Instant::now());
+    let pid = child.id();
+    let (mut last, mut since, mut spent) = (0, Instant::now(), Duration::ZERO);
     let ended = loop {
         if let Some(status) = child.try_wait()? {
             break Some(status);
         }
         let now = Progress::read(progress.as_file()).number;
         if now != last {
-            (last, since) = (now, Instant::now());
+            (last, since, spent) = (now, Instant::now(), cpu_time_of(pid));
         }
-        if since.elapsed() > LONGEST {
+        let took = cpu_time_of(pid).saturating_sub(spent);
+        if took > LONGEST || since.elapsed() > STANDS_STILL {
             child.kill()?;
             child.wait()?;
             break None;
