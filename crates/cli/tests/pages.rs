@@ -19,13 +19,8 @@ const ENDLESS: [&str; 5] = [
     "constel events iridium --follow",
     "constel run mine.yaml",
 ];
-/// `make` runs the main job and these tests. Another machine is what `together` has.
-const ELSEWHERE: [&str; 4] = [
-    "make demo",
-    "make test",
-    "constel run FILE --machines all --store etcd://HOST:2379",
-    LAB,
-];
+/// `make` runs the main job and these tests.
+const ELSEWHERE: [&str; 3] = ["make demo", "make test", LAB];
 
 /// What a page has its reader type, without the place of the program and without what is said of it.
 fn commands(page: &str) -> Vec<String> {
