@@ -79,8 +79,8 @@ routing: {families: [ipv4, ipv6]}
 transport:
   leotp: {satellites: 50 %, set: [cache_bytes=4194304]}
 traffic:
-  - {name: leotp, at: 1 s, for: 6 s, leotp: {from: delhi, to: tokyo, size: 4 MB, variant: beyond, records: true}}
-  - {name: leotp6, at: 1 s, for: 6 s, leotp: {from: new-york, to: lima, size: 2 MB, family: ipv6}}
+  - {name: leotp, at: 1 s, for: 7 s, leotp: {from: delhi, to: tokyo, size: 4 MB, variant: beyond, records: true}}
+  - {name: leotp6, at: 1 s, for: 7 s, leotp: {from: new-york, to: lima, size: 2 MB, family: ipv6}}
   - {name: cubic, at: 8 s, for: 5 s, tcp: {from: delhi, to: tokyo, congestion: cubic}}
   - {name: vegas, at: 8 s, for: 5 s, tcp: {from: new-york, to: lima, congestion: vegas}}
   - {name: hybla, at: 14 s, for: 3 s, tcp: {from: delhi, to: tokyo, congestion: hybla, family: ipv6}}

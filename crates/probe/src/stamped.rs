@@ -210,8 +210,18 @@ mod tests {
             let there = UdpSocket::bind(any).unwrap();
             let mut buffer = [0; 32];
             assert!(here.take(&mut buffer).unwrap().is_none());
-            let before = mono_ns();
             let to = here.socket().local_addr().unwrap();
+            // The kernel begins to stamp some time after the first socket asks for it. Until then it stamps what is read.
+            let stamps = (0..1_000).any(|_| {
+                there.send_to(&[7; 20], to).unwrap();
+                std::thread::sleep(Duration::from_millis(2));
+                let read = mono_ns();
+                let came = here.take(&mut buffer).unwrap();
+                came.is_some_and(|came| came.at_ns + 1_000_000 < read)
+            });
+            assert!(stamps, "the kernel stamps nothing");
+            while here.take(&mut buffer).unwrap().is_some() {}
+            let before = mono_ns();
             there.send_to(&[7; 20], to).unwrap();
             let after = mono_ns();
             // The reader is away for a while.
