@@ -38,6 +38,7 @@ mod outputs;
 mod probes;
 mod profile;
 mod reaction;
+mod readers;
 mod scenario_tests;
 mod series;
 mod services;
