@@ -211,6 +211,52 @@ fn full_disks_keep_nobody_up() {
     host.assert_as_before("full disks");
 }
 
+/// The results' disk is full and the terminal is not: what the run came to is printed, and why it is not kept.
+#[test]
+fn a_full_disk_of_the_results_leaves_the_summary_to_the_terminal() {
+    use std::io::Write;
+
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    for (how, exit) in [("by itself", 3), ("SIGINT", 130)] {
+        let small = dir.path().join(how);
+        std::fs::create_dir(&small).unwrap();
+        let _disk = Disk::mount(&small);
+        let file = scenario::small(dir.path(), "full.yaml", COMPUTED, PING);
+        // What it prints goes elsewhere.
+        let mut lab = Lab::start_into(
+            "full",
+            &file,
+            dir.path(),
+            &small.join("run"),
+            &["--for", "6s"],
+        );
+        lab.wait_running();
+        let out = lab.results.join("flows/ping.out");
+        until(Duration::from_secs(5), "a reply", || {
+            let text = std::fs::read_to_string(&out).unwrap_or_default();
+            text.contains(",ok\n").then_some(())
+        });
+        let mut filler = File::create(small.join("filler")).unwrap();
+        while filler.write_all(&[0; 4096]).is_ok() {}
+        if how == "SIGINT" {
+            lab.signal(Signal::INT);
+        }
+        let code = lab.ended().code();
+        let words = lab.stderr();
+        assert_eq!(code, Some(exit), "{how}: {words}");
+        let printed = std::fs::read_to_string(dir.path().join(format!("{}.stdout", lab.name)));
+        let printed = printed.unwrap();
+        assert!(printed.contains("ping"), "{how}: {printed}");
+        assert!(
+            printed.contains("the results are not complete: No space left on device"),
+            "{how}: {printed}"
+        );
+        assert_eq!(lab.state(), None, "{how}: its name is free");
+    }
+    host.assert_as_before("the results' disk");
+}
+
 /// A small file system that is gone with this.
 struct Disk<'a>(&'a std::path::Path);
 

@@ -39,6 +39,7 @@ mod pages;
 mod probes;
 mod profile;
 mod reaction;
+mod readers;
 mod scenario_tests;
 mod series;
 mod services;

@@ -2,9 +2,10 @@
 
 use crate::support;
 
-use std::io::{Read, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, TcpListener, TcpStream, UdpSocket};
-use std::process::Command;
+use std::os::unix::process::CommandExt;
+use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
 use constel_host::netlink::Socket;
@@ -51,31 +52,38 @@ fn machine(shown: &Value) -> (Ipv4Addr, String, Ipv4Addr) {
     (host, interface, (u32::from(host) + 1).into())
 }
 
-/// An address of this machine that has nothing to do with labs, as long as this lives.
-struct Elsewhere(String);
+/// An address of this machine that has nothing to do with labs, on a bridge that a process of its own holds: it removes the bridge when
+/// its input ends, so that a killed test leaves none.
+struct Elsewhere(Child);
 
 impl Elsewhere {
     fn make(address: &str) -> Elsewhere {
         let name = format!("cmt{}", std::process::id());
-        let ip = |words: &str| {
-            let done = Command::new("ip").args(words.split(' ')).status().unwrap();
-            assert!(done.success(), "ip {words}");
-        };
-        ip(&format!("link add {name} type bridge"));
-        let made = Elsewhere(name);
-        ip(&format!("addr add {address}/32 dev {}", made.0));
-        ip(&format!("link set {} up", made.0));
+        let script = format!(
+            "ip link add {name} type bridge && ip addr add {address}/32 dev {name} && ip link set {name} up && echo made
+             cat; ip link delete {name}"
+        );
+        // Whoever kills the test's process group does not kill this.
+        let mut child = Command::new("sh")
+            .args(["-c", &script])
+            .process_group(0)
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let mut said = String::new();
+        let output = child.stdout.as_mut().unwrap();
+        BufReader::new(output).read_line(&mut said).unwrap();
+        let made = Elsewhere(child);
+        assert_eq!(said, "made\n");
         made
     }
 }
 
 impl Drop for Elsewhere {
     fn drop(&mut self) {
-        drop(
-            Command::new("ip")
-                .args(["link", "delete", &self.0])
-                .status(),
-        );
+        drop(self.0.stdin.take());
+        drop(self.0.wait());
     }
 }
 

@@ -8,12 +8,13 @@
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
-use std::os::unix::fs::{FileTypeExt, MetadataExt};
+use std::os::unix::fs::{FileExt, FileTypeExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
+use constel_host::Error as HostError;
 use constel_host::enclosure::View;
+use constel_host::node_file::{self, How};
 use constel_host::threads::result_of;
-use rustix::fs::{Mode, OFlags};
 use serde::Serialize;
 
 use crate::error::Error;
@@ -77,7 +78,10 @@ impl Lab {
             Place::Host(to) => {
                 let (folder, name) = target(from, to).map_err(Error::NotCopied)?;
                 let get = |to| node(&mut || pack(from, &name, &to));
-                across(get, |from| unpack(from, &folder).map_err(Error::NotCopied))
+                let ours = Origin::Node(&name);
+                across(get, |from| {
+                    unpack(from, &folder, ours).map_err(Error::NotCopied)
+                })
             }
         }
     }
@@ -90,7 +94,7 @@ impl Lab {
         let door = self.enter(node)?;
         let node = |work: Work<'_>| in_node(door.entry.within.view(), work);
         match from {
-            Place::Tar => node(&mut || unpack(io::stdin().lock(), to)),
+            Place::Tar => node(&mut || unpack(io::stdin().lock(), to, Origin::User)),
             Place::Host(from) => {
                 let mut place = None;
                 node(&mut || {
@@ -99,7 +103,9 @@ impl Lab {
                 })?;
                 let (folder, name) = place.ok_or_else(|| no_name(from))?;
                 let get = |to| pack(from, &name, to).map_err(Error::NotCopied);
-                across(get, |from| node(&mut || unpack(&from, &folder)))
+                across(get, |from| {
+                    node(&mut || unpack(&from, &folder, Origin::User))
+                })
             }
         }
     }
@@ -122,13 +128,13 @@ pub fn unpack_here(archive: impl Read, from: &Path, to: &Path) -> Result<Copied,
     let (folder, name) = target(from, to).map_err(Error::NotCopied)?;
     let own = own_name(from).ok_or_else(|| no_name(from))?;
     if name == own {
-        return unpack(archive, &folder).map_err(Error::NotCopied);
+        return unpack(archive, &folder, Origin::Node(&own)).map_err(Error::NotCopied);
     }
     // Under its own name it could be in the way of another file.
     let aside = folder.join(format!(".constel-cp-{}", std::process::id()));
     let wrong = |path: &Path, error: &io::Error| Error::NotCopied(said(path, error));
     fs::create_dir(&aside).map_err(|error| wrong(&aside, &error))?;
-    let copied = unpack(archive, &aside).map_err(Error::NotCopied);
+    let copied = unpack(archive, &aside, Origin::Node(&own)).map_err(Error::NotCopied);
     let copied = copied.and_then(|copied| {
         let place = folder.join(&name);
         fs::rename(aside.join(&own), &place).map_err(|error| wrong(&place, &error))?;
@@ -286,10 +292,14 @@ fn pack_one<W: Write>(
     if kind.is_file() {
         return pack_file(archive, from, name, copied);
     }
+    // What the archive says of them is what was found here: the path may lead to something else by now.
+    let mut header = tar::Header::new_gnu();
+    header.set_metadata(&found);
+    header.set_size(0);
     if kind.is_dir() {
-        archive.append_dir(name, from)?;
+        archive.append_data(&mut header, name, io::empty())?;
     } else if kind.is_symlink() {
-        archive.append_path_with_name(from, name)?;
+        archive.append_link(&mut header, name, fs::read_link(from)?)?;
     } else {
         copied.left_out.push(LeftOut::new(from, odd_kind(kind)));
         return Ok(());
@@ -314,23 +324,24 @@ fn pack_file<W: Write>(
     name: &Path,
     copied: &mut Copied,
 ) -> io::Result<()> {
-    let flags =
-        OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::NOCTTY | OFlags::CLOEXEC;
-    let file = rustix::fs::open(from, flags, Mode::empty())?;
-    let mut file = fs::File::from(file);
+    let file = match node_file::open(from, How::Read) {
+        Ok(file) => file,
+        // It was replaced since it was looked at.
+        Err(HostError::Os { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
+            let why = source.to_string();
+            copied.left_out.push(LeftOut::new(from, &why));
+            return Ok(());
+        }
+        Err(HostError::Os { source, .. }) => return Err(source),
+        Err(other) => return Err(io::Error::other(other)),
+    };
     let found = file.metadata()?;
-    if !found.is_file() {
-        copied
-            .left_out
-            .push(LeftOut::new(from, odd_kind(found.file_type())));
-        return Ok(());
-    }
+    let mut header = tar::Header::new_gnu();
+    header.set_metadata(&found);
     let has_holes = found.blocks().saturating_mul(512) < found.len();
     if has_holes {
-        archive.append_file(name, &mut file)?;
+        pack_with_holes(archive, header, name, &file)?;
     } else {
-        let mut header = tar::Header::new_gnu();
-        header.set_metadata(&found);
         // Exactly as long as the header says: an archive is nothing but lengths.
         let content = file.chain(io::repeat(0)).take(found.len());
         archive.append_data(&mut header, name, content)?;
@@ -340,10 +351,129 @@ fn pack_file<W: Write>(
     Ok(())
 }
 
+/// Packs a file as a list of its parts, in the way of GNU. `tar::Builder` would do it as well, but trusts that the file stays as long as it
+/// is: a program that shortens it in time would write the rest of the archive.
+fn pack_with_holes<W: Write>(
+    archive: &mut tar::Builder<W>,
+    mut header: tar::Header,
+    name: &Path,
+    file: &fs::File,
+) -> io::Result<()> {
+    let length = header.size()?;
+    let mut parts = node_file::data_of(file, length)?;
+    for part in &mut parts {
+        // It may have grown since.
+        *part = (part.0.min(length), part.1.min(length));
+    }
+    let stored = parts.iter().map(|(from, to)| to - from).sum();
+    if parts.last().is_none_or(|(_, to)| *to < length) {
+        parts.push((length, length));
+    }
+    header.set_entry_type(tar::EntryType::GNUSparse);
+    header.set_size(stored);
+    let odd = || io::Error::other("a header of GNU tar is none");
+    let gnu = header.as_gnu_mut().ok_or_else(odd)?;
+    gnu.set_real_size(length);
+    let (first, rest) = parts.split_at(parts.len().min(gnu.sparse.len()));
+    gnu.set_is_extended(!rest.is_empty());
+    for (place, part) in gnu.sparse.iter_mut().zip(first) {
+        put(place, *part);
+    }
+    let mut more = Vec::new();
+    let mut left = rest;
+    while !left.is_empty() {
+        let mut next = tar::GnuExtSparseHeader::new();
+        let (these, after) = left.split_at(left.len().min(next.sparse.len()));
+        for (place, part) in next.sparse.iter_mut().zip(these) {
+            put(place, *part);
+        }
+        next.set_is_extended(!after.is_empty());
+        more.extend_from_slice(next.as_bytes());
+        left = after;
+    }
+    // What lies between the header and the file's bytes is no part of its size.
+    let content = io::Cursor::new(more).chain(Parts::new(file, &parts));
+    archive.append_data(&mut header, name, content)
+}
+
+fn put(place: &mut tar::GnuSparseHeader, (from, to): (u64, u64)) {
+    place.set_offset(from);
+    place.set_length(to - from);
+}
+
+/// Reads parts of a file one after the other, each as long as it is said to be: zeros take the place of what is gone.
+struct Parts<'a> {
+    file: &'a fs::File,
+    /// Those that are left; the first one from where it was read to.
+    left: std::vec::IntoIter<(u64, u64)>,
+    now: (u64, u64),
+}
+
+impl<'a> Parts<'a> {
+    fn new(file: &'a fs::File, parts: &[(u64, u64)]) -> Self {
+        Self {
+            file,
+            left: parts.to_vec().into_iter(),
+            now: (0, 0),
+        }
+    }
+}
+
+impl Read for Parts<'_> {
+    fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
+        while self.now.0 == self.now.1 {
+            match self.left.next() {
+                Some(part) => self.now = part,
+                None => return Ok(0),
+            }
+        }
+        let wanted = usize::try_from(self.now.1 - self.now.0).unwrap_or(usize::MAX);
+        let to_fill = to.len().min(wanted);
+        let to = &mut to[..to_fill];
+        let read = match self.file.read_at(to, self.now.0)? {
+            0 => {
+                to.fill(0);
+                to.len()
+            }
+            read => read,
+        };
+        self.now.0 += read as u64;
+        Ok(read)
+    }
+}
+
+/// Who made an archive.
+#[derive(Clone, Copy)]
+enum Origin<'a> {
+    /// The user: all that it holds is unpacked as it is.
+    User,
+    /// A process among a node's programs, packing what they change meanwhile. All entries are called so or lie below; nothing of it has
+    /// rights here that it had there (`setuid`, `setgid`).
+    Node(&'a Path),
+}
+
+impl Origin<'_> {
+    /// # Errors
+    /// In words, where an entry is none that [`pack`] makes.
+    fn check(self, name: &Path, kind: tar::EntryType) -> Result<(), String> {
+        match self {
+            Self::Node(own) if !name.starts_with(own) || kind.is_hard_link() => Err(format!(
+                "{}: the archive that came out of the node has more than {}",
+                name.display(),
+                own.display()
+            )),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// Unpacks an archive in a folder, and nowhere else.
-fn unpack(mut from: impl Read, folder: &Path) -> Result<Copied, String> {
+fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copied, String> {
     let mut copied = Copied::default();
     let mut archive = tar::Archive::new(&mut from);
+    if let Origin::Node(_) = origin {
+        archive.set_mask(0o6000);
+    }
     archive.set_preserve_permissions(true);
     archive.set_preserve_ownerships(true);
     archive.set_preserve_mtime(true);
@@ -355,6 +485,7 @@ fn unpack(mut from: impl Read, folder: &Path) -> Result<Copied, String> {
         let mut entry = entry.map_err(|e| wrong(&e))?;
         let name = entry.path().map_err(|e| wrong(&e))?.into_owned();
         let kind = entry.header().entry_type();
+        origin.check(&name, kind)?;
         if kind.is_dir() {
             copied.entries += 1;
             folders.push((name, entry));
@@ -419,6 +550,8 @@ fn said(path: &Path, error: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::atomic::AtomicBool;
+    use std::sync::atomic::Ordering::Relaxed;
 
     fn copied_through(from: &Path, to: &Path) -> Copied {
         let mut archive = Vec::new();
@@ -432,7 +565,7 @@ mod tests {
             let file = fs::File::create(folder.join(name)).unwrap();
             file.set_len(length).unwrap();
             for at in parts {
-                std::os::unix::fs::FileExt::write_all_at(&file, b"content", *at).unwrap();
+                file.write_all_at(b"content", *at).unwrap();
             }
         };
         write("ends", 1 << 20, &[0, (1 << 20) - 7]);
@@ -483,7 +616,9 @@ mod tests {
             archive.append_data(&mut header, name, io::empty()).unwrap();
         }
         let archive = archive.into_inner().unwrap();
-        let left_out = unpack(&archive[..], place.path()).unwrap().left_out;
+        let left_out = unpack(&archive[..], place.path(), Origin::User)
+            .unwrap()
+            .left_out;
         let left_out: Vec<&str> = left_out.iter().map(|left| left.path.as_str()).collect();
         assert_eq!(left_out, ["pipe", "odd"]);
     }
@@ -498,7 +633,7 @@ mod tests {
         assert!(made.status.success(), "{made:?}");
         let to = place.path().join("to");
         fs::create_dir(&to).unwrap();
-        let error = unpack(&made.stdout[..], &to).unwrap_err();
+        let error = unpack(&made.stdout[..], &to, Origin::User).unwrap_err();
         assert!(error.contains("--format=gnu"), "{error}");
         assert_eq!(fs::read_dir(&to).unwrap().count(), 0);
     }
@@ -510,7 +645,9 @@ mod tests {
         fs::create_dir_all(from.join("a/b")).unwrap();
         fs::write(from.join("a/b/file"), vec![7; 100_000]).unwrap();
         let get = |to: PipeWriter| pack_here(&from, Path::new("copy"), to);
-        let put = |archive: PipeReader| unpack(archive, &from.join("a")).map_err(Error::NotCopied);
+        let put = |archive: PipeReader| {
+            unpack(archive, &from.join("a"), Origin::User).map_err(Error::NotCopied)
+        };
         for copies in 1..=3_u64 {
             let copied = across(get, put).unwrap();
             // Each takes in those before it, and not itself.
@@ -525,15 +662,33 @@ mod tests {
         fs::create_dir(&from).unwrap();
         let log = from.join("a-log");
         fs::write(&log, "x".repeat(64 << 10)).unwrap();
+        let holes = from.join("a-sparse");
+        fs::File::create(&holes).unwrap().set_len(1 << 18).unwrap();
         fs::write(from.join("b-file"), "whole").unwrap();
-        let stop = std::sync::atomic::AtomicBool::new(false);
+        let stop = AtomicBool::new(false);
+        struct Stop<'a>(&'a AtomicBool);
+        impl Drop for Stop<'_> {
+            fn drop(&mut self) {
+                self.0.store(true, Relaxed);
+            }
+        }
         std::thread::scope(|scope| {
+            // Also when a copy fails: the scope waits for its thread.
+            let _stop = Stop(&stop);
             scope.spawn(|| {
-                let mut grows = fs::OpenOptions::new().append(true).open(&log).unwrap();
-                while !stop.load(std::sync::atomic::Ordering::Relaxed) {
+                let open = |path: &Path| fs::OpenOptions::new().append(true).open(path).unwrap();
+                let (mut grows, mut sparse) = (open(&log), open(&holes));
+                while !stop.load(Relaxed) {
                     grows.write_all(&[b'y'; 777]).unwrap();
                     if grows.metadata().unwrap().len() > 4 << 20 {
                         grows.set_len(1).unwrap();
+                    }
+                    // A hole, data, and soon neither.
+                    let length = sparse.metadata().unwrap().len();
+                    sparse.set_len(length + (1 << 16)).unwrap();
+                    sparse.write_all(&[b'z'; 5000]).unwrap();
+                    if length > 1 << 20 {
+                        sparse.set_len(1).unwrap();
                     }
                 }
             });
@@ -543,8 +698,46 @@ mod tests {
                 let file = to.path().join("from/b-file");
                 assert_eq!(fs::read_to_string(file).unwrap(), "whole");
             }
-            stop.store(true, std::sync::atomic::Ordering::Relaxed);
         });
+    }
+
+    /// Forms of an archive that no copy makes, but one that a node's programs had got hold of.
+    #[test]
+    fn nothing_but_what_was_asked_for_comes_out_of_a_node() {
+        let place = tempfile::tempdir().unwrap();
+        fs::write(place.path().join("key"), "ours").unwrap();
+        let archive = |name: &str, kind: tar::EntryType, link: &str| {
+            let mut archive = tar::Builder::new(Vec::new());
+            let mut header = tar::Header::new_gnu();
+            header.set_entry_type(kind);
+            header.set_mode(0o6755);
+            header.set_size(0);
+            header.set_uid(0);
+            header.set_gid(0);
+            header.set_mtime(0);
+            if !link.is_empty() {
+                header.set_link_name(link).unwrap();
+            }
+            archive.append_data(&mut header, name, io::empty()).unwrap();
+            archive.into_inner().unwrap()
+        };
+        let get = |archive: Vec<u8>| unpack(&archive[..], place.path(), Origin::Node("f".as_ref()));
+        for (name, kind, link) in [
+            (".ssh/authorized_keys", tar::EntryType::Regular, ""),
+            ("key", tar::EntryType::Regular, ""),
+            ("f2", tar::EntryType::Directory, ""),
+            ("f", tar::EntryType::Link, "key"),
+        ] {
+            let error = get(archive(name, kind, link)).unwrap_err();
+            assert!(error.contains("more than f"), "{name}: {error}");
+        }
+        assert_eq!(fs::read_dir(place.path()).unwrap().count(), 1);
+        assert_eq!(fs::read(place.path().join("key")).unwrap(), b"ours");
+        get(archive("f", tar::EntryType::Regular, "")).unwrap();
+        assert_eq!(
+            fs::metadata(place.path().join("f")).unwrap().mode() & 0o7777,
+            0o755
+        );
     }
 
     #[test]

@@ -14,14 +14,13 @@ pub use export::{Exported, Format, export, tables};
 pub use pack::{Packed, pack};
 pub use table::{COLUMNS, rows as flow_rows};
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::{Path, PathBuf};
 
 use constel_api::Event;
 use constel_api::manifest::{Head, Manifest};
 use constel_api::summary::Summary;
 use constel_observe::verdict::Software;
+use constel_units::files;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};
 
@@ -123,8 +122,8 @@ impl Run {
             path: path.to_owned(),
             source,
         };
-        let file = File::open(&path).map_err(|source| no_document(&path, source))?;
-        Ok(BufReader::new(file).lines().map(move |line| {
+        let lines = files::lines(&path).map_err(|source| no_document(&path, source))?;
+        Ok(lines.map(move |line| {
             let line = line.map_err(|source| no_document(&path, source))?;
             serde_json::from_str(&line).map_err(|source| Error::BadDocument {
                 path: path.clone(),
@@ -162,7 +161,7 @@ impl Run {
 
     fn read<T: DeserializeOwned>(&self, name: &str) -> Result<T, Error> {
         let path = self.dir.join(name);
-        let text = match constel_units::files::read_text(&path) {
+        let text = match files::read_text(&path) {
             Ok(text) => text,
             Err(source) => return Err(Error::NoDocument { path, source }),
         };

@@ -181,6 +181,22 @@ fn write(mut to: &UnixStream, method: &str, path: &str, sent: Sent<'_>) -> io::R
     Ok(())
 }
 
+/// Reads an answer to its end within the bounds of documents, and returns its status and body. It needs no engine, and has no bound of
+/// time: parsers are tested by it.
+///
+/// # Errors
+/// When it is no answer of HTTP/1.1, or has more than 64 MiB.
+pub fn read_answer(mut from: impl BufRead) -> io::Result<(u16, Vec<u8>)> {
+    let head = head(&mut from)?;
+    let mut bytes = Vec::new();
+    let body = head.body(from);
+    body.take(MOST_JSON + 1).read_to_end(&mut bytes)?;
+    match bytes.len() as u64 > MOST_JSON {
+        true => Err(io::Error::other("its answer has more than 64 MiB")),
+        false => Ok((head.status, bytes)),
+    }
+}
+
 /// What of an answer's head counts.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {

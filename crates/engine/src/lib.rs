@@ -29,7 +29,7 @@ use std::time::Duration;
 pub use address::{Address, DEFAULT_SOCKETS};
 pub use containers::{Bind, LAB_LABEL, Listed, NODE_LABEL, Network, OWNER_LABEL, Order, Ulimit};
 pub use error::{Error, Result};
-pub use http::{Answer, Sent};
+pub use http::{Answer, Sent, read_answer};
 pub use images::ImageConfig;
 
 /// An engine that says nothing for so long does not work. It collects layers before it answers.

@@ -1,5 +1,6 @@
 //! What reads foreign bytes. A parser that is not here is not fuzzed: a new one gets a row.
 
+mod answers;
 mod documents;
 mod files;
 mod gateways;
@@ -37,6 +38,7 @@ pub(crate) fn all() -> Vec<Target> {
     all.extend(documents::targets());
     all.extend(images::targets());
     all.extend(wires::targets());
+    all.extend(answers::targets());
     all.extend(leotp::targets());
     all.extend(gateways::targets());
     all.extend(transit::targets());

@@ -4,15 +4,41 @@
 //! the host, a FIFO would make it wait for good, and a device would do whatever devices do on `open`. [`open`] looks at
 //! the object before it opens it: a regular file with one name, or an error. Nothing is followed in the last component, and nothing
 //! is waited for.
+//!
+//! The object is opened through a descriptor of it, by the host's `/proc`. A thread that is in a node's view has another `/proc`, or one that
+//! the node made: [`prepare`] keeps the host's.
 
 use std::fs::File;
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::Path;
+use std::sync::OnceLock;
 
 use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::{Context, Error, Result};
+
+/// This process's descriptors as files, by the host's `/proc`.
+static DESCRIPTORS: OnceLock<OwnedFd> = OnceLock::new();
+
+/// Keeps the host's `/proc/self/fd` for threads that go where it is not.
+///
+/// # Errors
+/// When there is no `/proc`.
+pub(crate) fn prepare() -> Result<()> {
+    descriptors()
+        .map(drop)
+        .context(|| "open /proc/self/fd".to_owned())
+}
+
+fn descriptors() -> io::Result<&'static OwnedFd> {
+    if let Some(kept) = DESCRIPTORS.get() {
+        return Ok(kept);
+    }
+    let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
+    let opened = rustix::fs::open("/proc/self/fd", flags, Mode::empty())?;
+    Ok(DESCRIPTORS.get_or_init(|| opened))
+}
 
 /// How a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -75,12 +101,40 @@ fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
     if how != How::Read && found.st_nlink > 1 {
         return Err(refused("it has more than one name"));
     }
-    let path = format!("/proc/self/fd/{}", handle.as_raw_fd());
-    let file = File::from(rustix::fs::open(path, write_flags(how), Mode::empty())?);
+    let name = handle.as_raw_fd().to_string();
+    let opened = rustix::fs::openat(descriptors()?, name, write_flags(how), Mode::empty())?;
+    let again = rustix::fs::fstat(&opened)?;
+    // A process that was forked has its own descriptors, and this folder has those of its parent.
+    if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino) {
+        return Err(io::Error::other("/proc belongs to another process"));
+    }
+    let file = File::from(opened);
     if how == How::Create {
         file.set_len(0)?;
     }
     Ok(file)
+}
+
+/// Returns where a file has data, as beginnings and ends in bytes; a hole lies between two of them.
+///
+/// # Errors
+/// Those of `lseek`.
+pub fn data_of(file: &File, length: u64) -> io::Result<Vec<(u64, u64)>> {
+    let mut data = Vec::new();
+    let mut at = 0;
+    while at < length {
+        let begin = match rustix::fs::seek(file, rustix::fs::SeekFrom::Data(at)) {
+            Err(rustix::io::Errno::NXIO) => break,
+            begin => begin?,
+        };
+        at = match rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(begin)) {
+            // It has become shorter since.
+            Err(rustix::io::Errno::NXIO) => break,
+            hole => hole?,
+        };
+        data.push((begin, at));
+    }
+    Ok(data)
 }
 
 fn refused(why: &str) -> io::Error {

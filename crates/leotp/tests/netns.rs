@@ -10,7 +10,7 @@ use std::fs;
 use std::path::Path;
 use std::time::Duration;
 
-fn chain() -> (Ns, Ns, Ns) {
+pub(crate) fn chain() -> (Ns, Ns, Ns) {
     let (a, m, c) = (Ns::new(), Ns::new(), Ns::new());
     for (end, name, net) in [(&a, "left", 1), (&c, "right", 2)] {
         end.link("e0", 2, &m, name, 1, net);

@@ -193,10 +193,12 @@ fn judge(ended: &Ended, err: &Path) -> (FlowStatus, Option<String>) {
     match ended {
         Ended::NotStarted(reason) => (FlowStatus::Failed, Some(reason.clone())),
         Ended::CutShort => (FlowStatus::CutShort, None),
-        Ended::ByItself { exit, .. } if !exit.is_success() => {
+        Ended::ByItself { exit, .. } | Ended::Full { exit, .. } if !exit.is_success() => {
             let how = constel_lab::exit_in_full(*exit, err);
             (FlowStatus::Failed, Some(how))
         }
-        Ended::ByItself { .. } | Ended::AtItsTime | Ended::NodeDown => (FlowStatus::Ok, None),
+        Ended::ByItself { .. } | Ended::Full { .. } | Ended::AtItsTime | Ended::NodeDown => {
+            (FlowStatus::Ok, None)
+        }
     }
 }

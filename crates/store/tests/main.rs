@@ -3,6 +3,7 @@
 mod conformance;
 mod etcd;
 mod folder;
+mod members;
 mod memory;
 mod support;
 mod tenure;

@@ -1,7 +1,7 @@
 //! Files that a user names, or that another program left: read within a bound, and without waiting for a writer that may never come.
 
 use std::fs::{File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::Path;
 
@@ -9,6 +9,9 @@ use crate::text;
 
 /// Largest file of text that is read as a whole, bytes: element files, matrices, recordings.
 pub const MAX_TEXT_BYTES: u64 = 256 << 20;
+
+/// Longest line of a table or log that is read line by line, bytes: an event that names each of 100,000 nodes is shorter.
+pub const MAX_LINE_BYTES: u64 = 16 << 20;
 
 /// Opens a regular file for reading. A named pipe would block for as long as nobody writes, a device may have no end, and opening one
 /// can have effects.
@@ -45,6 +48,43 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
 /// As [`read`]; [`io::ErrorKind::InvalidData`] for bytes that are no text, with the line.
 pub fn read_text(path: &Path) -> io::Result<String> {
     text(read(path, MAX_TEXT_BYTES)?)
+}
+
+/// Opens a file as [`open`] does, to be read line by line: tables and logs may be larger than memory.
+///
+/// # Errors
+/// As [`open`].
+pub fn lines(path: &Path) -> io::Result<Lines<BufReader<File>>> {
+    Ok(Lines(BufReader::new(open(path)?)))
+}
+
+/// Lines without their ends (LF or CR LF). A line of more than [`MAX_LINE_BYTES`] is [`io::ErrorKind::FileTooLarge`]; bytes that
+/// are not UTF-8 are [`io::ErrorKind::InvalidData`].
+#[derive(Debug)]
+pub struct Lines<R>(R);
+
+impl<R: BufRead> Iterator for Lines<R> {
+    type Item = io::Result<String>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        let mut line = Vec::new();
+        let most = MAX_LINE_BYTES + 2;
+        let read = self.0.by_ref().take(most).read_until(b'\n', &mut line);
+        if let Err(error) = read {
+            return Some(Err(error));
+        }
+        if line.is_empty() {
+            return None;
+        }
+        if line.pop_if(|last| *last == b'\n').is_some() {
+            line.pop_if(|last| *last == b'\r');
+        }
+        if line.len() as u64 > MAX_LINE_BYTES {
+            let why = format!("a line of more than {MAX_LINE_BYTES} bytes");
+            return Some(Err(io::Error::new(io::ErrorKind::FileTooLarge, why)));
+        }
+        Some(String::from_utf8(line).map_err(|e| io::Error::new(io::ErrorKind::InvalidData, e)))
+    }
 }
 
 /// Reads standard input to its end, as text in UTF-8.
@@ -143,6 +183,16 @@ mod tests {
             read_text(&file).unwrap_err().to_string(),
             "line 2: this byte is not UTF-8 text"
         );
+        let lines = |text: &'static [u8]| {
+            let lines = Lines(text).map(|line| line.map_err(|error| error.kind()));
+            lines.collect::<Vec<_>>()
+        };
+        let odd = lines(b"a\r\n\n\xff\nlast");
+        let [a, empty, last] = ["a", "", "last"].map(|line| Ok(line.to_owned()));
+        assert_eq!(odd, [a, empty, Err(io::ErrorKind::InvalidData), last]);
+        let mut endless = Lines(BufReader::new(io::repeat(b'x')));
+        let error = endless.next().unwrap().unwrap_err();
+        assert_eq!(error.kind(), io::ErrorKind::FileTooLarge);
         let endless = read_all(io::repeat(0), 1 << 20).unwrap_err();
         assert_eq!(endless.to_string(), "longer than 1048576 bytes");
     }

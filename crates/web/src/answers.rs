@@ -1,7 +1,5 @@
 //! Answers to what the page asks for by its address.
 
-use std::fs::File;
-use std::io::{BufRead, BufReader};
 use std::path::Path;
 
 use constel_api::{ApiError, Write};
@@ -153,7 +151,7 @@ fn columns(shared: &Shared, of: &str) -> Result<Columns, String> {
 
 fn table(path: &Path) -> Result<Columns, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
-    let mut lines = BufReader::new(File::open(path).map_err(said)?).lines();
+    let mut lines = constel_units::files::lines(path).map_err(said)?;
     let head = lines.next().transpose().map_err(said)?.unwrap_or_default();
     let names: Vec<String> = head.split(',').map(str::to_owned).collect();
     let mut columns = vec![Vec::new(); names.len()];

@@ -20,7 +20,7 @@ pub(super) fn put_all(
 ) -> Result<(Vec<File>, Option<String>)> {
     let (mut files, mut all) = (Vec::new(), 0);
     for path in files_below(folder) {
-        let Ok(bytes) = fs::read(folder.join(&path)) else {
+        let Ok(bytes) = constel_units::files::read(&folder.join(&path), pieces::MOST_BYTES) else {
             continue;
         };
         all += bytes.len() as u64;

@@ -1,6 +1,7 @@
 //! What a hostile image, or a program in a node, tries on the host and on other nodes: each test is a hole that there once was, with other
 //! forms of the same kind. Containers have the least rights that suffice for the attempt. Needs root, clang and a static busybox.
 
+mod disk;
 mod logs;
 mod own_program;
 mod shared;

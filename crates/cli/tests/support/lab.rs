@@ -42,7 +42,20 @@ impl Lab {
         env: &[(&str, &str)],
     ) -> Lab {
         let log = File::create(dir.join(format!("{LABS}{name}.stderr"))).unwrap();
-        Lab::spawn(log.into(), name, file, dir, (flags, env))
+        let results = dir.join(format!("{LABS}{name}"));
+        Lab::spawn(log.into(), name, file, (dir, &results), (flags, env))
+    }
+
+    /// The same with its results in a folder of their own.
+    pub(crate) fn start_into(
+        name: &str,
+        file: &Path,
+        dir: &Path,
+        results: &Path,
+        flags: &[&str],
+    ) -> Lab {
+        let log = File::create(dir.join(format!("{LABS}{name}.stderr"))).unwrap();
+        Lab::spawn(log.into(), name, file, (dir, results), (flags, &[]))
     }
 
     /// The same with its words going elsewhere.
@@ -53,18 +66,19 @@ impl Lab {
         dir: &Path,
         flags: &[&str],
     ) -> Lab {
-        Lab::spawn(stderr, name, file, dir, (flags, &[]))
+        let results = dir.join(format!("{LABS}{name}"));
+        Lab::spawn(stderr, name, file, (dir, &results), (flags, &[]))
     }
 
     fn spawn(
         stderr: Stdio,
         name: &str,
         file: &Path,
-        dir: &Path,
+        (dir, results): (&Path, &Path),
         (flags, env): (&[&str], &[(&str, &str)]),
     ) -> Lab {
         let name = format!("{LABS}{name}");
-        let results = dir.join(&name);
+        let results = results.to_owned();
         let log = dir.join(format!("{name}.stderr"));
         let child = Command::new(CONSTEL)
             .arg("run")

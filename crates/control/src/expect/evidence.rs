@@ -9,6 +9,7 @@ use constel_api::{Event, Happening};
 use constel_observe::flows::{Outcome, iperf3_intervals, probe_rows, transfer_intervals};
 use constel_probe::row::Row;
 use constel_scenario::model::{Name, PrintedClock, PrintedTime, Window};
+use constel_units::files;
 
 use super::printed;
 use crate::error::Error;
@@ -72,7 +73,7 @@ impl Evidence {
     fn output(&self, name: &Name) -> Result<BufReader<File>, String> {
         self.flow(name)?;
         let file = self.file(name, "out");
-        let opened = File::open(&file).map_err(|error| format!("{}: {error}", file.display()));
+        let opened = files::open(&file).map_err(|error| format!("{}: {error}", file.display()));
         opened.map(BufReader::new)
     }
 
@@ -141,7 +142,8 @@ impl Evidence {
         let flow = self.flow(name)?;
         self.measured(name, "throughput", |outcome| outcome.throughput_bps)?;
         let file = self.file(name, "out");
-        let text = std::fs::read(&file).map_err(|error| format!("{}: {error}", file.display()))?;
+        let text = files::read(&file, files::MAX_TEXT_BYTES)
+            .map_err(|error| format!("{}: {error}", file.display()))?;
         let text = String::from_utf8_lossy(&text);
         let pieces = match flow.kind.starts_with("iperf3") {
             true => iperf3_intervals(&text),
@@ -166,7 +168,7 @@ impl Evidence {
 
     /// How many of a flow's samples of a part of lab time are marked as late, and how many there are; `None` without samples.
     pub(super) fn marked(&self, name: &Name, window: Window) -> Option<(usize, usize)> {
-        let file = File::open(self.file(name, "csv")).ok()?;
+        let file = files::open(&self.file(name, "csv")).ok()?;
         let rows = printed::columns(BufReader::new(file), ["t_s", "marked"]).ok()?;
         let is_in = |[t_s, _]: &&[String; 2]| {
             let t_s = t_s.parse::<f64>().ok();

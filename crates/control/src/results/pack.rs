@@ -188,7 +188,7 @@ fn write(out: impl Write, files: Vec<(PathBuf, Content)>) -> io::Result<()> {
                 tar.append_data(&mut header, path, &*bytes)?;
             }
             Content::File(file) => {
-                let file = File::open(file)?;
+                let file = constel_units::files::open(&file)?;
                 header.set_size(file.metadata()?.len());
                 tar.append_data(&mut header, path, file)?;
             }

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 
 use constel_observe::plot::{Panel, Style, svg};
 use constel_scenario::model::SampleMetric;
+use constel_units::files;
 
 use super::Run;
 use super::picture::{Series, curve};
@@ -23,7 +24,7 @@ pub(super) struct Column {
 
 impl Column {
     pub(super) fn open(path: PathBuf) -> Result<Self, Error> {
-        match File::open(&path) {
+        match files::open(&path) {
             Ok(file) => Ok(Self {
                 path,
                 file: BufReader::new(file),
@@ -68,7 +69,7 @@ pub(super) fn metric_file(name: &str) -> String {
 /// Node and port of each place in the columns of a profile.
 pub(super) fn index(folder: &Path) -> Result<Vec<(String, String)>, Error> {
     let path = folder.join("index.csv");
-    let text = std::fs::read_to_string(&path);
+    let text = files::read_text(&path);
     let text = text.map_err(|source| Error::NoDocument { path, source })?;
     let place = |line: &str| {
         let mut cells = line.split(',').skip(1).map(str::to_owned);

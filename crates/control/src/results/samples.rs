@@ -1,8 +1,10 @@
 //! Tables that a run leaves behind, read line by line.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::BufReader;
 use std::path::PathBuf;
+
+use constel_units::files;
 
 use crate::error::Error;
 
@@ -10,7 +12,7 @@ use crate::error::Error;
 pub(super) struct Table {
     path: PathBuf,
     columns: Vec<String>,
-    lines: std::io::Lines<BufReader<File>>,
+    lines: files::Lines<BufReader<File>>,
 }
 
 impl Table {
@@ -19,7 +21,7 @@ impl Table {
             path: path.clone(),
             source,
         };
-        let mut lines = BufReader::new(File::open(&path).map_err(failed)?).lines();
+        let mut lines = files::lines(&path).map_err(failed)?;
         let head = lines
             .next()
             .transpose()

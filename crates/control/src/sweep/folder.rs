@@ -99,7 +99,9 @@ impl Folder {
         }
         let record = design.record();
         if !new {
-            let known = fs::read(dir.join(RECORD)).map_err(failed)?;
+            let known =
+                constel_units::files::read(&dir.join(RECORD), constel_units::files::MAX_TEXT_BYTES)
+                    .map_err(failed)?;
             let known: Record =
                 serde_json::from_slice(&known).map_err(|e| bad(format!("{RECORD}: {e}")))?;
             if known.scenario_sha256 != record.scenario_sha256 {

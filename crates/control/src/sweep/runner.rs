@@ -148,7 +148,8 @@ impl<'a> Runner<'a> {
 
 /// The last line that a run said.
 fn last_words(log: &Path) -> String {
-    let text = std::fs::read(log).unwrap_or_default();
+    let text =
+        constel_units::files::read(log, constel_units::files::MAX_TEXT_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
     last.unwrap_or("it said nothing").to_owned()

@@ -2,7 +2,7 @@
 
 use constel_exchange::draft::{Shell, Station};
 use constel_exchange::{
-    celestial, compose, csv, hypatia, nistnet, oem, opensn, pcapng, starperf, starrynet,
+    celestial, compose, csv, hypatia, nistnet, oem, opensn, pcapng, sp3, starperf, starrynet, stk,
 };
 use constel_link::{Effects, packet, trace};
 use constel_orbit::{ElementSet, Satellite, omm, tle};
@@ -42,6 +42,12 @@ pub(super) fn targets() -> Vec<Target> {
         }),
         Target::new("ephemeris-oem", ephemerides_oem, |bytes| {
             texts(bytes).is_some_and(|[text]| objects(oem::parse(text)))
+        }),
+        Target::new("ephemeris-sp3", ephemerides_sp3, |bytes| {
+            texts(bytes).is_some_and(|[text]| objects(sp3::parse(text)))
+        }),
+        Target::new("ephemeris-stk", ephemerides_stk, |bytes| {
+            texts(bytes).is_some_and(|[text]| objects(stk::parse(text, "one")))
         }),
         Target::new("delays", delays, |bytes| {
             let Some([text]) = texts(bytes) else {
@@ -243,11 +249,14 @@ fn tles() -> Vec<Vec<u8>> {
     ]
 }
 
+/// JSON, CSV, XML and KVN: the reader finds out which.
 fn omms() -> Vec<Vec<u8>> {
-    vec![
+    let mut all = vec![
         br#"[{"OBJECT_NAME":"ISS (ZARYA)","OBJECT_ID":"1998-067A","EPOCH":"2026-11-21T11:25:29.126688","MEAN_MOTION":15.49,"ECCENTRICITY":0.0006703,"INCLINATION":51.64,"RA_OF_ASC_NODE":247.46,"ARG_OF_PERICENTER":130.53,"MEAN_ANOMALY":325.02,"EPHEMERIS_TYPE":0,"CLASSIFICATION_TYPE":"U","NORAD_CAT_ID":25544,"ELEMENT_SET_NO":999,"REV_AT_EPOCH":56353,"BSTAR":-0.000011606,"MEAN_MOTION_DOT":-0.00002182,"MEAN_MOTION_DDOT":0}]"#.to_vec(),
         b"OBJECT_NAME,OBJECT_ID,EPOCH,MEAN_MOTION,ECCENTRICITY,INCLINATION,RA_OF_ASC_NODE,ARG_OF_PERICENTER,MEAN_ANOMALY,EPHEMERIS_TYPE,CLASSIFICATION_TYPE,NORAD_CAT_ID,ELEMENT_SET_NO,REV_AT_EPOCH,BSTAR,MEAN_MOTION_DOT,MEAN_MOTION_DDOT\nISS,1998-067A,2026-11-21T11:25:29.126688,15.49,.0006703,51.64,247.46,130.53,325.02,0,U,25544,999,56353,-.11606E-4,-.2182E-4,0\n".to_vec(),
-    ]
+    ];
+    all.extend(files_of("crates/orbit/tests/data/notations", ""));
+    all
 }
 
 fn ephemerides_csv() -> Vec<Vec<u8>> {
@@ -255,7 +264,22 @@ fn ephemerides_csv() -> Vec<Vec<u8>> {
 }
 
 fn ephemerides_oem() -> Vec<Vec<u8>> {
-    vec![b"CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nORIGINATOR = X\nMETA_START\nOBJECT_NAME = ONE\nOBJECT_ID = 2026-001A\nCENTER_NAME = EARTH\nREF_FRAME = ITRF\nTIME_SYSTEM = UTC\nSTART_TIME = 2026-11-22T00:00:00\nSTOP_TIME = 2026-11-22T00:00:20\nINTERPOLATION = LAGRANGE\nINTERPOLATION_DEGREE = 1\nMETA_STOP\n2026-11-22T00:00:00 7000 0 0 0 7.5 0\n2026-11-22T00:00:10 7000 75 0 0 7.5 0\n2026-11-22T00:00:20 6999 150 0 0 7.5 0\n".to_vec()]
+    let mut all = vec![b"CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nORIGINATOR = X\nMETA_START\nOBJECT_NAME = ONE\nOBJECT_ID = 2026-001A\nCENTER_NAME = EARTH\nREF_FRAME = ITRF\nTIME_SYSTEM = UTC\nSTART_TIME = 2026-11-22T00:00:00\nSTOP_TIME = 2026-11-22T00:00:20\nINTERPOLATION = LAGRANGE\nINTERPOLATION_DEGREE = 1\nMETA_STOP\n2026-11-22T00:00:00 7000 0 0 0 7.5 0\n2026-11-22T00:00:10 7000 75 0 0 7.5 0\n2026-11-22T00:00:20 6999 150 0 0 7.5 0\n".to_vec()];
+    all.extend([".oem", ".xml"].into_iter().flat_map(ephemerides));
+    all
+}
+
+fn ephemerides_sp3() -> Vec<Vec<u8>> {
+    ephemerides(".sp3")
+}
+
+fn ephemerides_stk() -> Vec<Vec<u8>> {
+    ephemerides(".e")
+}
+
+/// Those of the tests.
+fn ephemerides(ending: &str) -> Vec<Vec<u8>> {
+    files_of("crates/exchange/tests/data/ephemeris", ending)
 }
 
 fn delays() -> Vec<Vec<u8>> {

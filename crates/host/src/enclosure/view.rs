@@ -15,6 +15,7 @@ use rustix::mount::{
 use super::{Enclosure, mounts, open_namespace};
 use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
+use crate::node_file;
 
 /// Where a node's folder of the results is seen inside.
 pub const NODE_FOLDER: &str = "/run/constel-node";
@@ -117,6 +118,7 @@ impl View {
     /// # Errors
     /// When the view cannot be entered, and those of `work`.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
+        node_file::prepare()?;
         mounts::aside(|_| {
             mounts::enter(self.mounts())?;
             work()

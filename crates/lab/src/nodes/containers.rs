@@ -1,6 +1,6 @@
 //! The programs of nodes that are containers: started, watched, started again.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::fs;
 use std::os::unix::fs::{MetadataExt, fchown};
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use constel_host::node_file::{self, How};
 use constel_host::process::{Child, Exit, Supervisor};
 use constel_host::threads::results_of;
-use constel_scenario::model::{Container, Restart, RestartPolicy};
+use constel_scenario::model::{Container, Restart, RestartPolicy, StatePlace};
 use constel_topology::NodeId;
 use constel_units::TimeSpan;
 use rustix::process::Signal;
@@ -31,6 +31,12 @@ pub(crate) const HEALTH_LOG: &str = "health.log";
 
 /// The most that a container writes to its logs, bytes; the one that writes more is ended.
 const MOST_LOG_BYTES: u64 = 1 << 30;
+
+/// What stays free on the disk of the results, bytes: containers with `state: disk` are ended when less is left, since nobody knows what each
+/// of them wrote.
+const LEAST_FREE_BYTES: u64 = 256 << 20;
+/// The same for files.
+const LEAST_FREE_FILES: u64 = 4096;
 
 /// How the waits between two starts of a program grow.
 const RESTART: Restart = Restart {
@@ -52,8 +58,8 @@ pub(crate) struct Containers {
     health: Checks,
     /// Processes of nodes with limits that were killed for them.
     killed: BTreeMap<NodeId, u64>,
-    /// Those that were ended because their logs are full.
-    full: BTreeSet<NodeId>,
+    /// Those that were ended because they wrote too much, and what.
+    full: BTreeMap<NodeId, String>,
 }
 
 /// What happened to a container.
@@ -104,6 +110,13 @@ impl Containers {
         let ours = kernels.ours();
         let nodes = ours.containers(&kernels.blueprint.lab);
         let nodes: Vec<NodeId> = nodes.map(|(node, _)| node).collect();
+        let writes = |node: &NodeId| container(launcher, *node).state == StatePlace::Disk;
+        if let Some(why) = disk_is_full(results).filter(|_| nodes.iter().any(writes)) {
+            return Err(EngineError::Unable {
+                what: format!("there is no room for `state: disk`: {why}"),
+                remedy: "free some, or name another folder by --results".to_owned(),
+            });
+        }
         let next = AtomicUsize::new(0);
         let failed = AtomicBool::new(false);
         let started = Mutex::new(Vec::new());
@@ -179,15 +192,27 @@ impl Containers {
         Ok(incidents)
     }
 
-    /// Ends those whose logs have reached their bound, for good: the disk is everybody's.
+    /// Ends those whose logs have reached their bound, and those that write to a disk that is full, for good: the disk is everybody's.
     fn end_the_full(&mut self, launcher: &Launcher) -> Result<(), EngineError> {
         let layout = &launcher.kernels.blueprint.lab.layout;
+        let mut disk = None;
         for (node, child) in self.running.iter() {
+            if container(launcher, *node).state == StatePlace::Disk {
+                let disk = disk.get_or_insert_with(|| disk_is_full(&self.results));
+                if let Some(why) = disk {
+                    self.full.entry(*node).or_insert_with(|| why.clone());
+                    child.signal(Signal::KILL)?;
+                }
+            }
             let logs =
                 [LOG, HEALTH_LOG].map(|log| log_of(&self.results, &layout.node(*node).name, log));
             let sizes = logs.iter().filter_map(|log| fs::symlink_metadata(log).ok());
             if sizes.map(|found| found.blocks() * 512).sum::<u64>() > MOST_LOG_BYTES {
-                self.full.insert(*node);
+                let why = format!(
+                    "it wrote more than {} MiB to its logs",
+                    MOST_LOG_BYTES >> 20
+                );
+                self.full.entry(*node).or_insert(why);
                 child.signal(Signal::KILL)?;
             }
         }
@@ -202,11 +227,9 @@ impl Containers {
         if greedy || launcher.kernels.node(node).ran_out_of_memory() {
             how.push_str(", at its limit of memory");
         }
-        if self.full.contains(&node) {
-            how.push_str(&format!(
-                ", since it wrote more than {} MiB to its logs",
-                MOST_LOG_BYTES >> 20
-            ));
+        if let Some(why) = self.full.get(&node) {
+            how.push_str(", since ");
+            how.push_str(why);
             let (again_in, failed) = (None, true);
             let what = What::Ended {
                 how,
@@ -319,6 +342,29 @@ impl Containers {
         let next = graces.values().min();
         Ok(next.map(|grace| grace.saturating_sub(elapsed)))
     }
+}
+
+/// Why nothing more is written to the disk of the results by `state: disk`; `None` while there is room.
+fn disk_is_full(results: &Path) -> Option<String> {
+    // A disk that says nothing of itself has no bound that is known here.
+    let disk = rustix::fs::statvfs(results).ok()?;
+    let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
+    if free_bytes < LEAST_FREE_BYTES {
+        return Some(format!(
+            "the disk of {} has {} MiB left, of which {} stay free",
+            results.display(),
+            free_bytes >> 20,
+            LEAST_FREE_BYTES >> 20
+        ));
+    }
+    // Those that make files as they need them have no number of them.
+    (disk.f_files > 0 && disk.f_favail < LEAST_FREE_FILES).then(|| {
+        format!(
+            "the disk of {} takes {} more files, of which {LEAST_FREE_FILES} stay free",
+            results.display(),
+            disk.f_favail
+        )
+    })
 }
 
 /// Whether a program has said what it does when it gets a signal.

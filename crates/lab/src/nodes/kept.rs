@@ -13,6 +13,7 @@ use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 use constel_host::enclosure::{Memory, mount_memory};
+use constel_host::node_file;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom};
 
 /// Most bytes that a container keeps for the results.
@@ -148,7 +149,7 @@ impl Copy {
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let from = File::from(rustix::fs::openat(from, name, flags, Mode::empty())?);
         let length = from.metadata()?.len();
-        let data = data_of(&from, length)?;
+        let data = node_file::data_of(&from, length)?;
         // A file with many names has its bytes once, and would be copied as often as it has names.
         let bytes: u64 = data.iter().map(|(from, to)| to - from).sum();
         if bytes > self.bytes_left {
@@ -176,21 +177,6 @@ impl Copy {
         }
         Ok(())
     }
-}
-
-/// Where a file has data, from and to, in bytes: what lies between is a hole.
-fn data_of(file: &File, length: u64) -> io::Result<Vec<(u64, u64)>> {
-    let mut data = Vec::new();
-    let mut at = 0;
-    while at < length {
-        let begin = match rustix::fs::seek(file, SeekFrom::Data(at)) {
-            Err(rustix::io::Errno::NXIO) => break,
-            begin => begin?,
-        };
-        at = rustix::fs::seek(file, SeekFrom::Hole(begin))?;
-        data.push((begin, at));
-    }
-    Ok(data)
 }
 
 /// Takes from everything below a folder what makes it more than data: special permissions, capabilities, devices, FIFOs, sockets.

@@ -57,6 +57,9 @@ pub const NOT_STARTED: i32 = 127;
 /// How often the traffic looks at clock and children.
 const TICK: Duration = Duration::from_millis(10);
 
+/// How often outputs are measured. A program may write some 1000 MiB meanwhile, which are cut off again.
+const MEASURE_EVERY: Duration = Duration::from_millis(500);
+
 /// One flow with its commands.
 pub(crate) struct Job {
     pub(crate) flow: Flow,
@@ -96,6 +99,10 @@ struct Clients {
     killed_at: BTreeMap<usize, Instant>,
     /// Those whose node is down: killed, or not yet started.
     halted: BTreeSet<usize>,
+    /// Those that were killed because they wrote more than is kept.
+    full: BTreeSet<usize>,
+    /// When their outputs were measured last.
+    measured: Option<Instant>,
 }
 
 /// Servers of flows; they end when this goes, on every path.
@@ -236,7 +243,8 @@ impl Traffic {
         let mut stopped = false;
         // Who serves others does so until the end: only they know when they are done.
         let serves = !self.serving.is_empty();
-        while (serves || clients.ended.len() < self.jobs.len()) && !stopped {
+        // What a command leaves behind may write as long as the lab is up.
+        while (serves || !self.jobs.is_empty()) && !stopped {
             stopped = stop();
             let (Some(now_ns), Some(zero_ns)) = (clock.now_ns(), clock.zero_mono_ns()) else {
                 std::thread::sleep(TICK);
@@ -263,17 +271,22 @@ impl Traffic {
                 let exit = gone.exit.shell_code();
                 log.emit(Some(now_ns as i64), Happening::FlowEnded { flow, exit });
                 let (exit, t_ns) = (gone.exit, now_ns);
-                clients
-                    .ended
-                    .insert(gone.key, Ended::ByItself { exit, t_ns });
+                let how = match clients.full.contains(&gone.key) {
+                    true => Ended::Full { exit, t_ns },
+                    false => Ended::ByItself { exit, t_ns },
+                };
+                clients.ended.insert(gone.key, how);
             }
             self.end_overdue(&mut clients, now_ns)?;
+            self.bound_outputs(&mut clients)?;
             if clients.running.is_empty() {
                 std::thread::sleep(TICK);
             }
         }
         clients.running.terminate_all(LAST_WORDS)?;
         self.servers.0.terminate_all(LAST_WORDS)?;
+        clients.measured = None;
+        self.bound_outputs(&mut clients)?;
         let mut ended = clients.ended;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
         let jobs = self.jobs.into_iter().zip((0..).map(verdict)).collect();
@@ -341,6 +354,26 @@ impl Traffic {
             clients.halted.remove(&index);
             self.start(index, clients, now, log);
         }
+        Ok(())
+    }
+
+    /// Ends clients that wrote more than is kept, for good, and cuts what they wrote: the disk is everybody's.
+    fn bound_outputs(&self, clients: &mut Clients) -> Result<(), EngineError> {
+        if (clients.measured).is_some_and(|last| last.elapsed() < MEASURE_EVERY) {
+            return Ok(());
+        }
+        for (index, job) in self.jobs.iter().enumerate() {
+            for file in [&job.out, &job.err] {
+                if output::is_full(file) {
+                    if let Some(client) = clients.running.get(&index) {
+                        clients.full.insert(index);
+                        client.signal(Signal::KILL)?;
+                    }
+                    output::cut(file)?;
+                }
+            }
+        }
+        clients.measured = Some(Instant::now());
         Ok(())
     }
 

@@ -1,9 +1,16 @@
-//! What tools wrote, read back with a bound: a flow may write more than this machine has memory.
+//! What tools wrote, kept and read back with bounds: a flow may write more than this machine has memory or disk.
 
-use std::io::{BufRead, BufReader, Read, Seek, SeekFrom};
+use std::fs;
+use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
+use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
 use constel_host::node_file::{self, How};
+
+use crate::error::EngineError;
+
+/// Most of one output that stays on the disk, bytes. A client that writes more is ended.
+pub(crate) const KEPT_BYTES: u64 = 1 << 30;
 
 /// Longest output that is read whole, bytes: a ping of a week at five a second is shorter.
 pub(crate) const WHOLE_BYTES: u64 = 256 << 20;
@@ -16,6 +23,45 @@ const FEW_BYTES: u64 = 64 << 10;
 #[error("its output has {bytes} bytes; at most {WHOLE_BYTES} are read")]
 pub(crate) struct TooLong {
     bytes: u64,
+}
+
+/// Whether an output has more than is kept. Disk that a program has reserved counts as well.
+pub(crate) fn is_full(path: &Path) -> bool {
+    is_beyond(path, KEPT_BYTES)
+}
+
+fn is_beyond(path: &Path, most: u64) -> bool {
+    // The mark that something was cut is no reason to cut again, and neither are blocks in which a file system lists those of the file.
+    const SLACK_BYTES: u64 = 1 << 20;
+    let most_length = most + mark(most).len() as u64;
+    fs::symlink_metadata(path).is_ok_and(|found| {
+        found.len() > most_length || found.blocks().saturating_mul(512) > most + SLACK_BYTES
+    })
+}
+
+/// Cuts an output to what is kept, and says so in its last line. Processes that have it open may go on writing: it is cut again then.
+///
+/// # Errors
+/// When it cannot be opened or written.
+pub(crate) fn cut(path: &Path) -> Result<(), EngineError> {
+    cut_to(path, KEPT_BYTES)
+}
+
+fn cut_to(path: &Path, most: u64) -> Result<(), EngineError> {
+    let cut = |mut file: fs::File| -> io::Result<()> {
+        let length = file.metadata()?.len().min(most);
+        // Of the same length too: what is reserved beyond goes.
+        file.set_len(length)?;
+        file.write_all(mark(most).as_bytes())
+    };
+    cut(node_file::open(path, How::Append)?).map_err(|source| EngineError::Io {
+        what: format!("cut {}", path.display()),
+        source,
+    })
+}
+
+fn mark(most: u64) -> String {
+    format!("\nconstel: cut here, after {most} bytes\n")
 }
 
 /// All of it; what is no UTF-8 is replaced. A file that is not there is empty.
@@ -111,6 +157,42 @@ mod tests {
         assert_eq!(last_words(&path), "\u{fffd}");
         assert_eq!(last_words(&dir.path().join("none")), "");
         assert_eq!(whole(&dir.path().join("none")), Ok(String::new()));
+    }
+
+    /// Bytes, a hole, and disk that is reserved without a byte of it being written.
+    #[test]
+    fn what_is_kept_has_a_bound_and_says_that_it_was_cut() {
+        const MOST: u64 = 8192;
+        let dir = tempfile::tempdir().unwrap();
+        let path = dir.path().join("out");
+        let mut file = File::create(&path).unwrap();
+        file.write_all(&[b'x'; MOST as usize]).unwrap();
+        assert!(!is_beyond(&path, MOST));
+        let reserve = |file: &mut File| {
+            let flags = rustix::fs::FallocateFlags::KEEP_SIZE;
+            // Not every file system has it; then there is nothing to bound.
+            rustix::fs::fallocate(file, flags, 0, 1 << 20).ok();
+        };
+        let more: [&dyn Fn(&mut File); 3] = [
+            &|file| file.write_all(&[b'y'; 1 << 20]).unwrap(),
+            &|file| file.set_len(6 << 30).unwrap(),
+            &reserve,
+        ];
+        for more in more {
+            more(&mut file);
+            cut_to(&path, MOST).unwrap();
+            let kept = fs::read_to_string(&path).unwrap();
+            let (kept, last) = kept.split_at(MOST as usize);
+            assert_eq!(kept, "x".repeat(MOST as usize));
+            assert_eq!(last, "\nconstel: cut here, after 8192 bytes\n");
+            assert!(!is_beyond(&path, MOST));
+        }
+        // A link that a node put there is not followed.
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(dir.path().join("victim"), &path).unwrap();
+        fs::write(dir.path().join("victim"), "whole").unwrap();
+        assert!(cut_to(&path, 2).is_err());
+        assert_eq!(fs::read(dir.path().join("victim")).unwrap(), b"whole");
     }
 
     /// A file without end in sight: sparse, so that only its length is large.

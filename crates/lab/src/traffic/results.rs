@@ -31,6 +31,13 @@ pub enum Ended {
         /// When that was seen.
         t_ns: u64,
     },
+    /// It wrote more than is kept ([`output::KEPT_BYTES`]) and was killed, as seen at this lab time, nanoseconds.
+    Full {
+        /// How it ended.
+        exit: Exit,
+        /// When that was seen.
+        t_ns: u64,
+    },
     /// Its time was over and it was ended.
     AtItsTime,
     /// Its time was over while its node was down.
@@ -45,7 +52,7 @@ impl Ended {
     pub fn client_end(&self, end_ns: u64) -> ClientEnd {
         match self {
             Self::NotStarted(_) => ClientEnd::NotStarted,
-            Self::ByItself { exit, t_ns } => ClientEnd::ByItself {
+            Self::ByItself { exit, t_ns } | Self::Full { exit, t_ns } => ClientEnd::ByItself {
                 t_ns: *t_ns,
                 exit: exit.shell_code(),
                 early: *t_ns < end_ns,
@@ -179,6 +186,10 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     };
     match (ended, parsed) {
         (Ended::NotStarted(reason), _) => failed(reason.clone()),
+        (Ended::Full { .. }, _) => failed(format!(
+            "it was ended, since it wrote more than {} MiB",
+            output::KEPT_BYTES >> 20
+        )),
         (Ended::CutShort, parsed) => match &job.flow.action {
             Action::Ping(_) if by_rows => (FlowStatus::CutShort, None, parsed.unwrap_or_default()),
             Action::Ping(_) => (FlowStatus::CutShort, None, parse_ended_ping(&text)),

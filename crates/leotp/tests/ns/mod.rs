@@ -28,6 +28,15 @@ impl Proc {
         assert!(ok.success());
     }
 
+    /// Whether it has a file open.
+    pub(crate) fn reads(&self, file: &std::path::Path) -> bool {
+        let open = fs::read_dir(format!("/proc/{}/fd", self.0.id()));
+        open.into_iter()
+            .flatten()
+            .flatten()
+            .any(|fd| fs::read_link(fd.path()).is_ok_and(|to| to == file))
+    }
+
     /// Waits at most `limit` and gives exit success and standard output.
     pub(crate) fn finish(mut self, limit: Duration) -> (bool, String) {
         let end = Instant::now() + limit;

@@ -4,7 +4,7 @@ use std::io::{self, Read};
 use std::path::Path;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 use ureq::tls::{ClientCert, PemItem, PrivateKey, RootCerts, TlsConfig, parse_pem};
@@ -22,6 +22,9 @@ const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 
 /// More than any answer of ours has.
 pub(super) const MOST_ANSWER_BYTES: u64 = 64 << 20;
+
+/// More than any reason that a member gives for refusing.
+const MOST_REFUSAL_BYTES: u64 = 64 << 10;
 
 /// Whether a question may be asked again when nobody knows what became of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -209,7 +212,7 @@ impl Client {
             return Answered::Well(Box::new(answer));
         }
         let status = answer.status();
-        match whole(answer) {
+        match refusal_of(answer) {
             Ok(said) => refusal(&said),
             Err(reason) => Answered::Silent(format!("{status}: {reason}")),
         }
@@ -265,12 +268,32 @@ fn refusal(said: &Value) -> Answered {
 }
 
 fn whole(answer: Answer) -> std::result::Result<Value, String> {
+    read(answer, MOST_ANSWER_BYTES)
+}
+
+/// Why a member refuses. A stream has no bound of time in all, and this is no stream.
+fn refusal_of(answer: Answer) -> std::result::Result<Value, String> {
+    read(answer, MOST_REFUSAL_BYTES)
+}
+
+fn read(answer: Answer, most_bytes: u64) -> std::result::Result<Value, String> {
+    let until = Instant::now() + SILENCE;
     let mut bytes = Vec::new();
-    let reader = answer.into_body().into_reader();
-    let read = reader.take(MOST_ANSWER_BYTES + 1).read_to_end(&mut bytes);
-    read.map_err(|e| e.to_string())?;
-    if bytes.len() as u64 > MOST_ANSWER_BYTES {
-        return Err(format!("an answer beyond {MOST_ANSWER_BYTES} bytes"));
+    let mut reader = answer.into_body().into_reader().take(most_bytes + 1);
+    let mut piece = vec![0; 64 << 10];
+    loop {
+        match reader.read(&mut piece) {
+            Ok(0) => break,
+            Ok(read) => bytes.extend_from_slice(&piece[..read]),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error.to_string()),
+        }
+        if Instant::now() > until {
+            return Err(format!("its answer did not come within {SILENCE:?}"));
+        }
+    }
+    if bytes.len() as u64 > most_bytes {
+        return Err(format!("an answer beyond {most_bytes} bytes"));
     }
     serde_json::from_slice(&bytes).map_err(|_| "an answer that is no JSON".to_owned())
 }

@@ -48,6 +48,22 @@ impl Etcd {
     }
 }
 
+impl Etcd {
+    /// Whether bytes can be read as some answer of a member. It needs no member: parsers are tested by it.
+    #[must_use]
+    pub fn reads(answer: &[u8]) -> bool {
+        let Ok(answer) = serde_json::from_slice::<Value>(answer) else {
+            return false;
+        };
+        let read = [
+            wire::listing(&answer).is_ok(),
+            wire::told(&answer).is_ok(),
+            wire::outcome(&answer).is_ok() && wire::revision(&answer).is_ok(),
+        ];
+        read.contains(&true)
+    }
+}
+
 impl Store for Etcd {
     fn get(&self, key: &str) -> Result<Option<Entry>> {
         if key.is_empty() {

@@ -3,11 +3,11 @@
 //! Members do not say that they lost the others, they just tell nothing. So a stream that is silent for two seconds is
 //! opened anew at the next member, from the revision after the last one heard: nothing is missed or told twice.
 
-use std::io::{BufRead, BufReader, Read};
+use std::io::{self, BufRead, BufReader};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
@@ -19,6 +19,9 @@ use crate::model::{Event, Revision};
 
 /// Messages that wait for whoever watches; then the stream does.
 const MOST_WAITING: usize = 64;
+
+/// A message of a watch that has begun is there within this time.
+const MESSAGE_WITHIN: Duration = Duration::from_secs(10);
 
 /// Before a round of all members begins again.
 const PAUSE: Duration = Duration::from_millis(100);
@@ -94,6 +97,27 @@ enum Left {
     Over,
 }
 
+/// Reads a message with its end. One that has begun comes within a time, however steadily its bytes come: a member that sends one at a time
+/// would else hold the watch for good.
+fn read_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
+    let mut begun = None;
+    loop {
+        let bytes = from.fill_buf()?;
+        let begun = *begun.get_or_insert_with(Instant::now);
+        let end = bytes.iter().position(|byte| *byte == b'\n');
+        let taken = end.map_or(bytes.len(), |end| end + 1);
+        line.extend_from_slice(&bytes[..taken]);
+        from.consume(taken);
+        if end.is_some() {
+            return Ok(());
+        }
+        let is_late = begun.elapsed() > MESSAGE_WITHIN;
+        if taken == 0 || is_late || line.len() as u64 > MOST_ANSWER_BYTES {
+            return Err(io::ErrorKind::UnexpectedEof.into());
+        }
+    }
+}
+
 impl Reader {
     fn run(mut self) {
         let (mut member, mut lost_in_a_row) = (0, 0);
@@ -134,11 +158,8 @@ impl Reader {
         let mut line = Vec::new();
         while self.is_wanted.load(Ordering::Relaxed) {
             line.clear();
-            let read = (&mut reader)
-                .take(MOST_ANSWER_BYTES)
-                .read_until(b'\n', &mut line);
             // What is torn is asked for again.
-            if read.is_err() || line.last() != Some(&b'\n') {
+            if read_line(&mut reader, &mut line).is_err() {
                 return left;
             }
             let told = serde_json::from_slice(&line)

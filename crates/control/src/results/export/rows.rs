@@ -1,8 +1,10 @@
 //! Tables that a run keeps as CSV. What stands in a column is found out by reading it once.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, Lines};
+use std::io::BufReader;
 use std::path::{Path, PathBuf};
+
+use constel_units::files::{self, Lines};
 
 use super::columns::{CHUNK_ROWS, Column, Kind, Source, Values};
 use crate::error::Error;
@@ -94,8 +96,7 @@ fn wider(kind: Kind, cell: &str) -> Kind {
 
 /// A file's columns, and the lines after them.
 fn headed(path: &Path) -> Result<(Vec<String>, Lines<BufReader<File>>), Error> {
-    let file = File::open(path).map_err(|source| no_document(path, source))?;
-    let mut lines = BufReader::new(file).lines();
+    let mut lines = files::lines(path).map_err(|source| no_document(path, source))?;
     let head = lines
         .next()
         .transpose()

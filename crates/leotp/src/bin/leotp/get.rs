@@ -8,7 +8,7 @@ use leotp::rt::{
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufWriter, Read, Write};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::os::unix::fs::OpenOptionsExt;
+use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
@@ -86,6 +86,11 @@ impl Output {
         let file = match std::fs::metadata(path) {
             Ok(found) if found.is_dir() => {
                 let why = format!("{} is a folder: name a file in it", path.display());
+                return Err(Failure::Usage(why));
+            }
+            // It is never opened, and would be waited for like a pipe without a reader.
+            Ok(found) if found.file_type().is_socket() => {
+                let why = format!("{} is a socket: name a file", path.display());
                 return Err(Failure::Usage(why));
             }
             Ok(found) if !found.is_file() => return Ok(Self::InPlace(path.to_owned())),
@@ -232,7 +237,17 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     progress.show(at, &fetch, true);
     let done = result.is_ok() && fetch.is_done();
     if let (true, Output::File { file, part }) = (done, &output) {
-        std::fs::rename(part, file).map_err(io(format!("rename {}", part.display())))?;
+        // It was a file, or nothing, when this began.
+        let odd = std::fs::symlink_metadata(file).is_ok_and(|found| !found.is_file());
+        let renamed = match odd {
+            true => Err(io::Error::other(format!(
+                "{} is no longer a file; {} has what came",
+                file.display(),
+                part.display()
+            ))),
+            false => std::fs::rename(part, file),
+        };
+        renamed.map_err(io(format!("rename {}", part.display())))?;
     }
     if a.json {
         let s = began.elapsed().as_secs_f64();

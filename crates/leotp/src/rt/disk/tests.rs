@@ -181,3 +181,13 @@ fn blocks_in_use_stay_longer_than_others() {
     assert!(disk.piece((1, 0)).is_some(), "used");
     assert!(disk.piece((1, 1)).is_none(), "not used");
 }
+
+/// The memory of a cache is that of what it holds, however large it may become.
+#[test]
+fn an_empty_cache_takes_no_memory() {
+    let dir = tempfile::tempdir().unwrap();
+    let cache = DiskCache::open(dir.path(), 200_000_000_000).unwrap();
+    assert!(cache.most > 1_000_000);
+    assert_eq!((cache.slots.capacity(), cache.index.capacity()), (0, 0));
+    assert_eq!(cache.file.metadata().unwrap().len(), 0);
+}

@@ -1,6 +1,8 @@
+use super::routes::{LOCAL, OF_KERNEL, network};
 use super::*;
+use crate::routing::tables::MAIN;
 use crate::testing::{blueprint, computed_iridium};
-use constel_host::netlink::{Address, Neighbour, NextHop};
+use constel_host::netlink::{Address, Batch, Neighbour, NextHop, ROUTE_PROTOCOL, RouteTarget};
 
 /// What a fresh node should hold, with a route over its first port.
 fn wanted() -> Wanted {

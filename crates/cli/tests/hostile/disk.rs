@@ -1,0 +1,118 @@
+//! The host's disk: what programs of nodes write to it has a bound, and nothing of it has rights on the host.
+
+use std::fs;
+use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::time::Duration;
+
+use super::{NOBODY, cable, inside, prepared};
+use crate::support;
+use support::container::import;
+use support::host::Host;
+use support::lab::Lab;
+use support::{constel, stderr, stdout, until};
+
+const WITHIN: Duration = Duration::from_secs(30);
+
+/// A flow that reserves more than is kept, one that writes far behind its end, and one whose child goes on when it has ended. Each is
+/// ended or cut, and the summary says so; the neighbour's is whole.
+#[test]
+fn output_of_flows_has_a_bound() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    import(dir.path());
+    let flow = |name: &str, command: &str| {
+        format!(
+            "  - {{name: {name}, at: 0 s, for: 200 s, run: {{node: east, command: [sh, -c, '{command}']}}}}\n"
+        )
+    };
+    let more = ["traffic:\n".to_owned()]
+        .into_iter()
+        .chain([
+            flow("reserved", "echo begin; busybox fallocate -l 1500M /proc/self/fd/1; exec sleep 1000"),
+            flow("behind", "busybox truncate -s 1500M /proc/self/fd/2; exec sleep 1000"),
+            flow(
+                "left",
+                "(sleep 2; busybox truncate -s 1500M /proc/self/fd/1; exec sleep 1000) & echo begin",
+            ),
+            flow("honest", "echo fine; exec sleep 1000"),
+        ])
+        .collect::<String>();
+    let node = format!("{NOBODY}, command: [sleep, '1000']");
+    let file = cable(
+        dir.path(),
+        &node,
+        "image: box, command: [sleep, '1000']",
+        &more,
+    );
+    let mut lab = Lab::up("outputs", &file, dir.path(), &[]);
+    let results = lab.results.clone();
+    let out = |name: &str| results.join("flows").join(name);
+    let cut = |name: &str| {
+        fs::metadata(out(name)).is_ok_and(|found| {
+            let most = (1 << 30) + (1 << 20);
+            found.len() > 1 << 30 && found.len() < most && found.blocks() * 512 <= most
+        })
+    };
+    for name in ["reserved.out", "behind.err", "left.out"] {
+        until(WITHIN, name, || cut(name).then_some(()));
+    }
+    assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+    let summary = lab.summary();
+    let row = |name: &str| {
+        let flows = summary["flows"].as_array().unwrap();
+        flows
+            .iter()
+            .find(|flow| flow["name"] == name)
+            .unwrap()
+            .clone()
+    };
+    for name in ["reserved", "behind"] {
+        let row = row(name);
+        assert_eq!(row["status"], "failed", "{row}");
+        let reason = row["reason"].as_str().unwrap();
+        assert!(reason.contains("more than 1024 MiB"), "{reason}");
+    }
+    assert_ne!(row("honest")["status"], "failed", "{}", row("honest"));
+    assert_eq!(fs::read_to_string(out("honest.out")).unwrap(), "fine\n");
+    let reserved = constel_units::files::read(&out("reserved.out"), 2 << 30).unwrap();
+    assert!(reserved.starts_with(b"begin\n"));
+    assert!(reserved.ends_with(b"\nconstel: cut here, after 1073741824 bytes\n"));
+    host.assert_as_before("outputs");
+}
+
+/// Copies out of a node are data: no `setuid`, of the file that is asked for, of one in a folder, and of one that another machine's user
+/// would get.
+#[test]
+fn what_is_copied_out_of_a_node_has_no_rights() {
+    let host = Host::take();
+    let west = format!("{NOBODY}, command: [sleep, '1000']");
+    let (dir, file) = prepared(&[], &west, "image: box, command: [sleep, '1000']");
+    let mut lab = Lab::up("rights", &file, dir.path(), &[]);
+    let make = "busybox mkdir -p /w/deep/er && cd /w && busybox cp /bin/busybox deep/er/su && busybox chmod 6755 deep/er/su && \
+                busybox chmod 3777 deep && busybox ln -s /etc/shadow deep/link && busybox mkfifo deep/pipe";
+    let made = inside(&lab, "east", &["sh", "-c", make]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    let name = lab.name.clone();
+    let copy = |from: &str, to: &str| {
+        let to = dir.path().join(to);
+        let output = constel(["cp", &name, &format!("east:{from}"), to.to_str().unwrap()]);
+        (to, output.status.success(), stderr(&output))
+    };
+    let (one, whole, words) = copy("/w/deep/er/su", "su");
+    assert!(whole, "{words}");
+    let (all, _, words) = copy("/w/deep", "deep");
+    assert!(words.contains("pipe"), "what is left out is named: {words}");
+    let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
+    assert_eq!(mode(&one), 0o755);
+    assert_eq!(mode(&all.join("er/su")), 0o755);
+    assert_eq!(mode(&all) & 0o6000, 0);
+    assert!(fs::symlink_metadata(all.join("link")).unwrap().is_symlink());
+    // Into a node a file keeps what it has: there it is the node's.
+    fs::set_permissions(&one, fs::Permissions::from_mode(0o4755)).unwrap();
+    let output = constel(["cp", &name, one.to_str().unwrap(), "west:/in"]);
+    assert!(output.status.success(), "{}", stderr(&output));
+    let found = inside(&lab, "west", &["sh", "-c", "busybox stat -c %a /in"]);
+    assert_eq!(stdout(&found), "4755\n", "{}", stderr(&found));
+    assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+    host.assert_as_before("rights");
+}

@@ -1,0 +1,82 @@
+//! What comes over connections: answers of engines and of etcd, requests of web clients.
+
+use std::time::{Duration, Instant};
+
+use constel_engine::read_answer;
+use constel_store::Etcd;
+use constel_web::guard::Guard;
+use constel_web::http::{BODY_BYTES, HEAD_BYTES, Request};
+
+use super::Target;
+
+pub(super) fn targets() -> Vec<Target> {
+    vec![
+        Target::new("engine-answer", engine_answers, |bytes| {
+            let Ok((status, body)) = read_answer(bytes) else {
+                return false;
+            };
+            assert!((200..1000).contains(&status) && body.len() <= bytes.len());
+            true
+        }),
+        Target::new("etcd-answer", etcd_answers, Etcd::reads),
+        Target::new("web-request", web_requests, requested),
+    ]
+}
+
+/// A head and a body within their bounds; a name that is not this server's passes no guard.
+fn requested(bytes: &[u8]) -> bool {
+    let end = Instant::now() + Duration::from_secs(60);
+    let mut from = bytes;
+    let Ok(request) = Request::read(&mut from, end) else {
+        return false;
+    };
+    assert!(bytes.len() - from.len() <= HEAD_BYTES);
+    let guard = Guard::new(8080);
+    if guard.name(&request.head).is_ok() {
+        let host = request.head.only("host").map(str::to_ascii_lowercase);
+        let own = ["127.0.0.1", "localhost", "[::1]"];
+        assert!(host.is_some_and(|host| own.iter().any(|own| host.starts_with(own))));
+    }
+    let _ = (guard.origin(&request.head), guard.change(&request.head));
+    let _ = (guard.session(&request.head), request.head.asked("at"));
+    if request.head.method != "POST" {
+        return true;
+    }
+    let body = request.body(&mut from, end);
+    body.is_ok_and(|body| {
+        assert!(body.len() <= BODY_BYTES);
+        true
+    })
+}
+
+fn engine_answers() -> Vec<Vec<u8>> {
+    [
+        "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 14\r\n\r\n{\"Id\": \"4e9a\"}",
+        "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n[1, 2\r\n1;x=y\r\n]\r\n0\r\nTrailer: 1\r\n\r\n",
+        "HTTP/1.1 100 Continue\r\n\r\nHTTP/1.1 404 Not Found\r\nConnection: close\r\n\r\n{\"message\": \"no such container\"}",
+        "HTTP/1.1 204 No Content\r\n\r\n",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+fn etcd_answers() -> Vec<Vec<u8>> {
+    [
+        r#"{"header": {"revision": "9"}, "kvs": [{"key": "YQ==", "create_revision": "7", "mod_revision": "8", "version": "2", "value": "Yg==", "lease": "5"}], "count": "1"}"#,
+        r#"{"header": {"revision": "9"}, "succeeded": true, "responses": [{"response_put": {"header": {"revision": "9"}}}]}"#,
+        r#"{"result": {"header": {"revision": "9"}, "events": [{"kv": {"key": "YQ==", "mod_revision": "8", "value": "Yg=="}}, {"type": "DELETE", "kv": {"key": "YQ==", "mod_revision": "9"}}]}}"#,
+        r#"{"result": {"canceled": true, "compact_revision": "4"}}"#,
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}
+
+fn web_requests() -> Vec<Vec<u8>> {
+    [
+        "GET /api/lab?at=12.5&x=%20y HTTP/1.1\r\nHost: 127.0.0.1:8080\r\nCookie: constel-8080=abc; other=1\r\n\r\n",
+        "POST /api/change HTTP/1.1\r\nHost: localhost:8080\r\nOrigin: http://localhost:8080\r\nContent-Type: application/json\r\nContent-Length: 15\r\n\r\n{\"down\": \"a--b\"}",
+        "GET /socket HTTP/1.1\r\nHost: [::1]:8080\r\nUpgrade: websocket\r\nConnection: Upgrade\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Version: 13\r\n\r\n",
+    ]
+    .map(|text| text.as_bytes().to_vec())
+    .into()
+}

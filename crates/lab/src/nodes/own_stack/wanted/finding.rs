@@ -1,0 +1,83 @@
+//! A difference between a stack and what was set up, and the requests that undo it.
+
+use constel_host::netlink::{
+    AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, Route, Rule,
+};
+use constel_link::PortId;
+
+/// In what a stack differs, and what would undo that.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes::own_stack) struct Finding {
+    /// The subject of the difference, the same in every comparison that finds it.
+    pub(in crate::nodes::own_stack) about: String,
+    /// The difference in words.
+    pub(in crate::nodes::own_stack) words: String,
+    /// What undoes it.
+    pub(in crate::nodes::own_stack) cure: Cure,
+}
+
+/// What undoes a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes::own_stack) enum Cure {
+    /// The node itself: it switched something off, or added something of its own.
+    Node,
+    /// These requests.
+    Requests(Vec<Request>),
+    /// The port is made again.
+    Port(PortId),
+}
+
+/// A request that undoes a difference.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(in crate::nodes::own_stack) enum Request {
+    Name(u32, String),
+    Mac(u32, Mac),
+    Mtu(u32, u32),
+    Group(u32, u32),
+    /// Interface, address.
+    Address(u32, IpPrefix),
+    /// The same of an address that is there without its routes, which the kernel makes with it.
+    Renewed(u32, IpPrefix),
+    Neighbour(NeighbourSpec),
+    Rule(Rule),
+    Route(Route),
+}
+
+impl Request {
+    /// Adds it to a batch. Nothing that Constel asked before can be impossible to ask again.
+    pub(in crate::nodes::own_stack) fn put(&self, batch: &mut Batch) -> constel_host::Result<()> {
+        let link = |ifindex| LinkChange {
+            ifindex,
+            ..LinkChange::default()
+        };
+        match self {
+            Self::Name(ifindex, name) => batch.change_link(&LinkChange {
+                name: Some(name),
+                ..link(*ifindex)
+            })?,
+            Self::Mac(ifindex, mac) => batch.change_link(&LinkChange {
+                mac: Some(*mac),
+                ..link(*ifindex)
+            })?,
+            Self::Mtu(ifindex, mtu) => batch.change_link(&LinkChange {
+                mtu: Some(*mtu),
+                ..link(*ifindex)
+            })?,
+            Self::Group(ifindex, group) => batch.change_link(&LinkChange {
+                group: Some(*group),
+                ..link(*ifindex)
+            })?,
+            Self::Address(ifindex, prefix) => {
+                batch.replace_address(&AddressSpec::new(*ifindex, *prefix))
+            }
+            Self::Renewed(ifindex, prefix) => {
+                let own = AddressSpec::new(*ifindex, *prefix);
+                batch.delete_address(&own).add_address(&own)
+            }
+            Self::Neighbour(neighbour) => batch.replace_neighbour(neighbour),
+            Self::Rule(rule) => batch.add_born_rule(rule),
+            Self::Route(route) => batch.replace_route(route)?,
+        };
+        Ok(())
+    }
+}

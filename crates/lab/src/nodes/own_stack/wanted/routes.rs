@@ -1,0 +1,166 @@
+//! Routes that a stack has lost: those that came with addresses, and computed ones.
+
+use std::net::IpAddr;
+
+use constel_host::netlink::{
+    InstalledRoute, IpPrefix, NextHop, ROUTE_PROTOCOL, Route, RouteTarget, Stack,
+};
+use constel_plan::LOOPBACK_IFINDEX;
+
+use super::{Cure, Finding, Request, Wanted};
+use crate::routing::tables::MAIN;
+
+/// The kernel's metric of an IPv6 route that names none.
+const IPV6_METRIC: u32 = 1024;
+/// That of the routes which come with IPv6 addresses.
+const IPV6_CONNECTED_METRIC: u32 = 256;
+/// `RTPROT_KERNEL` and `RTN_LOCAL` of the kernel's `rtnetlink.h`.
+pub(super) const OF_KERNEL: u8 = 2;
+pub(super) const LOCAL: u8 = 2;
+
+impl Wanted {
+    /// Routes that the kernel made with addresses: that by which the node takes packets for its own, and that to the subnet.
+    pub(super) fn lost_with_addresses(
+        &self,
+        stack: &Stack,
+        routes: &[InstalledRoute],
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let there = self.addresses.iter().filter(|own| {
+            let known = stack.has_address(own.ifindex, own.local);
+            known && usable(own.ifindex)
+        });
+        for own in there {
+            let (name, local) = (self.name(own.ifindex), own.local);
+            let host = IpPrefix::host(local.addr);
+            let mut all = routes.iter();
+            if !all.any(|now| now.kind == LOCAL && now.dst == host) {
+                found.push(Finding {
+                    about: format!("local {local}"),
+                    words: format!("{name} takes no packets for {}", local.addr),
+                    cure: Cure::Requests(vec![Request::Renewed(own.ifindex, local)]),
+                });
+                continue;
+            }
+            let (ifindex, net) = (own.ifindex, network(local));
+            let leads = |now: &InstalledRoute| {
+                now.dst == net
+                    && now.table == MAIN
+                    && hops(&now.target).any(|hop| hop == Some(ifindex))
+            };
+            if ifindex == LOOPBACK_IFINDEX || net == host || routes.iter().any(leads) {
+                continue;
+            }
+            let is_v4 = local.addr.is_ipv4();
+            let route = Route {
+                protocol: OF_KERNEL,
+                prefsrc: Some(local.addr).filter(|_| is_v4),
+                metric: (!is_v4).then_some(IPV6_CONNECTED_METRIC),
+                ..Route::new(net, RouteTarget::Hop(NextHop::dev(ifindex)))
+            };
+            found.push(Finding {
+                about: format!("subnet {local}"),
+                words: format!("{name} has lost the route to {net}"),
+                cure: Cure::Requests(vec![Request::Route(route)]),
+            });
+        }
+    }
+
+    pub(super) fn lost_routes(
+        &self,
+        routes: &[InstalledRoute],
+        usable: impl Fn(u32) -> bool,
+        found: &mut Vec<Finding>,
+    ) {
+        let possible = |route: &&Route| hops(&route.target).all(|hop| hop.is_none_or(&usable));
+        let multicast = self.multicast.iter().filter(possible);
+        let possible = self.routes.iter().filter(possible);
+        // A table may have thousands: each is looked up among those of its destination.
+        let mut known: Vec<&InstalledRoute> = routes
+            .iter()
+            .filter(|now| now.protocol == ROUTE_PROTOCOL)
+            .collect();
+        known.sort_by_key(|now| now.dst);
+        let is_lost = |route: &&Route| {
+            let first = known.partition_point(|now| now.dst < route.dst);
+            let of_dst = known[first..]
+                .iter()
+                .take_while(|now| now.dst == route.dst)
+                .filter(|now| now.table == route.table);
+            !of_dst.into_iter().any(|now| is_same(route, now))
+        };
+        for route in multicast.filter(is_lost) {
+            found.push(Finding {
+                about: "multicast".to_owned(),
+                words: "the route for multicast is lost".to_owned(),
+                cure: Cure::Requests(vec![Request::Route(route.clone())]),
+            });
+        }
+        let lost = possible.filter(is_lost);
+        let cure: Vec<Request> = lost.map(|route| Request::Route(route.clone())).collect();
+        if !cure.is_empty() {
+            found.push(Finding {
+                about: "routes".to_owned(),
+                words: format!(
+                    "{} of {} computed routes are lost",
+                    cure.len(),
+                    self.routes.len()
+                ),
+                cure: Cure::Requests(cure),
+            });
+        }
+    }
+}
+
+/// The subnet of an address.
+pub(super) fn network(own: IpPrefix) -> IpPrefix {
+    let addr = match own.addr {
+        IpAddr::V4(addr) => {
+            let mask = u32::MAX.checked_shl(32 - u32::from(own.len)).unwrap_or(0);
+            IpAddr::V4((u32::from(addr) & mask).into())
+        }
+        IpAddr::V6(addr) => {
+            let mask = u128::MAX.checked_shl(128 - u32::from(own.len)).unwrap_or(0);
+            IpAddr::V6((u128::from(addr) & mask).into())
+        }
+    };
+    IpPrefix { addr, len: own.len }
+}
+
+/// The interfaces of a route's next hops.
+fn hops(target: &RouteTarget) -> impl Iterator<Item = Option<u32>> + '_ {
+    let hops = match target {
+        RouteTarget::Hop(hop) => std::slice::from_ref(hop),
+        RouteTarget::Multipath(hops) => hops,
+        RouteTarget::Unreachable | RouteTarget::Blackhole => &[],
+    };
+    hops.iter().map(|hop| hop.ifindex)
+}
+
+/// Whether an installed route is this one.
+fn is_same(route: &Route, now: &InstalledRoute) -> bool {
+    let default = if route.dst.addr.is_ipv4() {
+        0
+    } else {
+        IPV6_METRIC
+    };
+    now.metric == route.metric.unwrap_or(default)
+        && now.prefsrc == route.prefsrc
+        && leads_as(&now.target, &route.target)
+}
+
+/// Whether two targets have the same next hops, in whichever order: the kernel does not keep that of IPv6.
+fn leads_as(now: &RouteTarget, wanted: &RouteTarget) -> bool {
+    let sorted = |hops: &[NextHop]| {
+        let mut hops = hops.to_vec();
+        hops.sort();
+        hops
+    };
+    match (now, wanted) {
+        (RouteTarget::Multipath(now), RouteTarget::Multipath(wanted)) => {
+            sorted(now) == sorted(wanted)
+        }
+        _ => now == wanted,
+    }
+}
