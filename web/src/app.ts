@@ -1,6 +1,7 @@
 // What all parts of the page share: the world, the instant, what is picked, and who wants to know.
 
 import { type Link, Links, key } from "./frame";
+import { Rate } from "./rate";
 import { Clock } from "./time";
 import type { EdgeShown, LinkLoad, PlaneReport, Shown, World } from "./types";
 
@@ -104,34 +105,30 @@ export class App {
 
   /** What the picked link counted, second by second. */
   counts: { link: string; t: number[]; mbps: number[]; queue: number[]; lost: number[] } = { link: "", t: [], mbps: [], queue: [], lost: [] };
-  private countedLast: { bytes: number; frames: number; lost: number; t: number } | null = null;
+  private countedLast = { bytes: new Rate(), offered: new Rate(), lost: new Rate() };
 
-  /** Takes the counters of a link's edges. */
-  counted(link: string, edges: EdgeShown[]): void {
+  /** Takes the counters of a link's edges, as they were at a lab time. */
+  counted(link: string, edges: EdgeShown[], atS: number): void {
     if (!this.isLive) return;
     if (this.counts.link !== link) {
       this.counts = { link, t: [], mbps: [], queue: [], lost: [] };
-      this.countedLast = null;
+      this.countedLast = { bytes: new Rate(), offered: new Rate(), lost: new Rate() };
     }
     const sum = (of: (edge: EdgeShown) => number) => edges.reduce((all, edge) => all + of(edge), 0);
     const counter = (edge: EdgeShown) => edge.counters?.counters;
-    const now = {
-      bytes: sum((edge) => counter(edge)?.delivered_bytes ?? 0),
-      frames: sum((edge) => counter(edge)?.offered ?? 0),
-      lost: sum((edge) => Object.entries(counter(edge) ?? {}).reduce((all, [name, value]) => (name.startsWith("dropped") ? all + Number(value) : all), 0)),
-      t: this.clock.labT,
-    };
     const last = this.countedLast;
-    if (last && now.t - last.t < 0.5) return;
-    this.countedLast = now;
+    const bytes = last.bytes.take(sum((edge) => counter(edge)?.delivered_bytes ?? 0), atS);
+    const offered = last.offered.take(sum((edge) => counter(edge)?.offered ?? 0), atS);
+    const dropped = (edge: EdgeShown) => Object.entries(counter(edge) ?? {}).reduce((all, [name, value]) => (name.startsWith("dropped") ? all + Number(value) : all), 0);
+    const lost = last.lost.take(sum(dropped), atS);
     // A handover begins its edges anew.
-    if (!last || now.bytes < last.bytes || now.lost < last.lost) return;
-    const { t, mbps, queue, lost } = this.counts;
-    t.push(now.t);
-    mbps.push(((now.bytes - last.bytes) * 8) / 1e6 / (now.t - last.t));
-    queue.push(sum((edge) => edge.counters?.queue_bytes ?? 0));
-    lost.push(now.frames > last.frames ? (100 * (now.lost - last.lost)) / (now.frames - last.frames) : 0);
-    for (const column of [t, mbps, queue, lost]) if (column.length > 3600) column.splice(0, 600);
+    if (bytes === null || offered === null || lost === null) return;
+    const { counts } = this;
+    counts.t.push(atS);
+    counts.mbps.push((bytes * 8) / 1e6);
+    counts.queue.push(sum((edge) => edge.counters?.queue_bytes ?? 0));
+    counts.lost.push(offered > 0 ? (100 * lost) / offered : 0);
+    for (const column of [counts.t, counts.mbps, counts.queue, counts.lost]) if (column.length > 3600) column.splice(0, 600);
   }
 
   private failedAt = -1;

@@ -1,6 +1,7 @@
 // Mouse, touch and keys on the picture.
 
 import type { App } from "./app";
+import { nearest } from "./arcs";
 import { Stage } from "./stage";
 
 const NEAR = 12;
@@ -23,13 +24,18 @@ export function hit(stage: Stage, x: number, y: number): Hit {
   if (node >= 0) return { node };
   let link: [number, number] | undefined;
   best = 36;
+  const under = stage.under(x, y);
   for (const one of stage.table.all.values()) {
     const [p, q] = [places[one.a], places[one.b]];
     if (!p || !q) continue;
-    const [dx, dy] = [q[0] - p[0], q[1] - p[1]];
-    if (stage.view !== "globe" && Math.abs(dx) > stage.canvas.clientWidth * 0.6 * stage.flat.zoom) continue;
-    const share = Math.min(1, Math.max(0, ((x - p[0]) * dx + (y - p[1]) * dy) / Math.max(1e-6, dx * dx + dy * dy)));
-    const far = (p[0] + share * dx - x) ** 2 + (p[1] + share * dy - y) ** 2;
+    let at: [number, number];
+    if (stage.view === "map") at = stage.onMap(nearest(stage.at(one.a).toArray(), stage.at(one.b).toArray(), under));
+    else {
+      const [dx, dy] = [q[0] - p[0], q[1] - p[1]];
+      const share = Math.min(1, Math.max(0, ((x - p[0]) * dx + (y - p[1]) * dy) / Math.max(1e-6, dx * dx + dy * dy)));
+      at = [p[0] + share * dx, p[1] + share * dy];
+    }
+    const far = (at[0] - x) ** 2 + (at[1] - y) ** 2;
     if (far < best) [best, link] = [far, [one.a, one.b]];
   }
   return link ? { link } : {};

@@ -5,6 +5,7 @@ import type { App } from "./app";
 import { living } from "./charts";
 import { el, need } from "./dom";
 import type { Palette } from "./palette";
+import { Rate } from "./rate";
 import type { Columns, FlowNow } from "./types";
 
 const EVERY_MS = 2000;
@@ -15,7 +16,7 @@ export class LiveCharts {
   private readonly body = need<HTMLElement>("#charts");
   private readonly drawn = new Map<string, Drawn>();
   private late: { t: number[]; p99: number[]; frames: number[] } = { t: [], p99: [], frames: [] };
-  private before: { frames: number; t: number } | null = null;
+  private readonly arrived = new Rate();
   private busy = false;
   private readonly over = new Set<string>();
   private failed = false;
@@ -34,19 +35,16 @@ export class LiveCharts {
     setInterval(() => void this.look(), EVERY_MS);
   }
 
-  /** Health comes with the news of the lab, some seconds apart. */
+  /** Health comes with the lab's time, and is some seconds old when it comes again. */
   private lateness(): void {
-    const { health } = this.app.lab;
-    const t = this.app.clock.labT;
-    if (!health || this.late.t.at(-1) === t) return;
-    const frames = health.totals.counters.delivered;
-    if (this.before && frames === this.before.frames && t - this.before.t < 3.5) return;
-    const { before } = this;
-    this.before = { frames, t };
-    if (!before || t <= before.t) return;
+    const { health, row } = this.app.lab;
+    if (!health) return;
+    const rate = this.arrived.take(health.totals.counters.delivered, health.at_ns / 1e9);
+    const t = (row?.t_ns ?? 0) / 1e9;
+    if (rate === null || t <= (this.late.t.at(-1) ?? 0)) return;
     this.late.t.push(t);
     this.late.p99.push((health.lateness?.p99_ns ?? 0) / 1e3);
-    this.late.frames.push((frames - before.frames) / (t - before.t));
+    this.late.frames.push(rate);
     if (this.late.t.length > 3600) for (const column of [this.late.t, this.late.p99, this.late.frames]) column.splice(0, 600);
   }
 

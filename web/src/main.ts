@@ -47,6 +47,8 @@ class Page {
   private readonly stage: Stage;
   private readonly timeline: Timeline;
   private readonly labels: Labels;
+  /** Of a running lab. */
+  charts: LiveCharts | null = null;
   private palette: Palette = PALETTES[0];
   private readonly terminals = new Terminals();
   private frames = 0;
@@ -266,6 +268,7 @@ class Page {
   private tabs(events: EventList, tables: Tables): void {
     const lab = this.world.mode === "lab";
     const charts = lab ? new LiveCharts(this.app, () => this.palette) : null;
+    this.charts = charts;
     const networks = lab ? new Networks(this.app, (words) => this.say(words)) : null;
     const names = ["inspect", "events", "tables", ...(lab ? ["charts", "networks"] : []), ...(this.world.mode === "run" ? ["results"] : [])];
     const bar = need("#tabs");

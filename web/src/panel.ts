@@ -187,7 +187,7 @@ export class Panel {
     const ends = [a, b].map((name) => app.numbers.get(name) ?? 0);
     stage.mark([{ a: ends[0], b: ends[1], colour: view.up ? this.palette().path : this.palette().bad, width: 2.6, dash: view.up ? 0 : 2 }]);
     const live = view.live?.edges ?? [];
-    app.counted(`${view.a} – ${view.b}`, live);
+    if (typeof view.live?.t_ns === "number") app.counted(`${view.a} – ${view.b}`, live, view.live.t_ns / 1e9);
     const key = `${view.a} ${view.b} ${app.isLive}`;
     const known = this.shown?.key === key && this.body.contains(this.shown.why);
     if (!known || !this.shown) {
@@ -392,7 +392,10 @@ export class EventList {
     if (at < 0) at = all.length;
     const shown = all.slice(Math.max(0, at - 150), at + 60);
     fill(this.body, el("ol", { class: "events" }, ...shown.reverse().map((event) => this.row(event, now))));
-    const wall = this.app.known.complete ? "" : ` so far (to ${seconds(this.app.known.until)})`;
+    // A lab's log is complete up to its present, however long ago its last event was.
+    const { known, world, clock } = this.app;
+    const until = world.mode === "lab" ? Math.max(known.until, clock.labT) : known.until;
+    const wall = known.complete ? "" : ` so far (to ${seconds(until)})`;
     need("#event-count").textContent = `${count(all.length)} events${this.app.world.mode === "plan" ? " foretold" : ""}${wall}`;
   }
 }

@@ -130,17 +130,31 @@ void main() {
   colour = vec4(vec3(0.24, 0.52, 0.86) * day, glow * 0.55);
 }`;
 
+/** Pieces of a link on the map. */
+export const PIECES = 24;
+
 export const LINK_VERTEX = /* glsl */ `
 ${PLACE}
+const float BEND = 1.0 / ${PIECES}.0;
 uniform vec2 uViewport;
 uniform float uWidth;
-in vec2 corner;
+// Share of the way, side, and which of two copies (see Lines.shape).
+in vec3 corner;
 in vec2 ends;
 in vec4 tint;
 in vec2 style;
 out vec4 vTint;
 out float vAlong;
+out float vLon;
 flat out float vDash;
+
+// A link on the map is a great circle, whose points are below those of the chord. Longitudes go on over the date line.
+vec2 onMap(vec3 a, vec3 b, float from, float share) {
+  vec2 at = lonLat(mix(a, b, clamp(share, 0.0, 1.0)));
+  float turn = at.x - from;
+  return vec2(from + turn - 2.0 * PI * floor((turn + PI) / (2.0 * PI)), at.y);
+}
+
 void main() {
   bool a, b;
   vec4 p = placeNode(int(ends.x), a);
@@ -149,18 +163,26 @@ void main() {
   vDash = style.y;
   vec4 gone = vec4(2.0, 2.0, 2.0, 1.0);
   if (!a || !b || tint.a <= 0.0) { gl_Position = gone; return; }
-  if (uView == 1) {
-    // Over the date line a link would cross the whole map.
-    vec2 x = lonLat(itrf(int(ends.x))), y = lonLat(itrf(int(ends.y)));
-    if (abs(x.x - y.x) > PI) { gl_Position = gone; return; }
-  }
   if (uView == 2 && abs(p.x - q.x) / uMapScale.x > 3.2 && style.x < 2.0) { vTint.a *= 0.12; }
   vec2 sp = p.xy / p.w * uViewport, sq = q.xy / q.w * uViewport;
   vec2 way = sq - sp;
   float l = max(length(way), 1e-4);
   vec2 side = vec2(-way.y, way.x) / l;
   vec4 at = corner.x < 0.5 ? p : q;
-  vAlong = corner.x < 0.5 ? 0.0 : l * 0.5;
+  vAlong = corner.x * l * 0.5;
+  vLon = 0.0;
+  if (uView == 1) {
+    vec3 from = normalize(itrf(int(ends.x))), to = normalize(itrf(int(ends.y)));
+    float lon = lonLat(from).x, last = onMap(from, to, lon, 1.0).x;
+    // What leaves the map on one side comes in on the other: the second copy of a link that crosses the date line.
+    float shift = last > PI ? -2.0 * PI : last < -PI ? 2.0 * PI : 0.0;
+    if (corner.z > 0.5 && shift == 0.0) { gl_Position = gone; return; }
+    vec2 here = onMap(from, to, lon, corner.x) + vec2(corner.z * shift, 0.0);
+    way = (onMap(from, to, lon, corner.x + BEND) - onMap(from, to, lon, corner.x - BEND)) * uMapScale * uViewport;
+    side = vec2(-way.y, way.x) / max(length(way), 1e-4);
+    vLon = here.x;
+    at = flat2(here);
+  }
   at.xy += side * corner.y * uWidth * style.x / uViewport * at.w;
   gl_Position = at;
   if (uView != 0) gl_Position.z = style.x > 1.6 ? 0.2 : 0.5;
@@ -171,9 +193,11 @@ precision highp float;
 uniform float uMarch;
 in vec4 vTint;
 in float vAlong;
+in float vLon;
 flat in float vDash;
 out vec4 colour;
 void main() {
+  if (abs(vLon) > 3.14159265) discard;
   if (vDash > 0.5 && fract((vAlong - uMarch) / (vDash > 1.5 ? 14.0 : 9.0)) > 0.55) discard;
   colour = vTint;
 }`;

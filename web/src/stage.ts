@@ -3,6 +3,7 @@
 import * as THREE from "three";
 import { type Link, type Links, key } from "./frame";
 import { texture } from "./land";
+import type { Vector } from "./arcs";
 import { Palette, along, rgb } from "./palette";
 import * as S from "./shaders";
 import type { World } from "./types";
@@ -47,13 +48,29 @@ class Lines {
     this.mesh.renderOrder = order;
   }
 
-  /** A quad, of which each line is one. */
+  /** What each line is an instance of: a quad, then two strips of pieces for the map, where lines bend and may come in on the other side. */
   private static shape(): THREE.InstancedBufferGeometry {
     const shape = new THREE.InstancedBufferGeometry();
-    shape.setAttribute("corner", new THREE.BufferAttribute(new Float32Array([0, -1, 0, 1, 1, -1, 1, 1]), 2));
-    shape.setIndex([0, 1, 2, 2, 1, 3]);
+    const corners: number[] = [];
+    const index: number[] = [];
+    const strip = (pieces: number, copy: number) => {
+      const first = corners.length / 3;
+      for (let i = 0; i <= pieces; i++) corners.push(i / pieces, -1, copy, i / pieces, 1, copy);
+      for (let at = first; at < first + 2 * pieces; at += 2) index.push(at, at + 1, at + 2, at + 2, at + 1, at + 3);
+    };
+    strip(1, 0);
+    strip(S.PIECES, 0);
+    strip(S.PIECES, 1);
+    shape.setAttribute("corner", new THREE.BufferAttribute(new Float32Array(corners), 3));
+    shape.setIndex(index);
     shape.instanceCount = 0;
     return shape;
+  }
+
+  /** Whether lines are drawn in pieces, or as one quad each. */
+  bend(pieces: boolean): void {
+    if (pieces) this.geometry.setDrawRange(6, 12 * S.PIECES);
+    else this.geometry.setDrawRange(0, 6);
   }
 
   put(count: number, write: (i: number, ends: Float32Array, tint: Float32Array, style: Float32Array) => void): void {
@@ -220,27 +237,35 @@ export class Stage {
     });
   }
 
-  /** Places of the topology: planes from left to right, slots from below; what stands, in rows below. */
+  /** Places of the topology: planes from left to right, slots from below; spacecraft on a ring; what stands, in rows below. */
   private lay(): void {
     const grid = this.grid.image.data as Float32Array;
     const { nodes } = this.world;
     const lanes = new Map<string, number>();
     let slots = 1;
     for (const node of nodes) {
-      if (!node.seat || node.constellation === undefined) continue;
+      if (!node.seat || node.constellation === undefined || node.kind === "spacecraft") continue;
       const lane = `${node.constellation}/${node.seat[0]}/${node.seat[1]}`;
       if (!lanes.has(lane)) lanes.set(lane, lanes.size);
       slots = Math.max(slots, node.seat[2] + 1);
     }
     const wide = Math.max(1, lanes.size);
-    const ground = nodes.filter((node) => !node.seat).length;
+    // Craft of a swarm are on a ring: in a row, links between neighbours and links over them would look like one chain.
+    const craft = nodes.filter((node) => node.kind === "spacecraft").length;
+    const planes = craft && lanes.size ? 4.2 : 6;
+    const ring = lanes.size ? { x: 2.2, size: 0.7 } : { x: 0, size: 1.1 };
+    let placed = 0;
+    const ground = nodes.filter((node) => !node.seat && node.kind !== "spacecraft").length;
     const rows = Math.max(1, Math.ceil(ground / Math.max(wide, 12)));
     let stands = 0;
     nodes.forEach((node, i) => {
       let [x, y] = [0, 0];
-      if (node.seat && node.constellation !== undefined) {
+      if (node.kind === "spacecraft") {
+        const angle = (2 * Math.PI * placed++) / craft;
+        [x, y] = [ring.x + ring.size * Math.sin(angle), 0.25 + ring.size * Math.cos(angle)];
+      } else if (node.seat && node.constellation !== undefined) {
         const lane = lanes.get(`${node.constellation}/${node.seat[0]}/${node.seat[1]}`) ?? 0;
-        x = -3 + (6 * (lane + 0.5)) / wide;
+        x = -3 + (planes * (lane + 0.5)) / wide;
         y = -0.95 + (2.4 * (node.seat[2] + 0.5)) / slots;
       } else {
         const row = Math.floor((stands * rows) / Math.max(1, ground));
@@ -392,6 +417,25 @@ export class Stage {
       const grid = this.grid.image.data as Float32Array;
       [x, y] = [grid[4 * node], grid[4 * node + 1]];
     }
+    return this.pixels(x, y);
+  }
+
+  /** The direction from the Earth's centre to what the map shows at a pixel. */
+  under(x: number, y: number): Vector {
+    const { clientWidth: w, clientHeight: h } = this.canvas;
+    const [centre, scale] = [this.uniforms.uMapCentre.value, this.uniforms.uMapScale.value];
+    const [lon, lat] = [centre.x + ((2 * x) / w - 1) / scale.x, centre.y + (1 - (2 * y) / h) / scale.y];
+    return [Math.cos(lat) * Math.cos(lon), Math.cos(lat) * Math.sin(lon), Math.sin(lat)];
+  }
+
+  /** Where the map shows a direction, pixels. */
+  onMap(p: Vector): [number, number] {
+    return this.pixels(Math.atan2(p[1], p[0]), Math.asin(p[2] / Math.hypot(...p)));
+  }
+
+  /** Where a point of the map or the topology is on the screen. */
+  private pixels(x: number, y: number): [number, number] {
+    const { clientWidth: w, clientHeight: h } = this.canvas;
     const [centre, scale] = [this.uniforms.uMapCentre.value, this.uniforms.uMapScale.value];
     return [(((x - centre.x) * scale.x + 1) / 2) * w, ((1 - (y - centre.y) * scale.y) / 2) * h];
   }
@@ -438,6 +482,7 @@ export class Stage {
     u.uMarch.value = march ?? 0;
     u.uView.value = VIEWS.indexOf(this.view);
     u.uPicked.value = this.picked;
+    for (const lines of [this.links, this.marks]) lines.bend(this.view === "map");
     const ratio = this.renderer.getPixelRatio();
     const many = this.world.nodes.length;
     const close = this.view === "globe" ? 3.9 / this.eye.far : this.flat.zoom;

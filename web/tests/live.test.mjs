@@ -76,7 +76,9 @@ async function prepare(page) {
     began ??= Date.now();
     const say = () => {
       const lab = { lab: "iridium", state: "running", scenario: FILE, pid: 1, nodes: 80, edges: 300, t_ns: Math.round(labT() * 1e9) };
-      const health = { at_ns: 0, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 1000 } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: 42000, p999_ns: 50000, max_ns: 60000 } };
+      // Sampled every second, and told twice as often.
+      const at = Math.floor(labT());
+      const health = { at_ns: at * 1e9, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 915 * at } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: 42000, p999_ns: 50000, max_ns: 60000 } };
       wire.send(JSON.stringify({ op: "now", lab, health, ended: false }));
     };
     clearInterval(telling);
@@ -95,6 +97,18 @@ test("it follows the lab's time, and says how late frames leave", async () => {
   const drawn = await page.evaluate(() => window.constel.app.clock.t);
   assert(Math.abs(labT() - drawn) < 5, `${drawn} s is drawn, ${labT()} s is told`);
   await page.waitForFunction(() => document.querySelector("#verdict").textContent.includes("p99 late 42 µs"));
+});
+
+test("frames a second are those of the lab's samples, not of the page's", async () => {
+  const { page } = shown;
+  await page.waitForFunction(() => window.constel.page.charts.late.frames.length >= 3, null, { timeout: 30_000 });
+  const rates = await page.evaluate(() => window.constel.page.charts.late.frames);
+  assert(rates.every((one) => one === 915), `${rates}`);
+  await page.click("#tab-events");
+  // The one event was at 0; the log is complete up to the present.
+  const [, minutes, secs] = (await page.textContent("#event-count")).match(/^1 events so far \(to (\d+):([\d.]+)\)$/);
+  const until = 60 * Number(minutes) + Number(secs);
+  assert(until > 0 && Math.abs(until - labT()) < 5, `${until} s, at ${labT()} s`);
 });
 
 test("links have the colour of what they carry, which is asked for as long as the present is shown", async () => {

@@ -93,6 +93,68 @@ test("all views draw in at most ten calls", async () => {
   }
 });
 
+test("a link on the map is a great circle, and one over the date line is on both sides", async () => {
+  const { page } = shown;
+  await scrub(page, 10);
+  await page.click("#view-map");
+  const drawn = await page.evaluate(() => {
+    const { stage, app } = window.constel;
+    const lon = (p) => Math.atan2(p[1], p[0]);
+    const at = (i) => stage.at(i).toArray();
+    const between = (p, q, share) => p.map((one, i) => one * (1 - share) + q[i] * share);
+    // The picture without and with one link marked: what differs near a place is that link.
+    const pixels = (lines) => {
+      stage.mark(lines);
+      stage.dirty = true;
+      stage.draw(0, null);
+      const gl = stage.renderer.getContext();
+      const all = new Uint8Array(4 * gl.drawingBufferWidth * gl.drawingBufferHeight);
+      gl.readPixels(0, 0, gl.drawingBufferWidth, gl.drawingBufferHeight, gl.RGBA, gl.UNSIGNED_BYTE, all);
+      return [all, gl.drawingBufferWidth, gl.drawingBufferHeight];
+    };
+    const [bare, wide, high] = pixels([]);
+    const links = [...app.links.all.values()].filter((link) => link.kind === 0 && !link.turning);
+    const crossing = links.filter((link) => Math.abs(lon(at(link.a)) - lon(at(link.b))) > Math.PI);
+    const polar = links.filter((link) => Math.abs(at(link.a)[2]) / stage.at(link.a).length() > 0.95);
+    const missed = [];
+    for (const { a, b } of [...crossing, ...polar]) {
+      const [marked] = pixels([{ a, b, colour: "#ff00ff", width: 3, dash: 0 }]);
+      for (const share of [0.15, 0.35, 0.65, 0.85]) {
+        const [x, y] = stage.onMap(between(at(a), at(b), share));
+        const [column, row] = [Math.round((x / stage.canvas.clientWidth) * wide), Math.round((1 - y / stage.canvas.clientHeight) * high)];
+        let seen = false;
+        for (let dx = -3; dx <= 3; dx++) for (let dy = -3; dy <= 3; dy++) {
+          const at = 4 * ((row + dy) * wide + column + dx);
+          seen ||= bare[at + 1] !== marked[at + 1] || bare[at] !== marked[at];
+        }
+        if (!seen) missed.push([a, b, share, x, y]);
+      }
+    }
+    stage.mark([]);
+    return { crossing: crossing.length, polar: polar.length, missed };
+  });
+  assert(drawn.crossing >= 5 && drawn.polar >= 5, JSON.stringify(drawn));
+  assert.deepEqual(drawn.missed, []);
+});
+
+test("craft of a swarm are one label on the globe and a ring in the topology, where a mesh is no chain", async () => {
+  const swarm = await serve("--plan", "scenarios/swarm.yaml");
+  const { page, context } = await open(chrome, swarm.url);
+  await ready(page);
+  await page.waitForFunction(() => [...document.querySelectorAll(".label")].some((one) => one.textContent === "4 craft: craft-0, craft-1, craft-2, craft-3"));
+  await page.click("#view-topology");
+  await page.waitForFunction(() => document.querySelectorAll(".label:not([hidden])").length === 4);
+  // No three of them are in line, so no link lies over another.
+  const areas = await page.evaluate(() => {
+    const p = [0, 1, 2, 3].map((i) => window.constel.stage.screen(i));
+    const area = (a, b, c) => Math.abs((b[0] - a[0]) * (c[1] - a[1]) - (b[1] - a[1]) * (c[0] - a[0])) / 2;
+    return [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]].map(([a, b, c]) => area(p[a], p[b], p[c]));
+  });
+  assert(areas.every((one) => one > 1000), `${areas} square pixels`);
+  await context.close();
+  await swarm.stop();
+});
+
 test("a view is an address: it comes back with a reload, without a token", async () => {
   const { page } = shown;
   await page.click("#view-map");

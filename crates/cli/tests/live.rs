@@ -68,6 +68,8 @@ fn a_path_is_over_the_links_as_they_were_changed_by_hand() {
         nodes.iter().find(|n| n["name"] == node).unwrap()["links"].clone()
     };
     assert_eq!((links("a"), links("r2")), (1.into(), 2.into()));
+    // Four cables are eight edges, of which two have failed.
+    assert_eq!(shown["edges"], 6);
     answer(&["link", "heal", name, "a", "r1", "--json"]);
     // Routes do not see a delay that is set by hand; the path does, and what would be best.
     answer(&["link", "set", name, "a", "r1", "--delay", "100ms", "--json"]);

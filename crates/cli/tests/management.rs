@@ -12,7 +12,7 @@ use constel_host::netlink::Socket;
 use serde_json::Value;
 use support::host::Host;
 use support::lab::Lab;
-use support::{constel, json, scenario, stdout};
+use support::{CONSTEL, constel, finish, json, scenario, stdout};
 
 /// Two craft that are managed, and a third that reaches them by its radio alone.
 const TEXT: &str = "constel: 1
@@ -223,4 +223,31 @@ fn what_the_machine_has_a_way_to_already_is_left_to_it() {
     assert_eq!(shown["management"]["subnet"], "198.51.100.0/24");
     lab.interrupt();
     host.assert_as_before("it was interrupted");
+}
+
+#[test]
+fn doctor_reports_a_firewall_that_drops_management() {
+    let iptables = Command::new("iptables").arg("-V").output();
+    if !iptables.is_ok_and(|done| done.status.success()) {
+        return support::skip("this machine lacks iptables");
+    }
+    // In a network namespace of its own, so that no rule touches the host's firewall.
+    let reaches = |rules: &str| -> Value {
+        let script = format!("ip link set lo up\n{rules}\nexec \"$0\" doctor --json");
+        let mut command = Command::new("unshare");
+        command.args(["--net", "sh", "-ec", &script, CONSTEL]);
+        let output = finish(command, Duration::from_secs(30));
+        let found: Value = serde_json::from_slice(&output.stdout)
+            .unwrap_or_else(|error| panic!("{error}: {}", support::stderr(&output)));
+        let items = found["items"].as_array().unwrap();
+        let named = |item: &&Value| item["name"] == "management from this machine";
+        items.iter().find(named).unwrap().clone()
+    };
+    assert_eq!(reaches("")["ok"], true);
+    for chain in ["INPUT -i", "OUTPUT -o"] {
+        let item = reaches(&format!("iptables -A {chain} cst-+ -j DROP"));
+        assert_eq!(item["ok"], false, "{chain}: {item}");
+        let remedy = item["remedy"].as_str().unwrap();
+        assert!(remedy.contains("nft insert rule"), "{item}");
+    }
 }

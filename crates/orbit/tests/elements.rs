@@ -306,7 +306,10 @@ fn omm_errors_name_the_object() {
     };
     assert_eq!(texts("[]"), ["line 1: no element sets"]);
     assert!(texts("3")[0].starts_with("line 1: this is no orbit mean-elements message"));
-    assert_eq!(texts("[\n{]"), ["line 2: not JSON: key must be a string"]);
+    assert_eq!(
+        texts("[\n{]"),
+        ["line 2: not JSON: key must be a string, column 2"]
+    );
     let one_line = OMM.replace('\n', " ");
     let list = [
         one_line.clone(),

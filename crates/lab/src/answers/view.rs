@@ -136,14 +136,21 @@ impl View {
     }
 
     fn row(&self, live: &Live) -> LabRow {
-        let snapshot = live.snapshot.as_ref();
+        // The snapshot is the scenario's: links failed by hand are still in it and carry nothing.
+        let failed = self.failed.now();
+        let up = |snapshot: &Snapshot| {
+            let edges = snapshot.edges.iter();
+            edges
+                .filter(|edge| !failed.contains((edge.from, edge.to)))
+                .count()
+        };
         LabRow {
             lab: self.lab.clone(),
             state: live.state,
             scenario: live.scenario.clone(),
             pid: std::process::id(),
             nodes: live.kernels.as_ref().map_or(0, |kernels| kernels.count()),
-            edges: snapshot.map_or(0, |snapshot| snapshot.edges.len()),
+            edges: live.snapshot.as_deref().map_or(0, up),
             t_ns: self.clock.now_ns(),
         }
     }

@@ -67,6 +67,12 @@ impl Rest<'_> {
         self.text.get(self.at..).unwrap_or("")
     }
 
+    /// Column of the next byte, from 1.
+    fn column(&self) -> usize {
+        let read = self.text.get(..self.at).unwrap_or("");
+        self.at - read.rfind('\n').map_or(0, |end| end + 1) + 1
+    }
+
     fn forward(&mut self, bytes: usize) {
         let passed = self.left().get(..bytes).unwrap_or("");
         self.line += passed.bytes().filter(|byte| *byte == b'\n').count();
@@ -104,13 +110,20 @@ impl Rest<'_> {
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let reason = reason.strip_suffix(&place).unwrap_or(&reason);
                 let line = self.line + error.line().saturating_sub(1);
-                Err((line, format!("not JSON: {reason}")))
+                // In its first line an object may begin anywhere.
+                let before = match error.line() {
+                    1 => self.column() - 1,
+                    _ => 0,
+                };
+                let column = before + error.column();
+                Err((line, format!("not JSON: {reason}, column {column}")))
             }
             None => Err(self.wrong("it ends early")),
         }
     }
 
     fn wrong(&self, reason: &str) -> (usize, String) {
-        (self.line, format!("not JSON: {reason}"))
+        let column = self.column();
+        (self.line, format!("not JSON: {reason}, column {column}"))
     }
 }
