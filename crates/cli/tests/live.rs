@@ -110,6 +110,24 @@ fn a_path_is_over_the_links_as_they_were_changed_by_hand() {
     assert!(done.status.success(), "{done:?}");
 }
 
+/// A scenario of hosts `h-*` at one place, with networks.
+fn hosts(count: usize, networks: &str) -> String {
+    format!(
+        "constel: 1
+name: hosts
+start: 2026-11-21T00:00:00Z
+duration: 10 min
+step: 1 s
+ground:
+  hosts:
+    h: {{count: {count}, latitude: 0 deg, longitude: 0 deg}}
+networks:
+{networks}
+routing: {{mode: computed, destinations: all}}
+"
+    )
+}
+
 #[test]
 fn members_of_two_networks_use_each_for_its_addresses() {
     let dir = tempfile::tempdir().unwrap();
@@ -117,20 +135,9 @@ fn members_of_two_networks_use_each_for_its_addresses() {
         let text = format!("delay_ms,h-0,h-1\nh-0,,{ms}\nh-1,{ms},\n");
         std::fs::write(dir.path().join(format!("{name}.csv")), text).unwrap();
     }
-    let text = "constel: 1
-name: two
-start: 2026-11-21T00:00:00Z
-duration: 10 min
-step: 1 s
-ground:
-  hosts:
-    h: {count: 2, latitude: 0 deg, longitude: 0 deg}
-networks:
-  fast: {members: ['h-*'], law: {matrix: fast.csv}, link: {rate: 10 Mbit/s}}
-  slow: {members: ['h-*'], law: {matrix: slow.csv}, link: {rate: 10 Mbit/s}}
-routing: {mode: computed, destinations: all}
-";
-    let file = scenario::write(dir.path(), "two.yaml", text);
+    let networks = "  fast: {members: ['h-*'], law: {matrix: fast.csv}, link: {rate: 10 Mbit/s}}
+  slow: {members: ['h-*'], law: {matrix: slow.csv}, link: {rate: 10 Mbit/s}}";
+    let file = scenario::write(dir.path(), "two.yaml", &hosts(2, networks));
     let lab = Lab::up("live-two", &file, dir.path(), &[]);
     let rtt_ms = |words: &str| -> f64 {
         let out = shell(&lab, "h-0", &format!("ping -c2 -W2 {words} | tail -1"));
@@ -172,19 +179,8 @@ fn the_address_of_a_port_is_reached_over_several_hops() {
 #[test]
 fn a_switch_learns_addresses_behind_its_ports() {
     let dir = tempfile::tempdir().unwrap();
-    let text = "constel: 1
-name: lan
-start: 2026-11-21T00:00:00Z
-duration: 10 min
-step: 1 s
-ground:
-  hosts:
-    h: {count: 3, latitude: 0 deg, longitude: 0 deg}
-networks:
-  lan: {members: ['h-*'], medium: switched}
-routing: {mode: computed, destinations: all}
-";
-    let file = scenario::write(dir.path(), "lan.yaml", text);
+    let text = hosts(3, "  lan: {members: ['h-*'], medium: switched}");
+    let file = scenario::write(dir.path(), "lan.yaml", &text);
     let lab = Lab::up("live-lan", &file, dir.path(), &[]);
     // As VRRP has it: an address of its own on a macvlan, which moves to another node.
     let own = |node: &str| {

@@ -24,6 +24,25 @@ fn tested(args: &[&str]) -> (i32, Value) {
     )
 }
 
+/// Tests a scenario that is written into `dir`, with its results below it.
+fn tested_in(dir: &Path, name: &str, text: &str, more: &[&str]) -> (i32, Value) {
+    let file = scenario::write(dir, name, text);
+    let results = dir.join("results");
+    let own = [
+        file.to_str().unwrap(),
+        "--results",
+        results.to_str().unwrap(),
+    ];
+    tested(&[&own[..], more].concat())
+}
+
+/// The end of the expectation of that name.
+fn end_of(document: &Value, name: &str) -> String {
+    let all = ends(document);
+    let found = all.into_iter().find(|(n, _)| n == name);
+    found.unwrap_or_else(|| panic!("{name}: {document:#}")).1
+}
+
 fn ends(document: &Value) -> Vec<(String, String)> {
     let runs = document["runs"].as_array().unwrap().iter();
     let all = runs.flat_map(|run| run["expectations"].as_array().unwrap());
@@ -109,22 +128,12 @@ expect:
   - {name: arrives, delivery: {flow: echo, at_least: 99 %}}
 ";
     let dir = tempfile::tempdir().unwrap();
-    let file = scenario::write(dir.path(), "broken.yaml", text);
-    let results = dir.path().join("results");
     let began = std::time::Instant::now();
-    let args = [
-        file.to_str().unwrap(),
-        "--fail-fast",
-        "--capture",
-        "node-1",
-        "--results",
-        results.to_str().unwrap(),
-    ];
-    let (code, document) = tested(&args);
+    let more = ["--fail-fast", "--capture", "node-1"];
+    let (code, document) = tested_in(dir.path(), "broken.yaml", text, &more);
     assert_eq!(code, 1, "{document:#}");
-    let ends = ends(&document);
-    let end = |name: &str| ends.iter().find(|(n, _)| n == name).unwrap().1.as_str();
-    assert_eq!((end("over-soon"), end("arrives")), ("failed", "unknown"));
+    assert_eq!(end_of(&document, "over-soon"), "failed");
+    assert_eq!(end_of(&document, "arrives"), "unknown");
     // What passed is kept of what failed: the answers of the second before the storm at least.
     let folder = Path::new(document["runs"][0]["results"].as_str().unwrap());
     let kept = std::fs::metadata(folder.join("captures/node-1.pcapng")).unwrap();
@@ -205,19 +214,11 @@ expect:
     let dir = tempfile::tempdir().unwrap();
     let square = "delay_ms,node-0,node-1,node-2\nnode-0,0,1,1\nnode-1,1,0,1\nnode-2,1,1,0\n";
     std::fs::write(dir.path().join("lan.csv"), square).unwrap();
-    let file = scenario::write(dir.path(), "crashes.yaml", text);
-    let (results, xml) = (dir.path().join("results"), dir.path().join("report.xml"));
-    let args = [
-        file.to_str().unwrap(),
-        "--results",
-        results.to_str().unwrap(),
-        "--junit",
-        xml.to_str().unwrap(),
-    ];
-    let (code, document) = tested(&args);
+    let xml = dir.path().join("report.xml");
+    let more = ["--junit", xml.to_str().unwrap()];
+    let (code, document) = tested_in(dir.path(), "crashes.yaml", text, &more);
     assert_eq!(code, 1, "{document:#}");
-    let all = ends(&document);
-    let end = |name: &str| all.iter().find(|(n, _)| n == name).unwrap().1.as_str();
+    let end = |name: &str| end_of(&document, name);
     let expected = [
         ("exits-well", "failed"),
         ("exits-early", "passed"),
@@ -235,11 +236,11 @@ expect:
     }
     // Frames that the emulator lost are all that may leave these two open.
     assert!(
-        ["passed", "unknown"].contains(&end("echo-arrives")),
+        ["passed", "unknown"].contains(&end("echo-arrives").as_str()),
         "{document:#}"
     );
     assert!(
-        ["failed", "unknown"].contains(&end("nothing-passes")),
+        ["failed", "unknown"].contains(&end("nothing-passes").as_str()),
         "{document:#}"
     );
     let xml = std::fs::read_to_string(xml).unwrap();
