@@ -95,6 +95,8 @@ impl Host {
         match (difference.kind.as_str(), difference.sign) {
             ("processes" | "cgroups" | "named_namespaces", _) => named,
             ("namespaces", '+') => namespace_is_ours(&difference.what),
+            // Labs mount nothing there for the host to see: another test has a disk of its own in its folder.
+            ("mounts", _) if Path::new(&difference.what).starts_with(std::env::temp_dir()) => false,
             // They were there before the test: not ours, and nothing of ours can end them.
             ("namespaces" | "bpf", '-') => false,
             // They carry no lab's name. Ours are held by nobody once `constel run` is dead.
