@@ -138,7 +138,7 @@ ACCESS = {"csma": "access: csma, slot: 50 us, window: 128, guard: 100 us", "tdma
 def medium():
     """Two craft that always have something to send, a third that listens; and the channel in virtual time against closed forms."""
     program, seconds, rate_bps, size = build_mesh(), 8, 2e6, 1000
-    curves = subprocess.run(["cargo", "run", "--release", "--locked", "-q", "-p", "constel-medium", "--example", "curves"] if "CURVES" not in os.environ
+    curves = subprocess.run(["cargo", "run", "--release", "--locked", "-q", "-p", "constel-link", "--example", "curves"] if "CURVES" not in os.environ
                             else [os.environ["CURVES"]], cwd=swarm.ROOT, check=True, capture_output=True, text=True).stdout
     curves = [{"law": law, "x": float(x), "seen": float(seen), "said": float(said)} for law, x, seen, said in csv.reader(curves.splitlines()[1:])]
 

@@ -108,14 +108,7 @@ pub fn run(
     let Some(lease) = hold.lease() else {
         return Err(lost(&options.name, "it was none"));
     };
-    let listens = responder
-        .as_ref()
-        .map(|responder| format!(", listening on {}", responder.at().address));
-    watcher.tell(&format!(
-        "machine {} has joined{}",
-        options.name,
-        listens.unwrap_or_default()
-    ));
+    watcher.tell(&joined_message(&options.name, responder.as_ref()));
     let end = AtomicBool::new(false);
     let latest = Latest::new(None);
     let (leaving, parts) = (AtomicBool::new(false), AtomicUsize::new(0));
@@ -184,6 +177,12 @@ pub fn run(
         agent.stay(&has_ended)
     });
     agent.leave(ended)
+}
+
+fn joined_message(name: &str, responder: Option<&Responder>) -> String {
+    let listens = responder.map(|responder| format!(", listening on {}", responder.at().address));
+    let listens = listens.unwrap_or_default();
+    format!("machine {name} has joined{listens}")
 }
 
 struct Ends<'a>(&'a AtomicBool);

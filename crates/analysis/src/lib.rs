@@ -23,6 +23,7 @@
 #![deny(unsafe_code)]
 
 mod candidates;
+pub mod capacity;
 mod contacts;
 mod coverage;
 pub mod exports;
@@ -31,6 +32,7 @@ mod interval;
 mod paths;
 mod positions;
 mod series;
+pub mod sweep;
 mod warnings;
 
 pub use candidates::{CandidatesError, MAX_USABLE, Usable, candidates};

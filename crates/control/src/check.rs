@@ -1,8 +1,8 @@
 //! Is a scenario good, and can the sky do what it asks?
 
+use constel_analysis::capacity::Estimate;
 use constel_analysis::{Coverage, warnings};
 use constel_api::manifest::DataAge;
-use constel_capacity::Estimate;
 use constel_lab::bounds;
 use constel_plan::{Document, LeftOut, SortedShell};
 use constel_scenario::Diagnostic;

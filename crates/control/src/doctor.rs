@@ -84,7 +84,6 @@ pub fn doctor() -> Diagnosis {
         .collect();
     let reports = DriverKind::ALL.map(constel_drivers::probe);
     let chosen = constel_drivers::choose(None);
-    let first_line = |text: &str| text.lines().next().unwrap_or_default().to_owned();
     for report in &reports {
         for item in &report.features {
             // One driver is enough; without any, the reference says what to do.
@@ -130,24 +129,7 @@ pub fn doctor() -> Diagnosis {
         },
         remedy: unless(map.ok, &map.remedy),
     });
-    let management = constel_lab::probe_management();
-    items.push(Finding {
-        area: "networks".to_owned(),
-        name: "management".to_owned(),
-        ok: management.is_ok(),
-        required: false,
-        detail: match &management {
-            Ok(()) => "optional".to_owned(),
-            Err(error) => first_line(&error.to_string()),
-        },
-        remedy: unless(
-            management.is_ok(),
-            "only networks with `management: true` need it: a kernel with CONFIG_BRIDGE (modprobe bridge) and policy rules",
-        ),
-    });
-    if management.is_ok() {
-        items.push(reach());
-    }
+    items.extend(management());
     items.extend(software());
     let engine = crate::engines::usual();
     items.push(Finding {
@@ -173,6 +155,33 @@ pub fn doctor() -> Diagnosis {
         },
         items,
     }
+}
+
+/// Whether networks with `management` work: the bridge and, where there is one, the way through this machine's firewall.
+fn management() -> Vec<Finding> {
+    let management = constel_lab::probe_management();
+    let mut items = vec![Finding {
+        area: "networks".to_owned(),
+        name: "management".to_owned(),
+        ok: management.is_ok(),
+        required: false,
+        detail: match &management {
+            Ok(()) => "optional".to_owned(),
+            Err(error) => first_line(&error.to_string()),
+        },
+        remedy: unless(
+            management.is_ok(),
+            "only networks with `management: true` need it: a kernel with CONFIG_BRIDGE (modprobe bridge) and policy rules",
+        ),
+    }];
+    if management.is_ok() {
+        items.push(reach());
+    }
+    items
+}
+
+fn first_line(text: &str) -> String {
+    text.lines().next().unwrap_or_default().to_owned()
 }
 
 /// Whether this machine's firewall lets it reach nodes by `management`.

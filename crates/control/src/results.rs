@@ -9,7 +9,7 @@ mod samples;
 mod table;
 
 pub use compare::compare;
-pub use constel_sweep::{Compared, Comparison, Noise};
+pub use constel_analysis::sweep::{Compared, Comparison, Noise};
 pub use export::{Exported, Format, export, tables};
 pub use pack::{Packed, pack};
 pub use table::{COLUMNS, rows as flow_rows};

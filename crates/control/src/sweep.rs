@@ -9,12 +9,12 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use constel_analysis::sweep::Cell;
 use constel_lab::Progress;
 use constel_scenario::Setting;
-use constel_sweep::Cell;
 use constel_units::files;
 
-pub use constel_sweep::{Axis, Design, DesignError, Interval, Row, Runs, Seeds, Table};
+pub use constel_analysis::sweep::{Axis, Design, DesignError, Interval, Row, Runs, Seeds, Table};
 
 use crate::error::Error;
 use crate::node::require_privilege;

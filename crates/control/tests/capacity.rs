@@ -4,8 +4,8 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use constel_capacity::costs::MEMORY_ERROR_RATIO;
-use constel_capacity::{Estimate, Load, Needs, Room, What};
+use constel_analysis::capacity::costs::MEMORY_ERROR_RATIO;
+use constel_analysis::capacity::{Estimate, Load, Needs, Room, What};
 use constel_control::Scenario;
 use constel_scenario::Setting;
 use serde_json::Value;

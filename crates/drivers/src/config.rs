@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
+use constel_link::medium::Shared;
+use constel_link::transit::Table;
 use constel_link::{Nanos, PortId};
-use constel_medium::Shared;
-use constel_transit::Table;
 
 /// What a link plane is made for.
 #[derive(Clone, Debug)]

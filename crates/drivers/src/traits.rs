@@ -5,8 +5,8 @@ use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 
 use constel_host::netns::NetNs;
+use constel_link::medium::Counters;
 use constel_link::{EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId};
-use constel_medium::Counters;
 
 use crate::error::Result;
 use crate::ports::host_ifindex;

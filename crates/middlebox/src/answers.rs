@@ -109,7 +109,7 @@ impl View {
 fn wires_shown(wires: &[Wire], counts: &[ExternalCounts]) -> Vec<WireShown> {
     let shown = wires.iter().zip(counts).map(|(wire, counts)| WireShown {
         name: wire.name.clone(),
-        mac: constel_rules::words::mac_text(wire.mac),
+        mac: constel_link::rules::words::mac_text(wire.mac),
         mtu: wire.mtu,
         sent: counts.sent,
         refused: counts.refused,

@@ -9,7 +9,7 @@ use constel_drivers::relay::RelayHandle;
 use constel_drivers::{DriverError, Links, Sight, Tapped, Wanted};
 use constel_exchange::pcapng::Direction as Way;
 use constel_lab::{Capture, Filter, Said};
-use constel_rules::Direction;
+use constel_link::rules::Direction;
 
 use crate::ports::{ROUTER, Slot, UNMATCHED};
 

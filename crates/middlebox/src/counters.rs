@@ -3,8 +3,8 @@
 use std::collections::HashMap;
 
 use constel_api::answers::WayShown;
+use constel_link::rules::Direction;
 use constel_link::{EdgeCounters, EdgeStats, Nanos};
-use constel_rules::Direction;
 
 use crate::ports::Slot;
 

@@ -1,7 +1,7 @@
 //! Rules as a change would leave them, and what is odd about them: values in, values out.
 
 use constel_api::{ApiError, ErrorCode, RuleChange};
-use constel_rules::{OddInterface, Rules, Shadow, shadowed};
+use constel_link::rules::{OddInterface, Rules, Shadow, shadowed};
 use constel_scenario::model::RuleFile;
 use constel_scenario::nearest;
 use serde_json::Value;

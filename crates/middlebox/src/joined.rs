@@ -5,7 +5,7 @@ use std::net::IpAddr;
 use std::sync::{Mutex, PoisonError};
 
 use constel_link::Nanos;
-use constel_rules::{Direction, Head};
+use constel_link::rules::{Direction, Head};
 
 /// Stations that a hub remembers; of more, those that it has not heard for longest are forgotten.
 const STATIONS: usize = 4096;

@@ -13,10 +13,10 @@ use constel_api::answers::{Capturing, RuleShown, RulesChanged, WayShown};
 use constel_api::{ApiError, CaptureOrder, CaptureSource, ErrorCode, RuleChange};
 use constel_drivers::relay::{EdgeTimes, RelayHandle};
 use constel_drivers::{DriverError, Links, mono_ns};
+use constel_link::rules::{Action, Direction, Rule, Rules, Via};
 use constel_link::{
     EdgeChange, EdgeCounters, EdgeUpdate, Effects, EffectsChange, Impairment, Nanos, PortId,
 };
-use constel_rules::{Action, Direction, Rule, Rules, Via};
 use constel_scenario::model::RuleFile;
 use constel_scenario::{DiskFiles, nearest, read_rules};
 use serde_json::{Value, json};

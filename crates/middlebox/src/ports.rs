@@ -2,7 +2,7 @@
 //! and of the one in reverse. A rule has a slot as long as it stays the same.
 
 use constel_link::PortId;
-use constel_rules::{Direction, MAX_RULES};
+use constel_link::rules::{Direction, MAX_RULES};
 
 /// Most interfaces of a box; those of a router of its own are among them.
 const INTERFACES: u32 = 16;

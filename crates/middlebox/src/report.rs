@@ -81,7 +81,7 @@ pub(crate) fn write_manifest(
             .iter()
             .map(|wire| Interface {
                 name: &wire.name,
-                mac: constel_rules::words::mac_text(wire.mac),
+                mac: constel_link::rules::words::mac_text(wire.mac),
                 mtu: wire.mtu,
                 addresses: &wire.own,
             })

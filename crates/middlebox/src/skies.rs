@@ -1,8 +1,8 @@
 //! The skies of a box's rules on the clock of its edges.
 
 use constel_api::answers::ViaShown;
+use constel_link::rules::{Action, Direction, Via};
 use constel_link::{Impairment, Nanos};
-use constel_rules::{Action, Direction, Via};
 use constel_units::Utc;
 
 use crate::sky::{Sky, Stretch};
@@ -124,7 +124,7 @@ impl Skies {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use constel_rules::{Path, Place};
+    use constel_link::rules::{Path, Place};
 
     const S: u64 = 1_000_000_000;
 

@@ -5,9 +5,9 @@ use std::collections::HashMap;
 use std::num::NonZeroU64;
 
 use constel_analysis::Paths;
+use constel_link::rules::{Direction, Place, Via};
 use constel_link::{Delay, Impairment, Loss, Nanos};
 use constel_plan::Lab;
-use constel_rules::{Direction, Place, Via};
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::{NodeId, Snapshot, Stepper};
 use constel_units::Utc;

@@ -4,8 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use constel_drivers::relay::{Steer, Steered};
+use constel_link::rules::{Classifier, Direction, Head, Interface, Rules};
 use constel_link::{Nanos, PortId};
-use constel_rules::{Classifier, Direction, Head, Interface, Rules};
 
 use crate::joined::{Joined, Whose};
 use crate::ports::{ROUTER, SLOTS, Slot, UNMATCHED};

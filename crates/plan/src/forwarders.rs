@@ -3,10 +3,10 @@
 use constel_link::PortId;
 use std::collections::HashMap;
 
+use constel_link::transit::{GoalAddresses, Member, MemberPort, TableSpec};
 use constel_routing::{AddressPlan, PathEnd};
 use constel_scenario::model::Mode;
 use constel_topology::{NodeId, Port};
-use constel_transit::{GoalAddresses, Member, MemberPort, TableSpec};
 
 use crate::blueprint::Blueprint;
 use crate::disjoint::path_addresses;

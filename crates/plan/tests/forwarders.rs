@@ -6,10 +6,10 @@ use std::collections::{BTreeSet, HashMap};
 use std::net::IpAddr;
 use std::sync::Arc;
 
+use constel_link::transit::{Flow, Place, Table, Way};
 use constel_plan::{Blueprint, FailedEdges, Goal, Planner, StepPlan, path_addresses};
 use constel_routing::graph::NextHop;
 use constel_topology::NodeId;
-use constel_transit::{Flow, Place, Table, Way};
 use given::{Given, lab};
 
 const SKY: &str = "

@@ -1,8 +1,8 @@
 //! Rules of a box: what is wrong with a file, all at once (`tests/rules/X.yaml` gives `X.stderr`, written anew with
 //! `CONSTEL_BLESS=1`), and what a good one means.
 
+use constel_link::rules::{Action, Direction, Vlan};
 use constel_link::{Discipline, Loss};
-use constel_rules::{Action, Direction, Vlan};
 use constel_scenario::model::RuleFile;
 use constel_scenario::{
     Diagnostics, DiskFiles, read_rules, rules_reference_page, rules_schema_json,

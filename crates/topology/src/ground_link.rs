@@ -3,9 +3,9 @@
 use crate::down::Down;
 use crate::ground::Watcher;
 use crate::layout::Layout;
+use crate::radio::{Signal, SlantPath};
 use crate::spec::{Constellation, LinkClass, rain_at};
 use constel_orbit::DVec3;
-use constel_radio::{Signal, SlantPath};
 use std::num::NonZeroU64;
 
 /// What both directions of a radio link come to.

@@ -30,6 +30,7 @@ mod node;
 mod pairing;
 mod pairing_free;
 mod policy;
+pub mod radio;
 mod sky;
 mod snapshot;
 mod spec;
@@ -45,7 +46,6 @@ pub use class::{
     Access, Addressing, Attachment, CABLE, EdgeClass, GSL, HOST, ISL, Medium, NETWORK, NodeClass,
     SATELLITE, SPACECRAFT, STATION, Span, Transit,
 };
-pub use constel_radio as radio;
 pub use down::Down;
 pub use effort::{Cut, Effort};
 pub use error::SpecError;

@@ -3,8 +3,8 @@
 use crate::down::Down;
 use crate::layout::Layout;
 use crate::node::NodeId;
+use crate::radio::Signal;
 use crate::why::Why;
-use constel_radio::Signal;
 use std::fmt;
 
 impl Why {

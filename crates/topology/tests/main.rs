@@ -10,6 +10,7 @@ mod handover;
 mod laws;
 mod layout;
 mod links;
+mod radio;
 mod real_set;
 mod speed;
 mod terminals;

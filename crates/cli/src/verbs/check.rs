@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use constel_analysis::Coverage;
-use constel_capacity::Estimate;
+use constel_analysis::capacity::Estimate;
 use constel_control::{Error, Looked};
 use constel_observe::verdict::Bounds;
 use constel_plan::Lab;

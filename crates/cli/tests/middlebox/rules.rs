@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
-use constel_rules::Head;
+use constel_link::rules::Head;
 use constel_scenario::{DiskFiles, read_rules};
 use serde_json::Value;
 
@@ -40,7 +40,7 @@ fn counters_of_256_rules_are_those_of_a_capture() {
         let count = &mut expected[place.unwrap_or(256)];
         *count = (count.0 + 1, count.1 + frame.len() as u64);
         let action = place.and_then(|place| read.rules.get(place)?.forward.clone());
-        if action.is_none_or(|action| action == constel_rules::Action::Pass) {
+        if action.is_none_or(|action| action == constel_link::rules::Action::Pass) {
             passed.push((place, frame.clone()));
         }
         near.send(&frame);

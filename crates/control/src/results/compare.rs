@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use constel_analysis::sweep::{Comparison, SAMPLED, Samples, Side};
 use constel_api::summary::Summary;
-use constel_sweep::{Comparison, SAMPLED, Samples, Side};
 
 use super::Run;
 use super::samples::Table;

@@ -4,8 +4,8 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use constel_analysis::sweep::{Cell, Design, Done, Record, Table};
 use constel_api::summary::Summary;
-use constel_sweep::{Cell, Design, Done, Record, Table};
 use rustix::fs::{FlockOperation, flock};
 
 use crate::error::Error;

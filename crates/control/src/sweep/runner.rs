@@ -6,7 +6,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use constel_sweep::{Cell, Design};
+use constel_analysis::sweep::{Cell, Design};
 use rustix::process::{Pid, Signal, kill_process};
 
 use super::SweepOptions;

@@ -4,8 +4,8 @@ use std::net::IpAddr;
 use std::sync::Arc;
 
 use constel_host::netlink::{Mac, NeighbourSpec};
+use constel_link::transit::{GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
 use constel_link::{PortId, mac_of};
-use constel_transit::{GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
 
 use crate::common::address;
 use crate::support::{ETH0, Node};

@@ -3,8 +3,8 @@
 
 use std::collections::BTreeMap;
 
+use constel_link::medium::{Counters, Event, Frame, Hearing, Medium, Shared};
 use constel_link::{CheckedUpdate, EdgeTable, Frames, Nanos, PortId, is_group, port_of_mac};
-use constel_medium::{Counters, Event, Frame, Hearing, Medium, Shared};
 
 use super::layout::SlotRef;
 use super::pool::Pool;

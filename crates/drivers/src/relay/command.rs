@@ -3,10 +3,10 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
 
+use constel_link::medium::Counters;
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, Histogram, Nanos, PortId, UpdateError,
 };
-use constel_medium::Counters;
 
 use super::bell::Bell;
 use super::external::{ExternalCounts, Steer};

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex};
 
+use constel_link::medium::Counters;
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Histogram, Nanos, PortId,
     UpdateError,
 };
-use constel_medium::Counters;
 
 use super::command::{Command, PLACES_PER_TURN, Signals};
 use super::external::{ExternalCounts, Steer};

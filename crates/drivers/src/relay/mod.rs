@@ -68,9 +68,9 @@ use std::sync::{Arc, Mutex};
 
 use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
+use constel_link::medium::Shared;
+use constel_link::transit::Table;
 use constel_link::{EdgeTable, MAX_PORT, Nanos, Patience, PortId};
-use constel_medium::Shared;
-use constel_transit::Table;
 
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use constel_link::transit::Cause;
 use constel_link::{Histogram, LateFrames, Nanos, PlaneReport, Quantiles, Totals};
-use constel_transit::Cause;
 use serde::Serialize;
 
 use super::transit::TransitCounts;

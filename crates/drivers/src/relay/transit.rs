@@ -6,8 +6,8 @@
 
 use std::sync::Arc;
 
+use constel_link::transit::{Cause, Limit, Packet, Table, Verdict, Way, decide};
 use constel_link::{Delivery, Nanos, mac_of};
-use constel_transit::{Cause, Limit, Packet, Table, Verdict, Way, decide};
 use serde::Serialize;
 
 use super::gso;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use constel_drivers::Links;
 use constel_link::packet::{fold, words_sum};
-use constel_transit::{Cause, GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
+use constel_link::transit::{Cause, GoalAddresses, Member, MemberPort, Table, TableSpec, Way};
 
 pub(super) const IPV4: u16 = 0x0800;
 pub(super) const UDP: u8 = 17;

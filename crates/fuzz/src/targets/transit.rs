@@ -8,10 +8,10 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
 
 use constel_link::packet::{fold, words_sum};
-use constel_link::{PortId, mac_of};
-use constel_transit::{
+use constel_link::transit::{
     GoalAddresses, Limit, Member, MemberPort, Packet, Table, TableSpec, Verdict, Way, decide,
 };
+use constel_link::{PortId, mac_of};
 
 fn table() -> Table {
     let port = |port, far_port, mtu_bytes| MemberPort {

@@ -10,10 +10,10 @@ use constel_api::answers::{
 use constel_api::{ApiError, ErrorCode, LabReader, Subscription};
 use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
+use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
 use constel_plan::{Blueprint, ByHandEffects, NotOne};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
-use constel_transit::Cause;
 
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members::Away;

@@ -1,6 +1,6 @@
 //! What this machine has for a lab.
 
-use constel_capacity::{Estimate, Room};
+use constel_analysis::capacity::{Estimate, Room};
 use constel_host::limits::{memory_bytes, most_open_files};
 use constel_host::sysctl;
 use constel_plan::Lab;

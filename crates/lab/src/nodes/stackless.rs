@@ -9,11 +9,11 @@ use constel_host::netlink::{
 };
 use constel_host::process::Child;
 use constel_host::{Error, Result};
+use constel_link::transit::{Table, Way};
 use constel_plan::{Blueprint, Forwarders, Goal, RoutesPlan, node_ifindex};
 use constel_routing::walk::Route;
 use constel_runtime::{Door, Node, Program};
 use constel_topology::NodeId;
-use constel_transit::{Table, Way};
 
 use crate::error::EngineError;
 use crate::routing::tables::{MAIN, UNICAST};

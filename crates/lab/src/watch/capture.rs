@@ -5,7 +5,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use constel_api::{ApiError, CaptureSource, ErrorCode, Piece};
 use constel_drivers::{Sight, Tapped, Tapping, mono_ns};
 use constel_exchange::pcapng::{self, Direction};
-use constel_rules::{Classifier, Head};
+use constel_link::rules::{Classifier, Head};
 use constel_scenario::{DiskFiles, read_rules};
 
 /// What a file says of a frame.
@@ -42,7 +42,7 @@ impl Filter {
         let file = read_rules("filter", rules.as_bytes(), &DiskFiles::in_folder(""));
         let file = file.map_err(|errors| bad(errors.to_string()))?;
         let classifier = |direction| Classifier::new(&file.rules, direction);
-        Ok(Filter(constel_rules::Direction::BOTH.map(classifier)))
+        Ok(Filter(constel_link::rules::Direction::BOTH.map(classifier)))
     }
 
     /// Whether it takes this frame.

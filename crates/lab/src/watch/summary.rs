@@ -1,7 +1,7 @@
 //! Rows of the document `summary.json`, made of what a run measured.
 
 use constel_link::Tally;
-use constel_medium::Counters;
+use constel_link::medium::Counters;
 use constel_observe::flows::Rtt;
 use constel_observe::quantiles::Quantiles;
 use constel_plan::{Blueprint, PairSeen, PathSeen};

@@ -1,7 +1,7 @@
 //! The channels and switches of a lab: networks whose members share one.
 
 use constel_link::PortId;
-use constel_medium::{Access, Shared, Spec};
+use constel_link::medium::{Access, Shared, Spec};
 use constel_scenario::model;
 
 use crate::lab::Lab;

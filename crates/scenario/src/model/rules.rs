@@ -1,6 +1,6 @@
 //! The rules of a box.
 
-use constel_rules::Rules;
+use constel_link::rules::Rules;
 
 use super::InputFile;
 use crate::diagnostic::Diagnostic;

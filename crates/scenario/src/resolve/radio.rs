@@ -1,6 +1,6 @@
 //! Radio of ground links, and who needs feeders.
 
-use constel_radio::DVB_S2;
+use constel_topology::radio::DVB_S2;
 
 use super::ground::Ground;
 use crate::diagnostic::Diagnostics;

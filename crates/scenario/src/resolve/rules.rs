@@ -3,7 +3,7 @@
 mod matching;
 mod paths;
 
-use constel_rules::{Action, Rule, Rules, shadowed};
+use constel_link::rules::{Action, Rule, Rules, shadowed};
 
 use super::inputs::Inputs;
 use crate::diagnostic::{Diagnostic, Diagnostics};

@@ -1,6 +1,6 @@
 //! Radio, weather and recordings of ground links.
 
-use constel_radio::Carrier;
+use crate::radio::Carrier;
 use std::num::NonZeroU64;
 
 /// Radio of a constellation's ground links.

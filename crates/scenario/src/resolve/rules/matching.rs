@@ -1,6 +1,6 @@
 //! What a rule matches: values that are no quantities, and what does not go together.
 
-use constel_rules::{Interface, Match, Prefix, words};
+use constel_link::rules::{Interface, Match, Prefix, words};
 
 use super::RuleReader;
 use crate::raw::{OneOrMore, RawMatch};
@@ -99,7 +99,7 @@ impl RuleReader<'_, '_> {
         self.values(&values, raw, words::mac)
     }
 
-    fn classes(&mut self, raw: &RawMatch) -> Vec<constel_rules::TrafficClass> {
+    fn classes(&mut self, raw: &RawMatch) -> Vec<constel_link::rules::TrafficClass> {
         let dscp = Values {
             key: "dscp",
             what: "a DSCP",

@@ -2,8 +2,8 @@
 
 use std::num::NonZeroU64;
 
+use constel_link::rules::{Path, Via};
 use constel_link::{Delay, Impairment, Loss, QueueLimit};
-use constel_rules::{Path, Via};
 use constel_units::{DataRate, DataSize, TimeSpan};
 
 use super::RuleReader;
@@ -111,7 +111,7 @@ impl RuleReader<'_, '_> {
                 .push(self.document.error_at(&at, "same-node", message));
         }
         let rain = self.rain(way, raw);
-        let place = |of: &RawPlace| constel_rules::Place {
+        let place = |of: &RawPlace| constel_link::rules::Place {
             latitude_deg: of.latitude.deg(),
             longitude_deg: of.longitude.deg(),
         };

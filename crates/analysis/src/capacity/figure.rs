@@ -1,0 +1,101 @@
+//! What is needed beside what is there.
+
+use serde::Serialize;
+
+use crate::capacity::needs::Needs;
+
+/// Something that a lab takes of a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum What {
+    /// Bytes of memory.
+    Memory,
+    /// Open files of the engine.
+    Descriptors,
+    /// Processes.
+    Processes,
+    /// Processors that are busy.
+    Processors,
+    /// The thread that carries the frames of all links, as a share of its time.
+    Carrier,
+}
+
+impl What {
+    /// All, those first without which a lab cannot be made.
+    pub const ALL: [Self; 5] = [
+        Self::Memory,
+        Self::Descriptors,
+        Self::Processes,
+        Self::Processors,
+        Self::Carrier,
+    ];
+
+    /// Whether a lab that lacks it cannot be made; otherwise it can, and is late.
+    #[must_use]
+    pub fn is_hard(self) -> bool {
+        matches!(self, Self::Memory | Self::Descriptors | Self::Processes)
+    }
+}
+
+/// What a machine has for a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Room {
+    /// Bytes that can be had, less what is to stay free.
+    pub memory_bytes: u64,
+    /// Open files that the engine may have.
+    pub descriptors: u64,
+    /// Processes that may be made.
+    pub processes: u64,
+    /// Processors.
+    pub processors: f64,
+}
+
+impl Room {
+    fn of(&self, what: What) -> f64 {
+        match what {
+            What::Memory => self.memory_bytes as f64,
+            What::Descriptors => self.descriptors as f64,
+            What::Processes => self.processes as f64,
+            What::Processors => self.processors,
+            What::Carrier => 1.0,
+        }
+    }
+}
+
+/// One figure of a lab on a machine.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figure {
+    /// Of what.
+    pub what: What,
+    /// What the lab takes.
+    pub needed: f64,
+    /// What there is.
+    pub there: f64,
+    /// How many times its nodes it could have, at most 1; null where it is not its nodes that are too many.
+    pub fits: Option<f64>,
+}
+
+impl Figure {
+    /// Whether there is enough.
+    #[must_use]
+    pub fn is_enough(&self) -> bool {
+        self.needed <= self.there
+    }
+}
+
+impl Needs {
+    /// Every figure, on a machine with such room.
+    #[must_use]
+    pub fn on(&self, room: &Room) -> Vec<Figure> {
+        let figure = |what: What| {
+            let (amount, there) = (self.amount(what), room.of(what));
+            Figure {
+                what,
+                needed: amount.whole(),
+                there,
+                fits: amount.fits(there),
+            }
+        };
+        What::ALL.map(figure).to_vec()
+    }
+}

@@ -1,0 +1,32 @@
+//! One scenario many times: what differs between runs, and what they came to together.
+//!
+//! * [`Design`]: every combination of some settings, each with every seed; the [cells](Design::cells) in the order in
+//!   which they run.
+//! * [`Table`]: the figures of all flows over the runs of each combination: means with 95 % confidence
+//!   [intervals](Interval), as rows, CSV and a picture.
+//! * [`Comparison`]: two runs or two groups of repeats, figure by figure, and what of the difference is more than noise.
+//!
+//! Nothing here runs anything or reads a file; `constel-control` does.
+//!
+//! ```
+//! use constel_analysis::sweep::Design;
+//!
+//! let axes = ["traffic[0].tcp.congestion=bbr,cubic"].map(|axis| axis.parse().unwrap());
+//! let design = Design::new("a.yaml", "constel: 1", axes.to_vec(), (1..=3).collect()).unwrap();
+//! assert_eq!(design.cells().count(), 6);
+//! ```
+
+mod compare;
+mod design;
+mod figures;
+mod interval;
+mod picture;
+mod seeds;
+mod table;
+
+pub use compare::{Compared, Comparison, Noise, SAMPLED, Samples, Side};
+pub use design::{Axis, Cell, Design, DesignError, Record, Variant};
+pub use figures::{Figure, figures};
+pub use interval::Interval;
+pub use seeds::Seeds;
+pub use table::{Done, Row, Runs, Table};

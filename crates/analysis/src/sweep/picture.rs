@@ -1,0 +1,54 @@
+//! The table as a picture.
+
+use constel_observe::plot::intervals::{Estimate, Group, svg};
+
+use crate::sweep::figures::{Figure, figures};
+use crate::sweep::table::{Done, Row, Table};
+
+/// Most panels: a picture of more is read by nobody.
+const MOST_PANELS: usize = 40;
+
+impl Table {
+    /// One panel for each figure of each flow, a line in it for each combination. `done` is what the table is made of.
+    #[must_use]
+    pub fn svg(&self, done: &[Done]) -> String {
+        let same = |a: &Row, b: &Row| (&a.flow, a.figure) == (&b.flow, b.figure);
+        let panels = self.rows.chunk_by(same).take(MOST_PANELS);
+        let groups: Vec<Group> = panels.map(|rows| self.panel(rows, done)).collect();
+        let seeds = self.seeds.len();
+        let s = if seeds == 1 { "" } else { "s" };
+        let title = format!(
+            "{}: {seeds} seed{s}; mean and 95 % confidence interval",
+            self.scenario
+        );
+        svg(&title, &groups)
+    }
+
+    fn panel(&self, rows: &[Row], done: &[Done]) -> Group {
+        let label = rows.first().map_or_else(String::new, |row| {
+            format!("{}: {} ({})", row.flow, row.figure.name, row.figure.unit)
+        });
+        let estimate = |row: &Row| Estimate {
+            name: row.variant.clone(),
+            mean: row.interval.mean,
+            half: row.interval.ci95,
+            samples: self.samples(done, &row.variant, &row.flow, row.figure),
+        };
+        Group {
+            label,
+            estimates: rows.iter().map(estimate).collect(),
+        }
+    }
+
+    fn samples(&self, done: &[Done], variant: &str, flow: &str, figure: Figure) -> Vec<f64> {
+        let index = self.runs.iter().position(|runs| runs.variant == variant);
+        let runs = done.iter().filter(|run| Some(run.variant) == index);
+        let summaries = runs.filter_map(|run| run.summary.as_ref());
+        let counted = summaries.filter(|s| s.verdict.trustworthy || !self.trustworthy_only);
+        let values = counted.flat_map(figures);
+        values
+            .filter(|(name, of, _)| *name == flow && *of == figure)
+            .map(|(_, _, value)| value)
+            .collect()
+    }
+}

@@ -1,0 +1,94 @@
+//! Ways that share a destination's packets among them. There are few different such sets, as neighbours are few: each is kept
+//! once, for as long as the table is, and named by a number, so that a change of a way stays one store.
+
+use std::collections::HashMap;
+use std::sync::{Mutex, OnceLock, PoisonError};
+
+use crate::transit::Way;
+
+/// Sets in the first list; each further list has room for twice as many.
+const FIRST: usize = 64;
+/// A hundred million of them.
+const LISTS: usize = 21;
+
+type List = Box<[OnceLock<Box<[Way]>>]>;
+
+/// All sets of ways.
+#[derive(Debug, Default)]
+pub(crate) struct Shared {
+    lists: [OnceLock<List>; LISTS],
+    numbers: Mutex<HashMap<Box<[Way]>, u32>>,
+}
+
+/// In which list a set is, and where in it.
+fn place(number: u32) -> (usize, usize) {
+    let from_first = number as usize / FIRST + 1;
+    let list = from_first.ilog2() as usize;
+    (list, number as usize - FIRST * ((1 << list) - 1))
+}
+
+impl Shared {
+    /// The number of a set; `None`: there is no room for another one.
+    pub(crate) fn number(&self, ways: &[Way]) -> Option<u32> {
+        let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(number) = numbers.get(ways) {
+            return Some(*number);
+        }
+        let number = numbers.len() as u32;
+        let (list, at) = place(number);
+        let room = || (0..FIRST << list).map(|_| OnceLock::new()).collect();
+        let list = self.lists.get(list)?.get_or_init(room);
+        list[at].get_or_init(|| ways.into());
+        numbers.insert(ways.into(), number);
+        Some(number)
+    }
+
+    /// The set with this number.
+    pub(crate) fn ways(&self, number: u32) -> &[Way] {
+        let (list, at) = place(number);
+        let list = self.lists.get(list).and_then(OnceLock::get);
+        let ways = list.and_then(|list| list.get(at)?.get());
+        ways.map_or(&[], AsRef::as_ref)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::PortId;
+
+    use super::*;
+
+    #[test]
+    fn every_number_has_a_place_of_its_own() {
+        let mut next = (0, 0);
+        for number in 0..10_000 {
+            assert_eq!(place(number), next);
+            next.1 += 1;
+            if next.1 == FIRST << next.0 {
+                next = (next.0 + 1, 0);
+            }
+        }
+        let (list, _) = place(100_000_000);
+        assert!(list < LISTS);
+    }
+
+    #[test]
+    fn a_set_is_kept_once_and_found_again() {
+        let shared = Shared::default();
+        let set = |n: u32| {
+            [n, n + 1].map(|n| Way {
+                port: PortId(n),
+                far_port: PortId(n + 7),
+            })
+        };
+        for round in 0..2 {
+            for n in 0..1000 {
+                assert_eq!(shared.number(&set(n)), Some(n), "round {round}");
+            }
+        }
+        for n in 0..1000 {
+            assert_eq!(shared.ways(n), set(n));
+        }
+        assert!(shared.ways(1000).is_empty() && shared.ways(u32::MAX).is_empty());
+    }
+}

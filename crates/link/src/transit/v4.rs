@@ -1,0 +1,264 @@
+//! IPv4 (RFC 791, RFC 1812).
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::packet::{fold, words_sum};
+
+use crate::transit::icmp::{Complaint, ICMP, UDP, is_right, seal};
+use crate::transit::{
+    Cause, ETHERTYPE_IPV4, Flow, Node, OWN_HOPS, Packet, Place, TYPE, Verdict, Way, word,
+};
+
+/// A header without options.
+const HEADER: usize = 20;
+/// How long a message about a packet is at most (RFC 1812, section 4.3.2.3).
+const COMPLAINT_BYTES: usize = 576;
+const ECHO_REQUEST: u8 = 8;
+const ECHO_REPLY: u8 = 0;
+/// Messages that are no complaints themselves, and may be complained about (RFC 1122, section 3.2.2).
+const QUERIES: [u8; 10] = [0, 8, 9, 10, 13, 14, 15, 16, 17, 18];
+
+const NO_PROTOCOL: Complaint = Complaint::new(3, 2, 0);
+const NO_PORT: Complaint = Complaint::new(3, 3, 0);
+const NO_NETWORK: Complaint = Complaint::new(3, 0, 0);
+const EXPIRED: Complaint = Complaint::new(11, 0, 0);
+
+fn too_big(mtu_bytes: u32) -> Complaint {
+    Complaint::new(3, 4, mtu_bytes.min(0xffff))
+}
+
+/// What of a header is asked for again.
+#[derive(Clone, Copy)]
+struct Header {
+    len: usize,
+    total: usize,
+    from: Ipv4Addr,
+    to: Ipv4Addr,
+    protocol: u8,
+    hops: u8,
+    /// Whether it must not be cut up, and whether it is a piece of one that was.
+    whole: bool,
+    fragment: bool,
+    /// It begins within the packet that was cut up.
+    later_fragment: bool,
+}
+
+/// A header that can be; `available` bytes are there from it on.
+fn header(ip: &[u8], available: usize) -> Option<Header> {
+    let first: &[u8; HEADER] = ip.first_chunk()?;
+    let len = usize::from(first[0] & 0xf) * 4;
+    let total = usize::from(word(first, 2)?);
+    if first[0] >> 4 != 4 || len < HEADER || total < len || total > available {
+        return None;
+    }
+    if fold(words_sum(ip.get(..len)?)) != 0xffff {
+        return None;
+    }
+    let flags = word(first, 6)?;
+    let address = |at: usize| Ipv4Addr::new(first[at], first[at + 1], first[at + 2], first[at + 3]);
+    Some(Header {
+        len,
+        total,
+        from: address(12),
+        to: address(16),
+        protocol: first[9],
+        hops: first[8],
+        whole: flags & 0x4000 != 0,
+        fragment: flags & 0x3fff != 0,
+        later_fragment: flags & 0x1fff != 0,
+    })
+}
+
+/// Whether options are well formed, and say no way to take.
+fn options(mut options: &[u8]) -> Result<(), Cause> {
+    const LOOSE_SOURCE_ROUTE: u8 = 131;
+    const STRICT_SOURCE_ROUTE: u8 = 137;
+    loop {
+        match options {
+            [] | [0, ..] => return Ok(()),
+            [1, rest @ ..] => options = rest,
+            [LOOSE_SOURCE_ROUTE | STRICT_SOURCE_ROUTE, ..] => return Err(Cause::SourceRoute),
+            [_, len, ..] if *len >= 2 => {
+                options = options.get(usize::from(*len)..).ok_or(Cause::Malformed)?;
+            }
+            _ => return Err(Cause::Malformed),
+        }
+    }
+}
+
+/// Whether one machine may have the address, as it is seen from another.
+fn is_somebodys(address: Ipv4Addr) -> bool {
+    let [first, ..] = address.octets();
+    first != 0 && first != 127 && first < 224
+}
+
+pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<u8>) -> Verdict {
+    let available = packet.len.saturating_sub(TYPE);
+    let Some(ip) = packet.bytes.get_mut(TYPE..) else {
+        return Verdict::Drop(Cause::Malformed);
+    };
+    let Some(header) = header(ip, available) else {
+        return Verdict::Drop(Cause::Malformed);
+    };
+    if header.len > HEADER
+        && let Err(cause) = options(&ip[HEADER..header.len])
+    {
+        return Verdict::Drop(cause);
+    }
+    if !is_somebodys(header.from) || !is_somebodys(header.to) {
+        return Verdict::Drop(Cause::Address);
+    }
+    let flow = Flow {
+        addresses: &ip[12..20],
+        protocol: header.protocol,
+        transport: if header.fragment {
+            &[]
+        } else {
+            &ip[header.len..]
+        },
+    };
+    let way = match node.place(header.to.into(), flow) {
+        Place::Towards(way) => way,
+        Place::Own => return own(node, &header, ip, answer),
+        Place::Nowhere => return complain(node, &header, ip, (NO_NETWORK, Cause::NoRoute), answer),
+    };
+    if header.hops <= 1 {
+        return complain(node, &header, ip, (EXPIRED, Cause::Expired), answer);
+    }
+    let mtu_bytes = node.mtu_bytes(way.port);
+    if packet.longest > mtu_bytes as usize {
+        if !header.whole {
+            // To cut it up is a stack's work.
+            return Verdict::Drop(Cause::TooBig);
+        }
+        let complaint = (too_big(mtu_bytes), Cause::TooBig);
+        return complain(node, &header, ip, complaint, answer);
+    }
+    one_hop_less(ip);
+    Verdict::Forward(way)
+}
+
+/// A hop less to live, and the checksum for it (RFC 1624).
+fn one_hop_less(ip: &mut [u8]) {
+    let (Some(old), Some(check)) = (word(ip, 8), word(ip, 10)) else {
+        return;
+    };
+    let new = old - 0x100;
+    let sum = fold(u32::from(!check) + u32::from(!old) + u32::from(new));
+    ip[8] -= 1;
+    ip[10..12].copy_from_slice(&(!sum).to_be_bytes());
+}
+
+/// A packet for the node itself.
+fn own(node: &mut impl Node, header: &Header, ip: &[u8], answer: &mut Vec<u8>) -> Verdict {
+    let silent = Verdict::Drop(Cause::NoProgram);
+    if header.fragment {
+        return silent;
+    }
+    let complaint = match header.protocol {
+        ICMP => {
+            let message = ip.get(header.len..header.total);
+            return message.map_or(silent, |message| {
+                echo(node, header, ip[1], message, answer).unwrap_or(silent)
+            });
+        }
+        UDP => NO_PORT,
+        _ => NO_PROTOCOL,
+    };
+    complain(node, header, ip, (complaint, Cause::NoProgram), answer)
+}
+
+fn echo(
+    node: &impl Node,
+    header: &Header,
+    service: u8,
+    message: &[u8],
+    answer: &mut Vec<u8>,
+) -> Option<Verdict> {
+    let asks = message.len() >= 8 && message[..2] == [ECHO_REQUEST, 0];
+    if !asks || !is_right(0, message) {
+        return None;
+    }
+    let way = back(node, (header.to, header.from))?;
+    let total = HEADER + message.len();
+    if total > node.mtu_bytes(way.port) as usize {
+        return None;
+    }
+    begin(answer, (header.to, header.from), service, total);
+    let at = answer.len();
+    answer.extend([ECHO_REPLY, 0, 0, 0]);
+    answer.extend(&message[4..]);
+    seal(answer, at, 0);
+    Some(Verdict::Answer(way, None))
+}
+
+/// The way of an answer.
+fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<Way> {
+    let addresses = [from.octets(), to.octets()];
+    let flow = Flow {
+        addresses: addresses.as_flattened(),
+        protocol: ICMP,
+        transport: &[],
+    };
+    match node.place(to.into(), flow) {
+        Place::Towards(way) => Some(way),
+        Place::Own | Place::Nowhere => None,
+    }
+}
+
+/// EtherType and header of a packet of the node's own.
+fn begin(answer: &mut Vec<u8>, (from, to): (Ipv4Addr, Ipv4Addr), service: u8, total: usize) {
+    const NOT_TO_BE_CUT_UP: [u8; 2] = [0x40, 0];
+    answer.clear();
+    answer.extend(ETHERTYPE_IPV4);
+    answer.extend([0x45, service]);
+    answer.extend((total as u16).to_be_bytes());
+    answer.extend([0, 0]);
+    answer.extend(NOT_TO_BE_CUT_UP);
+    answer.extend([OWN_HOPS, ICMP, 0, 0]);
+    answer.extend(from.octets());
+    answer.extend(to.octets());
+    let sum = !fold(words_sum(&answer[TYPE..]));
+    answer[TYPE + 10..TYPE + 12].copy_from_slice(&sum.to_be_bytes());
+}
+
+/// Drops a packet, and says so to its sender where that is allowed.
+fn complain(
+    node: &mut impl Node,
+    header: &Header,
+    ip: &[u8],
+    (complaint, cause): (Complaint, Cause),
+    answer: &mut Vec<u8>,
+) -> Verdict {
+    const CONTROL: u8 = 0xc0;
+    let silent = Verdict::Drop(cause);
+    let about_a_query = || {
+        let kind = ip.get(header.len);
+        kind.is_some_and(|kind| QUERIES.contains(kind))
+    };
+    if header.later_fragment || (header.protocol == ICMP && !about_a_query()) {
+        return silent;
+    }
+    let Some(IpAddr::V4(own)) = node.speaks_as(header.from.into()) else {
+        return silent;
+    };
+    let Some(way) = back(node, (own, header.from)) else {
+        return silent;
+    };
+    if !node.may_complain() {
+        return silent;
+    }
+    let most = COMPLAINT_BYTES.min(node.mtu_bytes(way.port) as usize);
+    let there = ip.len().min(header.total);
+    let about = &ip[..there.min(most.saturating_sub(HEADER + 8))];
+    begin(
+        answer,
+        (own, header.from),
+        CONTROL,
+        HEADER + 8 + about.len(),
+    );
+    let at = answer.len();
+    complaint.write(about, answer);
+    seal(answer, at, 0);
+    Verdict::Answer(way, Some(cause))
+}

@@ -1,0 +1,4 @@
+//! Tests of the module `medium`.
+
+mod curves;
+mod drive;

@@ -1,0 +1,3 @@
+//! Tests of the module `radio`.
+
+mod itur;

@@ -1,0 +1,135 @@
+"""Gates of `tools/metrics --check`: bounds on the shape of the source.
+
+The debts are what was above a bound when the gate came. A debt may only shrink: one that is paid, or became smaller, must
+be lowered here, so that it cannot come back unnoticed.
+"""
+
+import re
+import tomllib
+from collections import defaultdict
+
+LARGEST_CIRCLE_FILES = 4
+# A crate below this must say in docs/design.md, under "Small crates", why it is not a module of its user.
+SMALLEST_CRATE_LINES = 800
+# Shorter bodies are alike by nature: accessors, conversions.
+DUPLICATED_BODY_LINES = 8
+
+CIRCLE_DEBTS = {"agent": 5, "drivers": 11, "exchange": 6, "host": 6, "scenario": 5}
+
+LONG_DEBTS = {
+    "control src/together/merge.rs merge": 116,
+    "drivers src/relay/answers.rs treat": 131,
+    "fuzz src/targets/leotp.rs network": 114,
+    "fuzz src/targets/files.rs targets": 113,
+    "host src/process/birth.rs carry_out": 125,
+    "host src/process/spawn.rs start": 122,
+    "lab src/life/bring_up.rs fabric": 147,
+    "lab src/life/session.rs bring_up_and_down": 121,
+    "leotp src/bin/leotp/serve.rs run": 101,
+    "plan src/lay_out.rs new": 120,
+    "plan src/networks/matrix.rs table": 120,
+    "plan src/planner/routes.rs plan": 114,
+    "scenario src/resolve/routing/mod.rs resolve": 119,
+    "topology src/why_words.rs write_down": 102,
+}
+
+# Bodies that stand twice, by the places of their functions.
+DUPLICATE_DEBTS = {
+    # One instruction of classic BPF. A common place would make a circle of netlink and process.
+    "crates/host/src/netlink/watch.rs instruction = crates/host/src/process/filter.rs statement",
+}
+
+
+def circles(crates):
+    for name, crate in crates.items():
+        largest = max(map(len, crate["circles"]), default=0)
+        allowed = CIRCLE_DEBTS.get(name, LARGEST_CIRCLE_FILES)
+        if largest > allowed:
+            files = " ".join(next(c for c in crate["circles"] if len(c) == largest))
+            yield f"crates/{name}: {largest} files import each other, at most {allowed} may: {files}"
+        elif name in CIRCLE_DEBTS and largest < allowed:
+            now = f"lower it to {largest}" if largest > LARGEST_CIRCLE_FILES else "remove it"
+            yield f"tools/metrics_gates.py: CIRCLE_DEBTS says {allowed} for {name}: {now}"
+
+
+def long_functions(crates, most):
+    found = {}
+    for name, crate in crates.items():
+        for text in crate["long_functions"]:
+            function, lines = f"{name} {text}".rsplit(" ", 1)
+            found[function] = int(lines)
+    for function, lines in found.items():
+        allowed = LONG_DEBTS.get(function, most)
+        if lines > allowed:
+            yield f"crates/{function}: {lines} lines, at most {allowed}: split it"
+    for function, allowed in LONG_DEBTS.items():
+        lines = found.get(function, 0)
+        if lines < allowed:
+            now = f"lower it to {lines}" if lines else "remove it"
+            yield f"tools/metrics_gates.py: LONG_DEBTS says {allowed} for {function}: {now}"
+
+
+def small_crates(crates, root):
+    design = (root / "docs/design.md").read_text()
+    part = re.search(r"^\*\*Small crates\.\*\*.*?(?=^\*\*|^#)", design, re.M | re.S)
+    stated = set(re.findall(r"^- `([\w-]+)`: \S", part.group() if part else "", re.M))
+    small = {name for name, crate in crates.items() if crate["source_lines"] < SMALLEST_CRATE_LINES}
+    for name in sorted(small - stated):
+        lines = crates[name]["source_lines"]
+        yield f"crates/{name}: {lines} lines; make it a module of its user, or say under \"Small crates\" in docs/design.md why not"
+    for name in sorted(stated - small):
+        yield f"docs/design.md: `{name}` stands under \"Small crates\" and is none: remove it"
+
+
+def duplicates(files):
+    """`files`: pairs of a crate's name and one of its files."""
+    bodies = defaultdict(set)
+    for crate, file in files:
+        if not file.name.startswith("src/"):
+            continue
+        for f in file.functions:
+            if f["test"]:
+                continue
+            # Strings count: two messages are two functions. Comments and layout do not.
+            text = re.sub(r"//[^\n]*", "", file.text[file.code.index("{", f["start"]):f["end"]])
+            lines = [line.strip() for line in text.splitlines() if line.strip()]
+            if len(lines) >= DUPLICATED_BODY_LINES:
+                bodies["\n".join(lines)].add(f"crates/{crate}/{file.name} {f['name']}")
+    found = {" = ".join(sorted(places)) for places in bodies.values() if len(places) > 1}
+    for places in sorted(found - DUPLICATE_DEBTS):
+        yield f"{places}: the same body; keep one"
+    for places in sorted(DUPLICATE_DEBTS - found):
+        yield f"tools/metrics_gates.py: DUPLICATE_DEBTS has {places}, which is no more: remove it"
+
+
+def unused_dependencies(root):
+    """Keys of Cargo.toml that nothing uses."""
+    wanted = set()
+    for manifest in [*sorted(root.glob("crates/*/Cargo.toml")), root / "python/Cargo.toml"]:
+        document = tomllib.loads(manifest.read_text())
+        sources = [p for folder in ("src", "tests", "examples", "benches") for p in manifest.parent.resolve().glob(f"{folder}/**/*.rs")]
+        sources += manifest.parent.glob("build.rs")
+        for source in sources:
+            # Tests share files with those of other crates. A loop over a list that grows follows them.
+            for path in re.findall(r'#\[path = "([^"]+)"\]', source.read_text()):
+                path = (source.parent / path).resolve()
+                # A `mod.rs` has its modules beside it.
+                found = path.parent.rglob("*.rs") if path.name == "mod.rs" else [path]
+                sources += [p for p in found if p.is_file() and p not in sources]
+        text = "\n".join(p.read_text() for p in sources)
+        keys = {key for kind in ("dependencies", "dev-dependencies", "build-dependencies") for key in document.get(kind, {})}
+        wanted |= keys
+        for key in sorted(keys):
+            # libbpf's headers are found by cargo's variable of its links key.
+            if not re.search(rf"\b{key.replace('-', '_')}\b", text) and key != "libbpf-sys":
+                yield f"{manifest.relative_to(root)}: `{key}` is used by no file of the crate: remove it"
+    shared = tomllib.loads((root / "Cargo.toml").read_text())["workspace"]["dependencies"]
+    for key in sorted(set(shared) - wanted):
+        yield f"Cargo.toml: `{key}` in [workspace.dependencies] is used by no crate: remove it"
+
+
+def check(root, crates, files, most_lines):
+    return [
+        *circles(crates), *long_functions(crates, most_lines), *small_crates(crates, root), *duplicates(files),
+        *unused_dependencies(root),
+    ]
