@@ -20,7 +20,6 @@ LONG_DEBTS = {
     "control src/together/merge.rs merge": 116,
     "drivers src/relay/answers.rs treat": 131,
     "fuzz src/targets/leotp.rs network": 114,
-    "fuzz src/targets/files.rs targets": 113,
     "host src/process/birth.rs carry_out": 125,
     "host src/process/spawn.rs start": 122,
     "lab src/life/bring_up.rs fabric": 147,

@@ -405,15 +405,15 @@ fn put(place: &mut tar::GnuSparseHeader, (from, to): (u64, u64)) {
 struct Parts<'a> {
     file: &'a fs::File,
     /// Those that are left; the first one from where it was read to.
-    left: std::vec::IntoIter<(u64, u64)>,
+    left: std::slice::Iter<'a, (u64, u64)>,
     now: (u64, u64),
 }
 
 impl<'a> Parts<'a> {
-    fn new(file: &'a fs::File, parts: &[(u64, u64)]) -> Self {
+    fn new(file: &'a fs::File, parts: &'a [(u64, u64)]) -> Self {
         Self {
             file,
-            left: parts.to_vec().into_iter(),
+            left: parts.iter(),
             now: (0, 0),
         }
     }
@@ -423,7 +423,7 @@ impl Read for Parts<'_> {
     fn read(&mut self, to: &mut [u8]) -> io::Result<usize> {
         while self.now.0 == self.now.1 {
             match self.left.next() {
-                Some(part) => self.now = part,
+                Some(part) => self.now = *part,
                 None => return Ok(0),
             }
         }

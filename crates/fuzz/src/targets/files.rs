@@ -11,16 +11,15 @@ use constel_scenario::{Diagnostics, Files, TextFile, read_box, read_rules, read_
 use super::{Target, file, files_of, texts};
 
 pub(super) fn targets() -> Vec<Target> {
+    let mut all = own();
+    all.extend(orbits());
+    all.extend(imports());
+    all
+}
+
+/// Elements and ephemerides.
+fn orbits() -> Vec<Target> {
     vec![
-        Target::new("scenario", scenarios, |bytes| {
-            judged(read_scenario("f.yaml", bytes, &Same(bytes)).map(drop))
-        }),
-        Target::new("box", boxes, |bytes| {
-            judged(read_box("f.yaml", bytes, &Same(bytes)).map(drop))
-        }),
-        Target::new("rules", rules, |bytes| {
-            judged(read_rules("f.yaml", bytes, &Same(bytes)).map(drop))
-        }),
         Target::new("tle", tles, |bytes| match tle::parse(bytes) {
             Ok(sets) => flown(&sets),
             Err(errors) => {
@@ -49,6 +48,21 @@ pub(super) fn targets() -> Vec<Target> {
         Target::new("ephemeris-stk", ephemerides_stk, |bytes| {
             texts(bytes).is_some_and(|[text]| objects(stk::parse(text, "one")))
         }),
+    ]
+}
+
+/// Files of our own formats, and recordings.
+fn own() -> Vec<Target> {
+    vec![
+        Target::new("scenario", scenarios, |bytes| {
+            judged(read_scenario("f.yaml", bytes, &Same(bytes)).map(drop))
+        }),
+        Target::new("box", boxes, |bytes| {
+            judged(read_box("f.yaml", bytes, &Same(bytes)).map(drop))
+        }),
+        Target::new("rules", rules, |bytes| {
+            judged(read_rules("f.yaml", bytes, &Same(bytes)).map(drop))
+        }),
         Target::new("delays", delays, |bytes| {
             let Some([text]) = texts(bytes) else {
                 return false;
@@ -57,6 +71,21 @@ pub(super) fn targets() -> Vec<Target> {
             judged(constel_plan::read_delays(&TextFile::alone("f.csv", text), &members).map(drop))
         }),
         Target::new("recordings", recordings, recorded),
+        Target::new("pcapng", captures, |bytes| {
+            let mut from = bytes;
+            let mut blocks = 0;
+            while let Ok(Some(block)) = pcapng::Block::read(&mut from) {
+                blocks += 1;
+                drop((block.is_packet(), block.interface(), block.lost()));
+            }
+            blocks > 0
+        }),
+    ]
+}
+
+/// Networks of other tools.
+fn imports() -> Vec<Target> {
+    vec![
         Target::new(
             "import-celestial",
             || file("crates/exchange/tests/data/celestial.toml"),
@@ -117,15 +146,6 @@ pub(super) fn targets() -> Vec<Target> {
             texts(bytes).is_some_and(|[text]| {
                 nistnet::parse(text).is_ok_and(|rows| !nistnet::yaml(&rows.file).is_empty())
             })
-        }),
-        Target::new("pcapng", captures, |bytes| {
-            let mut from = bytes;
-            let mut blocks = 0;
-            while let Ok(Some(block)) = pcapng::Block::read(&mut from) {
-                blocks += 1;
-                drop((block.is_packet(), block.interface(), block.lost()));
-            }
-            blocks > 0
         }),
     ]
 }

@@ -237,17 +237,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     progress.show(at, &fetch, true);
     let done = result.is_ok() && fetch.is_done();
     if let (true, Output::File { file, part }) = (done, &output) {
-        // It was a file, or nothing, when this began.
-        let odd = std::fs::symlink_metadata(file).is_ok_and(|found| !found.is_file());
-        let renamed = match odd {
-            true => Err(io::Error::other(format!(
-                "{} is no longer a file; {} has what came",
-                file.display(),
-                part.display()
-            ))),
-            false => std::fs::rename(part, file),
-        };
-        renamed.map_err(io(format!("rename {}", part.display())))?;
+        replace(file, part).map_err(io(format!("rename {}", part.display())))?;
     }
     if a.json {
         let s = began.elapsed().as_secs_f64();
@@ -283,6 +273,18 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         }
     }
     result.map_err(Failure::Run)
+}
+
+/// Gives the finished file its name. The target was a file, or nothing, when the transfer began.
+fn replace(file: &Path, part: &Path) -> io::Result<()> {
+    if std::fs::symlink_metadata(file).is_ok_and(|found| !found.is_file()) {
+        return Err(io::Error::other(format!(
+            "{} is no longer a file; {} has what came",
+            file.display(),
+            part.display()
+        )));
+    }
+    std::fs::rename(part, file)
 }
 
 struct Progress {
