@@ -250,4 +250,51 @@ fn doctor_reports_a_firewall_that_drops_management() {
         let remedy = item["remedy"].as_str().unwrap();
         assert!(remedy.contains("nft insert rule"), "{item}");
     }
+    // A firewall that has the exception which the remedy names.
+    let item = reaches(
+        "iptables -A INPUT -i cst-+ -j ACCEPT
+iptables -P INPUT DROP
+iptables -A OUTPUT -o cst-+ -j ACCEPT
+iptables -P OUTPUT DROP",
+    );
+    assert_eq!(item["ok"], true, "{item}");
+}
+
+/// A program's changes to the port of management are reported and undone as those to other ports: it is gone, renamed, or has lost its
+/// address, route or rule.
+#[test]
+fn a_port_of_management_comes_back() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let file = scenario::write(dir.path(), "managed.yaml", TEXT);
+    let mut lab = Lab::up("managed-back", &file, dir.path(), &[]);
+    let shown = shown(&lab);
+    let own = address(&shown, 0);
+    for (attack, words) in [
+        ("ip link del mgmt0", "mgmt0 is gone"),
+        ("ip link set mgmt0 name other", "mgmt0 is called other"),
+        ("ip addr flush dev mgmt0", "mgmt0 has lost"),
+        (
+            "ip route flush table 7000",
+            "the route for management is lost",
+        ),
+        ("ip rule del pref 100", "the rule of management is lost"),
+    ] {
+        assert!(succeeds(&lab, "craft-0", attack), "{attack}");
+        support::until(Duration::from_secs(20), attack, || {
+            let events = std::fs::read_to_string(lab.results.join("events.ndjson")).unwrap();
+            let ping = ["-c", "1", "-W", "1", &own.to_string()];
+            let sent = Command::new("ping")
+                .args(ping)
+                .stdout(Stdio::null())
+                .status();
+            let state = ["-4", "-o", "addr", "show", "dev", "mgmt0"];
+            let inside =
+                constel([&["exec", &lab.name, "craft-0", "--", "ip"], &state[..]].concat());
+            let back = sent.unwrap().success() && stdout(&inside).contains(&own.to_string());
+            (back && events.contains(words)).then_some(())
+        });
+    }
+    assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+    host.assert_as_before("managed back");
 }

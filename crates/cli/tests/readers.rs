@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::support::workspace;
 
 /// Crates whose files may be another's: results, files of nodes, orders of other machines.
-const CRATES: [&str; 6] = ["agent", "control", "lab", "runtime", "sweep", "web"];
+const CRATES: [&str; 6] = ["agent", "analysis", "control", "lab", "runtime", "web"];
 
 /// Ways to open a file for reading as it is.
 const PLAIN: [&str; 6] = [

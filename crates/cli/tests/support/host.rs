@@ -68,6 +68,8 @@ impl Host {
     /// Panics when anything that is ours differs from the picture taken before.
     pub(crate) fn assert_as_before(&self, when: &str) {
         let end = Instant::now() + SETTLED_WITHIN;
+        // A picture costs as much as the host has processes: the less often the longer it takes.
+        let mut pause = Duration::from_millis(50);
         loop {
             let all = diff(&self.before, &HostInventory::take().unwrap());
             if all.is_empty() {
@@ -85,7 +87,8 @@ impl Host {
                 Instant::now() < end,
                 "{when}: the host is not as it was: {ours:#?}"
             );
-            std::thread::sleep(Duration::from_millis(50));
+            std::thread::sleep(pause);
+            pause = (pause * 2).min(Duration::from_millis(500));
         }
     }
 

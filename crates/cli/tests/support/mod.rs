@@ -152,11 +152,14 @@ pub(crate) fn workspace() -> PathBuf {
 /// Polls until `ready` gives something; panics after `limit`.
 pub(crate) fn until<T>(limit: Duration, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let end = Instant::now() + limit;
+    // Many of the questions start a program or read all of /proc: the longer it takes the less often they are asked.
+    let mut pause = Duration::from_millis(2);
     loop {
         if let Some(value) = ready() {
             return value;
         }
         assert!(Instant::now() < end, "not within {limit:?}: {what}");
-        std::thread::sleep(Duration::from_millis(2));
+        std::thread::sleep(pause);
+        pause = (pause * 3 / 2).min(Duration::from_millis(50));
     }
 }

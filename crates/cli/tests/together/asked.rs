@@ -80,7 +80,7 @@ fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     // Followed from the first question on, until the lab was down.
     let followed = &told["followed"];
     let lines = followed["stdout"].as_str().unwrap();
-    assert_eq!(followed["exit"], 0, "{lines}");
+    assert_eq!(followed["exit"], 0, "{lines}{}", followed["stderr"]);
     of_both(lines);
     let last = lines.lines().last().map(serde_json::from_str::<Value>);
     assert_eq!(last.unwrap().unwrap()["kind"], "finished", "{lines}");

@@ -46,11 +46,9 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
         let (bound, rtt) = (ms(ping, "bound_rtt_ms", "min"), ms(ping, "rtt_ms", "min"));
         // Each way is by two clocks, of which what is known changes from question to question.
         assert!(bound > 10.0 && rtt >= bound - 1.0, "{ping:#}");
-        // Nobody saw the way that it took.
-        assert_eq!(
-            (&ping["paths"], &ping["trustworthy"]),
-            (&0.into(), &Value::Null)
-        );
+        // Nobody saw the path that it took. A host that was late makes it affected, and no host makes it trustworthy.
+        assert_eq!(ping["paths"], 0, "{ping:#}");
+        assert_ne!(ping["trustworthy"], true, "{ping:#}");
     }
     host.assert_as_before("after a lab with daemons on two machines");
 }

@@ -101,6 +101,7 @@ pub(crate) fn fabric(
             own.host, own.interface, own.subnet
         ));
     }
+    let managed = management.clone();
     let management = management.map(|own| site.management(own)).transpose()?;
     let management = management.flatten();
     if let Some(Err(unreached)) = management.as_ref().map(ManagementNet::reach) {
@@ -169,6 +170,9 @@ pub(crate) fn fabric(
         stackless,
         own_stacks: OwnStacks::default(),
     });
+    if let Some(own) = managed {
+        kernels.own_stacks.manage(own);
+    }
     let after = memory_bytes("MemAvailable:");
     let used = before
         .zip(after)

@@ -165,7 +165,7 @@ impl LabTime<'_> {
     /// Logs what programs in nodes did to the nodes' stacks, and makes ports again that they removed.
     pub(super) fn changes_of_stacks(&self) {
         let kernels = &self.fabric.kernels;
-        kernels.make_ports_again(self.ports);
+        kernels.make_ports_again(self.ports, self.fabric.management.as_ref());
         for found in kernels.own_stacks.take_news() {
             let node = self.fabric.blueprint.lab.layout.node(found.node);
             let zero_ns = self.clock.zero_mono_ns();

@@ -16,7 +16,7 @@ use constel_host::NetNs;
 use constel_host::claim::{LINK_GROUP, LabName, Thing, link_alias};
 use constel_host::netlink::{
     AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, NextHop, Route, RouteTarget,
-    Socket, VethEnd,
+    Rule, Socket, VethEnd,
 };
 use constel_host::template::{Setting, namespace_with};
 use constel_plan::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
@@ -112,8 +112,9 @@ pub fn probe_management_reach() -> Result<(), EngineError> {
 
 /// A port at which nothing listens (RFC 863, long out of use): the answer is a refusal.
 const NO_PORT: u16 = 9;
-/// The far end is on this machine: an answer comes in microseconds.
-const ANSWERS_WITHIN: Duration = Duration::from_secs(1);
+/// The far end is on this machine: an answer comes in microseconds. But the kernel activates the queues of a new link up to a second
+/// after its carrier is there (`linkwatch`), and drops what is sent before; TCP repeats its request after one second.
+const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
 /// The bridge of a lab and the link to it, as long as this lives.
 pub(crate) struct ManagementNet {
@@ -286,27 +287,78 @@ impl ManagementNet {
         Ok(inside.send(&mut batch)?)
     }
 
+    /// Makes the port of a node again that a program deleted or moved away: of one that was moved our end is left.
+    ///
+    /// # Errors
+    /// What the kernel refuses.
+    pub(crate) fn add_port_again(
+        &self,
+        node: NodeId,
+        name: &str,
+        netns: BorrowedFd<'_>,
+    ) -> Result<(), EngineError> {
+        let mut batch = Batch::new();
+        batch
+            .delete_link(FIRST_IFINDEX + node.0)
+            .tolerate(Errno::NODEV.raw_os_error());
+        let mut inside = self.inside.lock().unwrap_or_else(|e| e.into_inner());
+        inside.send(&mut batch)?;
+        drop(inside);
+        self.add_port(node, name, netns)
+    }
+
     /// The requests that set a node's port up, if it has one.
     ///
     /// # Errors
     /// None that the address plan leaves room for.
     pub(crate) fn set_up(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
-        let Some(address) = self.own.of(node) else {
-            return Ok(());
-        };
-        let ifindex = MANAGEMENT_IFINDEX;
-        up_without_link_local(batch, ifindex)?;
-        // Without a route of its subnet: the main table knows nothing of it.
-        batch.add_address(&AddressSpec::new(ifindex, IpPrefix::host(address.into())));
-        let host = IpPrefix::host(self.own.host.into());
-        batch.add_route(&Route {
-            table: TABLE,
-            prefsrc: Some(address.into()),
-            ..Route::new(host, by(ifindex, self.own.bridge.into()))
-        })?;
-        batch.add_rule("lo", TABLE, PRIORITY)?;
+        self.set_up_port(node, batch)?;
+        if self.own.of(node).is_some() {
+            rule(batch)?;
+        }
         Ok(())
     }
+
+    /// The same without the rule, which stays where the port goes.
+    ///
+    /// # Errors
+    /// As [`Self::set_up`].
+    pub(crate) fn set_up_port(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
+        let Some((address, route)) = port_of(&self.own, node) else {
+            return Ok(());
+        };
+        up_without_link_local(batch, MANAGEMENT_IFINDEX)?;
+        batch.add_address(&address);
+        batch.add_route(&route)?;
+        Ok(())
+    }
+}
+
+/// What a node's port has, if it has one: its address, without a route of its subnet, since the main table knows nothing of it, and the route
+/// to the machine.
+pub(crate) fn port_of(own: &Management, node: NodeId) -> Option<(AddressSpec, Route)> {
+    let address = own.of(node)?;
+    let ifindex = MANAGEMENT_IFINDEX;
+    let host = IpPrefix::host(own.host.into());
+    let route = Route {
+        table: TABLE,
+        prefsrc: Some(address.into()),
+        ..Route::new(host, by(ifindex, own.bridge.into()))
+    };
+    Some((
+        AddressSpec::new(ifindex, IpPrefix::host(address.into())),
+        route,
+    ))
+}
+
+/// Adds the rule by which programs of a node, and nothing that comes in, find the machine.
+pub(crate) fn rule(batch: &mut Batch) -> constel_host::Result<&mut Batch> {
+    batch.add_rule("lo", TABLE, PRIORITY)
+}
+
+/// Whether a rule is that one.
+pub(crate) fn is_own_rule(rule: &Rule) -> bool {
+    (rule.ipv4, rule.table, rule.priority) == (true, TABLE, PRIORITY)
 }
 
 impl Drop for ManagementNet {

@@ -8,20 +8,21 @@
 mod record;
 mod wanted;
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 use constel_host::netlink::{Batch, BatchError, StackWatch};
 use constel_host::{Error, NetNs};
 use constel_link::PortId;
-use constel_plan::{Planner, node_ifindex};
+use constel_plan::{Management, Planner, node_ifindex};
 use constel_scenario::model::Mode;
 use constel_topology::NodeId;
 
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::nodes::kernels::{Kernels, spec};
+use crate::nodes::management::ManagementNet;
 use crate::nodes::ports::PortMaker;
 
 use record::Record;
@@ -52,6 +53,10 @@ struct Inner {
     news: Vec<Changed>,
     /// Ports that are gone and wait for [`Kernels::make_ports_again`], with their nodes.
     gone: BTreeMap<PortId, NodeId>,
+    /// Nodes whose ports of management are gone, the same.
+    unmanaged: BTreeSet<NodeId>,
+    /// The addresses of management, where the lab has some.
+    management: Option<Management>,
     /// The longest look so far.
     slowest: Duration,
 }
@@ -101,6 +106,11 @@ impl Entered {
 impl OwnStacks {
     fn lock(&self) -> MutexGuard<'_, Inner> {
         self.inner.lock().unwrap_or_else(|e| e.into_inner())
+    }
+
+    /// Nodes of this lab have ports of management.
+    pub(crate) fn manage(&self, own: Management) {
+        self.lock().management = Some(own);
     }
 
     /// Watches nothing any more: what follows is Constel's own taking down.
@@ -217,7 +227,11 @@ impl Kernels {
     }
 
     fn fresh(&self, node: NodeId) -> Wanted {
-        Wanted::fresh(&self.blueprint, node, self.forwarding.is_some())
+        let mut wanted = Wanted::fresh(&self.blueprint, node, self.forwarding.is_some());
+        if let Some(own) = &self.own_stacks.lock().management {
+            wanted.manage(own, node);
+        }
+        wanted
     }
 
     /// All that a node should hold now.
@@ -242,7 +256,7 @@ impl Kernels {
     /// When its kernel does not answer.
     fn look(&self, node: NodeId, wanted: &Wanted) -> Result<Option<Vec<Finding>>, EngineError> {
         let live = self.node(node);
-        let routes = match wanted.routes.is_empty() && wanted.multicast.is_none() {
+        let routes = match wanted.routes.is_empty() && wanted.own_routes.is_empty() {
             true => None,
             false => match steady(live.routes())? {
                 Some(routes) => Some(routes),
@@ -306,8 +320,25 @@ impl Kernels {
 
     /// Makes ports again that programs in nodes deleted or moved away. The next look at their nodes restores what was on them;
     /// what is in the way is reported by it.
-    pub(crate) fn make_ports_again(&self, ports: &dyn PortMaker) {
-        let gone = std::mem::take(&mut self.own_stacks.lock().gone);
+    pub(crate) fn make_ports_again(
+        &self,
+        ports: &dyn PortMaker,
+        management: Option<&ManagementNet>,
+    ) {
+        let (gone, unmanaged) = {
+            let mut inner = self.own_stacks.lock();
+            let Inner {
+                gone, unmanaged, ..
+            } = &mut *inner;
+            (std::mem::take(gone), std::mem::take(unmanaged))
+        };
+        for node in unmanaged {
+            let made = management.map_or(Ok(()), |own| self.manage_again(own, node));
+            self.note(node, |own| {
+                own.touch();
+                own.refused = made.err().map(|error| error.to_string());
+            });
+        }
         for (port, node) in gone {
             let made = self.make_port_again(ports, node, port);
             self.note(node, |own| {
@@ -315,6 +346,15 @@ impl Kernels {
                 own.refused = made.err().map(|error| error.to_string());
             });
         }
+    }
+
+    fn manage_again(&self, management: &ManagementNet, node: NodeId) -> Result<(), EngineError> {
+        let name = &self.blueprint.lab.layout.node(node).name;
+        let inside = NetNs::open(self.node(node).netns_path())?;
+        management.add_port_again(node, name, inside.fd())?;
+        let mut batch = Batch::new();
+        management.set_up_port(node, &mut batch)?;
+        Ok(self.node(node).tell(&mut batch)?)
     }
 
     fn make_port_again(
@@ -356,6 +396,9 @@ impl Kernels {
                 }
                 Cure::Port(port) => {
                     self.own_stacks.lock().gone.insert(*port, node);
+                }
+                Cure::Management => {
+                    self.own_stacks.lock().unmanaged.insert(node);
                 }
             }
         }

@@ -11,10 +11,13 @@ use constel_host::netlink::{
     Stack,
 };
 use constel_link::PortId;
-use constel_plan::{Blueprint, LOOPBACK_IFINDEX, node_ifindex};
+use constel_plan::{
+    Blueprint, LOOPBACK_IFINDEX, MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management, node_ifindex,
+};
 use constel_topology::{Attachment, NodeId};
 
 use crate::nodes::kernels::{multicast_route, spec};
+use crate::nodes::management::{is_own_rule, port_of};
 
 pub(super) use finding::{Cure, Finding, Request};
 
@@ -23,11 +26,21 @@ const IPV6_LEAST_MTU: u32 = 1_280;
 /// `TC_H_ROOT` of the kernel's `pkt_sched.h`.
 const ROOT: u32 = 0xffff_ffff;
 
+/// Who makes an interface.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Origin {
+    /// The kernel, with the namespace: `lo`.
+    Kernel,
+    /// The link plane.
+    Port(PortId),
+    /// The management network.
+    Management,
+}
+
 /// An interface as it was made.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WantedLink {
-    /// `None`: `lo`.
-    pub(super) port: Option<PortId>,
+    pub(super) origin: Origin,
     ifindex: u32,
     name: String,
     mac: Option<Mac>,
@@ -43,8 +56,10 @@ pub(super) struct Wanted {
     pub(super) addresses: Vec<AddressSpec>,
     pub(super) neighbours: Vec<NeighbourSpec>,
     pub(super) routes: Vec<Route>,
-    /// The route of programs that send to groups and name no interface.
-    pub(super) multicast: Option<Route>,
+    /// Routes beside the computed ones, each with its purpose: that of programs that send to groups and name no interface, and that of management.
+    pub(super) own_routes: Vec<(&'static str, Route)>,
+    /// Whether programs of the node find the machine by the rule of management.
+    pub(super) managed: bool,
     pub(super) rules: Vec<Rule>,
     /// Whether it forwards IPv4, and IPv6.
     pub(super) forwards: [bool; 2],
@@ -57,7 +72,7 @@ impl Wanted {
         let setup = blueprint.setup(node);
         let mut wanted = Self {
             links: vec![WantedLink {
-                port: None,
+                origin: Origin::Kernel,
                 ifindex: LOOPBACK_IFINDEX,
                 name: "lo".to_owned(),
                 mac: None,
@@ -66,7 +81,10 @@ impl Wanted {
             }],
             ..Self::default()
         };
-        wanted.multicast = multicast_route(&setup);
+        wanted.own_routes = multicast_route(&setup)
+            .map(|route| ("multicast", route))
+            .into_iter()
+            .collect();
         let mut address = |ifindex, addr: IpAddr, len| {
             let prefix = IpPrefix { addr, len };
             wanted.addresses.push(AddressSpec::new(ifindex, prefix));
@@ -88,7 +106,7 @@ impl Wanted {
                 address(ifindex, own.v6_link_local.into(), 64);
             }
             wanted.links.push(WantedLink {
-                port: Some(port.id),
+                origin: Origin::Port(port.id),
                 ifindex,
                 name: port.name().to_owned(),
                 mac: Some(Mac(own.mac)),
@@ -112,6 +130,24 @@ impl Wanted {
         wanted
     }
 
+    /// Adds the node's port of management, if it has one.
+    pub(super) fn manage(&mut self, own: &Management, node: NodeId) {
+        let Some((address, route)) = port_of(own, node) else {
+            return;
+        };
+        self.links.push(WantedLink {
+            origin: Origin::Management,
+            ifindex: MANAGEMENT_IFINDEX,
+            name: MANAGEMENT_PORT.to_owned(),
+            mac: None,
+            mtu: None,
+            group: None,
+        });
+        self.addresses.push(address);
+        self.own_routes.push(("management", route));
+        self.managed = true;
+    }
+
     /// In what a stack, and its routes where these are Constel's, differ. What follows from an interface that is off or gone
     /// is not said by itself.
     pub(super) fn differences(
@@ -132,7 +168,11 @@ impl Wanted {
                 _ => found.push(Finding {
                     about: format!("interface {}", link.ifindex),
                     words: format!("{} is gone", link.name),
-                    cure: link.port.map_or(Cure::Node, Cure::Port),
+                    cure: match link.origin {
+                        Origin::Kernel => Cure::Node,
+                        Origin::Port(port) => Cure::Port(port),
+                        Origin::Management => Cure::Management,
+                    },
                 }),
             }
         }
@@ -227,6 +267,13 @@ impl Wanted {
             ),
             cure: Cure::Requests(vec![Request::Rule(*rule)]),
         }));
+        if self.managed && !stack.rules.iter().any(is_own_rule) {
+            found.push(Finding {
+                about: "rule of management".to_owned(),
+                words: "the rule of management is lost".to_owned(),
+                cure: Cure::Requests(vec![Request::ManagementRule]),
+            });
+        }
         let own = stack.rules.iter().filter(|now| {
             let born = |rule: &&Rule| (rule.priority, rule.table) == (now.priority, now.table);
             !now.is_ours() && !Rule::born(now.ipv4).iter().any(|rule| born(&rule))
@@ -242,7 +289,10 @@ impl Wanted {
     }
 
     fn own_qdiscs(&self, stack: &Stack, found: &mut Vec<Finding>) {
-        let ports = self.links.iter().filter(|link| link.port.is_some());
+        let ports = self
+            .links
+            .iter()
+            .filter(|link| link.origin != Origin::Kernel);
         for link in ports {
             let own = |qdisc: &&QdiscInfo| {
                 qdisc.ifindex == link.ifindex && qdisc.parent == ROOT && qdisc.kind != "noqueue"
@@ -262,7 +312,7 @@ impl Wanted {
 impl WantedLink {
     /// Whether the interface that has its number is still the one that was made.
     fn is_still(&self, now: &LinkInfo) -> bool {
-        self.port.is_none() || now.kind.as_deref() == Some("veth")
+        self.origin == Origin::Kernel || now.kind.as_deref() == Some("veth")
     }
 
     fn differences(&self, now: &LinkInfo, found: &mut Vec<Finding>) {

@@ -5,6 +5,8 @@ use constel_host::netlink::{
 };
 use constel_link::PortId;
 
+use crate::nodes::management;
+
 /// In what a stack differs, and what would undo that.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::nodes::own_stack) struct Finding {
@@ -25,6 +27,8 @@ pub(in crate::nodes::own_stack) enum Cure {
     Requests(Vec<Request>),
     /// The port is made again.
     Port(PortId),
+    /// The port of management is made again.
+    Management,
 }
 
 /// A request that undoes a difference.
@@ -40,7 +44,10 @@ pub(in crate::nodes::own_stack) enum Request {
     Renewed(u32, IpPrefix),
     Neighbour(NeighbourSpec),
     Rule(Rule),
+    ManagementRule,
     Route(Route),
+    /// A route that came with an address. Ports share one in IPv6 (fe80::/64): to replace it would take another port's.
+    Connected(Route),
 }
 
 impl Request {
@@ -76,7 +83,9 @@ impl Request {
             }
             Self::Neighbour(neighbour) => batch.replace_neighbour(neighbour),
             Self::Rule(rule) => batch.add_born_rule(rule),
+            Self::ManagementRule => management::rule(batch)?,
             Self::Route(route) => batch.replace_route(route)?,
+            Self::Connected(route) => batch.append_route(route)?,
         };
         Ok(())
     }

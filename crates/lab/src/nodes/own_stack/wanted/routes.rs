@@ -62,7 +62,7 @@ impl Wanted {
             found.push(Finding {
                 about: format!("subnet {local}"),
                 words: format!("{name} has lost the route to {net}"),
-                cure: Cure::Requests(vec![Request::Route(route)]),
+                cure: Cure::Requests(vec![Request::Connected(route)]),
             });
         }
     }
@@ -74,8 +74,8 @@ impl Wanted {
         found: &mut Vec<Finding>,
     ) {
         let possible = |route: &&Route| hops(&route.target).all(|hop| hop.is_none_or(&usable));
-        let multicast = self.multicast.iter().filter(possible);
-        let possible = self.routes.iter().filter(possible);
+        let own = self.own_routes.iter().filter(|(_, route)| possible(&route));
+        let computed = self.routes.iter().filter(possible);
         // A table may have thousands: each is looked up among those of its destination.
         let mut known: Vec<&InstalledRoute> = routes
             .iter()
@@ -90,14 +90,14 @@ impl Wanted {
                 .filter(|now| now.table == route.table);
             !of_dst.into_iter().any(|now| is_same(route, now))
         };
-        for route in multicast.filter(is_lost) {
+        for (purpose, route) in own.filter(|(_, route)| is_lost(&route)) {
             found.push(Finding {
-                about: "multicast".to_owned(),
-                words: "the route for multicast is lost".to_owned(),
+                about: (*purpose).to_owned(),
+                words: format!("the route for {purpose} is lost"),
                 cure: Cure::Requests(vec![Request::Route(route.clone())]),
             });
         }
-        let lost = possible.filter(is_lost);
+        let lost = computed.filter(is_lost);
         let cure: Vec<Request> = lost.map(|route| Request::Route(route.clone())).collect();
         if !cure.is_empty() {
             found.push(Finding {

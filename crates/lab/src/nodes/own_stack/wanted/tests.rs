@@ -30,7 +30,7 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         alias: None,
         group: 0,
         qdisc: Some("noqueue".to_owned()),
-        kind: link.port.map(|_| "veth".to_owned()),
+        kind: (link.origin != Origin::Kernel).then(|| "veth".to_owned()),
         master_ifindex: None,
         peer_ifindex: None,
         peer_netnsid: None,
@@ -82,7 +82,7 @@ fn made(wanted: &Wanted) -> (Stack, Vec<InstalledRoute>) {
         routes.push(of_kernel(IpPrefix::host(own.local.addr), LOCAL, 255));
         routes.push(of_kernel(network(own.local), 1, MAIN));
     }
-    routes.extend(wanted.multicast.iter().map(route));
+    routes.extend(wanted.own_routes.iter().map(|(_, own)| route(own)));
     (stack, routes)
 }
 
@@ -115,7 +115,9 @@ fn an_interface_that_is_off_is_said_and_what_follows_from_it_is_not() {
 
 #[test]
 fn an_interface_that_is_gone_or_another_is_made_again() {
-    let port = wanted().links[1].port.unwrap();
+    let Origin::Port(port) = wanted().links[1].origin else {
+        panic!("its first interface is no port");
+    };
     let gone = after(|stack, _| drop(stack.links.remove(1)));
     assert_eq!(gone[0].cure, Cure::Port(port), "{gone:?}");
     let other = after(|stack, _| stack.links[1].kind = Some("bridge".to_owned()));
@@ -138,7 +140,7 @@ fn everything_that_is_lost_is_asked_for_again() {
     let count = asked.count();
     let all =
         wanted.addresses.len() + wanted.neighbours.len() + wanted.rules.len() + wanted.routes.len();
-    assert_eq!(count, all + usize::from(wanted.multicast.is_some()));
+    assert_eq!(count, all + wanted.own_routes.len());
     assert!(words(&found).contains(&"2 of 2 computed routes are lost"));
 }
 
