@@ -22,7 +22,7 @@ LONG_DEBTS = {
     "fuzz src/targets/leotp.rs network": 114,
     "host src/process/birth.rs carry_out": 125,
     "host src/process/spawn.rs start": 122,
-    "lab src/life/bring_up.rs fabric": 147,
+    "lab src/life/bring_up.rs fabric": 131,
     "lab src/life/session.rs bring_up_and_down": 121,
     "leotp src/bin/leotp/serve.rs run": 101,
     "plan src/lay_out.rs new": 120,

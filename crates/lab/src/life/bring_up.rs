@@ -72,12 +72,10 @@ pub(crate) fn fabric(
         Some(together) => together.may_lose(lab)?,
         None => lab,
     };
-    let seed = lab.scenario.seed;
     let blueprint = Arc::new(Blueprint::new(lab)?);
     let forwarding = Forwarding::wanted(&blueprint)?.map(Arc::new);
     let stackless = Stackless::wanted(&blueprint)?.map(Arc::new);
     let layout = &blueprint.lab.layout;
-    let ports = layout.ports().len();
     let ours = together.map_or_else(Ours::all, Together::ours);
     let here = layout.nodes().iter();
     let here = here.filter(|node| ours.has(node.id) && !blueprint.lab.forwards(node.id));
@@ -108,25 +106,7 @@ pub(crate) fn fabric(
         progress.say(&format!("warning: {unreached}"));
     }
 
-    let channels = blueprint.lab.channels();
-    let config = PlaneConfig {
-        grain_ns: blueprint.lab.scenario.grain.ns().unsigned_abs(),
-        channels: channels.into_iter().map(|(_, shared)| shared).collect(),
-        switches: blueprint.lab.switches(),
-        transit: stackless.as_ref().map(|all| Arc::clone(&all.table)),
-        threads: RelayThreads::of(&blueprint.lab, together.is_some()).count,
-        nodes: layout
-            .ports()
-            .iter()
-            .map(|port| port.node.index() as u32)
-            .collect(),
-        deduct_stacks: blueprint.lab.scenario.stack_time == StackTime::Deducted,
-        ..PlaneConfig::new(
-            name.as_str(),
-            u32::try_from(ports).unwrap_or(u32::MAX),
-            seed,
-        )
-    };
+    let config = plane_config(&blueprint, stackless.as_deref(), name, together.is_some());
     let mut attached = site.attached(&blueprint)?;
     let before = memory_bytes("MemAvailable:");
     let mut made = None;
@@ -210,6 +190,35 @@ pub(crate) fn fabric(
         runtime,
         super_frames,
     })
+}
+
+/// The configuration of the link plane that a lab wants.
+fn plane_config(
+    blueprint: &Blueprint,
+    stackless: Option<&Stackless>,
+    name: &LabName,
+    on_several: bool,
+) -> PlaneConfig {
+    let lab = &blueprint.lab;
+    let ports = lab.layout.ports();
+    PlaneConfig {
+        grain_ns: lab.scenario.grain.ns().unsigned_abs(),
+        channels: lab
+            .channels()
+            .into_iter()
+            .map(|(_, shared)| shared)
+            .collect(),
+        switches: lab.switches(),
+        transit: stackless.map(|all| Arc::clone(&all.table)),
+        threads: RelayThreads::of(lab, on_several).count,
+        nodes: ports.iter().map(|port| port.node.index() as u32).collect(),
+        deduct_stacks: lab.scenario.stack_time == StackTime::Deducted,
+        ..PlaneConfig::new(
+            name.as_str(),
+            u32::try_from(ports.len()).unwrap_or(u32::MAX),
+            lab.scenario.seed,
+        )
+    }
 }
 
 /// Starts the link plane, which keeps the lateness of frames apart by the class of their edge.
