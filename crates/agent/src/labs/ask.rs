@@ -194,9 +194,15 @@ fn wait(
     store.commit(&Txn::new().put_leased(key, text, lease))?;
     let part = keys::part(lab, &question.machine);
     let mut looks = 0_u32;
+    let mut is_gone = false;
     while !has_ended() {
-        if let Some(entry) = answers.known().get(&place) {
-            let answer: Answer = serde_json::from_slice(&entry.value)
+        let mut answer = answers.known().get(&place).map(|entry| entry.value.clone());
+        if is_gone && answer.is_none() {
+            // It may have answered just before it went: the watch may not have reported that yet.
+            answer = store.get(&place)?.map(|entry| entry.value);
+        }
+        if let Some(answer) = answer {
+            let answer: Answer = serde_json::from_slice(&answer)
                 .map_err(|error| Error::Answer(error.to_string()))?;
             if let Some((pieces, hear)) = pieces_of.as_mut().zip(hear.as_mut()) {
                 pieces.rest(hear)?;
@@ -209,6 +215,9 @@ fn wait(
                 cut: answer.cut,
             }));
         }
+        if is_gone {
+            return Ok(None);
+        }
         match pieces_of.as_mut().zip(hear.as_mut()) {
             Some((pieces, hear)) => {
                 pieces.next(LOOK_EVERY, hear);
@@ -220,9 +229,7 @@ fn wait(
         }
         looks += 1;
         // A part that is gone answers nobody.
-        if looks.is_multiple_of(20) && store.get(&part)?.is_none() {
-            return Ok(None);
-        }
+        is_gone = looks.is_multiple_of(20) && store.get(&part)?.is_none();
     }
     Ok(None)
 }
