@@ -46,6 +46,25 @@ fn clock_ns(clock: ClockId) -> i128 {
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
+/// Returns `CLOCK_MONOTONIC` and `CLOCK_REALTIME` of one instant, nanoseconds. A thread that loses its processor between two readings
+/// would take a datagram for earlier than it was, so the closest readings of some are taken.
+fn both_clocks_ns() -> (i128, i128) {
+    const CLOSE_NS: i128 = 5_000;
+    const READINGS: usize = 5;
+    let mut closest = None;
+    for _ in 0..READINGS {
+        let before = clock_ns(ClockId::Monotonic);
+        let real = clock_ns(ClockId::Realtime);
+        let took = clock_ns(ClockId::Monotonic) - before;
+        let reading = (took, before + took / 2, real);
+        closest = closest.map_or(Some(reading), |known| Some(reading.min(known)));
+        if took < CLOSE_NS {
+            break;
+        }
+    }
+    closest.map_or((0, 0), |(_, mono, real)| (mono, real))
+}
+
 /// `CLOCK_MONOTONIC`, nanoseconds.
 pub(crate) fn mono_ns() -> u64 {
     // Since boot: never negative, and 584 years fit.
@@ -74,8 +93,11 @@ impl Stamped {
         // Datagrams wait here while the program is kept from running: they are then late, not lost. Without the right to it the
         // kernel's default is all there is.
         let _ = set_socket_recv_buffer_size_force(&socket, RECEIVE_BYTES);
-        let offset_ns = clock_ns(ClockId::Realtime) - clock_ns(ClockId::Monotonic);
-        Ok(Self { socket, offset_ns })
+        let (mono, real) = both_clocks_ns();
+        Ok(Self {
+            socket,
+            offset_ns: real - mono,
+        })
     }
 
     pub(crate) fn socket(&self) -> &UdpSocket {
@@ -131,7 +153,7 @@ impl Stamped {
         // SAFETY: every pointer of the message leads to memory of the stated length that outlives the call.
         let length = unsafe { libc::recvmsg(self.socket.as_raw_fd(), &raw mut message, 0) };
         let length = usize::try_from(length).map_err(|_| io::Error::last_os_error())?;
-        let (mono, real) = (clock_ns(ClockId::Monotonic), clock_ns(ClockId::Realtime));
+        let (mono, real) = both_clocks_ns();
         let at_ns = self.arrival(mono, real, stamp(&message));
         // SAFETY: it was zeroed, which is a valid value, and the kernel wrote an address over it.
         let from = socket_address(unsafe { from.assume_init_ref() })
