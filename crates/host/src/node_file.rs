@@ -6,7 +6,7 @@
 //! is waited for.
 //!
 //! The object is opened through a descriptor of it, by the host's `/proc`. A thread that is in a node's view has another `/proc`, or one that
-//! the node made: [`prepare`] keeps the host's.
+//! the node made: `prepare` keeps the host's.
 
 use std::fs::File;
 use std::io;

@@ -31,7 +31,7 @@ pub enum Ended {
         /// When that was seen.
         t_ns: u64,
     },
-    /// It wrote more than is kept ([`output::KEPT_BYTES`]) and was killed, as seen at this lab time, nanoseconds.
+    /// It wrote more than is kept (1 GiB) and was killed, as seen at this lab time, nanoseconds.
     Full {
         /// How it ended.
         exit: Exit,
