@@ -3,7 +3,8 @@
 use crate::support;
 
 use std::fs::File;
-use std::io::pipe;
+use std::io::{Write, pipe};
+use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
@@ -170,11 +171,21 @@ fn others_are_kept_out_under_any_umask() {
     }
 }
 
+/// Waits for the first reply of the flow `ping`, fills the disk that the results are on, and returns the flow's output.
+fn fill_after_a_reply(lab: &Lab, disk: &Path) -> PathBuf {
+    let out = lab.results.join("flows/ping.out");
+    until(Duration::from_secs(5), "a reply", || {
+        let text = std::fs::read_to_string(&out).unwrap_or_default();
+        text.contains(",ok\n").then_some(())
+    });
+    let mut filler = File::create(disk.join("filler")).unwrap();
+    while filler.write_all(&[0; 4096]).is_ok() {}
+    out
+}
+
 /// Where nothing can be written any more, everything still ends, and what was written before is kept.
 #[test]
 fn full_disks_keep_nobody_up() {
-    use std::io::Write;
-
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
     for (number, routing) in [COMPUTED, BIRD].into_iter().enumerate() {
@@ -184,13 +195,7 @@ fn full_disks_keep_nobody_up() {
         let file = scenario::small(dir.path(), "full.yaml", routing, PING);
         let mut lab = Lab::start(&format!("full-{number}"), &file, &small, &[]);
         lab.wait_running();
-        let out = lab.results.join("flows/ping.out");
-        until(Duration::from_secs(5), "a reply", || {
-            let text = std::fs::read_to_string(&out).unwrap_or_default();
-            text.contains(",ok\n").then_some(())
-        });
-        let mut filler = File::create(small.join("filler")).unwrap();
-        while filler.write_all(&[0; 4096]).is_ok() {}
+        let out = fill_after_a_reply(&lab, &small);
         let asked = Instant::now();
         lab.signal(Signal::INT);
         let code = lab.ended().code();
@@ -214,8 +219,6 @@ fn full_disks_keep_nobody_up() {
 /// The results' disk is full and the terminal is not: what the run came to is printed, and why it is not kept.
 #[test]
 fn a_full_disk_of_the_results_leaves_the_summary_to_the_terminal() {
-    use std::io::Write;
-
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
     for (how, exit) in [("by itself", 3), ("SIGINT", 130)] {
@@ -232,13 +235,7 @@ fn a_full_disk_of_the_results_leaves_the_summary_to_the_terminal() {
             &["--for", "6s"],
         );
         lab.wait_running();
-        let out = lab.results.join("flows/ping.out");
-        until(Duration::from_secs(5), "a reply", || {
-            let text = std::fs::read_to_string(&out).unwrap_or_default();
-            text.contains(",ok\n").then_some(())
-        });
-        let mut filler = File::create(small.join("filler")).unwrap();
-        while filler.write_all(&[0; 4096]).is_ok() {}
+        fill_after_a_reply(&lab, &small);
         if how == "SIGINT" {
             lab.signal(Signal::INT);
         }
