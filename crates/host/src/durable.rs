@@ -1,7 +1,7 @@
 //! Files that are either the old or the new version, never half of one, and locks on directories.
 
 use std::fs::{self, File};
-use std::io::Write;
+use std::io::{ErrorKind, Write};
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::{DirBuilderExt, OpenOptionsExt, PermissionsExt};
 use std::path::Path;
@@ -47,7 +47,7 @@ pub(crate) fn make_dir(dir: &Path, mode: u32) -> std::io::Result<()> {
 pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
     let text = match fs::read(path) {
         Ok(t) => t,
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => return Ok(None),
+        Err(e) if e.kind() == ErrorKind::NotFound => return Ok(None),
         Err(e) => return Err(Error::os(format!("read {}", path.display()), e)),
     };
     serde_json::from_slice(&text)
@@ -59,7 +59,7 @@ pub(crate) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>> {
 pub(crate) fn remove(path: &Path) -> Result<bool> {
     match fs::remove_file(path) {
         Ok(()) => Ok(true),
-        Err(e) if e.kind() == std::io::ErrorKind::NotFound => Ok(false),
+        Err(e) if e.kind() == ErrorKind::NotFound => Ok(false),
         Err(e) => Err(Error::os(format!("remove {}", path.display()), e)),
     }
 }
@@ -90,10 +90,10 @@ impl Lock {
         let path = dir.join(name);
         loop {
             match make_dir(dir, 0o755) {
-                Err(e) if e.kind() != std::io::ErrorKind::AlreadyExists => {
-                    return Err(Error::os(format!("make {}", dir.display()), e));
-                }
-                _ => {}
+                Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
+                // Made, and removed before it had its mode.
+                Err(e) if e.kind() == ErrorKind::NotFound && has_parent(dir) => continue,
+                made => made.context(|| format!("make {}", dir.display()))?,
             }
             match open(&path, OFlags::CREATE).and_then(|fd| Self::wait(fd, &path)) {
                 Ok(lock) if lock.is_on(&path)? => return Ok(lock),
@@ -141,6 +141,10 @@ impl Lock {
             Err(e) => Err(Error::os(format!("stat {}", path.display()), e.into())),
         }
     }
+}
+
+fn has_parent(dir: &Path) -> bool {
+    dir.parent().is_some_and(Path::is_dir)
 }
 
 fn open(path: &Path, create: OFlags) -> Result<OwnedFd> {

@@ -69,13 +69,19 @@ impl Record {
             .iter()
             .map(|found| (found.about.clone(), found.words.clone()))
             .collect();
-        let new = before.iter().filter(|f| !self.open.contains_key(&f.about));
+        let known: BTreeSet<&String> = before.iter().map(|found| &found.about).collect();
+        // A program that goes on while Constel restores changes more than the first look found.
+        let meanwhile = left.iter().filter(|f| !known.contains(&f.about));
+        let all = before.iter().chain(meanwhile);
+        let new = all.filter(|f| !self.open.contains_key(&f.about));
         let mut changed: Vec<String> = new.map(|found| found.words.clone()).collect();
         let restored = before.iter().filter(|f| !now.contains_key(&f.about));
         let mut restored: Vec<String> = restored.map(|found| found.words.clone()).collect();
         // What is over without our doing: the node took it back itself.
-        let known: BTreeSet<&String> = before.iter().map(|found| &found.about).collect();
-        let over = self.open.iter().filter(|(about, _)| !known.contains(about));
+        let over = self
+            .open
+            .iter()
+            .filter(|(about, _)| !known.contains(about) && !now.contains_key(*about));
         restored.extend(over.map(|(_, words)| words.clone()));
         if before.is_empty()
             && let Some(problem) = &problem
@@ -149,4 +155,37 @@ fn few(mut all: Vec<String>) -> Vec<String> {
         all.push(format!("and {more} more"));
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::wanted::Cure;
+    use super::*;
+
+    fn down(name: &str) -> Finding {
+        Finding {
+            about: format!("link {name}"),
+            words: format!("{name} is down"),
+            cure: Cure::Node,
+        }
+    }
+
+    /// `ip link set eth0 down; ip link set eth1 down`, with a look before the second command and one after it.
+    #[test]
+    fn what_changes_while_the_rest_is_restored_is_reported_once() {
+        let mut record = Record::default();
+        let (first, both) = ([down("eth0")], [down("eth0"), down("eth1")]);
+        let look = |record: &mut Record, before: &[Finding], left: &[Finding]| {
+            record.look(NodeId(0), 1, before, left, None)
+        };
+        let found = look(&mut record, &first, &both).unwrap();
+        assert_eq!(found.changed, ["eth0 is down", "eth1 is down"]);
+        assert_eq!(found.restored, [""; 0]);
+        assert_eq!(look(&mut record, &both, &both), None);
+        // One that stays different though the first look of the next moment did not see it is not over.
+        assert_eq!(look(&mut record, &first, &both), None);
+        let over = look(&mut record, &[], &[]).unwrap();
+        assert_eq!(over.restored, ["eth0 is down", "eth1 is down"]);
+        assert_eq!(record.spans(2).unwrap().times, 1);
+    }
 }
