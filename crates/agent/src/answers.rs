@@ -1,7 +1,7 @@
-//! Questions between machines in the store: what time it is there, and whether anybody is.
+//! Requests between machines through the store: clock readings, which also show that a machine is alive.
 //!
-//! Whoever asks puts a nonce under `ask/NAME/SESSION`; the machine answers under `answer/SESSION/NAME`, by the asker's lease, so
-//! that both go with the asker.
+//! The requester writes a nonce under `ask/NAME/SESSION`. The machine writes its reply under `answer/SESSION/NAME` with the
+//! requester's lease, so that both keys disappear with the requester.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,13 +14,13 @@ use crate::clocks::{drawn_to_tell, mono_ns, wall_ahead_ns};
 use crate::compare::Compared;
 use crate::keys;
 
-/// How soon the end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Question {
     nonce: u64,
-    /// By which lease to answer.
+    /// The lease under which the reply is written.
     lease: u64,
 }
 
@@ -32,7 +32,7 @@ struct Answer {
     wall_ahead_ns: i64,
 }
 
-/// Who asks.
+/// Sends requests to other machines and waits for their replies.
 pub(crate) struct Asker {
     store: Arc<dyn Store>,
     session: String,
@@ -50,10 +50,11 @@ impl Asker {
         })
     }
 
-    /// Asks the machine `name`. `None`: it did not answer within `patience`, or it was not worth waiting any longer.
+    /// Sends a request to the machine `name` and returns its clock readings. Returns `None` if no reply arrived within
+    /// `patience`, or if `is_worth` became false.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     pub(crate) fn ask(
         &mut self,
         name: &str,
@@ -94,7 +95,7 @@ impl Asker {
     }
 }
 
-/// Answers what the machine `name` is asked, until `end`. A store that is away for a while is asked again.
+/// Replies to requests for the machine `name` until `end`. If the store is unreachable for a while, tries again.
 pub(crate) fn answer(store: &Arc<dyn Store>, name: &str, end: &AtomicBool) {
     while !end.load(Ordering::Acquire) {
         if answer_while_there(store, name, end).is_err() {
@@ -150,14 +151,14 @@ fn reply(
     let place = format!("{}{name}", keys::answers(session));
     let txn = Txn::new().put_leased(place, as_json(&answer), LeaseId(question.lease));
     match store.commit(&txn) {
-        // The asker is gone: nobody wants to know.
+        // The lease is over, so the requester is gone and the reply is useless.
         Ok(_) | Err(Error::LeaseLost(_)) => Ok(()),
         Err(error) => Err(error),
     }
 }
 
 fn as_json(value: &impl Serialize) -> Vec<u8> {
-    // Numbers and texts under names that are texts: there is nothing that JSON could not say.
+    // The structs hold only numbers and strings under string keys, so serialization cannot fail.
     serde_json::to_vec(value).unwrap_or_default()
 }
 
@@ -184,7 +185,7 @@ mod tests {
                 asker.ask("b", Duration::from_secs(600), || false).unwrap(),
                 None
             );
-            // What others put there does nobody harm, nor does one who asked and left.
+            // Garbage under the key and a request whose sender has left must not disturb the agent.
             store.put("constel/agents/ask/a/x", b"?").unwrap();
             store
                 .put("constel/agents/ask/a/y", br#"{"nonce": 1, "lease": 999}"#)

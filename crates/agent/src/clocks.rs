@@ -1,4 +1,4 @@
-//! The clocks of an agent, and what is drawn at random.
+//! Clock readings and random numbers for an agent.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,14 +11,14 @@ fn read_ns(clock: ClockId) -> u64 {
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
 }
 
-/// For leases: it runs while the machine sleeps, and is never set.
+/// Returns the time for leases, in nanoseconds. `CLOCK_BOOTTIME` also runs while the machine sleeps, and is never set.
 pub(crate) fn lease_ns() -> u64 {
     read_ns(ClockId::Boottime)
 }
 
-/// The wall clock less `CLOCK_MONOTONIC`. It changes when somebody sets the wall clock.
+/// Returns the wall clock minus `CLOCK_MONOTONIC`, in nanoseconds. The value changes when the wall clock is set.
 pub(crate) fn wall_ahead_ns() -> i64 {
-    // Whoever is interrupted between the readings is wrong by that: the closest of some is taken.
+    // An interruption between the two readings makes the difference wrong, so the closest of five pairs is used.
     let read = |_| {
         let before = mono_ns();
         let wall = read_ns(ClockId::Realtime);
@@ -27,19 +27,19 @@ pub(crate) fn wall_ahead_ns() -> i64 {
         (after - before, i128::from(wall) - mono)
     };
     let closest = (0..5).map(read).min();
-    // Fits for some centuries.
+    // An `i64` of nanoseconds lasts for some centuries.
     closest.map_or(0, |(_, ahead)| i64::try_from(ahead).unwrap_or(i64::MAX))
 }
 
-/// `CLOCK_MONOTONIC`, which nobody sets: what machines compare.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds. Machines compare this clock because it is never set.
 pub(crate) fn mono_ns() -> u64 {
     read_ns(ClockId::Monotonic)
 }
 
-/// A number that nobody can guess.
+/// Returns an unpredictable number.
 ///
 /// # Errors
-/// The operating system's.
+/// The error of the operating system.
 pub(crate) fn drawn() -> io::Result<u64> {
     drawn_bytes().map(u64::from_be_bytes)
 }
@@ -50,10 +50,10 @@ fn drawn_bytes<const N: usize>() -> io::Result<[u8; N]> {
     Ok(bytes)
 }
 
-/// Bytes that nobody can guess, for what a store is told.
+/// Returns unpredictable bytes, for values that go into the store.
 ///
 /// # Errors
-/// [`Error::Invalid`], with the operating system's words.
+/// [`Error::Invalid`] with the message of the operating system.
 pub(crate) fn drawn_to_tell<const N: usize>() -> constel_store::Result<[u8; N]> {
     drawn_bytes().map_err(|e| Error::Invalid(format!("/dev/urandom: {e}")))
 }

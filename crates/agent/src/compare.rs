@@ -1,24 +1,27 @@
-//! What exchanges with the reference say of two clocks: the one that a lab goes by, and the one that people read.
+//! The difference between the clocks of two machines, from exchanges with the reference: `CLOCK_MONOTONIC`, which a lab
+//! uses, and the wall clock, which people read.
 //!
-//! Machines compare `CLOCK_MONOTONIC`, which nobody sets: a lab's time does not notice when somebody sets a wall clock. That of each
-//! machine is known by how far it is ahead of the other clock there; where this changes, it was set.
+//! Machines compare `CLOCK_MONOTONIC`, which is never set, so setting a wall clock does not affect the time of a lab. Each
+//! machine's wall clock is described by its lead over `CLOCK_MONOTONIC` there. A change of that lead means that the wall
+//! clock was set.
 
 use constel_underlay::{Exchange, Offset, OffsetEstimate};
 
-/// A wall clock that moved by more than this against the machine's other clock was set, nanoseconds. Reading both takes less.
+/// A change of the wall clock against the machine's monotonic clock above this value counts as a set clock, nanoseconds.
+/// Reading both clocks takes less time.
 const SET_NS: u64 = 1_000_000;
 
-/// A question that was answered.
+/// A request with its reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Compared {
-    /// By the clocks that nobody sets.
+    /// The four readings of `CLOCK_MONOTONIC`.
     pub(crate) exchange: Exchange,
-    /// By how much the wall clock of the one who answered is ahead of that, nanoseconds.
+    /// The replying machine's wall clock minus its `CLOCK_MONOTONIC`, nanoseconds.
     pub(crate) wall_ahead_ns: i64,
 }
 
 impl Compared {
-    /// The four times in order; `t1` and `t4` are ours.
+    /// Combines the four times in order. This machine measured `t1` and `t4`.
     pub(crate) fn new([t1_ns, t2_ns, t3_ns, t4_ns]: [u64; 4], wall_ahead_ns: i64) -> Self {
         Self {
             exchange: Exchange {
@@ -32,19 +35,19 @@ impl Compared {
     }
 }
 
-/// What is known of another machine's clocks.
+/// The state of the comparison with another machine's clocks.
 #[derive(Debug, Default)]
 pub(crate) struct Comparison {
-    /// Of the clocks that nobody sets.
+    /// Estimates the offset between the two monotonic clocks.
     pub(crate) estimate: OffsetEstimate,
-    /// By how much each machine's wall clock was ahead at last: ours, theirs.
+    /// The latest lead of each machine's wall clock over its monotonic clock: this machine's, the other one's.
     walls: Option<(i64, i64)>,
-    /// How often a wall clock was found to have been set.
+    /// The number of times that a wall clock was set.
     sets: u64,
 }
 
 impl Comparison {
-    /// An answer; our wall clock is so far ahead of our other one.
+    /// Adds a reply. `wall_ahead_ns` is the lead of this machine's wall clock over its monotonic clock.
     pub(crate) fn learn(&mut self, compared: Compared, wall_ahead_ns: i64) {
         self.estimate.learn(compared.exchange);
         let now = (wall_ahead_ns, compared.wall_ahead_ns);
@@ -55,15 +58,16 @@ impl Comparison {
         self.walls = Some(now);
     }
 
-    /// By how much our wall clock is ahead of theirs where the other clocks are so far apart.
+    /// Returns the lead of this machine's wall clock over the other one's, in nanoseconds, for a given offset of the
+    /// monotonic clocks.
     pub(crate) fn wall_offset_ns(&self, offset: Offset) -> i64 {
         let (ours, theirs) = self.walls.unwrap_or_default();
-        // The offset says how far the other one is ahead.
+        // `ahead_ns` is the other clock minus this one, hence the minus sign.
         let ns = i128::from(ours) - i128::from(theirs) - i128::from(offset.ahead_ns);
         i64::try_from(ns).unwrap_or(if ns < 0 { i64::MIN } else { i64::MAX })
     }
 
-    /// How often a wall clock was found to have been set, ours or theirs.
+    /// Returns the number of times that a wall clock was set, on either machine.
     pub(crate) fn sets(&self) -> u64 {
         self.sets
     }
@@ -76,14 +80,15 @@ mod tests {
     const S: u64 = 1_000_000_000;
     const DAY: i64 = 86_400 * 1_000_000_000;
 
-    /// Machines that were started a day apart, and whose wall clocks are 3 s apart, until one is set by an hour.
+    /// Two machines were started a day apart, and their wall clocks differ by 3 s until one of them is set by an hour.
     #[test]
     fn a_wall_clock_that_is_set_moves_no_lab() {
         let (wall, hour) = (20_000 * DAY, 3_600 * 1_000_000_000);
         let mut known = Comparison::default();
         let mut ahead = Vec::new();
         for second in 1..20_u64 {
-            // They are a day older than we; ours is set after 5 s, theirs after 9 s, and back after 14 s.
+            // The other machine is a day older than this one. This clock is set after 5 s, the other one after 9 s and back
+            // after 14 s.
             let t1 = 100 * S + second * S;
             let t2 = t1.strict_add_signed(DAY) + 1_000_000;
             let ours = wall + i64::from(second >= 5) * hour;

@@ -1,28 +1,28 @@
-//! What a machine is and does, from `/proc`.
+//! Facts about this machine from `/proc`.
 
 use std::fs;
 use std::thread::available_parallelism;
 
 use constel_host::limits::memory_bytes;
 
-/// Processors that this process may use.
+/// Returns the number of processors that this process may use.
 pub(crate) fn cores() -> u32 {
     available_parallelism().map_or(1, |n| u32::try_from(n.get()).unwrap_or(u32::MAX))
 }
 
-/// All memory, bytes; 0 when it cannot be read.
+/// Returns the total memory in bytes, or 0 if it cannot be read.
 pub(crate) fn memory() -> u64 {
     memory_bytes("MemTotal:").unwrap_or(0)
 }
 
-/// The name that the host has for itself.
+/// Returns the host name.
 #[must_use]
 pub fn host_name() -> String {
     let name = fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
     name.trim().to_owned()
 }
 
-/// Tasks that ran or waited, mean of the last minute.
+/// Returns the load average of the last minute: tasks that ran or waited.
 pub(crate) fn load() -> f64 {
     load_of(&fs::read_to_string("/proc/loadavg").unwrap_or_default())
 }

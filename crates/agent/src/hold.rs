@@ -1,4 +1,4 @@
-//! A name held in the store: `Tenure`, and the store that it asks.
+//! A name held in the store: a `Tenure` together with the store that it sends requests to.
 
 use std::sync::Arc;
 
@@ -7,29 +7,29 @@ use constel_store::{Answer, Ask, Error, LeaseId, Outcome, Result, Revision, Stor
 use crate::clocks::lease_ns;
 use crate::keys;
 
-/// One agent's hold on its name.
+/// The hold of one agent on its name.
 pub(crate) struct Hold {
     store: Arc<dyn Store>,
     tenure: Tenure,
     part: String,
     lease: Option<LeaseId>,
-    /// Why the store did not answer the last question; `None`: it did.
+    /// The error if the store did not answer the last request, or `None` if it did.
     pub(crate) trouble: Option<Error>,
 }
 
-/// What a question brought.
+/// The outcome of one turn.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Turn {
-    /// Nothing was to be asked.
+    /// No request was due.
     Idle,
-    /// Something was asked.
+    /// A request was sent.
     Asked,
-    /// Somebody else has the name.
+    /// Another agent holds the name.
     TakenByOther,
 }
 
 impl Hold {
-    /// Wants `name`; `owner` is what its key is to hold.
+    /// Prepares to hold `name`. `owner` becomes the value of its key.
     pub(crate) fn new(store: Arc<dyn Store>, name: &str, owner: &str) -> Self {
         let part = keys::owner(name);
         Self {
@@ -41,7 +41,7 @@ impl Hold {
         }
     }
 
-    /// The revision at which the name became ours; `None`: it is not, or not any more.
+    /// Returns the revision at which this agent got the name, or `None` if it does not hold the name now.
     pub(crate) fn token(&self) -> Option<Revision> {
         self.tenure.token(&self.part, lease_ns())
     }
@@ -50,20 +50,20 @@ impl Hold {
         self.lease
     }
 
-    /// Until when the name is ours without a further sign of life, `CLOCK_BOOTTIME`; 0: it is not.
+    /// Returns the `CLOCK_BOOTTIME` until which the name is held without another renewal, or 0 if it is not held.
     pub(crate) fn until_ns(&self) -> u64 {
         self.tenure.until_ns().unwrap_or(0)
     }
 
-    /// For how long the name is ours without a further sign of life, nanoseconds.
+    /// Returns the time for which the name is held without another renewal, nanoseconds.
     pub(crate) fn left_ns(&self) -> u64 {
         self.until_ns().saturating_sub(lease_ns())
     }
 
-    /// Asks the store what is to be asked now.
+    /// Sends the store the request that is due now.
     ///
     /// # Errors
-    /// When asking again is no use: it refuses us, or answers nonsense.
+    /// If another attempt is useless: the store refuses this agent or sends an invalid answer.
     pub(crate) fn turn(&mut self) -> Result<Turn> {
         let Some((number, ask)) = self.tenure.next(lease_ns()) else {
             return Ok(Turn::Idle);
@@ -111,10 +111,10 @@ impl Hold {
         })
     }
 
-    /// Gives the name back: `also` is done in the same change if it is still ours.
+    /// Releases the name. If it is still held, `also` is applied in the same transaction.
     ///
     /// # Errors
-    /// When the store cannot be asked: the name is free when the lease is over.
+    /// If the store cannot be reached. The name then becomes free when the lease ends.
     pub(crate) fn release(self, also: Txn) -> Result<()> {
         if let Some(token) = self.token() {
             let txn = also.when(constel_store::Condition::created_at(&self.part, token));

@@ -1,4 +1,4 @@
-//! Joining: who may, and who may not.
+//! Joining the cluster: the checks before a machine gets its name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,33 +13,33 @@ use crate::keys;
 use crate::list::{Known, roster};
 use crate::record::Owner;
 
-/// A store that is away for longer lets nobody join.
+/// Joining fails if the store is unreachable for longer than this.
 const JOIN_WITHIN: Duration = Duration::from_secs(30);
 
-/// One who was killed has the name for as long as its lease; the store may notice a little later.
+/// A killed agent keeps its name until its lease ends. The store may notice the end a little later.
 const GONE_WITHIN: Duration = Duration::from_secs(LEASE.as_secs() + 3);
 
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Why a machine may not join.
+/// The reason why a machine may not join.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Refusal {
-    /// A machine that is there has another version.
+    /// A machine of the cluster has another version.
     Version {
-        /// Ours.
+        /// The version of this machine.
         ours: String,
-        /// That machine.
+        /// The name of that machine.
         machine: String,
-        /// Its version.
+        /// The version of that machine.
         theirs: String,
     },
-    /// The name is another agent's.
+    /// Another agent holds the name.
     Name {
-        /// The name.
+        /// The name that was requested.
         name: String,
-        /// Where that agent is, if it has said so: its host's name and its process there.
+        /// The host name and the process ID of that agent, if it has written them.
         at: Option<(String, u32)>,
-        /// Whether it answers. One that does not may be frozen, or cut off from the store a moment ago.
+        /// Whether the agent replies. An agent that does not may be frozen, or was cut off from the store a moment ago.
         answers: bool,
     },
 }
@@ -69,7 +69,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Why joining failed.
+/// The reason why joining failed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Why {
     Refused(Refusal),
@@ -83,7 +83,7 @@ impl From<Error> for Why {
     }
 }
 
-/// Takes the name: what it is held by, and since when.
+/// Takes the name. Returns the hold on it and the revision since which it is held.
 pub(crate) fn join(
     store: &Arc<dyn Store>,
     name: &str,
@@ -104,7 +104,7 @@ pub(crate) fn join(
             return Err(why);
         }
     };
-    // Two versions that came at once: whoever was second sees the first.
+    // If two versions joined at the same time, the later one sees the earlier one here.
     let there = match store.list(keys::ROOT) {
         Ok(listing) => roster(&listing),
         Err(error) => {
@@ -119,7 +119,7 @@ pub(crate) fn join(
     Ok((hold, token))
 }
 
-/// What cannot be given back now is free when its lease is over.
+/// Ignores errors: a name that cannot be released now becomes free when its lease ends.
 fn leave_quietly(hold: Hold) {
     let _ = hold.release(Txn::new());
 }
@@ -156,7 +156,8 @@ fn take(
     }
 }
 
-/// The name has an owner: refused if that one lives; if it was killed, its lease ends.
+/// Handles a name that has an owner. The join is refused if the owner replies. If the owner was killed, waits until its
+/// lease ends.
 fn outlive(
     store: &Arc<dyn Store>,
     name: &str,
@@ -170,7 +171,7 @@ fn outlive(
     let outlived = (|| -> constel_store::Result<Option<bool>> {
         let mut asker = Asker::new(Arc::clone(store), session, lease)?;
         let until = Instant::now() + GONE_WITHIN;
-        // Asked in a short while each: between them we look whether it is gone.
+        // Each request waits only briefly, so that the end of the owner's lease is noticed in between.
         while Instant::now() < until && !has_ended() {
             let patience = Duration::from_millis(500);
             if asker.ask(name, patience, || !has_ended())?.is_some() {
@@ -183,7 +184,7 @@ fn outlive(
         }
         Ok(Some(false))
     })();
-    // It ends by itself otherwise.
+    // If revoking fails, the lease ends by itself.
     let _ = store.revoke(lease);
     match outlived? {
         _ if has_ended() => Err(Why::Stopped),
@@ -201,7 +202,8 @@ fn place_of(known: &Known) -> Option<(String, u32)> {
     Some((record.host.clone(), record.pid))
 }
 
-/// A machine that is there with another version; of those that had come before `token`, if there is one.
+/// Returns a refusal if a machine with another version is present. With a `token`, only machines that joined before it
+/// count.
 fn other_version(
     there: &BTreeMap<String, Known>,
     name: &str,
@@ -253,13 +255,13 @@ mod tests {
         );
         assert_eq!(store.get(&keys::owner("b")).unwrap(), None);
         assert!(join(&store, "b", &owner("1.0", "y"), &never).is_ok());
-        // The last of a version makes room for another one.
+        // When the last machine of a version has left, another version may join.
         let _ = hold.release(Txn::new());
         let other = join(&store, "a", &owner("1.1", "z"), &never).err().unwrap();
         assert!(matches!(other, Why::Refused(Refusal::Version { machine, .. }) if machine == "b"));
     }
 
-    /// The list was looked at before the other one came: the look afterwards decides, and for the same one on both sides.
+    /// If the list was read before the other machine joined, the second read decides, and decides alike on both machines.
     #[test]
     fn of_two_versions_at_once_the_first_stays() {
         let known = |version: &str, since| Known {
@@ -274,7 +276,7 @@ mod tests {
         assert!(other_version(&there, "b", "2", Some(6)).is_some());
     }
 
-    /// Whoever has the name and answers nobody: refused, but only when a lease's time is over.
+    /// If the name is held and its owner does not reply, the join is refused, but only after the time of a lease.
     #[test]
     fn a_name_that_is_held_is_not_taken() {
         let store: Arc<dyn Store> = Arc::new(Embedded::new());

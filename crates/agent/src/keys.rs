@@ -1,15 +1,15 @@
-//! Where agents keep what in the store.
+//! The keys that agents use in the store.
 //!
-//! | key | holds | goes |
+//! | key | value | removed |
 //! |---|---|---|
-//! | `constel/agents/owner/NAME` | who has the name: version and session | with the lease |
-//! | `constel/agents/record/NAME` | how the machine is ([`Record`](crate::Record)) | when it leaves; stays when it is lost |
-//! | `constel/agents/ask/NAME/SESSION` | a question to the machine: a nonce | with the asker's lease |
-//! | `constel/agents/answer/SESSION/NAME` | its answer | with the asker's lease |
-//! | `constel/agents/reach/NAME/NUMBER` | that it is to find out how raw Ethernet reaches others | with the asker's lease |
-//! | `constel/agents/reached/NUMBER/NAME` | what it found | with the asker's lease |
+//! | `constel/agents/owner/NAME` | the agent that holds the name: version and session | with the lease |
+//! | `constel/agents/record/NAME` | the machine's description ([`Record`](crate::Record)) | when it leaves; stays when it is lost |
+//! | `constel/agents/ask/NAME/SESSION` | a request to the machine: a nonce | with the requester's lease |
+//! | `constel/agents/answer/SESSION/NAME` | the machine's reply | with the requester's lease |
+//! | `constel/agents/reach/NAME/NUMBER` | a request to test how raw Ethernet reaches others | with the requester's lease |
+//! | `constel/agents/reached/NUMBER/NAME` | the result of that test | with the requester's lease |
 
-/// All of it.
+/// Prefix of all keys of agents.
 pub(crate) const ROOT: &str = "constel/agents/";
 
 pub(crate) const OWNERS: &str = "constel/agents/owner/";
@@ -23,22 +23,22 @@ pub(crate) fn record(name: &str) -> String {
     format!("{RECORDS}{name}")
 }
 
-/// Questions to a machine.
+/// Returns the prefix of the requests to a machine.
 pub(crate) fn asks(name: &str) -> String {
     format!("{ROOT}ask/{name}/")
 }
 
-/// Answers to a session.
+/// Returns the prefix of the replies to a session.
 pub(crate) fn answers(session: &str) -> String {
     format!("{ROOT}answer/{session}/")
 }
 
-/// Questions to a machine about how raw Ethernet reaches others.
+/// Returns the prefix of the requests to a machine to test raw Ethernet.
 pub(crate) fn reach(name: &str) -> String {
     format!("{ROOT}reach/{name}/")
 }
 
-/// Answers to one of them.
+/// Returns the prefix of the replies to one such request.
 pub(crate) fn reached(number: &str) -> String {
     format!("{ROOT}reached/{number}/")
 }

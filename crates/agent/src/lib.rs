@@ -1,8 +1,8 @@
-//! A machine among others: it joins a store under a lease, says there how it is, compares its clock, and leaves.
+//! A machine of a cluster: it joins a store under a lease, describes itself there, compares its clock, and leaves.
 //!
-//! [`run()`] is an agent from joining to its end; [`machines`] is who is there. What they share is in `keys.rs` and
-//! [`Record`]. Joining, leaving and losing go by [`constel_store::Tenure`]: a machine that was cut off or frozen knows by its
-//! own clock that it is none any more.
+//! [`run()`] runs an agent from joining to its end. [`machines`] lists the machines of the cluster. The keys and values that
+//! agents share are in `keys.rs` and [`Record`]. [`constel_store::Tenure`] decides about joining, leaving and losing: a
+//! machine that was cut off or frozen finds out by its own clock that it no longer belongs to the cluster.
 #![forbid(unsafe_code)]
 
 mod answers;

@@ -1,4 +1,4 @@
-//! Who is there.
+//! The list of machines.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use serde::{Deserialize, Serialize};
 use crate::keys;
 use crate::record::{By, Owner, Record};
 
-/// What a machine does.
+/// The state of a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Its agent has the name.
+    /// Its agent holds the name.
     Up,
-    /// Its agent ended, or was cut off, without leaving.
+    /// Its agent ended or was cut off without leaving.
     Lost,
 }
 
 impl State {
-    /// As in JSON.
+    /// Returns the state as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -30,67 +30,67 @@ impl State {
     }
 }
 
-/// A machine, as `constel machines --json` tells of it. What is `null` is not known.
+/// A machine as `constel machines --json` prints it. `null` means unknown.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Row {
-    /// Its name.
+    /// Name of the machine.
     pub machine: String,
-    /// What it does.
+    /// State of the machine.
     pub state: State,
-    /// Its part of a lab, in proportion to the other machines' weights.
+    /// Share of a lab's nodes, in proportion to the weights of the other machines.
     pub weight: Option<u32>,
-    /// Nodes of labs that run there; of one that is lost, the last that was heard.
+    /// Nodes of labs that run there. For a lost machine, the last reported number.
     pub nodes: Option<u64>,
-    /// By so much its wall clock is ahead of that of the machine that has been there longest, nanoseconds.
+    /// Lead of its wall clock over that of the machine that joined first, nanoseconds.
     pub clock_offset_ns: Option<i64>,
-    /// Constel's version.
+    /// Version of Constel.
     pub version: Option<String>,
-    /// By so much the offset may be wrong, nanoseconds.
+    /// Upper bound of the error of the offset, nanoseconds.
     pub clock_error_ns: Option<u64>,
-    /// How it was measured.
+    /// Method by which the clock was measured.
     pub clock_by: Option<By>,
-    /// How often its clock, or the other one, was found to have been set.
+    /// Number of times that its clock, or the reference's, was set.
     pub clock_steps: Option<u64>,
-    /// Nodes that it takes at most; `null` also for as many as fit.
+    /// Maximum number of nodes. `null` also if there is no maximum.
     pub capacity: Option<u32>,
-    /// Nodes that it makes at a time.
+    /// Number of nodes that it creates in parallel.
     pub workers: Option<u32>,
-    /// Processors.
+    /// Number of processors.
     pub cores: Option<u32>,
     /// Memory, bytes.
     pub memory_bytes: Option<u64>,
-    /// Tasks that ran or waited, mean of a minute.
+    /// Load average of one minute: tasks that ran or waited.
     pub load: Option<f64>,
-    /// Address and UDP port where it listens for other machines; `null` also for nowhere.
+    /// Address and UDP port where it listens for other machines. `null` also if it does not listen.
     pub underlay: Option<String>,
-    /// The name that its host has for itself.
+    /// Host name.
     pub host: Option<String>,
-    /// The agent's process there.
+    /// Process ID of the agent on that host.
     pub pid: Option<u32>,
-    /// Half of the shortest way to the reference and back, nanoseconds.
+    /// Half of the shortest round-trip time to the reference, nanoseconds.
     pub way_ns: Option<u64>,
-    /// The interface where it listens.
+    /// Interface where it listens.
     pub interface: Option<String>,
-    /// Its MTU, bytes.
+    /// MTU of that interface, bytes.
     pub mtu_bytes: Option<u32>,
-    /// Its Ethernet address; `null` also where raw frames cannot be had.
+    /// Ethernet address of that interface. `null` also if raw frames are not available.
     pub ethernet: Option<String>,
 }
 
-/// One machine of a listing.
+/// The owner and the record of one machine in a listing.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Known {
-    /// Who has the name, and since which revision.
+    /// The agent that holds the name, and the revision since which it does.
     pub(crate) owner: Option<(Owner, Revision)>,
     pub(crate) record: Option<Record>,
 }
 
-/// The machines of a listing, by name. What cannot be read is as if it were not there, but for who has the name.
+/// Returns the machines of a listing by name. Records that cannot be parsed are ignored. An owner counts in any case.
 pub(crate) fn roster(listing: &Listing) -> BTreeMap<String, Known> {
     let mut roster: BTreeMap<String, Known> = BTreeMap::new();
     for (key, entry) in &listing.entries {
         if let Some(name) = key.strip_prefix(keys::OWNERS) {
-            // Another version may write something else there: it has the name nevertheless.
+            // Another version may write another format here. It holds the name nevertheless.
             let owner = serde_json::from_slice(&entry.value).unwrap_or_else(|_| Owner {
                 version: "unknown".to_owned(),
                 session: String::new(),
@@ -105,7 +105,7 @@ pub(crate) fn roster(listing: &Listing) -> BTreeMap<String, Known> {
     roster
 }
 
-/// Whose clock is the reference: who has had its name longest.
+/// Returns the machine whose clock is the reference: the one that has held its name longest.
 pub(crate) fn reference(roster: &BTreeMap<String, Known>) -> Option<&str> {
     let owned = roster.iter().filter_map(|(name, known)| {
         let (_, since) = known.owner.as_ref()?;
@@ -114,10 +114,10 @@ pub(crate) fn reference(roster: &BTreeMap<String, Known>) -> Option<&str> {
     owned.min().map(|(_, name)| name)
 }
 
-/// Machines that are there, and those that were lost, by name.
+/// Returns the present and the lost machines, by name.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn machines(store: &dyn Store) -> Result<Vec<Row>> {
     let roster = roster(&store.list(keys::ROOT)?);
     Ok(roster
@@ -128,7 +128,7 @@ pub fn machines(store: &dyn Store) -> Result<Vec<Row>> {
 
 fn row(machine: String, known: Known) -> Row {
     let record = known.record.as_ref();
-    // What was measured of a clock is not true for long.
+    // Clock measurements become invalid quickly, so those of a lost machine are not shown.
     let clock = record
         .filter(|_| known.owner.is_some())
         .and_then(|record| record.clock.as_ref());
@@ -164,10 +164,10 @@ fn row(machine: String, known: Known) -> Row {
     }
 }
 
-/// Forgets a machine that was lost. Whether it was there to be forgotten: not one that is up.
+/// Deletes the record of a lost machine. Returns whether a record was deleted. A machine that is up keeps its record.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn forget(store: &dyn Store, name: &str) -> Result<bool> {
     let key = keys::record(name);
     if store.get(&key)?.is_none() {

@@ -1,8 +1,8 @@
-//! How far our clock is from the reference's, asked again and again.
+//! Continuous measurement of the offset between this machine's clock and the reference's.
 //!
-//! By datagrams where both machines listen on an underlay: four questions a second. Otherwise, or while these are not answered, by
-//! questions in the store, one in five seconds: that is a way through the store and its disk, so the bound is some milliseconds
-//! where datagrams have some tens of microseconds.
+//! If both machines listen on an underlay, four datagrams are sent per second. Otherwise, or while these get no reply, a
+//! request through the store is sent every five seconds. It passes through the store and its disk, so the error bound is
+//! some milliseconds, whereas datagrams reach some tens of microseconds.
 
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,38 +20,38 @@ use crate::list::{Known, reference, roster};
 use crate::record::{By, Clock, UnderlayAt};
 use crate::underlay::is_patience;
 
-/// Who the reference is, is looked up so often; also questions in the store.
+/// Interval at which the reference is determined again. Also the interval of requests through the store.
 const LOOK_EVERY: Duration = Duration::from_secs(5);
 
-/// Between datagrams.
+/// Interval between datagrams.
 const PING_EVERY: Duration = Duration::from_millis(250);
 
-/// A datagram that is not answered by then is lost.
+/// A datagram without a reply after this time counts as lost.
 const PING_PATIENCE: Duration = Duration::from_millis(200);
 
-/// A question in the store that is not answered by then is given up.
+/// A request through the store without a reply after this time is abandoned.
 const ASK_PATIENCE: Duration = Duration::from_secs(2);
 
-/// How soon the end is noticed.
+/// Interval at which the end flag is checked.
 const END_EVERY: Duration = Duration::from_millis(50);
 
-/// What is known of our clock; the latest.
+/// The latest state of this machine's clock.
 pub(crate) type Latest = Mutex<Option<Heard>>;
 
-/// What is known of our clock, and of the way to the reference.
+/// The state of this machine's clock and of the path to the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Heard {
-    /// As others are told.
+    /// The values that other machines get.
     pub(crate) clock: Clock,
-    /// The reference's `CLOCK_MONOTONIC` less ours, nanoseconds. Nobody sets them.
+    /// The reference's `CLOCK_MONOTONIC` minus this machine's, nanoseconds. These clocks are never set.
     pub(crate) ahead_ns: i64,
-    /// How often these two were found to have jumped: a machine slept.
+    /// Number of jumps between these two clocks. They jump when a machine sleeps.
     pub(crate) jumps: u64,
-    /// Half of the longest way there and back that is remembered, nanoseconds.
+    /// Half of the longest round-trip time that is remembered, nanoseconds.
     pub(crate) longest_way_ns: u64,
 }
 
-/// The one who measures.
+/// The thread that measures this machine's clock.
 pub(crate) struct Measure<'a> {
     pub(crate) store: &'a Arc<dyn Store>,
     pub(crate) name: &'a str,
@@ -62,7 +62,7 @@ pub(crate) struct Measure<'a> {
     pub(crate) latest: &'a Latest,
 }
 
-/// Whom we compare with.
+/// The machine whose clock is the reference.
 struct Target {
     name: String,
     session: String,
@@ -71,7 +71,7 @@ struct Target {
 }
 
 impl Measure<'_> {
-    /// Measures until the end. A store that is away for a while is asked again.
+    /// Measures until the end. If the store is unreachable for a while, tries again.
     pub(crate) fn run(&self) {
         while !self.has_ended() {
             if self.while_there().is_err() {
@@ -86,7 +86,7 @@ impl Measure<'_> {
         while !self.has_ended() {
             let roster = roster(&self.store.list(keys::ROOT)?);
             let Some(name) = reference(&roster).map(str::to_owned) else {
-                // Not even we are there: the lease is over, and we are about to be told.
+                // This machine itself is missing from the list: its lease is over, and the agent is about to end.
                 self.pause(END_EVERY);
                 continue;
             };
@@ -115,7 +115,7 @@ impl Measure<'_> {
         Ok(())
     }
 
-    /// Questions for as long as the reference is not looked up again.
+    /// Sends requests until the reference must be determined again.
     fn round(&self, asker: &mut Asker, target: &mut Target, known: &Known) -> Result<()> {
         let until = Instant::now() + LOOK_EVERY;
         let theirs = known.record.as_ref().and_then(|r| r.underlay.as_ref());
@@ -144,7 +144,7 @@ impl Measure<'_> {
         if let Some(compared) = compared {
             self.learn(target, compared, By::Store);
         }
-        // One who has just come has no record yet: soon again.
+        // A machine that has just joined has no record yet, so try again soon.
         let rest = match known.record {
             Some(_) => until.saturating_duration_since(Instant::now()),
             None => Duration::from_millis(200),
@@ -216,7 +216,7 @@ fn itself(name: &str) -> Heard {
     }
 }
 
-/// A socket that hears nobody but the other machine.
+/// Returns a socket that receives datagrams from the other machine only.
 fn connected(ours: SocketAddr, theirs: SocketAddr) -> std::io::Result<UdpSocket> {
     let socket = UdpSocket::bind(SocketAddr::new(ours.ip(), 0))?;
     socket.connect(theirs)?;
@@ -239,7 +239,7 @@ fn ping(socket: &UdpSocket, key: u64) -> Option<Compared> {
         let length = match socket.recv(&mut bytes) {
             Ok(length) => length,
             Err(error) if is_patience(&error) => continue,
-            // Nobody listens there (any more).
+            // For example a refused connection: no process listens there (any more).
             Err(_) => return None,
         };
         let t4_ns = mono_ns();
@@ -254,7 +254,7 @@ fn ping(socket: &UdpSocket, key: u64) -> Option<Compared> {
                 let times = [t1_ns, t2_ns, t3_ns, t4_ns];
                 return Some(Compared::new(times, wall_ahead_ns));
             }
-            // The answer to one that was given up.
+            // A late reply to an abandoned request.
             _ => {}
         }
     }

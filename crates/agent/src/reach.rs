@@ -1,8 +1,9 @@
-//! Whether raw Ethernet reaches from machine to machine, and with how long frames: asked for when somebody wants to know.
+//! On request, tests whether raw Ethernet frames travel between machines, and up to which length.
 //!
-//! Whoever asks puts names and a length under `constel/agents/reach/NAME/NUMBER`; the agent of NAME sends each of the named a ping
-//! in a frame of that length, and a short one, and answers under `constel/agents/reached/NUMBER/NAME`. A ping is answered by a frame of
-//! the same length, so that one that comes back has gone both ways. All of it goes with the asker's lease.
+//! The requester writes machine names and a length under `constel/agents/reach/NAME/NUMBER`. The agent of NAME sends each of
+//! these machines a ping in a frame of that length, and a short one, and writes the result under
+//! `constel/agents/reached/NUMBER/NAME`. The reply to a ping has the same length, so a returned frame has passed in both
+//! directions. All these keys disappear with the requester's lease.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -20,38 +21,38 @@ use crate::clocks::{drawn_to_tell, mono_ns, wall_ahead_ns};
 use crate::keys;
 use crate::list::roster;
 
-/// How soon the end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
-/// Pings that were not answered are sent again, so often in all.
+/// Maximum number of times that a ping is sent until it is answered.
 const TRIES: usize = 5;
-/// What is not answered by then is sent again.
+/// Pings without a reply after this time are sent again.
 const TRY_EVERY: Duration = Duration::from_millis(150);
-/// An agent that has not answered by then does not: as long as the lease by which it is asked.
+/// An agent without a reply after this time counts as unreachable. This is the duration of the request's lease.
 const ANSWERED_WITHIN: Duration = Duration::from_secs(4);
-/// Longer than any frame that is asked for.
+/// Longer than any requested frame.
 const FRAME_BYTES: usize = 16_384;
 
-/// How raw Ethernet reaches from one machine to another and back.
+/// The result of testing raw Ethernet from one machine to another and back.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Reach {
-    /// With frames of the length that was asked for.
+    /// Frames of the requested length return.
     Whole,
-    /// Short frames do, and those of that length do not.
+    /// Short frames return, and those of the requested length do not.
     Short,
-    /// Nothing comes back.
+    /// No frame returns.
     Nothing,
-    /// The machine's agent did not say.
+    /// The machine's agent did not reply.
     Unsaid,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 struct Question {
-    /// The machines that are to be reached.
+    /// The machines to be tested.
     machines: Vec<String>,
-    /// Length of a frame, its header included.
+    /// Length of a frame with its header.
     frame_bytes: usize,
-    /// By which lease to answer.
+    /// The lease under which the reply is written.
     lease: u64,
 }
 
@@ -63,7 +64,8 @@ pub(crate) struct Echo {
 }
 
 impl Echo {
-    /// On an interface; what knows `key` is answered. `None`: it carries no Ethernet, or we may not.
+    /// Opens a socket on an interface. Pings with `key` are answered. Returns `None` if the interface carries no Ethernet,
+    /// or if this process lacks the privilege.
     pub(crate) fn open(interface: &Interface, key: u64) -> Option<Self> {
         Some(Self {
             socket: socket_on(interface)?,
@@ -72,7 +74,7 @@ impl Echo {
         })
     }
 
-    /// Answers until `end`.
+    /// Replies to pings until `end`.
     pub(crate) fn answer(&self, end: &AtomicBool) {
         let mut incoming = Incoming::new(FRAME_BYTES);
         while !end.load(Ordering::Acquire) {
@@ -96,7 +98,7 @@ impl Echo {
                     answers.push((None, frame_of(to, self.own, &answer, frame.len())));
                 }
             }
-            // One that cannot be sent is as lost as one that was.
+            // A reply that cannot be sent counts as a lost one.
             send_all(&self.socket, &[], &answers);
         }
     }
@@ -106,7 +108,7 @@ fn socket_on(interface: &Interface) -> Option<EthernetSocket> {
     EthernetSocket::open(interface.ifindex, ETHER_TYPE, Filter::Begins(PING_MARK)).ok()
 }
 
-/// Whether something is there within `patience`.
+/// Returns whether a frame arrived within `patience`.
 fn wait(socket: &EthernetSocket, patience: Duration) -> bool {
     let patience = Timespec {
         tv_sec: patience.as_secs().cast_signed(),
@@ -115,7 +117,7 @@ fn wait(socket: &EthernetSocket, patience: Duration) -> bool {
     poll(&mut [PollFd::new(socket, PollFlags::IN)], Some(&patience)).is_ok_and(|count| count > 0)
 }
 
-/// A ping in a frame of so many bytes, filled up with zeros.
+/// Returns a frame of `frame_bytes` bytes with a ping, padded with zeros.
 fn frame_of(to: [u8; 6], from: [u8; 6], ping: &Ping, frame_bytes: usize) -> Vec<u8> {
     let header = ethernet::header(to, from, ETHER_TYPE);
     let mut frame = [&header[..], &ping.pack()].concat();
@@ -123,16 +125,16 @@ fn frame_of(to: [u8; 6], from: [u8; 6], ping: &Ping, frame_bytes: usize) -> Vec<
     frame
 }
 
-/// Who sent a ping, and the ping.
+/// Returns the sender of a ping, and the ping.
 fn ping_in(frame: &mut [u8]) -> Option<([u8; 6], Ping)> {
     let (from, rest) = ethernet::split(frame)?;
     Some((from, Ping::unpack(rest.get(..PING_BYTES)?)?))
 }
 
-/// A machine that is to be reached: its address, and the key of its echo.
+/// A machine to be tested: its Ethernet address, and the key of its echo.
 type Goal = ([u8; 6], u64);
 
-/// How each of these is reached from an interface.
+/// Tests each of these machines from an interface.
 fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> Vec<Reach> {
     let nobody = || vec![Reach::Nothing; goals.len()];
     let (Some(socket), Ok(first)) = (socket_on(interface), drawn_to_tell()) else {
@@ -140,7 +142,7 @@ fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> V
     };
     let first = u64::from_be_bytes(first);
     let mut incoming = Incoming::new(FRAME_BYTES);
-    // Nonces tell what is answered: two for each machine, a long frame and a short one.
+    // The nonce identifies the ping that a reply belongs to. Each machine has two numbers: a long frame and a short one.
     let mut missing: BTreeSet<usize> = (0..2 * goals.len())
         .filter(|number| goals[number / 2].is_some())
         .collect();
@@ -154,7 +156,7 @@ fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> V
         });
         let pings: Vec<Outgoing> = pings.collect();
         for some in pings.chunks(MOST_AT_ONCE) {
-            // A frame that is longer than the interface takes is one that does not come back.
+            // A frame longer than the interface's MTU cannot be sent. It does not return, which is the right result.
             send_all(&socket, &[], some);
         }
         let until = Instant::now() + TRY_EVERY;
@@ -181,7 +183,7 @@ fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> V
     goals.iter().enumerate().map(reach).collect()
 }
 
-/// Answers what the machine `name` is asked, until `end`. A store that is away for a while is asked again.
+/// Replies to requests for the machine `name` until `end`. If the store is unreachable for a while, tries again.
 pub(crate) fn answer(store: &Arc<dyn Store>, name: &str, interface: &Interface, end: &AtomicBool) {
     while !end.load(Ordering::Acquire) {
         if answer_while_there(store, name, interface, end).is_err() {
@@ -216,7 +218,7 @@ fn answer_while_there(
             let answer = serde_json::to_vec(&reached).map_err(|e| Error::Invalid(e.to_string()))?;
             let place = format!("{}{name}", keys::reached(number));
             match store.commit(&Txn::new().put_leased(place, answer, LeaseId(question.lease))) {
-                // The asker is gone: nobody wants to know.
+                // The lease is over, so the requester is gone and the reply is useless.
                 Ok(_) | Err(Error::LeaseLost(_)) => {}
                 Err(error) => return Err(error),
             }
@@ -225,10 +227,10 @@ fn answer_while_there(
     Ok(())
 }
 
-/// How raw Ethernet, in frames of so many bytes, reaches between each two of these machines.
+/// Tests raw Ethernet with frames of `frame_bytes` bytes between each pair of these machines.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn reaches(
     store: &Arc<dyn Store>,
     machines: &[String],
@@ -249,7 +251,7 @@ fn ask(
     let number = format!("{:016x}", u64::from_be_bytes(drawn_to_tell()?));
     let prefix = keys::reached(&number);
     let mut answers = Follow::new(Arc::clone(store), &prefix)?;
-    // Of each two, the one that comes first: what comes back has gone both ways.
+    // The first machine of each pair tests. One test suffices because a returned frame has passed in both directions.
     let asked: Vec<(&String, &[String])> = (1..machines.len())
         .map(|next| (&machines[next - 1], &machines[next..]))
         .collect();

@@ -1,93 +1,94 @@
-//! What agents write into the store, as JSON.
+//! The JSON values that agents write into the store.
 
 use std::net::SocketAddr;
 
 use serde::{Deserialize, Serialize};
 
-/// Who has a name.
+/// The agent that holds a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Owner {
-    /// Constel's version.
+    /// Version of Constel.
     pub(crate) version: String,
-    /// This life of the agent: drawn at random.
+    /// A random identifier of this run of the agent.
     pub(crate) session: String,
 }
 
-/// How a machine is.
+/// The description of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    /// Constel's version.
+    /// Version of Constel.
     pub version: String,
-    /// The name that the host has for itself.
+    /// Host name.
     pub host: String,
-    /// The agent's process there.
+    /// Process ID of the agent on that host.
     pub pid: u32,
-    /// Its part of a lab, in proportion to the other machines' weights.
+    /// Share of a lab's nodes, in proportion to the weights of the other machines.
     pub weight: u32,
-    /// Nodes that it takes at most.
+    /// Maximum number of nodes.
     pub capacity: Option<u32>,
-    /// Threads that make its nodes, each one at a time.
+    /// Number of threads that create nodes. Each thread creates one node at a time.
     pub workers: u32,
-    /// Processors.
+    /// Number of processors.
     pub cores: u32,
     /// Memory, bytes.
     pub memory_bytes: u64,
-    /// Tasks that ran or waited, mean of the last minute.
+    /// Load average of the last minute: tasks that ran or waited.
     pub load: f64,
     /// Nodes of labs that run there.
     pub nodes: u64,
-    /// Where it listens for other machines; `None`: nowhere.
+    /// The address where it listens for other machines, or `None` if it does not listen.
     pub underlay: Option<UnderlayAt>,
-    /// What is known of its clock; `None`: nothing yet.
+    /// The state of its clock, or `None` before the first measurement.
     pub clock: Option<Clock>,
 }
 
-/// Where a machine listens for others.
+/// The address where a machine listens for others.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct UnderlayAt {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
     /// Address and UDP port.
     pub address: SocketAddr,
-    /// Who knows it is answered.
+    /// A secret number. Only pings that contain it are answered.
     pub key: u64,
-    /// The interface's MTU, bytes.
+    /// MTU of the interface, bytes.
     pub mtu_bytes: u32,
-    /// Its Ethernet address, if raw frames can be had there.
+    /// Ethernet address of the interface, if raw frames are available there.
     pub ethernet: Option<[u8; 6]>,
 }
 
-/// How far a machine's wall clock is from that of the reference: the machine that has been there longest.
+/// The offset between a machine's wall clock and that of the reference, which is the machine that joined first.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clock {
-    /// The reference.
+    /// Name of the reference.
     pub against: String,
-    /// Ahead of it by so much, nanoseconds; negative: behind.
+    /// Lead over the reference, nanoseconds. Negative: behind.
     pub offset_ns: i64,
-    /// Wrong by no more than this, as long as the clocks' rates differ by less than 200 parts per million and none is set.
+    /// Upper bound of the error, nanoseconds. It holds if the clocks' rates differ by less than 200 parts per million and
+    /// none is set.
     pub error_ns: u64,
-    /// Half of the shortest way there and back, nanoseconds.
+    /// Half of the shortest round-trip time, nanoseconds.
     pub way_ns: u64,
-    /// How it was measured last.
+    /// Method of the last measurement.
     pub by: By,
-    /// How often one of both clocks was found to have been set.
+    /// Number of times that one of the two clocks was set.
     pub steps: u64,
 }
 
-/// How a clock is compared.
+/// The method by which a clock is compared.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum By {
-    /// It is the reference itself.
+    /// The machine itself is the reference.
     Itself,
     /// Datagrams between the machines.
     Underlay,
-    /// Questions and answers in the store.
+    /// Requests and replies through the store.
     Store,
 }
 
 impl By {
-    /// As in JSON.
+    /// Returns the method as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {

@@ -1,7 +1,7 @@
-//! What an agent tells of its machine in the store, every few seconds.
+//! Writes the description of an agent's machine into the store every few seconds.
 //!
-//! By a thread of its own: to know its interface it asks the kernel, which may take seconds to answer while a large lab comes or
-//! goes, and the lease must not wait for that.
+//! This is a thread of its own. Reading the interface needs the kernel, which may take seconds to answer while a large lab
+//! starts or stops, and the renewal of the lease must not wait for that.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -16,31 +16,31 @@ use crate::record::{Clock, Record};
 use crate::run::{Failure, LOOK_EVERY, Options, Watcher, lost};
 use crate::underlay::Responder;
 
-/// The record is written anew so often, and as soon as the clock is known.
+/// Interval at which the record is written. It is also written as soon as the clock is known.
 const RECORD_EVERY: Duration = Duration::from_secs(5);
 
 pub(crate) struct Recorder<'a> {
     pub(crate) store: &'a Arc<dyn Store>,
     pub(crate) options: &'a Options,
     pub(crate) watcher: &'a dyn Watcher,
-    /// Since when the machine's name is ours.
+    /// The revision since which the machine's name is held.
     pub(crate) token: Revision,
     pub(crate) responder: Option<&'a Responder>,
     pub(crate) latest: &'a Latest,
-    /// Why it writes no more.
+    /// The reason why writing ended.
     pub(crate) failure: Mutex<Option<Failure>>,
 }
 
 impl Recorder<'_> {
-    /// Why no more is written, told once; `None`: it is, or it was told.
+    /// Returns the reason why writing ended, once. Returns `None` while writing goes on, and after the first call.
     pub(crate) fn failure(&self) -> Option<Failure> {
         let mut failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
         failure.take()
     }
 
-    /// Writes until `end`, or until there is no use in it.
+    /// Writes until `end`, or until an error makes further writes useless.
     pub(crate) fn write_on(&self, end: &AtomicBool) {
-        // When it was written last, and whether the clock was in it.
+        // The time of the last write, and whether the clock was in it.
         let mut written: Option<(Instant, bool)> = None;
         let mut has_told_full = false;
         while !end.load(Ordering::Acquire) {
@@ -89,9 +89,9 @@ impl Recorder<'_> {
             Ok(Outcome::Refused) => {
                 return Err(lost(&options.name, "the store has ended it"));
             }
-            // It is written the next time. Whether we are still there, the lease decides.
+            // The next turn writes it again. The lease decides whether this machine still belongs to the cluster.
             Err(Error::Unreachable(_) | Error::Uncertain(_)) => {}
-            // Its lease is renewed all the same.
+            // A full store still renews the lease.
             Err(error @ Error::Full(_)) => {
                 if !std::mem::replace(has_told_full, true) {
                     let text = format!("{error}; labs go on, nothing new begins");

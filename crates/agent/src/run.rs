@@ -1,4 +1,4 @@
-//! An agent, from joining to its end.
+//! An agent from joining to its end.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -20,70 +20,71 @@ use crate::record::Owner;
 use crate::recorder::Recorder;
 use crate::underlay::{Listen, Responder};
 
-/// How soon an end is noticed, and a lease that is over.
+/// Interval at which the end flag and the end of the lease are checked.
 pub(crate) const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// An agent that was asked to end waits so long for its parts of labs.
+/// Maximum time that an ending agent waits for its machine's share of each lab.
 const PARTS_DOWN_WITHIN: Duration = Duration::from_secs(120);
 
-/// What an agent says of its machine, and how it is reached.
+/// The properties of the machine that an agent publishes, and the address where it listens.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Options {
-    /// Its name among the machines.
+    /// Name of the machine.
     pub name: String,
-    /// Constel's version: all machines have the same.
+    /// Version of Constel. All machines must have the same version.
     pub version: String,
-    /// Its part of a lab, in proportion to the other machines' weights. At least 1.
+    /// Share of a lab's nodes, in proportion to the weights of the other machines. At least 1.
     pub weight: u32,
-    /// Nodes that it takes at most.
+    /// Maximum number of nodes.
     pub capacity: Option<u32>,
-    /// Threads that make its nodes, each one at a time.
+    /// Number of threads that create nodes. Each thread creates one node at a time.
     pub workers: NonZeroU32,
-    /// Where it listens for other machines; nowhere, unless given.
+    /// The interface where it listens for other machines. Default: none.
     pub underlay: Option<Listen>,
-    /// What runs parts of labs: the program `constel`. Without it, or where nothing listens, the machine takes none.
+    /// The program `constel`, which runs this machine's share of a lab. Without it, or without a listening address, the
+    /// machine accepts no labs.
     pub program: Option<PathBuf>,
 }
 
-/// Why an agent could not begin, or ended without being asked to.
+/// The reason why an agent could not begin, or ended without a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
-    /// It may not join.
+    /// The machine may not join.
     #[error("{0}")]
     Refused(Refusal),
-    /// The store could not be asked.
+    /// The store cannot be reached.
     #[error(transparent)]
     Store(#[from] Error),
-    /// It cannot listen where it was asked to.
+    /// The requested address cannot be used.
     #[error("--underlay {0}")]
     Underlay(String),
-    /// The machine is none of the lab's any more: the name may be another's by now.
+    /// The machine no longer belongs to the cluster. Another agent may have taken the name.
     #[error(
         "the lease of machine {name} is over: {reason}. It is not one of the machines any more; start the agent again"
     )]
     Lost {
-        /// The machine.
+        /// Name of the machine.
         name: String,
-        /// Why, as far as it is known.
+        /// The reason, if known.
         reason: String,
     },
-    /// The operating system does not let us.
+    /// The operating system refused an operation.
     #[error(transparent)]
     Os(#[from] std::io::Error),
 }
 
-/// What is to be known while an agent runs.
+/// Callbacks of a running agent.
 pub trait Watcher: Sync {
-    /// Nodes of labs that run on this machine.
+    /// Returns the number of nodes of labs that run on this machine.
     fn nodes(&self) -> u64;
-    /// Something that people should know.
+    /// Reports a message for the operator.
     fn tell(&self, text: &str);
 }
 
-/// Joins, and stays until `stop` is set; then leaves, and the name is free at once.
+/// Joins and stays until `stop` is set. Then leaves, and the name is free at once.
 ///
 /// # Errors
-/// When it may not join, cannot listen, or loses its lease: whatever it had may be another's then.
+/// If it may not join, cannot listen, or loses its lease. Another agent may then own everything that this one had.
 pub fn run(
     store: &Arc<dyn Store>,
     options: &Options,
@@ -91,7 +92,7 @@ pub fn run(
     stop: &AtomicBool,
 ) -> Result<(), Failure> {
     let has_ended = || stop.load(Ordering::Acquire);
-    // Before anybody is told of it.
+    // Open the sockets first: other machines read the address as soon as this one has joined.
     let responder = options.underlay.as_ref().map(Responder::open).transpose();
     let responder = responder.map_err(Failure::Underlay)?;
     let owner = Owner {
@@ -134,7 +135,7 @@ pub fn run(
         has_told_trouble: false,
     };
     let ended = std::thread::scope(|scope| {
-        // However this ends, a panic included, so do they: the scope waits for them.
+        // Each end of this scope, a panic included, must end the threads, because the scope waits for them.
         let _ends = Ends(&end);
         scope.spawn(|| answers::answer(store, &options.name, &end));
         scope.spawn(|| recorder.write_on(&end));
@@ -206,18 +207,18 @@ struct Agent<'a> {
     hold: Hold,
     token: Revision,
     recorder: &'a Recorder<'a>,
-    /// It was asked to end: its parts of labs end first.
+    /// Set when the agent must end. The processes of labs end first.
     leaving: &'a AtomicBool,
     parts: &'a AtomicUsize,
-    /// Until when the name is ours, for those who send by that right.
+    /// The time until which the name is held. Threads that send by this right read it.
     until_ns: &'a AtomicU64,
     has_told_trouble: bool,
 }
 
 impl Agent<'_> {
-    /// Until it is asked to end and its parts of labs are down, or it has lost its lease.
+    /// Runs until the end is requested and this machine's share of all labs is down, or until the lease is lost.
     fn stay(&mut self, has_ended: &dyn Fn() -> bool) -> Result<(), Failure> {
-        // A lease is not to end because hundreds of a lab's programs begin at once.
+        // The lease must not expire while hundreds of a lab's programs start at once, so this thread gets priority.
         constel_host::process::go_first();
         let mut asked: Option<Instant> = None;
         loop {
@@ -229,7 +230,7 @@ impl Agent<'_> {
                     return Ok(());
                 }
             }
-            // Before the store is asked: what is over is not taken again.
+            // This check precedes the request to the store because an expired hold must not be taken again.
             if self.hold.token() != Some(self.token) {
                 return Err(self.lost());
             }
@@ -253,7 +254,7 @@ impl Agent<'_> {
         }
     }
 
-    /// Once for each time that the store is away.
+    /// Reports trouble with the store, once per interruption.
     fn tell_trouble(&mut self) {
         match (&self.hold.trouble, self.has_told_trouble) {
             (Some(trouble), false) => {
@@ -267,7 +268,7 @@ impl Agent<'_> {
         self.has_told_trouble = self.hold.trouble.is_some();
     }
 
-    /// Nothing of ours stays in the store, unless we were lost.
+    /// Leaves the cluster and deletes this agent's keys from the store, unless the lease was lost.
     fn leave(self, ended: Result<(), Failure>) -> Result<(), Failure> {
         let Self {
             hold,

@@ -1,5 +1,5 @@
-//! Where a machine listens for others: on one interface, and only where it was asked to. By one UDP socket on its address, and by one for
-//! pings in raw frames, where it carries Ethernet.
+//! The sockets where a machine listens for others. They are bound to the requested interface only: one UDP socket on its
+//! address, and one for pings in raw frames if the interface carries Ethernet.
 
 use std::io::ErrorKind;
 use std::net::{IpAddr, SocketAddr, UdpSocket};
@@ -15,22 +15,22 @@ use crate::clocks::{drawn, mono_ns, wall_ahead_ns};
 use crate::reach::Echo;
 use crate::record::UnderlayAt;
 
-/// How soon the end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// Longest name of an interface that Linux takes.
+/// Maximum length of an interface name in Linux.
 const LONGEST_NAME: usize = 15;
 
-/// Where to listen: `INTERFACE[:PORT]`.
+/// The interface and port to listen on: `INTERFACE[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listen {
-    /// The interface.
+    /// Name of the interface.
     pub interface: String,
-    /// The UDP port; any that is free, if 0.
+    /// UDP port. 0 selects a free one.
     pub port: u16,
 }
 
-/// Why a text does not say where to listen.
+/// The error for a text that is not `INTERFACE[:PORT]`.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no INTERFACE[:PORT], such as eth1 or eth1:4790 (ports are 1 to 65535)")]
 pub struct ListenError(String);
@@ -62,18 +62,18 @@ impl FromStr for Listen {
     }
 }
 
-/// Sockets that answer pings.
+/// The sockets that answer pings.
 pub(crate) struct Responder {
     socket: UdpSocket,
     at: UnderlayAt,
-    /// The interface and the socket for raw frames, where these can be had.
+    /// The interface and the socket for raw frames, if available.
     raw: Option<(Interface, Echo)>,
-    /// Datagrams that were none of ours, or of somebody who does not know the key.
+    /// Number of datagrams that were not pings, or had the wrong key.
     strangers: AtomicU64,
 }
 
 impl Responder {
-    /// Listens on the interface's first address: IPv4 if it has one, else an IPv6 address that others can reach.
+    /// Listens on the interface's first address: IPv4 if there is one, otherwise an IPv6 address that others can reach.
     pub(crate) fn open(listen: &Listen) -> Result<Self, String> {
         let (address, mtu_bytes) = address_of(&listen.interface)?;
         let named = |error: &dyn std::fmt::Display| format!("{}: {error}", listen.interface);
@@ -110,7 +110,7 @@ impl Responder {
         &self.at
     }
 
-    /// The same, with the MTU that the interface has now.
+    /// Returns the address with the current MTU of the interface.
     pub(crate) fn now(&self) -> UnderlayAt {
         let mtu_bytes = address_of(&self.at.interface).map(|(_, mtu_bytes)| mtu_bytes);
         UnderlayAt {
@@ -119,20 +119,20 @@ impl Responder {
         }
     }
 
-    /// The interface and the socket for raw frames, where these can be had.
+    /// Returns the interface and the socket for raw frames, if available.
     pub(crate) fn raw(&self) -> Option<&(Interface, Echo)> {
         self.raw.as_ref()
     }
 
-    /// Answers until `end`.
+    /// Replies to pings until `end`.
     pub(crate) fn answer(&self, end: &AtomicBool) {
-        // Longer than any of ours, so that longer ones are seen to be.
+        // One byte longer than a ping, so that longer datagrams are recognised.
         let mut bytes = [0; PING_BYTES + 1];
         while !end.load(Ordering::Acquire) {
             let (length, from) = match self.socket.recv_from(&mut bytes) {
                 Ok(received) => received,
                 Err(e) if is_patience(&e) => continue,
-                // Somebody's port that is closed, an interface that went down: neither ends us.
+                // Neither an ICMP error from a closed port nor an interface that went down may end this thread.
                 Err(_) => {
                     std::thread::sleep(LOOK_EVERY);
                     continue;
@@ -149,7 +149,7 @@ impl Responder {
                         t3_ns: mono_ns(),
                         wall_ahead_ns,
                     };
-                    // One that cannot be sent is as lost as one that was.
+                    // A reply that cannot be sent counts as a lost one.
                     let _ = self.socket.send_to(&answer.pack(), from);
                 }
                 _ => {
@@ -159,14 +159,14 @@ impl Responder {
         }
     }
 
-    /// Datagrams that were not answered.
+    /// Returns the number of datagrams without a reply.
     #[cfg(test)]
     fn strangers(&self) -> u64 {
         self.strangers.load(Ordering::Relaxed)
     }
 }
 
-/// Nothing has come in time.
+/// Returns whether the error means that no data arrived in time.
 pub(crate) fn is_patience(error: &std::io::Error) -> bool {
     matches!(
         error.kind(),
@@ -174,7 +174,7 @@ pub(crate) fn is_patience(error: &std::io::Error) -> bool {
     )
 }
 
-/// The address of an interface, and its MTU.
+/// Returns the address and the MTU of an interface.
 fn address_of(interface: &str) -> Result<(IpAddr, u32), String> {
     let mut socket = Socket::open().map_err(|e| e.to_string())?;
     let links = socket.links().map_err(|e| e.to_string())?;
@@ -235,7 +235,7 @@ mod tests {
         assert!(error.contains("nowhere") && error.contains("lo"), "{error}");
     }
 
-    /// On the loopback: who knows the key is answered, nobody else.
+    /// On the loopback interface, only pings with the right key are answered.
     #[test]
     fn who_knows_the_key_is_answered() {
         let lo = Listen {
@@ -274,7 +274,7 @@ mod tests {
             let before = mono_ns();
             let mut bytes = [0; 100];
             let length = asker.recv(&mut bytes).unwrap();
-            // The first that is answered is the last that was asked.
+            // Only the last ping was valid, so its reply is the first to arrive.
             let Some(Ping::Answer {
                 nonce,
                 t2_ns,

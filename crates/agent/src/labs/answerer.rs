@@ -1,4 +1,4 @@
-//! An agent's side of questions about its part: it runs the commands that are asked for, and says what they came to.
+//! An agent's side of requests about its part of a lab: it runs the requested commands and returns their results.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -18,27 +18,27 @@ use super::pieces;
 use super::shell;
 use super::stream::{Pace, send};
 
-/// How soon an end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// So much of each stream of a command comes back.
+/// Maximum number of bytes that are returned of each output stream.
 const MOST_BYTES: usize = 320 << 10;
-/// Commands that one part runs at a time.
+/// Maximum number of commands that run in parallel for one part.
 const MOST_AT_ONCE: usize = 32;
 
-/// Verbs that may be asked for: those that look, and those that do something in a node.
+/// Allowed verbs: those that only read, and those that act in a node.
 const VERBS: [&str; 10] = [
     "capture", "cp", "events", "exec", "info", "link", "network", "path", "routes", "shell",
 ];
-/// Those whose output is a file: as much comes back as of a part's results.
+/// Verbs whose output is a file. Their limit is that of a part's results.
 const LARGE: [&str; 3] = ["capture", "cp", "events"];
 
-/// Answers what is asked about one part.
+/// Answers requests about one part.
 pub(crate) struct Answerer {
     store: Arc<dyn Store>,
     machine: String,
     asks: Option<Follow>,
     prefix: String,
-    /// Commands that run, and whether somebody still wants to know.
+    /// Running commands, each with a flag that is cleared when the requester no longer waits.
     running: BTreeMap<String, Arc<AtomicBool>>,
     done: Arc<std::sync::Mutex<Vec<String>>>,
 }
@@ -55,7 +55,8 @@ impl Answerer {
         }
     }
 
-    /// Starts what was asked since the last time, and ends what nobody waits for. The lab is called `called` here.
+    /// Starts the commands that were requested since the last call, and ends those whose requester has gone. `called` is the
+    /// name of the lab on this machine.
     pub(crate) fn look(&mut self, program: &Path, called: &str, phase: Phase) {
         let mut done = self.done.lock().unwrap_or_else(|e| e.into_inner());
         let over = std::mem::take(&mut *done);
@@ -70,7 +71,7 @@ impl Answerer {
                 wanted.store(false, Ordering::Release);
             }
         }
-        // Those that are done are known as long as they are asked, so that they are not run again.
+        // A finished command stays known while its request is in the store, so that it does not run again.
         let known = asks.known();
         self.running
             .retain(|key, _| known.contains_key(key) || !over.contains(key));
@@ -93,7 +94,7 @@ impl Answerer {
             let number = key.strip_prefix(&self.prefix).map(str::to_owned);
             let (store, done, key) = (Arc::clone(&self.store), Arc::clone(&self.done), key.clone());
             thread::spawn(move || {
-                // Whoever has gone meanwhile does not want to know.
+                // An error here means that the requester has gone, so nothing is left to do.
                 let _ = number.map_or(Ok(()), |number| {
                     answer(&store, &number, &asked, command, &wanted)
                 });
@@ -102,14 +103,14 @@ impl Answerer {
         }
     }
 
-    /// The part is going down: so does all that was asked about it.
+    /// Ends all commands because the part goes down.
     pub(crate) fn end(&self) {
         let wanted = self.running.values();
         wanted.for_each(|wanted| wanted.store(false, Ordering::Release));
     }
 }
 
-/// Runs a command, and puts what it came to where the asker looks.
+/// Runs a command and writes its result where the requester waits for it.
 fn answer(
     shared: &Arc<dyn Store>,
     number: &str,
@@ -121,6 +122,7 @@ fn answer(
     let lease = LeaseId(asked.lease);
     let most = most_bytes(&asked.question);
     let said = match command {
+        // A shell needs a terminal, and its output streams through the store. Only the exit code remains.
         Ok(command) if asked.question.is_shell() => {
             match shell::serve(shared, (number, lease), &command, wanted) {
                 Ok(exit) => Said {
@@ -133,6 +135,7 @@ fn answer(
         Ok(command) => {
             let input = pieces::get(store, &keys::input(number), 0, asked.input)?;
             match asked.question.follows() {
+                // The output has already gone to the requester piece by piece, so the result carries none.
                 true => run(command, input, wanted, |out| {
                     let to = (keys::output(number), lease);
                     let sent = out.map_or(Ok(()), |out| {
@@ -145,6 +148,7 @@ fn answer(
         }
         Err(why) => refused(why),
     };
+    // The output comes first: a requester that finds the answer reads the output at once.
     pieces::put(store, &keys::output(number), 0, &said.stdout, lease)?;
     let text = serde_json::to_vec(&Answer {
         exit: said.exit,
@@ -157,7 +161,7 @@ fn answer(
     store.commit(&txn).map(|_| ())
 }
 
-/// How much of a command's standard output comes back.
+/// Returns the maximum number of bytes that are returned of a command's standard output.
 fn most_bytes(question: &Question) -> usize {
     let verb = question.verb.first().map_or("", String::as_str);
     match LARGE.contains(&verb) {
@@ -174,7 +178,7 @@ fn refused(why: String) -> Said {
     }
 }
 
-/// The command that answers a question about the lab that is called so here.
+/// Returns the command that answers a request about the lab, which is named `called` on this machine.
 fn command(
     program: &Path,
     called: &str,
@@ -204,7 +208,7 @@ fn command(
     Ok(command)
 }
 
-/// Runs a command; `hear` has its standard output, and gives what of it is to come back and whether that is not all.
+/// Runs a command. `hear` reads its standard output, and returns the bytes to send back and whether they are incomplete.
 fn run(
     mut command: Command,
     input: Vec<u8>,
@@ -229,13 +233,14 @@ fn run(
     thread::scope(|scope| {
         let out = scope.spawn(|| hear(out));
         let err = scope.spawn(|| read(err, MOST_BYTES));
-        // One that does not read all of it says so by how it ends.
+        // A command that stops reading its input shows that by its exit code, so the write error is ignored.
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(&input)));
         let exit = loop {
             match child.try_wait() {
                 Ok(Some(status)) => break status.code().unwrap_or(128),
                 Ok(None) if wanted.load(Ordering::Acquire) => thread::sleep(LOOK_EVERY / 5),
-                // What it has started in the node hears that nobody reads any more.
+                // The kill closes the pipes, so programs that the command has started in the node notice that their output
+                // has no reader.
                 _ => {
                     let _ = child.kill();
                     let _ = child.wait();
@@ -254,7 +259,7 @@ fn run(
     })
 }
 
-/// The beginning of a stream, and whether there was more; all of it is read, so that nobody waits.
+/// Returns the beginning of a stream, and whether there was more. It reads the whole stream so that the writer never blocks.
 fn read(stream: Option<impl Read>, most: usize) -> (Vec<u8>, bool) {
     let (mut kept, mut cut, mut bytes) = (Vec::new(), false, [0; 8192]);
     let Some(mut stream) = stream else {
@@ -275,7 +280,7 @@ pub(super) mod tests {
     use constel_store::Embedded;
     use std::os::unix::fs::PermissionsExt;
 
-    /// A script in place of `constel`.
+    /// Writes a shell script that replaces `constel`.
     pub(in crate::labs) fn program(place: &Path, text: &str) -> std::path::PathBuf {
         let program = place.join("constel");
         std::fs::write(&program, format!("#!/bin/sh\n{text}\n")).unwrap();
@@ -283,7 +288,7 @@ pub(super) mod tests {
         program
     }
 
-    /// Answers for machine `a` of lab `l` until it is to end.
+    /// Answers requests for machine `a` of lab `l` until `end`.
     pub(in crate::labs) fn answering(store: &Arc<dyn Store>, program: &Path, end: &AtomicBool) {
         let mut answerer = Answerer::new(store, "l", "a");
         while !end.load(Ordering::Acquire) {

@@ -1,9 +1,9 @@
-//! Questions about a lab on several machines, from whoever reaches the store to the machine that has the node: a command of
-//! `constel` that its agent runs there, about the part that is there.
+//! Requests about a lab on several machines. Any process that reaches the store can send one to the machine that has the
+//! node: a command of `constel`, which the agent there runs for its part of the lab.
 //!
-//! Whoever asks puts it under `constel/labs/ask/LAB/NUMBER`; the agent answers under `constel/labs/answer/NUMBER` by the asker's
-//! lease: both go with the asker, and with the question goes the command. What the command is to read and what it has written are beside
-//! them, in pieces.
+//! The requester writes it under `constel/labs/ask/LAB/NUMBER`, and the agent replies under `constel/labs/answer/NUMBER`
+//! with the requester's lease. Both disappear with the requester, and the command ends with the request. The input and the
+//! output of the command are stored beside them, in pieces.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -20,72 +20,72 @@ use super::shell::Keyboard;
 use super::stream::{Pace, Receive, send};
 use crate::clocks::drawn_to_tell;
 
-/// Who hears what a command says while it runs.
+/// The callback that gets the output of a command while it runs.
 type Hear<'a> = &'a mut (dyn FnMut(&[u8]) + 'a);
 
-/// How soon an end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A command of `constel`, without the lab's name, which is another one on each machine.
+/// A command of `constel` without the lab's name, because the name differs between machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Question {
-    /// The machine that is to run it.
+    /// The machine that must run it.
     pub machine: String,
-    /// The verb, and flags of it.
+    /// The verb with its flags.
     pub verb: Vec<String>,
-    /// What follows the lab's name.
+    /// The arguments after the lab's name.
     pub args: Vec<String>,
 }
 
 impl Question {
-    /// Whether what the command says comes while it runs.
+    /// Returns whether the output is sent while the command runs.
     pub(super) fn follows(&self) -> bool {
         self.verb.iter().any(|word| word == "--follow")
     }
 
-    /// Whether it is a shell on a terminal.
+    /// Returns whether the command is a shell on a terminal.
     pub(super) fn is_shell(&self) -> bool {
         self.verb.first().is_some_and(|verb| verb == "shell")
     }
 }
 
-/// A question as it is in the store.
+/// A request as it is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Asked {
     pub(super) question: Question,
-    /// By which lease to answer.
+    /// The lease under which the reply is written.
     pub(super) lease: u64,
-    /// Bytes that the command is to read.
+    /// Number of bytes of the command's input.
     pub(super) input: u64,
 }
 
-/// An answer as it is in the store.
+/// A reply as it is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub(super) struct Answer {
     pub(super) exit: i32,
-    /// Bytes of its standard output.
+    /// Number of bytes of the command's standard output.
     pub(super) stdout: u64,
     pub(super) stderr: Vec<u8>,
     pub(super) cut: bool,
 }
 
-/// What a command came to.
+/// The result of a command.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Said {
-    /// Its exit code, as a shell gives it.
+    /// Exit code, as a shell reports it.
     pub exit: i32,
-    /// Its standard output.
+    /// Standard output.
     pub stdout: Vec<u8>,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: Vec<u8>,
-    /// Whether it wrote more than comes back.
+    /// Whether the command wrote more than is returned.
     pub cut: bool,
 }
 
-/// Asks a machine of a lab, and waits for what it says, until `stop`; the command reads `input`. `None`: nobody waits any more, or the
-/// part is not there.
+/// Sends a request to a machine of a lab and waits for the result until `stop`. The command reads `input`. Returns `None` if
+/// `stop` was set, or if the machine has no part of the lab.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn ask(
     store: &Arc<dyn Store>,
     lab: &str,
@@ -98,10 +98,11 @@ pub fn ask(
     })
 }
 
-/// Asks a machine of a lab for a verb with `--follow`: what it says is heard while it runs, until it ends or `stop`.
+/// Sends a request for a verb with `--follow` to a machine of a lab. `hear` gets the output while the command runs, until it
+/// ends or `stop` is set.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn follow(
     store: &Arc<dyn Store>,
     lab: &str,
@@ -114,10 +115,11 @@ pub fn follow(
     })
 }
 
-/// Opens a shell on a terminal there: what is typed goes there, and what it shows is heard, until it ends or `stop`.
+/// Opens a shell on a terminal on that machine. Keys go there, and `hear` gets the output of the terminal, until it ends or
+/// `stop` is set.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn shell(
     store: &Arc<dyn Store>,
     lab: &str,
@@ -132,7 +134,7 @@ pub fn shell(
         thread::scope(|scope| {
             scope.spawn(|| {
                 let from = super::shell::Typed::new(keyboard, &wanted);
-                // The other end is gone: that is noticed by who waits for what it says.
+                // An error means that the other end is gone, which the thread that waits for the output notices.
                 let _ = send(
                     store.as_ref(),
                     (&typed, number.1),
@@ -148,7 +150,7 @@ pub fn shell(
     })
 }
 
-/// Asks by a lease that is renewed meanwhile: what was asked and answered goes with it.
+/// Sends a request under a lease that is renewed until the end. Request and reply disappear with the lease.
 fn under_lease(
     store: &Arc<dyn Store>,
     stop: &AtomicBool,
@@ -178,6 +180,7 @@ fn wait(
     mut hear: Option<Hear<'_>>,
 ) -> Result<Option<Said>> {
     let place = keys::answer(number);
+    // The watches begin before the request is written, so that no early reply is missed.
     let mut answers = Follow::new(Arc::clone(store), &place)?;
     let mut pieces_of = match hear {
         Some(_) => Some(Receive::new(store, keys::output(number))?),
@@ -198,12 +201,13 @@ fn wait(
     while !has_ended() {
         let mut answer = answers.known().get(&place).map(|entry| entry.value.clone());
         if is_gone && answer.is_none() {
-            // It may have answered just before it went: the watch may not have reported that yet.
+            // The machine may have replied just before its part went. The watch may not have reported that yet.
             answer = store.get(&place)?.map(|entry| entry.value);
         }
         if let Some(answer) = answer {
             let answer: Answer = serde_json::from_slice(&answer)
                 .map_err(|error| Error::Answer(error.to_string()))?;
+            // The last pieces may have arrived after the latest read.
             if let Some((pieces, hear)) = pieces_of.as_mut().zip(hear.as_mut()) {
                 pieces.rest(hear)?;
             }
@@ -228,7 +232,8 @@ fn wait(
             }
         }
         looks += 1;
-        // A part that is gone answers nobody.
+        // A machine whose part is gone never replies. Reading the key costs a request, so this happens at every 20th turn
+        // only.
         is_gone = looks.is_multiple_of(20) && store.get(&part)?.is_none();
     }
     Ok(None)

@@ -1,4 +1,5 @@
-//! Changes by hand: a machine that is asked for one has it told to all through the store, ahead of the lab time at which all make it.
+//! Manual changes. A machine that receives one distributes it to all machines through the store, before the lab time at
+//! which all apply it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -10,19 +11,19 @@ use super::model::{Changed, Order};
 use super::part::{Own, TRY_EVERY};
 use super::speech::Changing;
 
-/// A store that is away for longer does not get a change any more.
+/// A change is discarded if the store is unreachable for longer than this.
 const TOLD_WITHIN: Duration = Duration::from_secs(5);
-/// Whoever has not heard of a change by then is lost.
+/// Time for which a change stays in the store. A machine that has not read it by then is lost.
 const KEPT: Duration = Duration::from_secs(60);
 
-/// Those that this machine was asked for, and those of all that its process has not heard of.
+/// Changes that this machine received, and changes of all machines that its worker has not received yet.
 #[derive(Default)]
 pub(super) struct Changes {
     asked: VecDeque<Asked>,
     tried: Option<Instant>,
-    /// In the store, to be removed from it.
+    /// Keys in the store that must be removed later.
     kept: VecDeque<(Instant, String)>,
-    /// By the change of the store that brought them.
+    /// Received changes by the revision of the store that brought them.
     heard: BTreeMap<Revision, Changing>,
 }
 
@@ -33,7 +34,7 @@ struct Asked {
 }
 
 impl Changes {
-    /// Somebody asked this machine for one.
+    /// Queues a change that this machine received.
     pub(super) fn ask(&mut self, number: u64, what: serde_json::Value) {
         let since = Instant::now();
         self.asked.push_back(Asked {
@@ -43,7 +44,7 @@ impl Changes {
         });
     }
 
-    /// A key of a lab came into the store; the lab's order was made by the change `made` of it.
+    /// Handles a new key of a lab. `made` is the revision at which the lab's order was written.
     pub(super) fn learn(&mut self, order: &Order, made: Revision, key: &str, entry: &Entry) {
         let Some(rest) = key.strip_prefix(&keys::changes(&order.lab)) else {
             return;
@@ -68,22 +69,22 @@ impl Changes {
         }
     }
 
-    /// What was heard since this was last called, in the order in which it came into the store.
+    /// Returns the changes since the last call, in the order in which they were stored.
     pub(super) fn take(&mut self) -> impl Iterator<Item = Changing> {
         std::mem::take(&mut self.heard).into_values()
     }
 }
 
 impl Own<'_> {
-    /// Tells all machines what this one was asked for, and removes from the store what all have heard. Lab time zero is at `zero_ns` of
-    /// the machines' common clock.
+    /// Sends this machine's changes to all machines, and removes from the store what all have read. Lab time zero is at
+    /// `zero_ns` of the machines' common clock.
     pub(super) fn tell_changes(&mut self, zero_ns: u64) {
         let (store, lab) = (self.keeper.store.as_ref(), &self.order.lab);
         let changes = &mut self.changes;
         while let Some((since, key)) = changes.kept.front()
             && since.elapsed() >= KEPT
         {
-            // What cannot be removed goes with the lab.
+            // A key that cannot be removed disappears with the lab.
             let _ = store.delete(key);
             changes.kept.pop_front();
         }
@@ -93,7 +94,7 @@ impl Own<'_> {
         changes.tried = None;
         while let Some(asked) = self.changes.asked.front() {
             if asked.since.elapsed() >= TOLD_WITHIN {
-                // Whoever asked has been told so.
+                // The requester has already got an error after this time.
                 self.changes.asked.pop_front();
                 continue;
             }
@@ -104,7 +105,7 @@ impl Own<'_> {
             };
             let key = keys::change(lab, self.keeper.name, asked.number);
             match self.put_once(key.clone(), &changed, Txn::new()) {
-                // Refused: an earlier try came through, or the name is not ours any more.
+                // `Refused` means that an earlier attempt succeeded, or that this machine has lost its name.
                 Ok(Outcome::Committed { .. } | Outcome::Refused) => {
                     let changes = &mut self.changes;
                     changes.kept.push_back((Instant::now(), key));
@@ -169,7 +170,7 @@ mod tests {
         let mut learn = |machine: &str, number, entry: &Entry| {
             changes.learn(&order, 7, &keys::change("l", machine, number), entry);
         };
-        // A listing is by names.
+        // A listing is sorted by name, so it does not show the order of the changes.
         learn("a", 10, &entry(7, 22, 2));
         learn("a", 9, &entry(7, 20, 0));
         learn("b", 0, &entry(7, 21, 1));

@@ -1,20 +1,21 @@
-//! The clock that a lab's machines have in common, from when its lab time is set: when the reference goes, another machine becomes it,
-//! and what is common goes on without a jump.
+//! The common clock of a lab's machines after lab time is set. When the reference disappears, another machine takes over,
+//! and the common clock continues without a jump.
 
-/// The common clock less this machine's `CLOCK_MONOTONIC`, as it was told last.
+/// The common clock minus this machine's `CLOCK_MONOTONIC`, with the latest measurement.
 #[derive(Debug, Default)]
 pub(super) struct CommonTime {
-    /// By whose clock, and how far that of the lab is ahead of it.
+    /// The reference, and the lead of the lab's clock over the reference's clock.
     by: Option<(String, i64)>,
     ahead_ns: i64,
     is_set: bool,
 }
 
 impl CommonTime {
-    /// The clock of the reference `by` is so far ahead of ours; so far ahead is that of the lab.
+    /// Takes a measurement: the clock of the reference `by` leads this machine's by `ahead_ns`. Returns the lead of the
+    /// lab's clock.
     ///
-    /// All machines are told the same when the reference goes: each has measured the old one and the new one, so what each adds from
-    /// then on is how far these two were apart, but for the errors of both measurements.
+    /// All machines learn of a new reference, and each has measured both the old and the new one. Each therefore adds the
+    /// offset between these two, up to the errors of both measurements.
     pub(super) fn hear(&mut self, by: &str, ahead_ns: i64) -> i64 {
         let shift_ns = match &self.by {
             Some((known, shift_ns)) if known == by => *shift_ns,
@@ -26,12 +27,12 @@ impl CommonTime {
         self.ahead_ns
     }
 
-    /// What was said last.
+    /// Returns the latest lead.
     pub(super) fn ahead_ns(&self) -> i64 {
         self.ahead_ns
     }
 
-    /// Lab time is set by it: from now on it does not jump.
+    /// Fixes the clock once lab time is set: from now on it must not jump.
     pub(super) fn set(&mut self) {
         self.is_set = true;
     }
@@ -45,11 +46,11 @@ mod tests {
     fn the_clock_of_a_lab_does_not_jump_when_its_reference_goes() {
         let mut time = CommonTime::default();
         assert_eq!(time.hear("a", 100), 100);
-        // Before lab time is set, whoever is the reference is followed.
+        // Before lab time is set, the lab's clock follows each new reference.
         assert_eq!(time.hear("b", 1_000), 1_000);
         time.set();
         assert_eq!(time.hear("b", 1_010), 1_010);
-        // The new reference is 5,000 ahead of the old one, and goes on as fast.
+        // The new reference leads the old one by 5,000 and runs at the same rate.
         assert_eq!(time.hear("c", 6_010), 1_010);
         assert_eq!(time.hear("c", 6_030), 1_030);
         assert_eq!(time.hear("d", -7), 1_030);

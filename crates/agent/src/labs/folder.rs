@@ -1,5 +1,5 @@
-//! The folder of a part: what its process is given, and what it leaves. Whoever works in it holds a lock on it; one that nobody
-//! holds was left by an agent that was killed.
+//! The folder of a part: the input of its worker, and the results. The process that uses it holds a lock on it. A folder
+//! without a lock was left by an agent that was killed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -13,10 +13,10 @@ use crate::clocks::drawn;
 
 const NAMES: &str = "constel-part-";
 
-/// Makes one that only its owner reads.
+/// Creates a folder that only its owner can read.
 ///
 /// # Errors
-/// What the system refuses.
+/// The error of the operating system.
 pub(crate) fn make(lab: &str) -> io::Result<PathBuf> {
     let name = format!("{NAMES}{lab}-{:016x}", drawn()?);
     let folder = std::env::temp_dir().join(name);
@@ -24,20 +24,20 @@ pub(crate) fn make(lab: &str) -> io::Result<PathBuf> {
     Ok(folder)
 }
 
-/// Works in a folder that has its order, until what is returned is dropped or the process ends.
+/// Locks a folder that contains an order until the returned file is dropped or the process ends.
 ///
 /// # Errors
-/// When it has none.
+/// If the folder contains no order.
 pub fn hold(folder: &Path) -> io::Result<File> {
     let order = File::open(folder.join(ORDER_FILE))?;
     flock(&order, FlockOperation::NonBlockingLockShared)?;
     Ok(order)
 }
 
-/// Removes those in which nobody works any more: what parts had measured whose agents were killed. Returns them.
+/// Removes the unlocked folders, which hold measurements of parts whose agents were killed. Returns the removed folders.
 ///
 /// # Errors
-/// When one does not go.
+/// If a folder cannot be removed.
 pub fn clear_left() -> io::Result<Vec<PathBuf>> {
     let own = rustix::process::geteuid().as_raw();
     let mut removed = Vec::new();
@@ -51,7 +51,7 @@ pub fn clear_left() -> io::Result<Vec<PathBuf>> {
             continue;
         }
         let folder = entry.path();
-        // One without an order is being made.
+        // A folder without an order is still being created.
         let Ok(order) = File::open(folder.join(ORDER_FILE)) else {
             continue;
         };

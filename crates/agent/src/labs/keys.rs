@@ -1,4 +1,4 @@
-//! Where labs are in the store.
+//! The keys of labs in the store.
 
 pub(crate) const ORDERS: &str = "constel/labs/order/";
 
@@ -6,7 +6,7 @@ pub(crate) fn order(lab: &str) -> String {
     format!("{ORDERS}{lab}")
 }
 
-/// All that goes on in a lab.
+/// Returns the prefix of the keys that describe the progress of a lab.
 pub(crate) fn lab(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/")
 }
@@ -31,7 +31,7 @@ pub(crate) fn end(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/end")
 }
 
-/// Machines that a lab goes on without.
+/// Returns the prefix for machines that a lab continues without.
 pub(crate) fn losses(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/lost/")
 }
@@ -40,7 +40,7 @@ pub(crate) fn loss(lab: &str, machine: &str) -> String {
     format!("{}{machine}", losses(lab))
 }
 
-/// That machines have made anew what they were to take of one that is lost.
+/// Returns the prefix for the takeovers: machines have created again the nodes of a lost machine that they were assigned.
 pub(crate) fn taken(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/taken/")
 }
@@ -49,7 +49,7 @@ pub(crate) fn took(lab: &str, lost: &str, taker: &str) -> String {
     format!("{}{lost}/{taker}", taken(lab))
 }
 
-/// That nodes of a lost machine have their links again.
+/// Returns the prefix for lost machines whose nodes have their links again.
 pub(crate) fn backs(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/back/")
 }
@@ -58,27 +58,27 @@ pub(crate) fn back(lab: &str, lost: &str) -> String {
     format!("{}{lost}", backs(lab))
 }
 
-/// What all machines change by hand.
+/// Returns the prefix of the manual changes that all machines apply.
 pub(crate) fn changes(lab: &str) -> String {
     format!("constel/labs/lab/{lab}/change/")
 }
 
-/// A change that a machine was asked for, the one of this number.
+/// Returns the key of change `number` that a machine received.
 pub(crate) fn change(lab: &str, machine: &str, number: u64) -> String {
     format!("{}{machine}/{number}", changes(lab))
 }
 
-/// Files of a lab's scenario.
+/// Returns the prefix of the files of a lab's scenario.
 pub(crate) fn files(lab: &str) -> String {
     format!("constel/labs/file/{lab}/")
 }
 
-/// What a machine's part left.
+/// Returns the prefix of the results of a machine's part.
 pub(crate) fn results(lab: &str, machine: &str) -> String {
     format!("constel/labs/result/{lab}/{machine}/")
 }
 
-/// Questions about a lab.
+/// Returns the prefix of the requests about a lab.
 pub(crate) fn asks(lab: &str) -> String {
     format!("constel/labs/ask/{lab}/")
 }
@@ -87,17 +87,17 @@ pub(crate) fn answer(number: &str) -> String {
     format!("constel/labs/answer/{number}")
 }
 
-/// What the command that was asked for is to read.
+/// Returns the prefix of the input of a requested command.
 pub(crate) fn input(number: &str) -> String {
     format!("constel/labs/input/{number}/")
 }
 
-/// What is typed at the terminal of the shell that was asked for.
+/// Returns the prefix of the keys typed at the terminal of a requested shell.
 pub(crate) fn typed(number: &str) -> String {
     format!("constel/labs/typed/{number}/")
 }
 
-/// What it has written.
+/// Returns the prefix of the output of a requested command.
 pub(crate) fn output(number: &str) -> String {
     format!("constel/labs/output/{number}/")
 }

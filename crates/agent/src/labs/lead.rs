@@ -1,5 +1,5 @@
-//! The process that leads a lab on several machines: it writes the order, brings the parts together, says when lab time begins and
-//! that it is over, and fetches what they left. Without it the lab ends: everything it wrote goes with its lease.
+//! The controller of a lab on several machines. It writes the order, connects the parts, sets the start and the end of lab
+//! time, and fetches the results. The lab ends without it because everything it wrote disappears with its lease.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -20,82 +20,82 @@ use super::pieces;
 use super::speech::Given;
 use crate::clocks::drawn_to_tell;
 
-/// A machine that has not read its order by then does not.
+/// A machine that has not read its order after this time counts as absent.
 const LISTENING_WITHIN: Duration = Duration::from_secs(30);
-/// From when the last part stands to lab time zero: the store is asked a few times meanwhile.
+/// Time from the moment when the last part is up to lab time zero. A few requests to the store fit into it.
 const START_AHEAD: Duration = Duration::from_millis(1_500);
-/// Parts that were told to end have so long: a large lab is not removed in a moment.
+/// Maximum time for parts to go down, because the removal of a large lab takes time.
 const DOWN_WITHIN: Duration = Duration::from_secs(180);
-/// Those of which nothing was heard are not waited for longer than this.
+/// Maximum time to wait for parts that never reported.
 const UNHEARD_WITHIN: Duration = Duration::from_secs(5);
-/// How soon Ctrl-C is noticed.
+/// Interval at which Ctrl-C is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Beyond the longest way between machines and what clocks may be wrong: the time that programs take to be woken. An edge that is
-/// longer waits for the rest where it is served, so that a longer head start costs nothing but memory over there.
+/// Time for programs to be woken, in addition to the longest delay between machines and the clock errors. A frame of a
+/// longer edge waits on the receiving machine, so a longer head start costs only memory there.
 const WAKING_NS: u64 = 5_000_000;
 
-/// A lab that is to be led.
+/// A lab to run on several machines.
 pub struct Lead<'a> {
-    /// What the machines share.
+    /// The store that the machines share.
     pub store: &'a Arc<dyn Store>,
-    /// What is to be run; its `files` are filled in here.
+    /// The order. [`lead`] fills in its `files`.
     pub order: Order,
-    /// The scenario's text, and the files that it names, by what it calls them.
+    /// The text of the scenario and the files that it names, each with its name in the scenario.
     pub files: &'a [(String, Vec<u8>)],
-    /// Set from outside to end the lab.
+    /// Set by the caller to end the lab.
     pub stop: &'a AtomicBool,
-    /// For people.
+    /// Prints a message for the user.
     pub say: &'a dyn Fn(&str),
-    /// Keeps what a machine's part left: the machine, the path below its folder, and the bytes.
+    /// Saves a file of a machine's results: machine, path below its folder, and bytes.
     pub keep: &'a Keep<'a>,
 }
 
-/// Takes a machine's name, a path below its folder, and the bytes that are to be kept there.
+/// A function that saves a file: name of the machine, path below its folder, and bytes.
 pub type Keep<'a> = dyn Fn(&str, &str, &[u8]) -> io::Result<()> + 'a;
 
-/// How a lab was that came to its end.
+/// The outcome of a lab that has ended.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Led {
-    /// Where the machines listened; `None`: it did not come that far.
+    /// The addresses of the machines, or `None` if the lab ended before these were known.
     pub ways: Option<Ways>,
-    /// Why it ended before its time, if it did.
+    /// The reason for a premature end, if it ended prematurely.
     pub ended: Option<String>,
-    /// The machines, in the order's order.
+    /// The machines in the sequence of the order.
     pub machines: Vec<Ended>,
-    /// What became of them in lab time, in the order in which all were told.
+    /// Losses and returns of machines in lab time, in the sequence in which all machines got them.
     pub agreed: Vec<Agreed>,
 }
 
-/// How a machine's part ended.
+/// The outcome of a machine's part.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
-    /// What is wrong with its part, if anything.
+    /// The failure of its part, if any.
     pub failure: Option<String>,
-    /// How far it came; `None`: nothing was heard of it.
+    /// The last phase that it reached, or `None` if it never reported.
     pub phase: Option<Phase>,
-    /// That the lab went on without it, if it did.
+    /// Its loss, if the lab continued without it.
     pub loss: Option<Loss>,
-    /// Nodes that it had; 0: it did not come that far.
+    /// Number of nodes it had, or 0 if it did not get that far.
     pub nodes: usize,
-    /// What it left.
+    /// Paths of its results.
     pub files: Vec<String>,
 }
 
-/// Why nothing was led.
+/// The reason why a lab was not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LeadFailure {
-    /// The lab is there.
+    /// A lab of this name is running.
     #[error(
         "lab {lab} runs on several machines already, led by process {pid} on host {host}\n  `constel down {lab} --store ...` ends it, or give this one another name with --name"
     )]
     Taken {
-        /// The lab.
+        /// Name of the lab.
         lab: String,
-        /// The host.
+        /// Host of its controller.
         host: String,
-        /// The process there.
+        /// Process ID of its controller.
         pid: u32,
     },
     /// The scenario's files are too large.
@@ -103,28 +103,28 @@ pub enum LeadFailure {
         "the scenario and its files are {bytes} bytes, and at most {most} go through the store"
     )]
     TooLarge {
-        /// Their length.
+        /// Size of the files, bytes.
         bytes: u64,
-        /// What may be.
+        /// Maximum size, bytes.
         most: u64,
     },
-    /// The store could not be asked.
+    /// The store cannot be reached.
     #[error(transparent)]
     Store(#[from] Error),
-    /// What the parts left cannot be kept.
+    /// The results of a part cannot be saved.
     #[error("keep what machine {machine} left: {source}")]
     Keep {
-        /// The machine.
+        /// Name of the machine.
         machine: String,
-        /// What the system said.
+        /// The error of the operating system.
         source: io::Error,
     },
 }
 
-/// Asks for a lab's end. Whether there is such a lab.
+/// Requests the end of a lab. Returns whether there is such a lab.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn end(store: &dyn Store, lab: &str, why: &str) -> Result<bool, Error> {
     let Some(order) = store.get(&keys::order(lab))? else {
         return Ok(false);
@@ -151,16 +151,16 @@ fn put_end(
     };
     match store.commit(&txn) {
         Ok(outcome) => Ok(outcome != Outcome::Refused),
-        // It has ended meanwhile.
+        // The lab has ended in the meantime, so there is nothing to end.
         Err(Error::LeaseLost(_)) => Ok(false),
         Err(error) => Err(error),
     }
 }
 
-/// The order of a lab, and the files that it came with; `None`: nobody leads such a lab.
+/// Returns the order of a lab with its files, or `None` if no such lab is running.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<Given>, Error> {
     let Some(entry) = store.get(&keys::order(lab))? else {
         return Ok(None);
@@ -175,10 +175,10 @@ pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<Given>, Error> {
     Ok(Some(Given { order, files }))
 }
 
-/// What became of a lab's machines so far, in the order in which all were told.
+/// Returns the losses and returns of a lab's machines so far, in the sequence in which all machines got them.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn agreed(store: &dyn Store, lab: &str) -> Result<Vec<Agreed>, Error> {
     let Some(order) = store.get(&keys::order(lab))? else {
         return Ok(Vec::new());
@@ -190,20 +190,20 @@ pub fn agreed(store: &dyn Store, lab: &str) -> Result<Vec<Agreed>, Error> {
     Ok(parts.agreed().cloned().collect())
 }
 
-/// Labs that are led now.
+/// Returns the orders of all running labs.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn running(store: &dyn Store) -> Result<Vec<Order>, Error> {
     let entries = store.list(keys::ORDERS)?.entries.into_iter();
     let orders = entries.filter_map(|(_, entry)| serde_json::from_slice(&entry.value).ok());
     Ok(orders.collect())
 }
 
-/// Waits until nobody leads a lab any more. False: it is still led after some minutes.
+/// Waits until a lab has ended. Returns false if it still runs after some minutes.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn wait_gone(store: &dyn Store, lab: &str) -> Result<bool, Error> {
     let until = Instant::now() + DOWN_WITHIN + DOWN_WITHIN / 2;
     while Instant::now() < until {
@@ -215,11 +215,11 @@ pub fn wait_gone(store: &dyn Store, lab: &str) -> Result<bool, Error> {
     Ok(false)
 }
 
-/// Leads a lab from its order to when all that its parts left is kept.
+/// Runs a lab from its order until all results of its parts are saved.
 ///
 /// # Errors
-/// When there is such a lab, the store is away for longer than a lease, or the disk does not take what the parts left. The lab
-/// has ended then, or does so by itself.
+/// If a lab of this name is running, the store is unreachable for longer than a lease, or the disk does not accept the
+/// results. The lab has then ended, or ends by itself.
 pub fn lead(mut lead: Lead<'_>) -> Result<Led, LeadFailure> {
     let store = lead.store.as_ref();
     let bytes: u64 = lead.files.iter().map(|(_, bytes)| bytes.len() as u64).sum();
@@ -238,11 +238,11 @@ pub fn lead(mut lead: Lead<'_>) -> Result<Led, LeadFailure> {
     let lease = store.grant(LEASE)?;
     let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
-        // However this ends, by a panic too, the lease is not renewed any more.
+        // Every end of this scope, a panic included, must stop the renewal of the lease.
         let _over = SetOnDrop(&over);
         scope.spawn(|| renew(store, lease.id, lease.ttl, &over, &lost));
         let led = lead.run(lease.id, &lost);
-        // All that was written goes with it, and the parts forget what they left.
+        // All keys disappear with the lease. The agents then discard the results of their parts.
         let revoked = store.revoke(lease.id);
         let led = led?;
         revoked?;
@@ -258,7 +258,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// Renews a lease until it is `over`, or `lost`.
+/// Renews a lease until `over` is set. Sets `lost` and returns when the lease is lost.
 pub(super) fn renew(
     store: &dyn Store,
     lease: LeaseId,
@@ -305,7 +305,7 @@ impl Lead<'_> {
             if parts.all_over(&names) {
                 break;
             }
-            // Once lab time has begun, those that are left may go on without the others.
+            // Once lab time has begun, the remaining machines may continue without the lost ones.
             let goes_on = go && self.order.goes_on;
             let mut why = parts.why_to_end(&names).filter(|_| !goes_on);
             if self.stop.load(Ordering::Acquire) {
@@ -332,7 +332,7 @@ impl Lead<'_> {
             }
             match &ended {
                 Some((_, since)) if since.elapsed() > DOWN_WITHIN => break,
-                // Whoever has not taken its part by now reads that it is to end.
+                // A machine that has not started its part by now finds the end in the store when it does.
                 Some((_, since)) if since.elapsed() > UNHEARD_WITHIN && parts.known_over() => break,
                 Some(_) => {}
                 None if ways.is_none() => ways = self.bring_together(&parts, number, lease)?,
@@ -341,7 +341,7 @@ impl Lead<'_> {
             }
             let events = match follow.next(LOOK_EVERY) {
                 Ok(events) => events,
-                // The lease says when that is too long.
+                // The loss of the lease decides when the interruption was too long.
                 Err(Error::Unreachable(_)) => continue,
                 Err(error) => return Err(error.into()),
             };
@@ -355,7 +355,7 @@ impl Lead<'_> {
         self.fetch(parts, ways, ended.map(|(why, _)| why))
     }
 
-    /// Says what became of machines.
+    /// Prints the loss or the return of a machine.
     fn tell(&self, agreed: &Agreed, parts: &Parts) {
         match agreed {
             Agreed::Lost { machine, loss } => {
@@ -373,7 +373,7 @@ impl Lead<'_> {
         }
     }
 
-    /// Writes the order; the number of the change by which it is there.
+    /// Writes the order. Returns the revision at which it was written.
     fn give_order(&self, lease: LeaseId) -> Result<Revision, LeadFailure> {
         let (store, lab) = (self.store.as_ref(), &self.order.lab);
         let key = keys::order(lab);
@@ -402,7 +402,7 @@ impl Lead<'_> {
         }
     }
 
-    /// Once all parts listen: tells them of each other.
+    /// When all parts listen, sends their addresses to each other.
     fn bring_together(
         &self,
         parts: &Parts,
@@ -431,7 +431,7 @@ impl Lead<'_> {
         Ok(Some(ways))
     }
 
-    /// Once all parts stand: says when lab time is zero. They must have planned the same.
+    /// When all parts are up, sets lab time zero. Requires that all have the same plan.
     fn begin(&self, parts: &mut Parts, lease: LeaseId) -> Result<bool, LeadFailure> {
         let standing = self.order.machines.iter().map(|machine| {
             let standing = parts.known.get(&machine.name)?.standing.clone()?;
@@ -478,6 +478,7 @@ impl Lead<'_> {
             let lost = parts.lost.get(name);
             let part = parts.known.get(name).or(lost);
             let mut failure = parts.trouble(name);
+            // A part that has neither ended nor been lost is stuck. Its results may be incomplete, which the user must see.
             if lost.is_none() && part.is_none_or(|part| part.phase != Phase::Ended) {
                 let seconds = DOWN_WITHIN.as_secs();
                 failure.get_or_insert_with(|| format!("its part is not down after {seconds} s"));
@@ -487,6 +488,7 @@ impl Lead<'_> {
             for (number, file) in left.iter().enumerate() {
                 let prefix = keys::results(lab, name);
                 let bytes = match pieces::get(store, &prefix, number, file.bytes) {
+                    // The results disappear with the agent's lease, so an agent that ended too early leaves gaps.
                     Ok(bytes) => bytes,
                     Err(Error::Answer(_)) => {
                         let gone = || "what it left is gone with its agent".to_owned();
@@ -520,8 +522,9 @@ impl Lead<'_> {
     }
 }
 
-/// How long before they are due frames leave: longer than the longest way between any two, and what their clocks may be wrong. Ways
-/// are known to the reference only; between two others it is as long as both together.
+/// Returns the head start: how much earlier than due a frame is sent. It exceeds the longest delay between any two machines
+/// plus their clock errors. Only delays to the reference are known, so a delay between two other machines is bounded by the
+/// sum of theirs.
 fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
     let of_each = parts.map(|part| part.way_ns.1 + part.clock_error_ns);
     let mut longest: Vec<u64> = of_each.collect();
@@ -529,7 +532,7 @@ fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
     longest.iter().rev().take(2).sum::<u64>() + WAKING_NS
 }
 
-/// A machine that is about to run another lab than one before it, and what differs.
+/// Returns a machine whose plan differs from that of an earlier machine, and the difference.
 fn difference(standing: &[(String, Standing)]) -> Option<(&str, String)> {
     let (first, one) = standing.first()?;
     if let Some((second, other)) = standing.iter().find(|(_, other)| other.plan != one.plan) {
@@ -539,7 +542,7 @@ fn difference(standing: &[(String, Standing)]) -> Option<(&str, String)> {
         );
         return Some((second, failure));
     }
-    // Each has those of its own nodes.
+    // Each machine reports the images of its own nodes only, so images are compared by name.
     let mut known: BTreeMap<&str, (&str, &str)> = BTreeMap::new();
     for (machine, standing) in standing {
         for (name, id) in &standing.images {

@@ -1,4 +1,4 @@
-//! Labs on several machines, and how far their parts are.
+//! The list of labs on several machines with the progress of their parts.
 
 use constel_store::{Result, Store};
 use serde::{Deserialize, Serialize};
@@ -7,36 +7,36 @@ use super::keys;
 use super::lead::running;
 use super::model::{Part, Phase};
 
-/// A lab on several machines, as `constel list --store STORE --json` tells of it.
+/// A lab on several machines, as `constel list --store STORE --json` prints it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Listed {
-    /// Its name.
+    /// Name of the lab.
     pub lab: String,
-    /// The scenario's file, as who leads named it.
+    /// File of the scenario, as the controller's user named it.
     pub scenario: String,
-    /// The host of the process that leads.
+    /// Host of the controller.
     pub host: String,
-    /// That process.
+    /// Process ID of the controller.
     pub pid: u32,
-    /// Its machines.
+    /// Machines of the lab.
     pub parts: Vec<ListedPart>,
 }
 
-/// A machine's part.
+/// A machine's part of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ListedPart {
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
-    /// How far it is; `null`: nothing was heard of it, or not any more.
+    /// The phase of the part. `null` if it has not reported, or no longer exists.
     pub phase: Option<Phase>,
-    /// Nodes that it has; `null`: not yet.
+    /// Number of nodes of the part. `null` if not known yet.
     pub nodes: Option<u64>,
 }
 
-/// Labs that are led now, by name.
+/// Returns the running labs by name.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub fn listed(store: &dyn Store) -> Result<Vec<Listed>> {
     let mut labs = Vec::new();
     for order in running(store)? {

@@ -1,5 +1,5 @@
-//! How a lab goes on without machines that are lost: all others have to let the same nodes go at the same lab time, so the first that
-//! notices writes it down, and all go by that.
+//! How a lab continues without lost machines. All others must remove the same nodes at the same lab time. The first machine
+//! that notices a loss therefore writes the time into the store, and all follow it.
 
 use std::time::{Duration, Instant};
 
@@ -13,13 +13,13 @@ use super::process::Process;
 use super::speech::{Back, Lost, ToPart};
 use crate::clocks::mono_ns;
 
-/// What is in the store all machines have heard so soon, or go by an older plan and are lost themselves.
+/// Time within which all machines read a new key. A slower machine follows an outdated plan and counts as lost.
 const KNOWN_WITHIN: Duration = Duration::from_millis(1_500);
-/// Between two tries to say that a machine is lost.
+/// Interval between two attempts to write that a machine is lost.
 const PROPOSE_EVERY: Duration = Duration::from_secs(1);
 
 impl Own<'_> {
-    /// Without machines that are lost: the first that notices says in the store from when, and all go by that.
+    /// Continues without lost machines: forwards losses and returns from the store to the worker, and proposes new ones.
     pub(super) fn go_on(&mut self, heard: &mut Told, process: &mut Process) {
         let places = self.order.machines.iter().map(|machine| &machine.name);
         let names: Vec<String> = places.cloned().collect();
@@ -28,6 +28,7 @@ impl Own<'_> {
         heard.agreed += news.len();
         for agreed in news {
             match agreed {
+                // The others have given up this machine, so its part must end instead of disturbing them.
                 Agreed::Lost { machine, loss } if machine == self.keeper.name => {
                     let failure = format!("the others go on without it: {}", loss.why);
                     self.part.failure.get_or_insert(failure);
@@ -55,6 +56,8 @@ impl Own<'_> {
                 }
             }
         }
+        // Several machines may propose the same. The store accepts the first proposal only, so repetitions are harmless, and
+        // the interval keeps them few.
         let may = |tried: &Option<Instant>| tried.is_none_or(|at| at.elapsed() >= PROPOSE_EVERY);
         let zero_ns = heard.zero_ns;
         if may(&heard.proposed) && self.propose_losses(zero_ns) {
@@ -68,7 +71,7 @@ impl Own<'_> {
         }
     }
 
-    /// Says of machines in trouble that the lab goes on without them. Whether the store was asked.
+    /// Writes that the lab continues without the machines in trouble. Returns whether a request was sent to the store.
     fn propose_losses(&self, zero_ns: u64) -> bool {
         let mut asked = false;
         for machine in &self.order.machines {
@@ -84,8 +87,8 @@ impl Own<'_> {
         asked
     }
 
-    /// Says that the lab goes on without a machine, unless somebody has said so or the lab ends. What does not get through is
-    /// tried again.
+    /// Writes that the lab continues without a machine, unless another machine has written it or the lab ends. A failed
+    /// attempt is repeated later.
     fn propose(&self, machine: &str, why: String, zero_ns: u64) {
         let loss = Loss {
             order: self.part.order,
@@ -96,8 +99,9 @@ impl Own<'_> {
         let _ = self.put_once(keys::loss(&self.order.lab, machine), &loss, Txn::new());
     }
 
-    /// Says what this machine has made anew of those that are lost: that it does so by its right to its name, and that they have none
-    /// any more. Whether the store was asked.
+    /// Writes which nodes of lost machines this machine has created again. The transaction requires that this machine still
+    /// holds its name and that the lost machine has no valid lease any more. Returns whether a request was sent to the
+    /// store.
     fn say_what_was_taken(&self, names: &[String]) -> bool {
         let mut asked = false;
         for (machine, failure) in &self.took {
@@ -124,8 +128,8 @@ impl Own<'_> {
         asked
     }
 
-    /// Says from when on nodes of lost machines have their links again, once all that were to make some have, or are lost themselves.
-    /// Whether the store was asked.
+    /// Writes the lab time at which the nodes of lost machines have their links again. This happens when all machines that
+    /// had to create some of them are ready or lost. Returns whether a request was sent to the store.
     fn propose_returns(&self, names: &[String], zero_ns: u64) -> bool {
         let mut asked = false;
         for (machine, takers) in &self.takers {
@@ -134,7 +138,7 @@ impl Own<'_> {
             };
             let takers = takers.iter().filter_map(|place| names.get(*place));
             let ready = self.parts.ready(lost, takers.map(String::as_str));
-            // Where none is, nothing comes back.
+            // If no machine took over any node, no node returns.
             let ready = ready.filter(|ready| !ready.is_empty() && !self.parts.is_back(lost));
             let Some(ready) = ready else { continue };
             asked = true;
@@ -149,7 +153,7 @@ impl Own<'_> {
         asked
     }
 
-    /// Lab time by which all know what is said now.
+    /// Returns the lab time by which all machines know what is written now.
     pub(super) fn known_by_ns(&self, zero_ns: u64) -> u64 {
         known_by_ns(
             mono_ns().saturating_add_signed(self.time.ahead_ns()),
@@ -157,7 +161,7 @@ impl Own<'_> {
         )
     }
 
-    /// Puts it with the order, as long as the name is ours and nobody has.
+    /// Writes a key under the order's lease, if this machine still holds its name and the key does not exist.
     pub(super) fn put_once(&self, key: String, what: &impl Serialize, txn: Txn) -> Result<Outcome> {
         let lease = self.lease;
         let lease = lease.ok_or_else(|| Error::Invalid("an order without a lease".to_owned()))?;
@@ -171,7 +175,7 @@ impl Own<'_> {
     }
 }
 
-/// Lab time by which all have heard what is said now: never before lab time has begun.
+/// Returns the lab time by which all machines know what is written now. It is never before the start of lab time.
 fn known_by_ns(now_ns: u64, zero_ns: u64) -> u64 {
     (now_ns + KNOWN_WITHIN.as_nanos() as u64)
         .saturating_sub(zero_ns)

@@ -1,25 +1,26 @@
-//! Labs on several machines, as far as the store is concerned: one process [leads](lead()), and every machine's agent has its
-//! part run by a process of its own, with which it speaks in [lines](speech).
+//! The shared state of labs on several machines. One process, the [controller](lead()), directs the lab. Each machine's
+//! agent starts a worker process for its part and exchanges [lines](speech) with it.
 //!
-//! | key below `constel/labs/` | holds | written by | goes |
+//! | key below `constel/labs/` | value | written by | removed |
 //! |---|---|---|---|
-//! | `order/LAB` | what is to be run, and by whom ([`Order`]) | who leads | with its lease: without it, there is no lab |
-//! | `file/LAB/N/PIECE` | the scenario and the files that it names | who leads | as above |
-//! | `lab/LAB/part/MACHINE` | how far a machine's part is ([`Part`]) | its agent | with the agent's lease: the machine is lost then |
-//! | `lab/LAB/ways` | where the machines listen ([`Ways`]) | who leads | with its lease |
-//! | `lab/LAB/go` | when lab time is zero ([`Go`]) | who leads | with its lease |
-//! | `lab/LAB/lost/MACHINE` | that the lab goes on without a machine, and from when ([`Loss`]) | the first of the others that notices | with the order |
-//! | `lab/LAB/taken/LOST/MACHINE` | that a machine has made what it takes of a lost one, and by which right ([`Took`]) | that machine's agent | with the order |
-//! | `lab/LAB/back/LOST` | that all of it has links again, and from when ([`Back`]) | the first that sees all of them ready | with the order |
-//! | `lab/LAB/change/MACHINE/N` | what all change by hand, and at which lab time ([`Changed`]) | the agent of the machine that was asked | a minute later, or with the order |
-//! | `lab/LAB/end` | that it is to end, and why | anybody | with the order |
-//! | `result/LAB/MACHINE/N/PIECE` | what a part left | its agent | with the agent's lease, or when it was fetched |
-//! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and what it came to ([`ask()`]) | whoever asks, and the agent | with the asker's lease |
-//! | `output/NUMBER/PIECE` | what a command that is followed has said | the agent; the asker takes it away | as above |
-//! | `typed/NUMBER/PIECE` | what was typed at the terminal of a shell, and its size | the asker; the agent takes it away | as above |
-//! | `input/NUMBER/0/PIECE`, `output/NUMBER/0/PIECE` | what the command is to read, and what it has written | the same | as above |
+//! | `order/LAB` | the lab to run, and its controller ([`Order`]) | the controller | with its lease, which ends the lab |
+//! | `file/LAB/N/PIECE` | the scenario and the files that it names | the controller | with its lease |
+//! | `lab/LAB/part/MACHINE` | the progress of a machine's part ([`Part`]) | its agent | with the agent's lease: the machine is lost then |
+//! | `lab/LAB/ways` | the addresses where the machines listen ([`Ways`]) | the controller | with its lease |
+//! | `lab/LAB/go` | the time of lab time zero ([`Go`]) | the controller | with its lease |
+//! | `lab/LAB/lost/MACHINE` | the lab time from which the lab continues without a machine ([`Loss`]) | the first other machine that notices | with the order |
+//! | `lab/LAB/taken/LOST/MACHINE` | a machine has created its share of a lost machine's nodes, and its token ([`Took`]) | that machine's agent | with the order |
+//! | `lab/LAB/back/LOST` | the lab time from which all these nodes have links again ([`Back`]) | the first machine that sees all ready | with the order |
+//! | `lab/LAB/change/MACHINE/N` | a manual change, and the lab time at which all apply it ([`Changed`]) | the agent of the machine that received it | a minute later, or with the order |
+//! | `lab/LAB/end` | the end of the lab, and the reason | any process | with the order |
+//! | `result/LAB/MACHINE/N/PIECE` | the results of a part | its agent | with the agent's lease, or after they were fetched |
+//! | `ask/LAB/NUMBER`, `answer/NUMBER` | a command about a node, and its result ([`ask()`]) | the requester, and the agent | with the requester's lease |
+//! | `output/NUMBER/PIECE` | the output of a followed command | the agent; the requester deletes it | as above |
+//! | `typed/NUMBER/PIECE` | the keys typed at the terminal of a shell, and its size | the requester; the agent deletes it | as above |
+//! | `input/NUMBER/0/PIECE`, `output/NUMBER/0/PIECE` | the input and the output of the command | the requester, and the agent | as above |
 //!
-//! Nothing is written while lab time runs unless somebody asks for something or a machine is lost: every machine plans the same steps by itself.
+//! While lab time runs, keys are written only for requests, changes and lost machines: every machine computes the same steps
+//! by itself.
 
 mod answerer;
 mod ask;

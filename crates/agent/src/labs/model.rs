@@ -1,77 +1,77 @@
-//! What is written about a lab on several machines, as JSON.
+//! The JSON values of a lab on several machines.
 
 use std::collections::BTreeMap;
 
 use constel_underlay::{Carriage, Endpoint, Key};
 use serde::{Deserialize, Serialize};
 
-/// A machine that takes a part.
+/// A machine that runs a part of the lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Node {
-    /// Its name.
+    /// Name of the machine.
     pub name: String,
-    /// Its part of the lab, in proportion to the others' weights.
+    /// Share of the lab's nodes, in proportion to the weights of the other machines.
     pub weight: u32,
-    /// Nodes that it takes at most.
+    /// Maximum number of nodes.
     pub capacity: Option<u32>,
 }
 
-/// A file that is in the store in pieces.
+/// A file that is stored in pieces.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct File {
-    /// Its name: of a scenario's file as the scenario has it, of a result within its folder.
+    /// For a file of the scenario, its name in the scenario. For a result, its path within the folder.
     pub path: String,
-    /// Its length.
+    /// Size, bytes.
     pub bytes: u64,
 }
 
-/// What is to be run.
+/// The description of a lab to run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Order {
-    /// The version of Constel that leads.
+    /// Version of Constel of the controller.
     pub version: String,
-    /// The lab.
+    /// Name of the lab.
     pub lab: String,
-    /// Who leads: a host's name and a process there.
+    /// Host name and process ID of the controller.
     pub by: (String, u32),
-    /// The machines, in the order that places are dealt in.
+    /// The machines, in the sequence in which nodes are assigned to them.
     pub machines: Vec<Node>,
-    /// How nodes are dealt to them.
+    /// The placement policy.
     pub place: String,
-    /// Nodes whose machine is decided, `NODE=MACHINE`.
+    /// Nodes with a given machine: `NODE=MACHINE`.
     pub pins: Vec<String>,
-    /// Lab time to run, nanoseconds, if not the scenario's.
+    /// Lab time to run, nanoseconds. Default: the scenario's.
     pub duration_ns: Option<u64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
-    /// Whether the lab goes on without machines that are lost in lab time.
+    /// Whether the lab continues without machines that are lost in lab time.
     pub goes_on: bool,
-    /// Whether the others then make these machines' nodes anew.
+    /// Whether the other machines then create these machines' nodes again.
     pub moves: bool,
-    /// By what frames go between the machines.
+    /// The transport of frames between the machines.
     pub between: Carriage,
-    /// Whether they are encrypted.
+    /// Whether these frames are encrypted.
     pub encrypted: bool,
-    /// The scenario, as it is to be run, then the files that it names.
+    /// The scenario to run, then the files that it names.
     pub files: Vec<File>,
 }
 
-/// How far a machine's part is.
+/// The progress of a machine's part.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Phase {
-    /// It has read the order and listens for the others.
+    /// The worker has read the order and listens for the other machines.
     Listening,
-    /// Its nodes, edges and routes stand, and its servers listen.
+    /// Its nodes, edges and routes exist, and its servers listen.
     Standing,
-    /// It knows when lab time is zero.
+    /// The start of lab time is known.
     Running,
-    /// It is down again; all that it left is in the store.
+    /// The part is down, and all its results are in the store.
     Ended,
 }
 
 impl Phase {
-    /// As in JSON.
+    /// Returns the phase as in JSON.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -83,134 +83,134 @@ impl Phase {
     }
 }
 
-/// A part that stands.
+/// A part that is up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Standing {
-    /// Nodes that are there.
+    /// Number of nodes that exist.
     pub nodes: u64,
-    /// A number made of the plan of lab time zero: the same everywhere.
+    /// A digest of the plan at lab time zero. It must be the same on all machines.
     pub plan: String,
-    /// Digests of the images of its nodes, by the scenario's names for them: the same wherever they are.
+    /// Digests of the images of its nodes, by their names in the scenario. They must be the same on all machines.
     pub images: BTreeMap<String, String>,
-    /// What time it was by the clock that all machines have in common, nanoseconds.
+    /// The time at which the part was up, by the common clock of all machines, nanoseconds.
     pub at_ns: u64,
 }
 
-/// A machine's part.
+/// A machine's part of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Part {
-    /// Of which order: the number of the change that made it.
+    /// The revision at which the order was written.
     pub order: u64,
-    /// How far it is.
+    /// The phase of the part.
     pub phase: Phase,
-    /// Where it listens for other machines' frames.
+    /// The address where it listens for frames of other machines.
     pub address: Option<Endpoint>,
-    /// By which right it sends: the number of the change by which its agent joined.
+    /// The token that gives it the right to send: the revision at which its agent joined.
     pub token: u64,
-    /// By so much its clock may be wrong, nanoseconds.
+    /// Upper bound of the error of its clock, nanoseconds.
     pub clock_error_ns: u64,
-    /// Half of the way to the reference and back, nanoseconds: the shortest and the longest that were measured lately.
+    /// Half of the round-trip time to the reference, nanoseconds: the shortest and the longest of the latest measurements.
     pub way_ns: (u64, u64),
-    /// Once it stands.
+    /// Details, once the part is up.
     pub standing: Option<Standing>,
-    /// Why it ended without being asked to.
+    /// The reason for an unrequested end.
     pub failure: Option<String>,
-    /// What it left.
+    /// The results.
     pub files: Vec<File>,
 }
 
-/// Where the machines listen.
+/// The addresses of the machines and the parameters of the frames between them.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ways {
-    /// The lab's number.
+    /// Number of the lab.
     pub number: u32,
-    /// Which life of its machines it is: larger than all before.
+    /// Session of its machines. Each session is larger than all earlier ones.
     pub session: u32,
-    /// Frames leave so much before they are due, nanoseconds.
+    /// Head start of frames: how much earlier than due they are sent, nanoseconds.
     pub ahead_ns: u64,
-    /// Of each machine, in the order's order: its address and the token of its frames.
+    /// The address and the frame token of each machine, in the sequence of the order.
     pub machines: Vec<(Endpoint, u32)>,
-    /// What frames between them are sealed with; `None`: they are not.
+    /// The key that encrypts frames between them, or `None` if these are not encrypted.
     pub key: Option<Key>,
 }
 
-/// When lab time is zero.
+/// The start of lab time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Go {
-    /// By the clock that all machines have in common: `CLOCK_MONOTONIC` of their reference, nanoseconds.
+    /// Lab time zero by the common clock of all machines, which is `CLOCK_MONOTONIC` of their reference, nanoseconds.
     pub zero_ns: u64,
 }
 
-/// A machine that the lab goes on without.
+/// The loss of a machine that the lab continues without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Loss {
-    /// Of which order: the number of the change that made it.
+    /// The revision at which the order was written.
     pub order: u64,
-    /// Lab time by which all others know of it, nanoseconds.
+    /// Lab time by which all other machines know of the loss, nanoseconds.
     pub from_ns: u64,
-    /// Why, for people.
+    /// The reason, for users.
     pub why: String,
     /// The machine that noticed first.
     pub by: String,
 }
 
-/// That a machine has made anew what it was to take of one that is lost.
+/// The takeover of nodes: a machine has created again its share of a lost machine's nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Took {
-    /// Of which order: the number of the change that made it.
+    /// The revision at which the order was written.
     pub order: u64,
-    /// By which right: the number of the change by which its agent joined, which is on its frames.
+    /// The token of the machine: the revision at which its agent joined. Its frames carry the token.
     pub token: u64,
-    /// Why it could not.
+    /// The reason if it failed.
     pub failure: Option<String>,
 }
 
-/// That nodes of a lost machine have their links again.
+/// The return of a lost machine's nodes: they have their links again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Back {
-    /// Of which order: the number of the change that made it.
+    /// The revision at which the order was written.
     pub order: u64,
-    /// Lab time by which all know of it, nanoseconds.
+    /// Lab time by which all machines know of the return, nanoseconds.
     pub from_ns: u64,
-    /// The machines that have made what they were to take.
+    /// The machines that have created their shares.
     pub ready: Vec<String>,
-    /// The machine that said so.
+    /// The machine that wrote this.
     pub by: String,
 }
 
-/// What all machines change by hand at one lab time.
+/// A manual change that all machines apply at one lab time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changed {
-    /// Of which order of a lab: the number of the change that made it.
+    /// The revision at which the lab's order was written.
     pub order: u64,
-    /// Lab time, nanoseconds: all have heard of it by then.
+    /// Lab time of the change, nanoseconds. All machines know of it by then.
     pub at_ns: u64,
-    /// What is changed.
+    /// The change.
     pub what: serde_json::Value,
 }
 
-/// What all machines of a lab go by, in the order in which it came into the store.
+/// An event that all machines of a lab follow, in the sequence in which the store got it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Agreed {
-    /// The lab goes on without a machine.
+    /// The lab continues without a machine.
     Lost {
-        /// The machine.
+        /// Name of the machine.
         machine: String,
-        /// From when.
+        /// The lab time and the reason.
         loss: Loss,
     },
-    /// Nodes of a machine that was lost are on others.
+    /// Nodes of a lost machine run on other machines.
     Back {
-        /// The machine that was lost.
+        /// Name of the lost machine.
         machine: String,
-        /// From when, and who has them.
+        /// The lab time, and the machines that run the nodes.
         back: Back,
     },
 }
 
-/// That a lab is to end.
+/// The end of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct End {
-    /// Why, for people.
+    /// The reason, for users.
     pub why: String,
 }

@@ -1,4 +1,4 @@
-//! An agent's side of labs: it has each part run by a process of its own, and tells the store how far that is.
+//! An agent's side of labs: it starts a worker process for each part and reports the progress to the store.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -31,41 +31,41 @@ use crate::measure::{Heard, Latest};
 use crate::record::UnderlayAt;
 use crate::run::Watcher;
 
-/// How often the process is told what is known.
+/// Interval at which the worker gets the current state.
 const BEAT: Duration = Duration::from_millis(250);
-/// How long news of the process or of the store wait at most.
+/// Maximum delay of news from the worker or the store.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Between two tries of a store that is away.
+/// Interval between two attempts when the store is unreachable.
 pub(super) const TRY_EVERY: Duration = Duration::from_millis(200);
-/// A store that is full is waited for so long, to put there what a part leaves.
+/// Maximum time to wait for a full store when results are written.
 const FULL_WITHIN: Duration = Duration::from_secs(30);
 
-/// What a part needs of its agent.
+/// The agent's data that a part needs.
 pub(crate) struct Keeper<'a> {
     pub(crate) store: &'a Arc<dyn Store>,
     pub(crate) name: &'a str,
     pub(crate) token: Revision,
     pub(crate) lease: LeaseId,
-    /// Until when the name is ours, `CLOCK_BOOTTIME`.
+    /// The `CLOCK_BOOTTIME` until which the name is held.
     pub(crate) until_ns: &'a AtomicU64,
     pub(crate) latest: &'a Latest,
-    /// Where it listens for other machines.
+    /// The address where this machine listens for other machines.
     pub(crate) underlay: &'a UnderlayAt,
-    /// Threads that make a part's nodes.
+    /// Number of threads that create a part's nodes.
     pub(crate) workers: NonZeroU32,
-    /// What runs a part: `constel`.
+    /// The program that runs a part: `constel`.
     pub(crate) program: &'a Path,
     pub(crate) watcher: &'a dyn Watcher,
-    /// The agent leaves: parts end in good order.
+    /// Set when the agent leaves, so that parts go down in an orderly way.
     pub(crate) leaving: &'a AtomicBool,
-    /// The agent has ended: nothing is to be told any more.
+    /// Set when the agent has ended, so that nothing more is reported.
     pub(crate) end: &'a AtomicBool,
-    /// Parts that there are.
+    /// Number of parts on this machine.
     pub(crate) parts: &'a AtomicUsize,
 }
 
 impl Keeper<'_> {
-    /// Takes parts until the agent ends. A store that is away for a while is asked again.
+    /// Runs parts until the agent ends. If the store is unreachable for a while, tries again.
     pub(crate) fn run(&self) {
         let alive = Mutex::default();
         thread::scope(|scope| {
@@ -120,7 +120,7 @@ impl Keeper<'_> {
         latest.unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    /// One part, from its order to when nobody wants to know of it any more.
+    /// Runs one part, from its order until the lab no longer needs its results.
     fn take(
         &self,
         order: &Order,
@@ -157,17 +157,18 @@ impl Keeper<'_> {
             None => self.watcher.tell(&format!("lab {lab}: its part is down")),
         }
         let is_told = is_wanted() && told.is_ok();
-        // What ends the lab lets who leads fetch it soon; a lab that goes on is not waited for.
+        // If the end of this part ends the lab, the controller fetches the results soon, so wait for it. If the lab goes on
+        // without this agent, do not wait.
         let waits = || !(order.goes_on && self.leaving.load(Ordering::Acquire));
         while is_wanted() && !self.has_ended() && waits() {
             thread::sleep(LOOK_EVERY);
         }
-        // Who leads has fetched it before the order went.
+        // The controller fetches the results before the order disappears.
         own.forget(is_told && !is_wanted());
     }
 }
 
-/// Tries again for a while where the store is full.
+/// Tries again for a while if the store is full.
 fn when_there_is_room<T>(mut put: impl FnMut() -> Result<T>) -> Result<T> {
     let began = Instant::now();
     loop {
@@ -178,7 +179,7 @@ fn when_there_is_room<T>(mut put: impl FnMut() -> Result<T>) -> Result<T> {
     }
 }
 
-/// One less, whatever happens.
+/// Decrements the counter when dropped, in every case.
 struct Gone<'a>(&'a AtomicUsize);
 
 impl Drop for Gone<'_> {
@@ -191,28 +192,28 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// A part of ours.
+/// A part of a lab on this machine.
 pub(super) struct Own<'a> {
     pub(super) keeper: &'a Keeper<'a>,
     pub(super) order: &'a Order,
-    /// By which the order is there.
+    /// The lease of the order.
     pub(super) lease: Option<LeaseId>,
     pub(super) part: Part,
-    /// The store was full when it was to be told of it.
+    /// Whether a report is still to be written because the store was full.
     is_untold: bool,
-    /// What all parts do.
+    /// The state of all parts.
     pub(super) parts: Parts,
-    /// What all change by hand.
+    /// The manual changes.
     pub(super) changes: Changes,
     pub(super) time: CommonTime,
     pub(super) folder: Option<PathBuf>,
-    /// Somebody works in the folder.
+    /// The lock on the folder.
     pub(super) hold: Option<fs::File>,
-    /// The lab's name here.
+    /// The lab's name on this machine.
     pub(super) called: Option<String>,
-    /// By the place of a lost machine: those of the machines that make its nodes anew.
+    /// For each lost machine, the machines that create its nodes again. All are indices into the order.
     pub(super) takers: BTreeMap<usize, Vec<usize>>,
-    /// By the same: that this one has made what it was to, or why it could not.
+    /// For each lost machine that this one has taken nodes of, the failure, or `None` on success.
     pub(super) took: BTreeMap<usize, Option<String>>,
 }
 
@@ -250,7 +251,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// From the order to the process's end.
+    /// Runs the part from the order to the end of its worker.
     fn run(&mut self, is_wanted: &dyn Fn() -> bool) -> io::Result<()> {
         let folder = self.fetch()?;
         let mut process = Process::start(self.keeper, &folder)?;
@@ -266,6 +267,7 @@ impl<'a> Own<'a> {
         let mut heard = Told::default();
         let mut beat: Option<Instant> = None;
         loop {
+            // The worker must get the time until which the name is held. Without these beats it stops sending.
             if beat.is_none_or(|at| at.elapsed() >= BEAT) {
                 self.beat(&mut process);
                 if self.is_untold {
@@ -277,6 +279,7 @@ impl<'a> Own<'a> {
                 Ok(FromPart::Ended { failure }) => {
                     answerer.end();
                     self.part.failure = self.part.failure.take().or(failure);
+                    // The requested commands end with the part because their nodes are gone.
                     return Ok(());
                 }
                 Ok(line) => self.hear(line),
@@ -288,6 +291,7 @@ impl<'a> Own<'a> {
                 }
             }
             let leaves = self.keeper.leaving.load(Ordering::Acquire);
+            // The agent's end is a failure of the part, unless the part has failed already.
             if leaves {
                 let failure = || "its agent was asked to end".to_owned();
                 self.part.failure.get_or_insert_with(failure);
@@ -302,7 +306,7 @@ impl<'a> Own<'a> {
                 }
             }
             let Some(follow) = &mut news else { continue };
-            // A store that is away for a while is asked again.
+            // An unreachable store returns no events here, and the next turn tries again.
             for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
                 self.learn(&key, entry.as_ref());
             }
@@ -310,6 +314,7 @@ impl<'a> Own<'a> {
                 process.say(&ToPart::Change(changing));
             }
             let order = self.part.order;
+            // Keys that are older than the order belong to an earlier lab of the same name.
             let known = |key: String| {
                 let entry = follow.known().get(&key)?;
                 (entry.created > order).then(|| entry.value.clone())
@@ -325,6 +330,7 @@ impl<'a> Own<'a> {
             if let Some(go) = go {
                 heard.go = true;
                 heard.zero_ns = go.zero_ns;
+                // From here on a change of the reference must not move the lab's clock.
                 self.time.set();
                 process.say(&ToPart::Go(go.zero_ns));
                 self.part.phase = Phase::Running;
@@ -345,7 +351,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// What happened to a key of the lab.
+    /// Handles a change of a key of the lab.
     fn learn(&mut self, key: &str, entry: Option<&Entry>) {
         self.parts.learn_entry(key, entry);
         if let Some(entry) = entry {
@@ -397,7 +403,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Puts order and files into a folder of their own.
+    /// Writes the order and the files into a new folder.
     fn fetch(&mut self) -> io::Result<PathBuf> {
         let folder = folder::make(&self.order.lab)?;
         self.folder = Some(folder.clone());
@@ -412,12 +418,12 @@ impl<'a> Own<'a> {
         Ok(folder)
     }
 
-    /// Tells the store how far the part is; what a full one does not take, it is told later.
+    /// Reports the progress of the part to the store. If the store is full, the report is repeated later.
     fn say(&mut self) {
         self.is_untold = matches!(self.tell(), Err(Error::Full(_)));
     }
 
-    /// Tells the store how far the part is, as long as the name is ours.
+    /// Writes the progress of the part into the store if this machine still holds its name.
     fn tell(&self) -> Result<()> {
         let Keeper {
             store, name, token, ..
@@ -432,7 +438,7 @@ impl<'a> Own<'a> {
                 Ok(Outcome::Refused) => {
                     return Err(Error::LeaseLost(self.keeper.lease));
                 }
-                // The same again does no harm.
+                // Writing the same value twice is harmless.
                 Err(Error::Unreachable(_) | Error::Uncertain(_)) if !self.keeper.has_ended() => {
                     thread::sleep(TRY_EVERY);
                 }
@@ -441,7 +447,7 @@ impl<'a> Own<'a> {
         }
     }
 
-    /// Puts into the store what the part left.
+    /// Writes the results of the part into the store.
     fn leave_results(&mut self) -> Result<()> {
         let Some(folder) = self.folder.as_ref().map(|folder| folder.join(RESULTS)) else {
             return Ok(());
@@ -455,10 +461,10 @@ impl<'a> Own<'a> {
         Ok(())
     }
 
-    /// Nobody wants to know any more.
+    /// Removes the results when they are no longer needed. If they were not fetched, the folder stays.
     fn forget(self, fetched: bool) {
         let (store, lab) = (self.keeper.store.as_ref(), &self.order.lab);
-        // What cannot be deleted goes with the agent.
+        // Keys that cannot be deleted disappear with the agent's lease.
         let _ = store.delete(&keys::part(lab, self.keeper.name));
         let _ = pieces::clear(store, &keys::results(lab, self.keeper.name));
         let Some(folder) = self.folder else { return };
@@ -474,24 +480,24 @@ impl<'a> Own<'a> {
     }
 }
 
-/// What the process was told already.
+/// The state that the worker has already received.
 #[derive(Default)]
 pub(super) struct Told {
     pub(super) ways: bool,
     pub(super) go: bool,
     pub(super) end: bool,
-    /// Lab time zero, by the common clock.
+    /// Lab time zero by the common clock, nanoseconds.
     pub(super) zero_ns: u64,
-    /// So much of what all go by.
+    /// Number of events that the worker has already received.
     pub(super) agreed: usize,
-    /// When the store was last asked to say that one is lost, that this one has made what it takes, and that nodes are back.
+    /// The last attempts to write that a machine is lost, that this one has taken over nodes, and that nodes are back.
     pub(super) proposed: Option<Instant>,
     pub(super) took: Option<Instant>,
     pub(super) returned: Option<Instant>,
 }
 
 impl Told {
-    /// Whether it has not been told to end yet; from now on it has.
+    /// Returns whether the end must still be sent to the worker, and marks it as sent.
     pub(super) fn ends(&mut self) -> bool {
         !std::mem::replace(&mut self.end, true)
     }

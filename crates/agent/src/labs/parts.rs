@@ -1,4 +1,4 @@
-//! What is known of a lab's parts from the store: by who leads it, and by each of its machines.
+//! The state of a lab's parts from the store, for its controller and for each of its machines.
 
 use std::collections::BTreeMap;
 
@@ -7,19 +7,19 @@ use constel_store::{Entry, Revision};
 use super::keys;
 use super::model::{Agreed, Back, Loss, Part, Phase, Took};
 
-/// What is known of the parts of one lab.
+/// The state of the parts of one lab.
 pub(super) struct Parts {
     lab: String,
-    /// Of which order they are: what is still there of a lab that had the name before is not ours.
+    /// The order of this lab. Keys of an earlier lab with the same name are ignored.
     order: Revision,
     pub(super) known: BTreeMap<String, Part>,
-    /// Machines whose agent is gone, with what was known of their parts.
+    /// Machines whose agent is gone, with the last state of their parts.
     pub(super) lost: BTreeMap<String, Part>,
-    /// Those that the lab goes on without.
+    /// Machines that the lab continues without.
     pub(super) losses: BTreeMap<String, Loss>,
-    /// By lost machine and by who took something of it.
+    /// The takeovers, by lost machine and by machine that takes nodes over.
     pub(super) taken: BTreeMap<(String, String), Took>,
-    /// What all go by, by the change with which it came.
+    /// Events that all machines follow, by the revision that brought them.
     agreed: BTreeMap<Revision, Agreed>,
 }
 
@@ -36,13 +36,13 @@ impl Parts {
         }
     }
 
-    /// What happened to a key of the lab.
+    /// Handles a change of a key of the lab.
     pub(super) fn learn_entry(&mut self, key: &str, entry: Option<&Entry>) {
         let value = entry.map(|entry| entry.value.as_slice());
         self.learn(key, value, entry.map_or(0, |entry| entry.created));
     }
 
-    /// What happened to a key of the lab, which was made by the change of this number, if it is there.
+    /// Handles a change of a key of the lab. `created` is the revision at which the key was written, if it exists.
     fn learn(&mut self, key: &str, value: Option<&[u8]>, created: Revision) {
         if let Some(machine) = key.strip_prefix(&keys::losses(&self.lab)) {
             let loss = value.and_then(|text| serde_json::from_slice::<Loss>(text).ok());
@@ -73,12 +73,12 @@ impl Parts {
         let Some(name) = key.strip_prefix(&keys::parts(&self.lab)) else {
             return;
         };
-        // An agent that comes again is another one.
+        // An agent that joins again is a new one, so its machine stays lost.
         if self.lost.contains_key(name) {
             return;
         }
         let Some(value) = value else {
-            // One that is down and has told all is none that was lost.
+            // A part that has ended and reported everything is not lost.
             let is_down = |part: &Part| part.phase == Phase::Ended;
             if !self.known.get(name).is_some_and(is_down)
                 && let Some(before) = self.known.remove(name)
@@ -93,12 +93,12 @@ impl Parts {
         }
     }
 
-    /// What all go by so far, in the order in which it came.
+    /// Returns the events so far, in the sequence in which the store got them.
     pub(super) fn agreed(&self) -> impl Iterator<Item = &Agreed> {
         self.agreed.values()
     }
 
-    /// The change with which a machine was said to be lost.
+    /// Returns the revision at which a machine was declared lost.
     pub(super) fn lost_at(&self, name: &str) -> Option<Revision> {
         let is_it =
             |agreed: &Agreed| matches!(agreed, Agreed::Lost { machine, .. } if machine == name);
@@ -106,14 +106,15 @@ impl Parts {
         all.find(|(_, agreed)| is_it(agreed)).map(|(at, _)| *at)
     }
 
-    /// Whether it was said that a lost machine's nodes are there again.
+    /// Returns whether a lost machine's nodes have returned.
     pub(super) fn is_back(&self, name: &str) -> bool {
         let is_it =
             |agreed: &Agreed| matches!(agreed, Agreed::Back { machine, .. } if machine == name);
         self.agreed.values().any(is_it)
     }
 
-    /// Of the machines that are to take something of a lost one, those that have; `None`: one is neither ready nor lost itself.
+    /// Returns those machines that have created their shares of a lost machine's nodes, or `None` if one is neither ready
+    /// nor lost.
     pub(super) fn ready<'n>(
         &self,
         lost: &str,
@@ -132,19 +133,19 @@ impl Parts {
         Some(ready)
     }
 
-    /// Nothing was ever heard of the machine.
+    /// Returns whether the machine has never reported.
     pub(super) fn is_silent(&self, name: &str) -> bool {
         !self.known.contains_key(name) && !self.lost.contains_key(name)
     }
 
-    /// Nodes that a machine had.
+    /// Returns the number of nodes that a machine had.
     pub(super) fn nodes(&self, name: &str) -> usize {
         let part = self.known.get(name).or_else(|| self.lost.get(name));
         let standing = part.and_then(|part| part.standing.as_ref());
         standing.map_or(0, |standing| standing.nodes as usize)
     }
 
-    /// Nobody is left who could say more.
+    /// Returns whether every machine is lost or has ended, so that no report is missing.
     pub(super) fn all_over(&self, names: &[&str]) -> bool {
         names.iter().all(|name| {
             let known = self.known.get(*name);
@@ -152,13 +153,13 @@ impl Parts {
         })
     }
 
-    /// The same of those of which something was heard.
+    /// Returns whether every machine that ever reported has ended.
     pub(super) fn known_over(&self) -> bool {
         let mut known = self.known.values();
         known.all(|part| part.phase == Phase::Ended)
     }
 
-    /// Why a machine does not do its part (any more), if that is so.
+    /// Returns the reason why a machine does not run its part, if any.
     pub(super) fn trouble(&self, name: &str) -> Option<String> {
         if let Some(before) = self.lost.get(name) {
             return Some(lost_in_words(before.phase));
@@ -166,7 +167,7 @@ impl Parts {
         self.known.get(name)?.failure.clone()
     }
 
-    /// What ends the lab on all machines.
+    /// Returns the reason that ends the lab on all machines, if any.
     pub(super) fn why_to_end(&self, names: &[&str]) -> Option<String> {
         names
             .iter()
@@ -212,7 +213,7 @@ pub(super) mod tests {
         parts.learn(&key("b"), Some(&text(Phase::Running)), 0);
         parts.learn("constel/labs/lab/l/go", Some(b"{}"), 0);
         assert!(!parts.all_over(&names) && parts.why_to_end(&names).is_none());
-        // Of a lab that had the name before.
+        // The value belongs to an earlier lab with the same name.
         let other = Part {
             order: 6,
             ..part(Phase::Ended, 0, 0)
@@ -225,13 +226,13 @@ pub(super) mod tests {
             why.contains("machine b") && why.contains("in lab time"),
             "{why}"
         );
-        // It comes again: that is not the one that was lost.
+        // A machine that joins again does not replace the lost one.
         parts.learn(&key("b"), Some(&text(Phase::Listening)), 0);
         assert!(parts.lost.contains_key("b") && !parts.known.contains_key("b"));
         assert!(!parts.is_silent("b"));
         parts.learn(&key("a"), Some(&text(Phase::Ended)), 0);
         assert!(parts.all_over(&names));
-        // What it has told stays known.
+        // A part that has ended stays known after its key is gone.
         parts.learn(&key("a"), None, 0);
         assert!(parts.all_over(&names) && !parts.lost.contains_key("a"));
     }
@@ -275,7 +276,7 @@ pub(super) mod tests {
             ready: vec!["c".to_owned()],
             by: "c".to_owned(),
         };
-        // A listing is by names.
+        // A listing is sorted by name, so it does not show the order of the events.
         parts.learn(&keys::back("l", "a"), Some(&json(&back)), 14);
         parts.learn(&keys::loss("l", "a"), Some(&json(&loss("c"))), 12);
         parts.learn(&keys::loss("l", "b"), Some(&json(&loss("c"))), 13);

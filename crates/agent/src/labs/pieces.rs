@@ -1,24 +1,24 @@
-//! Files in the store: in pieces that a transaction takes.
+//! Files in the store, cut into pieces that fit into a transaction.
 
 use std::io;
 use std::path::{Component, Path};
 
 use constel_store::{Error, LeaseId, Result, Store, Txn};
 
-/// What a piece has at most: four of them, as base64, are less than a transaction takes.
+/// Maximum size of a piece: four of them, as base64, fit into one transaction.
 const PIECE_BYTES: usize = 512 << 10;
 
-/// What one lab's files or one part's results take in the store at most.
+/// Maximum size of one lab's files or one part's results in the store.
 pub const MOST_BYTES: u64 = 64 << 20;
 
 fn key(prefix: &str, file: usize, piece: usize) -> String {
     format!("{prefix}{file:06}/{piece:06}")
 }
 
-/// Puts a file there, to go with a lease.
+/// Stores a file under a lease.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub(crate) fn put(
     store: &dyn Store,
     prefix: &str,
@@ -33,10 +33,10 @@ pub(crate) fn put(
     Ok(())
 }
 
-/// A file that is there.
+/// Returns a stored file.
 ///
 /// # Errors
-/// When the store cannot be asked, or a piece is not there.
+/// If the store cannot be reached, or a piece is missing.
 pub(crate) fn get(store: &dyn Store, prefix: &str, file: usize, length: u64) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     let mut piece = 0;
@@ -51,10 +51,10 @@ pub(crate) fn get(store: &dyn Store, prefix: &str, file: usize, length: u64) -> 
     Ok(bytes)
 }
 
-/// Deletes all below a prefix.
+/// Deletes all keys below a prefix.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub(crate) fn clear(store: &dyn Store, prefix: &str) -> Result<()> {
     for (key, _) in store.list(prefix)?.entries {
         store.delete(&key)?;
@@ -62,10 +62,10 @@ pub(crate) fn clear(store: &dyn Store, prefix: &str) -> Result<()> {
     Ok(())
 }
 
-/// Writes a file into a folder; its path must stay below it.
+/// Writes a file into a folder. `path` must stay below the folder.
 ///
 /// # Errors
-/// When it does not, or the disk does not take it.
+/// If the path leaves the folder, or the disk refuses the file.
 pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
     let below = Path::new(path)
         .components()

@@ -1,4 +1,4 @@
-//! The process that runs a part, as its agent has it.
+//! The worker process of a part, seen from its agent.
 
 use std::io::{self, BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
@@ -11,12 +11,12 @@ use std::time::{Duration, Instant};
 use super::part::Keeper;
 use super::speech::{FromPart, ToPart};
 
-/// How soon its end is noticed.
+/// Interval at which the end of the process is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A process that does not take its part down by then never will.
+/// A process that has not taken its part down after this time never will.
 const DOWN_WITHIN: Duration = Duration::from_secs(100);
 
-/// The process that runs it.
+/// The worker process.
 pub(super) struct Process {
     pub(super) child: Child,
     stdin: Option<ChildStdin>,
@@ -24,10 +24,10 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts the part whose order is in the folder.
+    /// Starts the worker for the order in a folder.
     ///
     /// # Errors
-    /// When there can be no process.
+    /// If the process cannot be created.
     pub(super) fn start(keeper: &Keeper<'_>, folder: &Path) -> io::Result<Self> {
         let mut child = Command::new(keeper.program)
             .args(["part", "--machine", keeper.name, "--address"])
@@ -37,7 +37,8 @@ impl Process {
             .arg(folder)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
-            // Ctrl-C at the agent's terminal is the agent's to hear: it ends its parts in good order.
+            // With a process group of its own, Ctrl-C at the agent's terminal reaches only the agent, which ends its parts
+            // in an orderly way.
             .process_group(0)
             .spawn()?;
         let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
@@ -46,7 +47,7 @@ impl Process {
             thread::spawn(move || {
                 let said = BufReader::new(stdout).lines().map_while(io::Result::ok);
                 let said = said.filter_map(|line| serde_json::from_str(&line).ok());
-                // Nobody listens any more: so be it.
+                // If the receiver is gone, the rest of the output is not needed.
                 let _ = said.map(|line| send.send(line)).find(|sent| sent.is_err());
             });
         }
@@ -57,7 +58,7 @@ impl Process {
         })
     }
 
-    /// Says something. One that does not read any more is noticed by its end.
+    /// Sends a message. A worker that no longer reads is noticed by its end.
     pub(super) fn say(&mut self, what: &ToPart) {
         let Some(stdin) = &mut self.stdin else { return };
         let mut line = serde_json::to_vec(what).unwrap_or_default();
@@ -69,8 +70,8 @@ impl Process {
 }
 
 impl Drop for Process {
-    /// It hears that its input ends, and takes its part down; whoever drops this waits for that, but not for ever: what it leaves then
-    /// is for `constel clean`.
+    /// Closes the worker's input, on which the worker takes its part down, and waits for that up to a limit. `constel clean`
+    /// removes what is left after that.
     fn drop(&mut self) {
         self.stdin = None;
         let until = Instant::now() + DOWN_WITHIN;

@@ -1,4 +1,4 @@
-//! What a part left: files below its folder, and how they come into the store.
+//! The results of a part: files below its folder, and their way into the store.
 
 use std::fs;
 use std::path::Path;
@@ -8,10 +8,10 @@ use constel_store::{LeaseId, Result, Store};
 use super::model::File;
 use super::pieces;
 
-/// Puts the files below a folder into the store, to go with a lease. Returns them, and what is wrong where they are too many.
+/// Stores the files below a folder under a lease. Returns them, and a failure if they are too large.
 ///
 /// # Errors
-/// When the store cannot be asked.
+/// If the store cannot be reached.
 pub(super) fn put_all(
     store: &dyn Store,
     prefix: &str,
@@ -40,8 +40,8 @@ pub(super) fn put_all(
     Ok((files, None))
 }
 
-/// Plain files below a folder, by their paths in it, sorted, with logs of daemons last: there is one for each node, and where all is too
-/// much, the rest is there. Nothing where there is no folder.
+/// Returns the plain files below a folder by their relative paths, sorted. Logs of daemons come last: there is one for each
+/// node, so if the total is too large, the other files still fit. Returns nothing if there is no folder.
 fn files_below(folder: &Path) -> Vec<String> {
     fn look(root: &Path, at: &Path, found: &mut Vec<String>) {
         for entry in fs::read_dir(at).into_iter().flatten().flatten() {

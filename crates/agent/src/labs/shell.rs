@@ -1,5 +1,5 @@
-//! A shell on a machine of a lab, through the store: what is typed here goes there in pieces, and what its terminal shows comes back as
-//! what any command says while it runs. Whoever may use the store may do this; nothing listens for it.
+//! A shell on a machine of a lab through the store. Typed keys go there in pieces, and the output of its terminal comes back
+//! like that of any followed command. Any process that may use the store may do this, and no port listens for it.
 
 use std::io::{self, Read, Write};
 use std::process::Command;
@@ -14,34 +14,34 @@ use constel_store::{LeaseId, Store};
 use super::keys;
 use super::stream::{Pace, Receive, send};
 
-/// How soon an end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// What a piece begins with: what was typed follows, or four bytes of columns and rows.
+/// The first byte of a piece: typed keys follow it, or four bytes with columns and rows.
 const TYPED: u8 = b't';
 const SIZED: u8 = b's';
 
-/// How large a terminal is, characters.
+/// The size of a terminal in characters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Size {
-    /// Of a row.
+    /// Number of columns.
     pub columns: u16,
-    /// Rows.
+    /// Number of rows.
     pub rows: u16,
 }
 
-/// Where somebody types.
+/// The source of typed keys.
 pub trait Keyboard {
-    /// What was typed within `patience`; nothing may have been. `None`: nothing will be any more.
+    /// Returns the number of bytes typed within `patience`, possibly 0, or `None` if no more can follow.
     ///
     /// # Errors
-    /// When it cannot be read.
+    /// If the keyboard cannot be read.
     fn typed(&mut self, bytes: &mut [u8], patience: Duration) -> io::Result<Option<usize>>;
 
-    /// How large the terminal is now, if it is one.
+    /// Returns the current size of the terminal, if it is one.
     fn size(&self) -> Option<Size>;
 }
 
-/// What goes to the other end: each reading is a whole piece.
+/// A reader of keys and sizes for the other end. Each read is a whole piece.
 pub(super) struct Typed<'a> {
     keyboard: &'a mut (dyn Keyboard + Send),
     wanted: &'a AtomicBool,
@@ -80,10 +80,10 @@ impl Read for Typed<'_> {
     }
 }
 
-/// Runs a command that opens a shell, on a terminal of its own, until it ends or nobody wants it any more: its exit code.
+/// Runs a command that opens a shell on a terminal of its own, until it ends or `wanted` is cleared. Returns its exit code.
 ///
 /// # Errors
-/// When there can be no terminal, or the store cannot be asked.
+/// If no terminal can be opened, or the store cannot be reached.
 pub(super) fn serve(
     store: &Arc<dyn Store>,
     (number, lease): (&str, LeaseId),
@@ -100,7 +100,7 @@ pub(super) fn serve(
         scope.spawn(move || type_into(keyed, typed, is_over));
         scope.spawn(move || {
             let to = keys::output(number);
-            // Nobody listens any more: that is noticed below.
+            // An error means that the requester is gone, which clears `wanted`.
             let _ = send(store.as_ref(), (&to, lease), Pace::TERMINAL, shown, wanted);
         });
         let exit = loop {
@@ -118,11 +118,11 @@ pub(super) fn serve(
     })
 }
 
-/// Types what comes, until the shell is over.
+/// Writes the received keys into the terminal until the shell ends.
 fn type_into(mut end: std::fs::File, mut typed: Receive, over: &AtomicBool) {
     while !over.load(Ordering::Acquire) {
         typed.next(LOOK_EVERY, &mut |piece| {
-            // Who does not take it any more has ended.
+            // A write error means that the shell has ended.
             let _ = match piece {
                 [TYPED, bytes @ ..] => end.write_all(bytes),
                 [SIZED, a, b, c, d] => {
@@ -143,7 +143,7 @@ mod tests {
     use constel_store::Embedded;
     use std::sync::Mutex;
 
-    /// Types a line whenever what is shown ends with what it waits for.
+    /// Types each line when the shown text ends with the text it waits for.
     struct Script<'a> {
         lines: Vec<(&'static str, &'static [u8])>,
         shown: &'a Mutex<Vec<u8>>,
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A shell of this host stands for one in a node.
+    /// Runs a shell of this host in place of one in a node.
     fn told(lines: Vec<(&'static str, &'static [u8])>) -> (i32, String, usize) {
         let place = tempfile::tempdir().unwrap();
         let program = program(place.path(), "echo \"$@\"\nexec /bin/sh");

@@ -1,7 +1,8 @@
-//! What an agent and the process that runs a part say to each other: a line of JSON each, on the process's standard input and
+//! The messages between an agent and the worker process of a part: one line of JSON each, on the worker's standard input and
 //! output.
 //!
-//! The process ends its part when its input ends: without its agent, nobody knows whether the machine may still send.
+//! The worker ends its part when its input ends, because without its agent it cannot know whether the machine may still
+//! send.
 
 use std::collections::BTreeMap;
 
@@ -10,136 +11,136 @@ use serde::{Deserialize, Serialize};
 
 use super::model::{Order, Ways};
 
-/// By what name the order is in the folder that the process is given; files of the scenario are beside it by their numbers.
+/// Name of the order's file in the worker's folder. The files of the scenario are beside it and have numbers as names.
 pub const ORDER_FILE: &str = "order.json";
 
-/// The folder of what it leaves, there.
+/// Name of the folder for results in the worker's folder.
 pub const RESULTS: &str = "results";
 
-/// What an agent says.
+/// A message from the agent.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ToPart {
-    /// Where all listen.
+    /// The addresses of all machines.
     Ways(Ways),
-    /// What is known now; four times a second.
+    /// The current state, four times a second.
     Beat(Beat),
-    /// Lab time zero, by the clock that all machines have in common, nanoseconds.
+    /// Lab time zero by the common clock of all machines, nanoseconds.
     Go(u64),
-    /// The lab goes on without this machine.
+    /// The lab continues without this machine.
     Lost(Lost),
     /// Nodes of a lost machine have their links again.
     Back(Back),
-    /// What all machines change by hand at one lab time.
+    /// A manual change that all machines apply at one lab time.
     Change(Changing),
-    /// End in good order.
+    /// The worker must end in an orderly way.
     End,
 }
 
-/// What is known now.
+/// The current state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Beat {
-    /// The machines' common clock less this machine's `CLOCK_MONOTONIC`, nanoseconds.
+    /// The machines' common clock minus this machine's `CLOCK_MONOTONIC`, nanoseconds.
     pub ahead_ns: i64,
-    /// How often this clock or the reference's was found to have jumped against the other.
+    /// Number of times that this clock or the reference's jumped against the other.
     pub clock_jumps: u64,
-    /// Until when the machine may send for its nodes, `CLOCK_BOOTTIME`, nanoseconds.
+    /// The `CLOCK_BOOTTIME` until which the machine may send for its nodes, nanoseconds.
     pub until_ns: u64,
 }
 
-/// A machine that the lab goes on without.
+/// A machine that the lab continues without.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Lost {
-    /// Its place in the order.
+    /// Index of the machine in the order.
     pub machine: usize,
-    /// Lab time by which all others know of it, nanoseconds.
+    /// Lab time by which all other machines know of the loss, nanoseconds.
     pub from_ns: u64,
 }
 
-/// Nodes of a lost machine that others have made anew.
+/// Nodes of a lost machine that others have created again.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Back {
-    /// The lost machine's place in the order.
+    /// Index of the lost machine in the order.
     pub machine: usize,
-    /// Lab time by which all know of it, nanoseconds.
+    /// Lab time by which all machines know of the return, nanoseconds.
     pub from_ns: u64,
-    /// Places of the machines that have made what they were to take.
+    /// Indices of the machines that have created their shares.
     pub ready: Vec<usize>,
 }
 
-/// What all machines change by hand at one lab time.
+/// A manual change that all machines apply at one lab time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Changing {
-    /// The place of the machine that was asked.
+    /// Index of the machine that received the change.
     pub by: usize,
-    /// Which of its orders it is.
+    /// Number of the change on that machine.
     pub number: u64,
-    /// Lab time, nanoseconds.
+    /// Lab time of the change, nanoseconds.
     pub at_ns: u64,
-    /// What is changed, in words that are the process's own.
+    /// The change, in the worker's own format.
     pub what: serde_json::Value,
 }
 
-/// What the process says.
+/// A message from the worker.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FromPart {
-    /// It listens there.
+    /// The address where it listens.
     Listening(Endpoint),
-    /// The lab has this name on its machine.
+    /// The lab's name on this machine.
     Called(String),
-    /// Its part stands: so many nodes, a number made of the plan of lab time zero, and what they are made of.
+    /// Its part is up: number of nodes, digest of the plan at lab time zero, and digests of the images.
     Standing {
-        /// Nodes.
+        /// Number of nodes.
         nodes: u64,
-        /// The number.
+        /// Digest of the plan.
         plan: String,
-        /// Digests of the images of its nodes, by the scenario's names for them.
+        /// Digests of the images of its nodes, by their names in the scenario.
         images: BTreeMap<String, String>,
     },
-    /// These machines, by their places, are to make anew what a lost one had.
+    /// The machines, as indices into the order, that must create a lost machine's nodes again.
     Takers {
-        /// The lost one's place.
+        /// Index of the lost machine.
         machine: usize,
-        /// Theirs.
+        /// Indices of the machines that take its nodes over.
         takers: Vec<usize>,
     },
-    /// What this machine was to take of a lost one is made, without links.
+    /// This machine has created its share of a lost machine's nodes, without links.
     Took {
-        /// The lost one's place.
+        /// Index of the lost machine.
         machine: usize,
-        /// Why it could not be made.
+        /// The reason if it failed.
         failure: Option<String>,
     },
-    /// Somebody asked this machine for a change that all are to make.
+    /// This machine received a change that all must apply.
     Order {
-        /// Which of its orders it is.
+        /// Number of the change on this machine.
         number: u64,
         /// The change.
         what: serde_json::Value,
     },
-    /// For people.
+    /// A message for users.
     Say(String),
-    /// It is down again; what it left is in its folder.
+    /// The part is down, and its results are in its folder.
     Ended {
-        /// Why it ended without being asked to.
+        /// The reason for an unrequested end.
         failure: Option<String>,
     },
 }
 
-/// What the process is started with.
+/// The input of the worker.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Given {
     /// The order.
     pub order: Order,
-    /// The scenario's text, and the files that it names, by what it calls them.
+    /// The text of the scenario and the files that it names, each with its name in the scenario.
     pub files: Vec<(String, Vec<u8>)>,
 }
 
-/// Reads what an agent has put into a folder.
+/// Reads the folder that an agent has prepared.
 ///
 /// # Errors
-/// When something is not there.
+/// If a file is missing.
 pub fn read(folder: &std::path::Path) -> std::io::Result<Given> {
     let text = std::fs::read(folder.join(ORDER_FILE))?;
     let order: Order = serde_json::from_slice(&text)?;

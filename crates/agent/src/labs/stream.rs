@@ -1,5 +1,5 @@
-//! Bytes through the store while they come, as what a command says while it runs: in pieces that whoever reads them takes away.
-//! Whoever writes waits while too many are unread.
+//! A stream of bytes through the store, such as the output of a running command. It consists of pieces, which the reader
+//! deletes. The writer waits while too many pieces are unread.
 
 use std::io::Read;
 use std::sync::Arc;
@@ -9,29 +9,29 @@ use std::time::Duration;
 
 use constel_store::{Error, Follow, LeaseId, Result, Store, Txn};
 
-/// Pieces that nobody has read yet, at most.
+/// Maximum number of unread pieces.
 const MOST_UNREAD: u64 = 8;
-/// How soon an end is noticed.
+/// Interval at which the end flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// A store that does not answer is asked again after this.
+/// Interval between two attempts when the store does not answer.
 const TRY_EVERY: Duration = Duration::from_millis(200);
 
-/// How fast the store is written.
+/// The rate of writes to the store.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Pace {
-    /// Bytes of a piece at most.
+    /// Maximum size of a piece, bytes.
     piece_bytes: usize,
-    /// What comes within this time goes together: the store is not written for each line.
+    /// Data that arrives within this time is combined, so that the store is not written for each line.
     together: Duration,
 }
 
 impl Pace {
-    /// What a command writes.
+    /// For the output of a command.
     pub(super) const WORDS: Self = Self {
         piece_bytes: 64 << 10,
         together: Duration::from_millis(100),
     };
-    /// What somebody types and sees. The store keeps for a while all that was ever written: 400 kB/s at most.
+    /// For the keys and the output of a terminal. The store keeps its history for a while: at most 400 kB/s.
     pub(super) const TERMINAL: Self = Self {
         piece_bytes: 8 << 10,
         together: Duration::from_millis(20),
@@ -42,10 +42,10 @@ fn key(prefix: &str, piece: u64) -> String {
     format!("{prefix}{piece:012}")
 }
 
-/// Puts what is read below a prefix, each reading a piece or more, until it ends or nobody wants it any more.
+/// Stores what is read below a prefix, with one piece or more per read, until the input ends or `wanted` is cleared.
 ///
 /// # Errors
-/// When the store refuses: the asker is gone.
+/// If the store refuses because the requester is gone.
 pub(super) fn send(
     store: &dyn Store,
     (prefix, lease): (&str, LeaseId),
@@ -58,7 +58,7 @@ pub(super) fn send(
         let Ok(count @ 1..) = from.read(&mut bytes) else {
             break;
         };
-        // They are taken away in order.
+        // The reader deletes pieces in sequence, so the oldest one shows how many are unread.
         let oldest = piece.checked_sub(MOST_UNREAD);
         let full = || match oldest {
             Some(oldest) => Ok(store.get(&key(prefix, oldest))?.is_some()),
@@ -77,7 +77,7 @@ pub(super) fn send(
     Ok(())
 }
 
-/// Asks a store that is away or full again, as long as somebody waits. What is put twice is the same.
+/// Repeats a request while the store is unreachable or full, until `wanted` is cleared. Repeating a write is harmless.
 fn patiently<T>(wanted: &AtomicBool, mut ask: impl FnMut() -> Result<T>) -> Result<T> {
     loop {
         match ask() {
@@ -91,12 +91,12 @@ fn patiently<T>(wanted: &AtomicBool, mut ask: impl FnMut() -> Result<T>) -> Resu
     }
 }
 
-/// The reader's side.
+/// The reader's side of a stream.
 pub(super) struct Receive {
     store: Arc<dyn Store>,
     prefix: String,
     pieces: Follow,
-    /// The last that was read.
+    /// The last piece that was read.
     last: Option<String>,
 }
 
@@ -110,7 +110,7 @@ impl Receive {
         })
     }
 
-    /// Reads what comes within `patience`, and takes it away.
+    /// Reads the pieces that arrive within `patience`, and deletes them.
     pub(super) fn next(&mut self, patience: Duration, hear: &mut dyn FnMut(&[u8])) {
         let _ = self.pieces.next(patience);
         let known = self.pieces.known().iter();
@@ -120,10 +120,10 @@ impl Receive {
         self.read(known, hear);
     }
 
-    /// Reads all that is there: nothing more will come.
+    /// Reads all remaining pieces after the writer has ended.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     pub(super) fn rest(&mut self, hear: &mut dyn FnMut(&[u8])) -> Result<()> {
         let left = self.store.list(&self.prefix)?.entries;
         let left = left.into_iter().map(|(key, entry)| (key, entry.value));
@@ -137,7 +137,7 @@ impl Receive {
                 hear(&value);
                 self.last = Some(key.clone());
             }
-            // What cannot be taken away now is the next time: whoever writes waits for it.
+            // A piece that cannot be deleted now is deleted next time, because the writer waits for that.
             let _ = self.store.delete(&key);
         }
     }
@@ -148,7 +148,7 @@ mod tests {
     use super::*;
     use constel_store::Embedded;
 
-    /// What is sent comes, in order and once, through a store that holds little of it at a time.
+    /// The data arrives in sequence and once, through a store that holds only a little of it.
     #[test]
     fn all_that_is_said_is_heard_and_nothing_is_left() {
         let store: Arc<dyn Store> = Arc::new(Embedded::new());
@@ -182,7 +182,7 @@ mod tests {
         assert_eq!(store.list("").unwrap().entries, []);
     }
 
-    /// Nobody reads: whoever writes waits, and ends when it is told to.
+    /// If the data is not read, the writer waits, and ends when `wanted` is cleared.
     #[test]
     fn what_nobody_reads_is_bounded_and_ends() {
         let store: Arc<dyn Store> = Arc::new(Embedded::new());
