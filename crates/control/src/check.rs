@@ -12,7 +12,7 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::scenario::Scenario;
 
-/// What `check` found of a good scenario.
+/// The result of `check` for a valid scenario.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Check {
     /// Always true: a scenario that is not good has no such document.
@@ -37,23 +37,24 @@ pub struct Check {
     pub data_ages: Vec<DataAge>,
     /// How late frames may be at the 99th percentile, nanoseconds.
     pub max_lateness_ns: u64,
-    /// What is good and hardly what anybody means.
+    /// Values that are valid but probably a mistake.
     pub warnings: Vec<String>,
     /// Dark times of stations, and flows without a path.
     pub sky: Coverage,
 }
 
 impl Scenario {
-    /// What the lab will take of this machine, with or without its traffic, and what of that the machine does not have now.
+    /// Returns the host resources that the lab will need, with or without its traffic, and which of them this machine lacks
+    /// now.
     #[must_use]
     pub fn here(&self, traffic: bool) -> Estimate {
         Estimate::new(&self.lab, traffic, constel_lab::room(&self.lab))
     }
 
-    /// Looks at the scenario's whole time. Touches nothing; takes seconds for large constellations.
+    /// Checks the scenario over its whole duration. Changes nothing, and takes seconds for large constellations.
     ///
     /// # Errors
-    /// [`Error::Unplannable`] when there is no plan for its times.
+    /// [`Error::Unplannable`] if there is no plan for one of its times.
     pub fn check(&self) -> Result<Check, Error> {
         let lab = &self.lab;
         let unplannable = |error: &dyn std::fmt::Display| Error::Unplannable(error.to_string());

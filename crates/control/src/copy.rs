@@ -1,10 +1,12 @@
-//! Files and folders into nodes and out of them.
+//! Copies of files and folders into nodes and out of them.
 //!
-//! One thread reads them where they are and packs them, another unpacks them where they go; the one of the node does so within what
-//! the node's programs see, so that no path and no link leads out of it. Links are copied as links, and holes of files as holes.
+//! One thread reads and packs the files, and another one unpacks them. The thread on the node's side works inside the file
+//! system of the node's programs, so that no path and no symbolic link leads out of it. Links are copied as links, and holes
+//! of files as holes.
 //!
-//! What is copied is what is there when the copy begins, each file as long as it is when its turn comes: a copy into its own source, or of
-//! files that grow, has an end. What cannot be copied is named in [`Copied::left_out`] and never dropped silently.
+//! The copy contains the files that exist when it begins. Each file has the length that it has when its turn comes, so a
+//! copy into its own source, or of growing files, comes to an end. Files that cannot be copied are listed in
+//! [`Copied::left_out`] and never dropped silently.
 
 use std::fs;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -20,21 +22,21 @@ use serde::Serialize;
 use crate::error::Error;
 use crate::labs::Lab;
 
-/// What was copied.
+/// The result of a copy.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Copied {
     /// Files, folders and links.
     pub entries: u64,
     /// In files, bytes.
     pub bytes: u64,
-    /// What was left out, by either side.
+    /// Files that either side left out.
     pub left_out: Vec<LeftOut>,
 }
 
 /// Something that was not copied.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeftOut {
-    /// Where it is, or what the archive calls it.
+    /// The path, or the name in the archive.
     pub path: String,
     /// Why.
     pub why: String,
@@ -49,24 +51,24 @@ impl LeftOut {
     }
 }
 
-/// Most files, folders and links of one copy. Their names are held in memory.
+/// Maximum number of files, folders and links of one copy. Their names are held in memory.
 const MOST_ENTRIES: usize = 2_000_000;
 
 /// One side of a copy.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
-    /// Of this host.
+    /// A path on this host.
     Host(PathBuf),
     /// A tar archive, on standard input or output.
     Tar,
 }
 
 impl Lab {
-    /// Copies a file or folder of a node. Into an existing folder it goes under its own name; otherwise it is called as `to`
-    /// says, whose folder exists.
+    /// Copies a file or folder out of a node. If `to` is an existing folder, the copy keeps its name. Otherwise the copy
+    /// gets the name in `to`, whose folder must exist.
     ///
     /// # Errors
-    /// [`Error::NotCopied`] with what and why; those of [`Lab::enter`].
+    /// [`Error::NotCopied`] with the path and the reason, and those of [`Lab::enter`].
     pub fn copy_out(&self, node: &str, from: &Path, to: &Place) -> Result<Copied, Error> {
         let door = self.enter(node)?;
         let node = |work: Work<'_>| in_node(door.entry.within.view(), work);
@@ -119,18 +121,18 @@ pub fn pack_here(from: &Path, name: &Path, to: impl Write) -> Result<Copied, Err
     pack(from, name, to).map_err(Error::NotCopied)
 }
 
-/// Unpacks the archive of what is called as the last part of `from` on this host: into an existing folder under its own name, otherwise
-/// called as `to` says, whose folder exists.
+/// Unpacks the archive of the file or folder named as the last component of `from` on this host. If `to` is an existing
+/// folder, the copy keeps its name. Otherwise the copy gets the name in `to`, whose folder must exist.
 ///
 /// # Errors
-/// [`Error::NotCopied`] with what and why.
+/// [`Error::NotCopied`] with the path and the reason.
 pub fn unpack_here(archive: impl Read, from: &Path, to: &Path) -> Result<Copied, Error> {
     let (folder, name) = target(from, to).map_err(Error::NotCopied)?;
     let own = own_name(from).ok_or_else(|| no_name(from))?;
     if name == own {
         return unpack(archive, &folder, Origin::Node(&own)).map_err(Error::NotCopied);
     }
-    // Under its own name it could be in the way of another file.
+    // Unpacked under its own name, it could collide with another file.
     let aside = folder.join(format!(".constel-cp-{}", std::process::id()));
     let wrong = |path: &Path, error: &io::Error| Error::NotCopied(said(path, error));
     fs::create_dir(&aside).map_err(|error| wrong(&aside, &error))?;
@@ -176,7 +178,7 @@ fn across(
     }
 }
 
-/// How an error ends that only says that the other side has stopped.
+/// The end of an error message that only reports that the other side has stopped.
 const BROKEN: &str = "the other side stopped";
 
 /// The last part of a path.
@@ -213,7 +215,7 @@ fn target(from: &Path, to: &Path) -> Result<(PathBuf, PathBuf), String> {
 
 /// Packs a file, or a folder with all in it, called `name` in the archive.
 fn pack(from: &Path, name: &Path, to: impl Write) -> Result<Copied, String> {
-    // What is named on the command line is meant even if a link leads there; what is within is not.
+    // A symbolic link on the command line is followed. Links inside the folder are copied as links.
     let from = match fs::symlink_metadata(from) {
         Ok(found) if found.is_symlink() => fs::canonicalize(from).map_err(|e| said(from, &e))?,
         _ => from.to_owned(),
@@ -292,7 +294,7 @@ fn pack_one<W: Write>(
     if kind.is_file() {
         return pack_file(archive, from, name, copied);
     }
-    // What the archive says of them is what was found here: the path may lead to something else by now.
+    // The header describes the file found above, because the path may lead to another file by now.
     let mut header = tar::Header::new_gnu();
     header.set_metadata(&found);
     header.set_size(0);
@@ -308,7 +310,7 @@ fn pack_one<W: Write>(
     Ok(())
 }
 
-/// What is neither file nor folder nor link.
+/// Returns the kind of a file that is neither a regular file nor a folder nor a link.
 fn odd_kind(kind: fs::FileType) -> &'static str {
     match () {
         () if kind.is_socket() => "a socket",
@@ -342,7 +344,7 @@ fn pack_file<W: Write>(
     if has_holes {
         pack_with_holes(archive, header, name, &file)?;
     } else {
-        // Exactly as long as the header says: an archive is nothing but lengths.
+        // Write exactly the length in the header, because the archive's reader finds the next header by it.
         let content = file.chain(io::repeat(0)).take(found.len());
         archive.append_data(&mut header, name, content)?;
     }
@@ -351,8 +353,8 @@ fn pack_file<W: Write>(
     Ok(())
 }
 
-/// Packs a file as a list of its parts, in the way of GNU. `tar::Builder` would do it as well, but trusts that the file stays as long as it
-/// is: a program that shortens it in time would write the rest of the archive.
+/// Packs a sparse file as a list of its data parts in GNU format. `tar::Builder` could do this too, but assumes that the
+/// file keeps its length: a program that shortens the file at that moment could then write the rest of the archive.
 fn pack_with_holes<W: Write>(
     archive: &mut tar::Builder<W>,
     mut header: tar::Header,
@@ -391,7 +393,7 @@ fn pack_with_holes<W: Write>(
         more.extend_from_slice(next.as_bytes());
         left = after;
     }
-    // What lies between the header and the file's bytes is no part of its size.
+    // The extended headers between the header and the file's bytes do not count as its size.
     let content = io::Cursor::new(more).chain(Parts::new(file, &parts));
     archive.append_data(&mut header, name, content)
 }
@@ -401,7 +403,7 @@ fn put(place: &mut tar::GnuSparseHeader, (from, to): (u64, u64)) {
     place.set_length(to - from);
 }
 
-/// Reads parts of a file one after the other, each as long as it is said to be: zeros take the place of what is gone.
+/// Reads parts of a file one after another. Each part has its stated length, and zeros replace bytes that are gone.
 struct Parts<'a> {
     file: &'a fs::File,
     /// Those that are left; the first one from where it was read to.
@@ -442,19 +444,21 @@ impl Read for Parts<'_> {
     }
 }
 
-/// Who made an archive.
+/// The creator of an archive.
 #[derive(Clone, Copy)]
 enum Origin<'a> {
     /// The user: all that it holds is unpacked as it is.
     User,
-    /// A process among a node's programs, packing what they change meanwhile. All entries are called so or lie below; nothing of it has
-    /// rights here that it had there (`setuid`, `setgid`).
+    /// A process among a node's programs that packs files while programs change them. All entries must have this name or be
+    /// below it. `setuid` and `setgid` bits are not preserved here.
     Node(&'a Path),
 }
 
 impl Origin<'_> {
+    /// Checks an entry.
+    ///
     /// # Errors
-    /// In words, where an entry is none that [`pack`] makes.
+    /// A message if [`pack`] never creates such an entry.
     fn check(self, name: &Path, kind: tar::EntryType) -> Result<(), String> {
         match self {
             Self::Node(own) if !name.starts_with(own) || kind.is_hard_link() => Err(format!(
@@ -519,12 +523,13 @@ fn unpack(mut from: impl Read, folder: &Path, origin: Origin<'_>) -> Result<Copi
     for (name, mut entry) in folders {
         entry.unpack_in(folder).map_err(|e| said(&name, &e))?;
     }
-    // What follows the archive's end, so that its writer is not told that nobody reads.
+    // Read the rest after the end of the archive, so that its writer does not get a broken pipe.
     io::copy(&mut from, &mut io::sink()).map_err(|e| wrong(&e))?;
     Ok(copied)
 }
 
-/// Whether a file is stored as a list of its parts in the way of pax: to who does not know it, another file with another name.
+/// Returns whether a sparse file is stored in pax format. A reader that does not know the format finds another file with
+/// another name.
 fn is_sparse_in_pax<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<bool> {
     let Some(extensions) = entry.pax_extensions()? else {
         return Ok(false);
@@ -537,7 +542,7 @@ fn is_sparse_in_pax<R: Read>(entry: &mut tar::Entry<'_, R>) -> io::Result<bool> 
     Ok(false)
 }
 
-/// An error in words, with all that the system said.
+/// Returns the message for an error, with the full error of the operating system.
 fn said(path: &Path, error: &io::Error) -> String {
     let root = std::error::Error::source(error)
         .map_or_else(|| error.to_string(), |source| source.to_string());
@@ -752,7 +757,7 @@ mod tests {
             archive
         };
         let folder = packed("logs");
-        // One of that name is in the way of none.
+        // The name collides with no other file here.
         let copied = unpack_here(&folder[..], Path::new("/var/logs"), &at("kept")).unwrap();
         assert_eq!((copied.entries, copied.bytes), (2, 1));
         assert_eq!(fs::read(at("kept/a")).unwrap(), b"1");

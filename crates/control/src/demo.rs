@@ -23,7 +23,7 @@ impl Scenario {
     }
 }
 
-/// What a first scenario is made of.
+/// The parameters of a first scenario.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Starter {
     /// Its name.
@@ -32,7 +32,7 @@ pub struct Starter {
     pub constellation: String,
     /// Cities by name, at least two; the first two ping each other.
     pub cities: Vec<String>,
-    /// Who makes the routes: `computed`, or a daemon, as `routing.daemon` has it (`bird`, `frr`).
+    /// The source of routes: `computed`, or a daemon as in `routing.daemon` (`bird`, `frr`).
     pub routing: String,
     /// How long it runs, with its unit.
     pub duration: String,
@@ -55,25 +55,25 @@ impl Default for Starter {
 /// Why there is no first scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum StarterError {
-    /// Nobody knows the city.
+    /// The city is unknown.
     #[error("no city of the 1,000 largest is called '{city}'{}; `ground.stations` of the file takes any place by its latitude and longitude",
         .nearest.as_deref().map_or_else(String::new, |near| format!(" (did you mean '{near}'?)")))]
     NoCity {
-        /// As it was given.
+        /// The name as given.
         city: String,
-        /// What was perhaps meant.
+        /// A similar name, if there is one.
         nearest: Option<String>,
     },
     /// A ping has two ends.
     #[error("a lab to measure in has at least two cities")]
     TooFewCities,
-    /// What was asked for makes no valid scenario.
+    /// The parameters do not give a valid scenario.
     #[error(transparent)]
     Scenario(#[from] Error),
 }
 
 impl Starter {
-    /// The scenario, commented. It is valid, or there is none.
+    /// Returns the scenario with comments. It is always valid.
     ///
     /// # Errors
     /// [`StarterError`].

@@ -1,4 +1,4 @@
-//! What this host can do, found out by trying.
+//! The capabilities of this host, found by trying.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,7 +18,7 @@ const SOFTWARE: &[(&str, &str)] = &[
     ("curl", "curl"),
 ];
 
-/// What was found.
+/// The result of all checks.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Diagnosis {
     /// Whether every required thing works: labs can run here.
@@ -36,7 +36,7 @@ pub struct Diagnosis {
 /// The driver of `links.driver: auto`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DriverInUse {
-    /// Its name; `none` when no driver works.
+    /// Name of the driver, or `none` if no driver works.
     pub name: String,
     /// Why this one.
     pub why: String,
@@ -54,17 +54,17 @@ pub struct Runtimes {
 /// One thing that was tried.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Finding {
-    /// What it belongs to: `host`, `driver`, `driver relay`, `routing`, `networks`, `software`.
+    /// Area of the check: `host`, `driver`, `driver relay`, `routing`, `networks`, `software`.
     pub area: String,
-    /// What was tried.
+    /// Name of the check.
     pub name: String,
     /// Whether it works.
     pub ok: bool,
     /// Whether no lab can do without.
     pub required: bool,
-    /// What was found.
+    /// Details of the result.
     pub detail: String,
-    /// What to do about it; may be empty.
+    /// The remedy. It may be empty.
     pub remedy: String,
 }
 
@@ -86,7 +86,7 @@ pub fn doctor() -> Diagnosis {
     let chosen = constel_drivers::choose(None);
     for report in &reports {
         for item in &report.features {
-            // One driver is enough; without any, the reference says what to do.
+            // One working driver is enough. If none works, the findings of the relay driver explain the remedy.
             let required = chosen.is_err() && report.driver == DriverKind::Relay;
             items.push(Finding {
                 area: format!("driver {}", report.driver),
@@ -157,7 +157,7 @@ pub fn doctor() -> Diagnosis {
     }
 }
 
-/// Whether networks with `management` work: the bridge and, where there is one, the way through this machine's firewall.
+/// Checks whether networks with `management` work: the bridge, and the rules of this machine's firewall if there is one.
 fn management() -> Vec<Finding> {
     let management = constel_lab::probe_management();
     let mut items = vec![Finding {

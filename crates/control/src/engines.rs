@@ -1,4 +1,4 @@
-//! What is asked of container engines beside a running lab: who they are, and to remove what dead labs left there.
+//! Requests to container engines outside a running lab: their version, and the removal of containers that crashed labs left.
 
 use std::path::Path;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use constel_lab::engine_of;
 /// An engine removes a container in a tenth of a second, and takes longer when it has much to do.
 const GONE_WITHIN: Duration = Duration::from_secs(60);
 
-/// One that says nothing for so long when it is only looked at does not work.
+/// An engine that does not answer a mere query within this time counts as broken.
 const LOOK_WITHIN: Duration = Duration::from_secs(5);
 
-/// The engine that answers where engines usually are, and its version in words.
+/// Returns the engine at the usual address, with its version, as text.
 ///
 /// # Errors
-/// In words: why there is none.
+/// The reason as text if there is no engine.
 pub(crate) fn usual() -> Result<String, String> {
     let address = Address::find()?;
     let engine = Engine::at(address.socket).patience(LOOK_WITHIN);
@@ -77,7 +77,7 @@ impl Beyond for Engines {
     }
 }
 
-/// Whether nobody answers for a container any more. One without a mark that we made is not ours.
+/// Returns whether the process that owns a container has ended. A container without our mark does not belong to Constel.
 fn is_orphan(one: &Listed) -> bool {
     let mark = one.owner.as_deref().unwrap_or_default();
     let owner = ProcessIdent::from_mark(mark).ok().flatten();

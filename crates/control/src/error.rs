@@ -1,4 +1,4 @@
-//! What can go wrong, and which exit code each is.
+//! The errors and their exit codes.
 
 use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
@@ -40,7 +40,7 @@ impl Exit {
     }
 }
 
-/// What went wrong.
+/// An error of this crate.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
@@ -52,7 +52,7 @@ pub enum Error {
     Unreadable {
         /// The file, as the user named it.
         file: String,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
     /// The scenario is well-formed, but cannot be planned.
@@ -64,7 +64,7 @@ pub enum Error {
     /// Machines that cannot take a part of a lab.
     #[error("{0}")]
     Machines(String),
-    /// What of a scenario no lab on several machines does.
+    /// The scenario uses features that labs on several machines do not support.
     #[error("this lab cannot be on several machines:\n  {0}")]
     NotOnSeveral(String),
     /// A lab on several machines was not led to its end.
@@ -93,9 +93,9 @@ pub enum Error {
     NoLab {
         /// The name.
         lab: String,
-        /// What was perhaps meant.
+        /// A similar name, if there is one.
         nearest: Option<String>,
-        /// Whether there are labs at all.
+        /// Whether any lab is running.
         others: bool,
     },
     /// The lab's process is gone.
@@ -107,7 +107,7 @@ pub enum Error {
     Alive {
         /// The lab.
         lab: String,
-        /// Its process, if that is known.
+        /// Its process ID, if known.
         pid: Option<u32>,
     },
     /// The lab died while it was being taken down.
@@ -123,7 +123,7 @@ pub enum Error {
         /// How long was waited.
         within: Duration,
     },
-    /// The nodes of the lab are not there yet.
+    /// The nodes of the lab do not exist yet.
     #[error("lab '{0}' is still coming up")]
     ComingUp(String),
     /// The lab has no node of this name.
@@ -136,13 +136,13 @@ pub enum Error {
         lab: String,
         /// The name.
         node: String,
-        /// What was perhaps meant.
+        /// A similar name, if there is one.
         nearest: Option<String>,
     },
     /// Files were not copied into a node or out of it, or not all of them: which, and why.
     #[error("{0}")]
     NotCopied(String),
-    /// The lab refused the question; the code says why.
+    /// The lab refused the request. The code gives the reason.
     #[error("{0}")]
     Refused(ApiError),
     /// The lab does not answer.
@@ -171,13 +171,13 @@ pub enum Error {
          buildah), or assemble an image without: constel image build base"
     )]
     NoBuilder,
-    /// Nothing here makes a system from Debian's archive.
+    /// No program on this host can create a system from Debian's archive.
     #[error(
         "a system from Debian's archive is made by debootstrap, which this host does not have: apt-get install debootstrap; \
          without it images are assembled from what is installed here"
     )]
     NoDebootstrap,
-    /// It was not built; what the builder said stands above.
+    /// The image was not built. The builder has printed the reason.
     #[error("{0}")]
     NotBuilt(String),
     /// There are no results at this place.
@@ -185,7 +185,7 @@ pub enum Error {
     NoResults {
         /// The folder.
         dir: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         why: std::io::Error,
     },
     /// A document of a run is missing.
@@ -193,7 +193,7 @@ pub enum Error {
     NoDocument {
         /// Its file.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A document of a run is not what it should be.
@@ -201,7 +201,7 @@ pub enum Error {
     BadDocument {
         /// Its file.
         path: PathBuf,
-        /// What is wrong.
+        /// The error of the parser.
         source: serde_json::Error,
     },
     /// A process cannot be watched.
@@ -209,7 +209,7 @@ pub enum Error {
     BadProcess {
         /// Its number.
         pid: u32,
-        /// What the system said.
+        /// The error of the operating system.
         reason: String,
     },
     /// There is no such sweep, or its folder is not for it.
@@ -220,7 +220,7 @@ pub enum Error {
     SweepFolder {
         /// The file or folder.
         path: PathBuf,
-        /// What the system said.
+        /// The error of the operating system.
         source: std::io::Error,
     },
     /// A run of a sweep failed as all others would.
@@ -228,7 +228,7 @@ pub enum Error {
     RunFailed {
         /// How the run ended.
         exit: Exit,
-        /// What it said at last.
+        /// The last line that it printed.
         why: String,
     },
     /// A run has no such flow, or none that can be drawn.
@@ -257,12 +257,12 @@ pub enum Error {
     BadTable {
         /// Its file.
         path: PathBuf,
-        /// Where, from 1.
+        /// The line number, from 1.
         line: usize,
-        /// What is wrong.
+        /// The mistake.
         reason: String,
     },
-    /// The run is a box's, which has no sky to look at.
+    /// The run belongs to a box, which has no sky to show.
     #[error(
         "{} is the run of a box, and the web view shows runs of labs: its rules with their counters are in `rules.json` there, and \
          `constel results export` makes tables of what was sampled", .0.display()
@@ -293,8 +293,8 @@ fn hint(nearest: Option<&str>, others: bool) -> String {
 }
 
 impl Error {
-    /// What a shell gives in the place of a command's exit code when it cannot execute the command: 127 where there is none of the
-    /// name, 126 where there is; `None`: this is another error.
+    /// Returns the exit code of a shell when it cannot execute a command: 127 if there is no command of that name, 126 if
+    /// there is. Returns `None` for other errors.
     #[must_use]
     pub fn shell_code(&self) -> Option<i32> {
         match self {
@@ -360,7 +360,7 @@ impl Error {
     }
 }
 
-/// What was asked for does not exist, the host cannot do it, or the image is wrong.
+/// Returns the exit code of a failed image operation: a missing object, a host without the capability, or a wrong image.
 fn of_image(fault: &Fault) -> Exit {
     match fault {
         Fault::NoSuchFile
@@ -379,7 +379,7 @@ fn of_image(fault: &Fault) -> Exit {
     }
 }
 
-/// Says that there are no results at a place, and what makes some.
+/// Returns the message that a folder has no results, with the command that creates some.
 fn no_results(dir: &Path, why: &std::io::Error) -> String {
     let dir = dir.display();
     let makes = "`constel run FILE` keeps its results in `results`, or where --results says";

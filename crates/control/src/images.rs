@@ -1,4 +1,4 @@
-//! Container images: brought in, listed, shown and removed. [`constel_image`] says what they are.
+//! Container images: import, list, show and remove. [`constel_image`] describes their format.
 
 mod debootstrap;
 mod dockerfile;
@@ -25,24 +25,24 @@ pub struct Images {
 pub struct Listing {
     /// By name; those without one last.
     pub images: Vec<Image>,
-    /// What they take.
+    /// Disk space used.
     pub usage: Usage,
 }
 
 /// One image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Shown {
-    /// Its names, origin and layers.
+    /// Names, origin and layers of the image.
     pub image: Image,
-    /// What it says about its programs.
+    /// The configuration of the image's programs.
     pub config: Config,
 }
 
 impl Images {
-    /// Opens the images of a folder, which is made where there is none.
+    /// Opens the images of a folder. Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Image`] when the folder cannot be used.
+    /// [`Error::Image`] if the folder cannot be used.
     pub fn open(folder: Option<&Path>) -> Result<Self, Error> {
         let store = match folder {
             Some(folder) => Store::open(folder)?,
@@ -85,11 +85,11 @@ impl Images {
         self.import(&format!("packages:{recipe}"), name, progress)
     }
 
-    /// Assembles an image as [`Images::build`] does, from the packages of a Debian system that debootstrap makes for it: those of
-    /// a suite (`bookworm`) of Debian's archive or of a mirror of it.
+    /// Assembles an image like [`Images::build`], but from the packages of a Debian system that debootstrap installs for it.
+    /// The packages come from a suite (`bookworm`) of Debian's archive or of a mirror.
     ///
     /// # Errors
-    /// [`Error::NoDebootstrap`] when it is not installed, [`Error::NotBuilt`] when it fails, [`Error::Image`].
+    /// [`Error::NoDebootstrap`] if it is not installed, [`Error::NotBuilt`] if it fails, [`Error::Image`].
     pub fn build_from_archive(
         &self,
         recipe: Recipe,
@@ -132,28 +132,28 @@ impl Images {
         })
     }
 
-    /// One image, by name or by the first digits of its digest.
+    /// Returns an image by its name or by the first digits of its digest.
     ///
     /// # Errors
-    /// [`Error::Image`] when there is none.
+    /// [`Error::Image`] if there is no such image.
     pub fn show(&self, name: &str) -> Result<Shown, Error> {
         let image = self.store.find(name)?;
         let config = self.store.config(&image)?;
         Ok(Shown { image, config })
     }
 
-    /// Removes a name, and the image when it was the last one.
+    /// Removes a name. Also removes the image if this was its last name.
     ///
     /// # Errors
-    /// [`Error::Image`] when there is none, or a lab uses it.
+    /// [`Error::Image`] if there is no such image, or a lab uses it.
     pub fn remove(&self, name: &str) -> Result<Removed, Error> {
         Ok(self.store.remove(name)?)
     }
 
-    /// Removes what nobody needs.
+    /// Removes unused data.
     ///
     /// # Errors
-    /// [`Error::Image`] when something cannot be removed.
+    /// [`Error::Image`] if an object cannot be removed.
     pub fn prune(&self) -> Result<Pruned, Error> {
         Ok(self.store.prune()?)
     }

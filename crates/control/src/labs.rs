@@ -76,11 +76,11 @@ fn find(name: &str) -> Result<LabEntry, Error> {
     })
 }
 
-/// Removes what dead labs left behind, of one lab or of all, and nothing else. What could not be removed is in the
-/// report's `problems`.
+/// Removes everything that crashed labs left behind, of one lab or of all, and nothing else. The `problems` of the report
+/// list objects that could not be removed.
 ///
 /// # Errors
-/// [`Error::Unprivileged`], [`Error::NoLab`], [`Error::Alive`]; [`Error::Host`] when the host does not answer.
+/// [`Error::Unprivileged`], [`Error::NoLab`], [`Error::Alive`]; [`Error::Host`] if the host does not answer.
 pub fn clean(lab: Option<&str>) -> Result<HostReport, Error> {
     require_privilege()?;
     let runtime = RuntimeDir::default();
@@ -161,7 +161,7 @@ impl Observer {
         self.ask(|mut client| client.version())
     }
 
-    /// What it is doing.
+    /// Returns the state of the lab.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -169,7 +169,7 @@ impl Observer {
         self.ask(|mut client| client.state())
     }
 
-    /// Its nodes, and the link plane's health.
+    /// Returns the nodes, and the health of the link plane.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -201,7 +201,8 @@ impl Observer {
         self.ask(|mut client| client.routes(node))
     }
 
-    /// The ways from one node to another by the kernels' tables, over the edges of lab time `at_ns`; now unless given.
+    /// Returns the paths from one node to another by the kernels' routing tables, over the edges of lab time `at_ns`.
+    /// Default: now.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -209,7 +210,7 @@ impl Observer {
         self.ask(|mut client| client.path(from, to, at_ns))
     }
 
-    /// What every edge has carried so far.
+    /// Returns the traffic of every edge so far.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -217,7 +218,7 @@ impl Observer {
         self.ask(|mut client| client.loads())
     }
 
-    /// Its networks and who is in them.
+    /// Returns the networks and their members.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -263,14 +264,14 @@ impl Lab {
         Observer::attach(name).map(Self)
     }
 
-    /// The same lab for somebody who is only to look at it.
+    /// Returns a read-only handle of the same lab.
     #[must_use]
     pub fn observer(&self) -> Observer {
         self.0.clone()
     }
 
-    /// Puts effects on both directions of a link, or on what leaves a port. Returns when they are in force and, if the
-    /// order says so, computed routes have followed.
+    /// Sets effects on both directions of a link, or on the egress of a port. Returns when they are in force. If the request
+    /// asks for it, computed routes have followed by then.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -287,14 +288,14 @@ impl Lab {
         self.ask(|mut client| client.set_member(network, node, joined))
     }
 
-    /// Puts the delays of a file on edges of a network, all in one instant: a square or a table like those of `law: {matrix: ...}`,
-    /// of delays only. An edge whose cell is empty, or that the table does not have, stays as it is.
+    /// Sets the delays of a file on the edges of a network, all at one instant. The file is a matrix or a table like those
+    /// of `law: {matrix: ...}`, with delays only. An edge whose cell is empty or missing keeps its delay.
     ///
     /// # Errors
-    /// [`Error::Scenario`] when the file is wrong, each fault with its line; [`Error::Refused`], [`Error::NoAnswer`].
+    /// [`Error::Scenario`] if the file is wrong, with the line of each mistake; [`Error::Refused`], [`Error::NoAnswer`].
     pub fn set_delays(&self, network: &str, file: &Path) -> Result<DelaysSet, Error> {
         let shown = self.networks()?.into_iter().find(|n| n.network == network);
-        // Who is in none is told so by the lab.
+        // If the node belongs to no network, the lab reports that.
         let members = shown.map_or_else(Vec::new, |n| n.members);
         let members: Vec<String> = members.into_iter().map(|member| member.node).collect();
         let text = files::read_text(file).map_err(|source| Error::NoDocument {
@@ -334,8 +335,7 @@ impl Lab {
         self.set_link(SetLink::new(a, b, Effects::failed(false)))
     }
 
-    /// Puts a file of the user's into what a node is told (it sees it as `/run/constel/user/NAME`); without a text, takes it
-    /// away.
+    /// Sets a user file of a node, which the node sees as `/run/constel/user/NAME`. Without a text, removes the file.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -348,7 +348,7 @@ impl Lab {
         self.ask(|mut client| client.user_file(node, name, text))
     }
 
-    /// Sends something to the programs of a node that follow what it is told.
+    /// Sends data to the programs of a node that read its information stream.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].

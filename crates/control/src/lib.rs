@@ -1,21 +1,22 @@
-//! What every front end of Constel uses. The command line is one; others (HTTP, Python, a web view) are to be as thin.
+//! The operations that all front ends of Constel use. The command line is one front end. Others (HTTP, Python, a web view)
+//! must be as thin.
 //!
-//! * [`Scenario`]: a scenario file, loaded: [check](Scenario::check) it, [plan](Scenario::plan) it,
-//!   [start](Scenario::start) a lab of it in this process.
+//! * [`Scenario`]: a scenario file, loaded: [check](Scenario::check) it, [plan](Scenario::plan) it, [start](Scenario::start)
+//!   a lab of it in this process.
 //! * [`Running`]: that lab: its events as they happen, stop, wait for the summary.
-//! * [`Starter`]: a first scenario of one's own; [`DEMO`]: one that needs nothing installed.
-//! * [`Scenario::start_on`]: a lab on several machines, whose agents have [`run_part`] run their parts.
-//! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only ask; a lab can also be
+//! * [`Starter`]: the generator of a first scenario; [`DEMO`]: a scenario that needs no installed software.
+//! * [`Scenario::start_on`]: a lab on several machines, whose agents call [`run_part`] for their parts.
+//! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only read; a lab can also be
 //!   changed, entered and taken down.
 //! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules), or of a [scenario](load_box).
-//! * [`results`]: what runs left behind.
-//! * [`mod@sweep`]: one scenario many times, and what that came to together.
-//! * [`images`]: what nodes can be made of: import, list, show, remove, prune.
+//! * [`results`]: the results of runs.
+//! * [`mod@sweep`]: many runs of one scenario, with their summary.
+//! * [`images`]: images of nodes: import, list, show, remove, prune.
 //! * [`clean`], [`doctor`]: the host.
-//! * [`Error`]: what went wrong, with the [exit](Error::exit) that scripts rely on.
+//! * [`Error`]: the errors, with the [exit](Error::exit) that scripts rely on.
 //!
-//! Nothing here prints, parses a command line or ends the process ([`Door::exec`] becomes another program, as it says).
-//! What is asked and answered are the types of `constel-api`.
+//! This crate does not print, parse a command line or end the process, except that [`Door::exec`] replaces the process, as
+//! it documents. Requests and answers have the types of `constel-api`.
 //!
 //! ```
 //! use constel_control::{Quiet, RunOptions, Scenario};

@@ -1,4 +1,4 @@
-//! A scenario on several machines: who has what, and what each has to do. Touches nothing.
+//! The division of a scenario over several machines: the nodes and the work of each machine. Changes nothing.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use crate::scenario::Scenario;
 pub struct Division {
     /// How nodes were dealt.
     pub order: Order,
-    /// What each machine has to do at lab time zero.
+    /// The load of each machine at lab time zero.
     pub machines: Vec<Share>,
     /// Edges at lab time zero.
     pub edges: usize,
@@ -26,14 +26,14 @@ pub struct Division {
     pub crossing_edges: usize,
     /// The shortest delay of these, nanoseconds: what lies between the machines has to be shorter. Null without any.
     pub shortest_crossing_ns: Option<u64>,
-    /// What the steps take; absent unless asked for.
+    /// The cost of the steps. Absent by default.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub steps: Option<Steps>,
     /// The machine of each node, by their names.
     pub placement: BTreeMap<String, String>,
 }
 
-/// What one machine has to do.
+/// The load of one machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Share {
     /// Counted.
@@ -43,22 +43,22 @@ pub struct Share {
     pub memory_bytes: u64,
 }
 
-/// What steps take when they are planned without being carried out.
+/// The cost of steps when they are only planned and not applied.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Steps {
     /// How many were planned after the first.
     pub steps: u64,
-    /// What planning the first took, with all nodes and routes, milliseconds. Each machine plans the whole.
+    /// Time to plan the first step with all nodes and routes, milliseconds. Each machine plans the whole lab.
     pub first_plan_ms: f64,
-    /// What planning one of the others took, mean and most, milliseconds. Each machine plans the whole.
+    /// Time to plan one of the other steps, mean and maximum, milliseconds. Each machine plans the whole lab.
     pub plan_ms_mean: f64,
     /// The most.
     pub plan_ms_max: f64,
-    /// What each machine then carries out.
+    /// The changes that each machine applies.
     pub machines: Vec<Carried>,
 }
 
-/// What one machine carries out.
+/// The changes that one machine applies.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Carried {
     /// The machine.
@@ -69,7 +69,7 @@ pub struct Carried {
     pub steps: Rows,
 }
 
-/// Changes that a machine tells its kernels.
+/// The changes that a machine makes in its kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Rows {
     /// Nodes made and ended.
@@ -93,12 +93,12 @@ impl Rows {
 }
 
 impl Scenario {
-    /// Divides the scenario over machines. With `until`, also plans all steps up to this lab time as every machine does, and
-    /// counts what each would carry out; nothing is made.
+    /// Divides the scenario over machines. With `until`, it also plans all steps up to this lab time as every machine does,
+    /// and counts the changes that each machine would apply. Creates nothing.
     ///
     /// # Errors
-    /// [`Error::Undividable`] when pins, caps or shared media do not allow it, [`Error::Unplannable`] for labs that are
-    /// too large for their addresses.
+    /// [`Error::Undividable`] if pins, caps or shared media do not allow it, [`Error::Unplannable`] for labs that are too
+    /// large for their addresses.
     pub fn divide(
         &self,
         machines: &Machines,
@@ -129,12 +129,12 @@ impl Scenario {
         })
     }
 
-    /// What each machine has to do, with the memory that takes.
+    /// Returns the load of each machine with the memory that it needs.
     pub(crate) fn shares(&self, loads: Vec<Load>) -> Vec<Share> {
         let memory = Needs::of(&self.lab, false).memory;
         let nodes = self.lab.layout.nodes().len();
         let share = |load: Load| {
-            // What every node keeps of every other is kept where the node is.
+            // State that each node keeps about every other node is stored on the machine of the node.
             let part = load.nodes as f64 / nodes as f64;
             let bytes = memory.fixed + (memory.linear + memory.squared) * part;
             Share {

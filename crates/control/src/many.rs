@@ -12,22 +12,22 @@ use crate::error::Error;
 use crate::labs::Lab;
 use crate::node::require_privilege;
 
-/// So much of each stream of a command is kept, bytes.
+/// Maximum number of bytes that are kept of each output stream of a command.
 const MOST_BYTES: usize = 8 << 20;
 
-/// What a command came to in one node.
+/// The result of a command in one node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Ran {
     /// The node.
     pub node: String,
-    /// Its exit code, as a shell gives it: 128 and the signal that killed it; `None`: it was not started.
+    /// Exit code as a shell reports it: 128 plus the signal for a killed command. `None`: it was not started.
     pub exit: Option<i32>,
     /// Why it was not started.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Its standard output; what is no UTF-8 is replaced.
+    /// Standard output. Bytes that are not valid UTF-8 are replaced.
     pub stdout: String,
-    /// Its standard error.
+    /// Standard error.
     pub stderr: String,
     /// Whether it wrote more than 8 MiB to one of them; the rest is not kept.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
@@ -35,11 +35,12 @@ pub struct Ran {
 }
 
 impl Lab {
-    /// The nodes that a text names: of a pattern (`*` any characters, `?` one) all whose name, or whose name in a catalogue, it is,
-    /// otherwise one as everywhere; of a kind (`satellite`, `ground`, `host`), if one is given.
+    /// Returns the nodes that a text selects. A pattern (`*` for any characters, `?` for one) selects all nodes whose name,
+    /// or whose name in a catalogue, matches. Any other text selects one node, as everywhere. `class` limits the selection
+    /// to a kind (`satellite`, `ground`, `host`).
     ///
     /// # Errors
-    /// [`Error::NoNode`] when there is none, [`Error::ComingUp`], [`Error::NoAnswer`].
+    /// [`Error::NoNode`] if no node matches, [`Error::ComingUp`], [`Error::NoAnswer`].
     pub fn select(&self, text: &str, class: Option<&str>) -> Result<Vec<String>, Error> {
         let glob = Glob::new(text);
         let shown = self.show()?;
@@ -68,8 +69,8 @@ impl Lab {
         Ok(chosen)
     }
 
-    /// Runs a command in all these nodes, without input, `at_once` of them at a time, and gives what came of it in the order of
-    /// the nodes. A node in which it could not be started keeps the others from nothing.
+    /// Runs a command in all these nodes without input, `at_once` of them in parallel. Returns the results in the sequence
+    /// of the nodes. A node in which the command cannot be started does not stop the others.
     ///
     /// # Errors
     /// [`Error::Unprivileged`].

@@ -1,4 +1,4 @@
-//! A running lab in numbers: who carries what, by name, and the same in the text that Prometheus and others read.
+//! Metrics of a running lab: the traffic of its edges by name, also in the text format of Prometheus and others.
 
 mod openmetrics;
 
@@ -19,11 +19,11 @@ pub use openmetrics::CONTENT_TYPE;
 /// An edge that carried something.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Busy {
-    /// Where it begins: `NODE/PORT`.
+    /// Source of the edge: `NODE/PORT`.
     pub from: String,
-    /// Where it leads: `NODE/PORT`.
+    /// Destination of the edge: `NODE/PORT`.
     pub to: String,
-    /// What arrived, bit/s.
+    /// Throughput of frames that arrived, bit/s.
     pub carried_bps: f64,
     /// The part of its service rate that this is, at most 1; `None` where service takes no time.
     pub load: Option<f64>,
@@ -34,11 +34,11 @@ pub struct Busy {
 pub struct Look {
     /// Nodes, and the link plane's health.
     pub shown: Shown,
-    /// What edges carried since the look before, the busiest first; nothing in the first look.
+    /// Traffic of the edges since the previous sample, busiest first. Empty in the first sample.
     pub busy: Vec<Busy>,
 }
 
-/// Looks at a running lab, one after the other.
+/// Takes samples of a running lab, one after another.
 #[derive(Debug)]
 pub struct Meter {
     lab: Observer,
@@ -47,13 +47,13 @@ pub struct Meter {
 }
 
 impl Meter {
-    /// Shortest time between looks.
+    /// Shortest interval between samples.
     pub const LEAST: Duration = Duration::from_millis(200);
 
-    /// Of a lab. Its scenario is laid out anew, for the names of its ports.
+    /// Attaches to a lab. Lays out its scenario again to get the names of its ports.
     ///
     /// # Errors
-    /// When it does not answer, is a box, or its scenario's other files are not what they were.
+    /// If the lab does not answer, is a box, or files of its scenario have changed.
     pub fn attach(name: &str) -> Result<Self, Error> {
         let lab = Observer::attach(name)?;
         let shown = lab.scenario()?;
@@ -65,10 +65,10 @@ impl Meter {
         })
     }
 
-    /// Looks.
+    /// Takes a sample.
     ///
     /// # Errors
-    /// When the lab does not answer: it has ended.
+    /// If the lab does not answer because it has ended.
     pub fn look(&mut self) -> Result<Look, Error> {
         let (shown, loads) = (self.lab.show()?, self.lab.loads()?);
         let before = self.before.as_ref();
@@ -106,7 +106,7 @@ pub enum Exporter {
 }
 
 impl Exporter {
-    /// Of a lab or box.
+    /// Attaches to a lab or box.
     ///
     /// # Errors
     /// As [`Meter::attach`].
@@ -128,10 +128,10 @@ impl Exporter {
         }
     }
 
-    /// What there is to know.
+    /// Returns all metrics as text.
     ///
     /// # Errors
-    /// When it does not answer: it has ended.
+    /// If the lab does not answer because it has ended.
     pub fn text(&self) -> Result<String, Error> {
         match self {
             Self::Lab(meter) => {

@@ -28,12 +28,13 @@ pub fn load_rules(file: &Path) -> Result<RuleFile, Error> {
     read_rules(&shown, &bytes, &DiskFiles::beside(file)).map_err(Error::Scenario)
 }
 
-/// Reads and validates a scenario that is a box; `None`: the file is none, and is for [`Scenario::load`](crate::Scenario::load).
+/// Reads and validates a scenario that describes a box. Returns `None` if the file is not a box and must go to
+/// [`Scenario::load`](crate::Scenario::load).
 ///
-/// Its values are changed by `settings` first.
+/// `settings` change its values first.
 ///
 /// # Errors
-/// As [`load_rules`], and for every setting that cannot be made.
+/// As [`load_rules`], and for every setting that cannot be applied.
 pub fn load_box(file: &Path, settings: &[Setting]) -> Result<Option<BoxScenario>, Error> {
     let mut bytes = bytes_of(file)?;
     if !is_box(&bytes) {
@@ -61,7 +62,7 @@ fn bytes_of(file: &Path) -> Result<Vec<u8>, Error> {
     })
 }
 
-/// What a box is made of.
+/// The source of a box.
 #[derive(Debug)]
 pub enum BoxSource {
     /// Interfaces of the host, how they are joined, and a file of rules; without it, everything passes.
@@ -70,22 +71,22 @@ pub enum BoxSource {
     Scenario(Box<BoxScenario>, PathBuf),
 }
 
-/// What a box is asked for.
+/// The options of a box.
 #[derive(Debug)]
 pub struct BoxOptions {
-    /// What it is made of.
+    /// The source of its rules.
     pub source: BoxSource,
-    /// Name among the labs of this host; the scenario's, or made of the interfaces', unless given.
+    /// Name among the labs of this host. Default: the scenario's name, or a name made from the interfaces.
     pub name: Option<String>,
-    /// Folder that receives the results, which must not exist; `results/<name>-<UTC time>` unless given.
+    /// Folder for the results, which must not exist. Default: `results/<name>-<UTC time>`.
     pub results: Option<PathBuf>,
-    /// How long it runs; what its scenario says, and else until it is stopped, unless given.
+    /// Duration of the run. Default: the scenario's, or until the box is stopped.
     pub duration: Option<Duration>,
     /// Whether the commands of its scenario run.
     pub traffic: bool,
     /// Whether all frames go through the box, the host's own too.
     pub exclusive: bool,
-    /// The box takes itself down unless somebody confirms it within this.
+    /// Time after which the box takes itself down unless a user confirms it.
     pub confirm_within: Option<Duration>,
     /// Ends the box when it is set; for handlers of signals.
     pub stop: Arc<AtomicBool>,
@@ -127,7 +128,7 @@ pub fn run_box(options: BoxOptions, progress: &dyn Progress) -> Result<BoxFinish
     Ok(constel_middlebox::run(&options, progress)?)
 }
 
-/// What a box's source says.
+/// The content of a box's source.
 struct Asked {
     name: String,
     ends: BoxEnds,
@@ -171,7 +172,7 @@ fn asked(source: BoxSource) -> Result<Asked, Error> {
     }
 }
 
-/// A name of a lab that says which interfaces it is between.
+/// Returns a lab name made from the names of the interfaces.
 fn named_after(interfaces: &[String]) -> String {
     let plain = |c: char| match c.to_ascii_lowercase() {
         c if c.is_ascii_lowercase() || c.is_ascii_digit() => c,

@@ -25,10 +25,10 @@ pub fn require_privilege() -> Result<(), Error> {
     constel_host::probe::require_privilege().map_err(|error| Error::Unprivileged(error.to_string()))
 }
 
-/// Whether this process is no program of a node: there the labs of the host, and who runs them, are not to be seen.
+/// Checks that this process is not a program of a node. Inside a node, the labs of the host and their owners are invisible.
 ///
 /// # Errors
-/// [`Error::Unprivileged`] naming the node.
+/// [`Error::Unprivileged`] with the name of the node.
 pub(crate) fn require_outside() -> Result<(), Error> {
     let Some(node) = std::env::var_os(NODE_VARIABLE) else {
         return Ok(());
@@ -140,11 +140,12 @@ fn confinement_of(said: constel_api::answers::Confinement) -> Confinement {
 }
 
 impl Door {
-    /// Opens a shell there, `callers` where programs are the host's: images need not have it. Its prompt is the node's
-    /// name, unless it makes one itself (of the machine's name, which is the node's). Else as [`exec`](Self::exec).
+    /// Opens a shell in the node. If programs come from the host, it is `callers`, which images need not have. The prompt is
+    /// the node's name, unless the shell makes one itself from the machine's name, which is the node's. Otherwise as
+    /// [`exec`](Self::exec).
     ///
     /// # Errors
-    /// What kept it from running.
+    /// The reason why it did not run.
     pub fn shell(mut self, callers: OsString) -> Result<Exit, Error> {
         let prompt = format!("{}# ", self.entry.node);
         self.entry.env.push(("PS1".into(), prompt.into()));
@@ -155,11 +156,11 @@ impl Door {
         Ok(run_inside(self.entry, &[shell])?)
     }
 
-    /// Runs a command inside, with the streams of this process, and waits for its end. Signals that this process gets
-    /// meanwhile are the command's.
+    /// Runs a command in the node with the streams of this process, and waits for its end. Signals to this process are
+    /// forwarded to the command until then.
     ///
     /// # Errors
-    /// What kept it from running.
+    /// The reason why it did not run.
     pub fn exec(self, command: &[OsString]) -> Result<Exit, Error> {
         Ok(run_inside(self.entry, command)?)
     }

@@ -1,4 +1,4 @@
-//! What runs left behind: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
+//! The results of runs: folders with `manifest.json`, `summary.json`, `events.ndjson` and raw output.
 
 mod compare;
 mod export;
@@ -51,10 +51,10 @@ pub struct ListedRun {
     pub flows: Option<usize>,
 }
 
-/// The runs of a folder, by the names of theirs.
+/// Returns the runs of a folder, sorted by the names of their folders.
 ///
 /// # Errors
-/// [`Error::NoResults`] when the folder cannot be read; [`Error::BadDocument`] when a manifest is none.
+/// [`Error::NoResults`] if the folder cannot be read; [`Error::BadDocument`] if a manifest is invalid.
 pub fn list(dir: &Path) -> Result<Vec<ListedRun>, Error> {
     let no_results = |why| Error::NoResults {
         dir: dir.to_owned(),
@@ -95,7 +95,7 @@ impl Run {
         self.read(MANIFEST)
     }
 
-    /// What ran, as far as labs and boxes have it in common.
+    /// Returns the part of the manifest that labs and boxes have in common.
     ///
     /// # Errors
     /// As [`manifest`](Self::manifest).
@@ -103,19 +103,19 @@ impl Run {
         self.read(MANIFEST)
     }
 
-    /// What came out.
+    /// Returns the summary.
     ///
     /// # Errors
-    /// [`Error::NoDocument`] when the run did not finish; [`Error::BadDocument`].
+    /// [`Error::NoDocument`] if the run did not finish; [`Error::BadDocument`].
     pub fn summary(&self) -> Result<Summary, Error> {
         self.read(SUMMARY)
     }
 
-    /// What happened, in order; read line by line.
+    /// Returns the events in order, read line by line.
     ///
     /// # Errors
-    /// [`Error::NoDocument`] when there is no such file, and, of a line, when it cannot be read; [`Error::BadDocument`]
-    /// for a line that is no event.
+    /// [`Error::NoDocument`] if there is no such file, or if a line cannot be read; [`Error::BadDocument`] for a line that
+    /// is not an event.
     pub fn events(&self) -> Result<impl Iterator<Item = Result<Event, Error>>, Error> {
         let path = self.dir.join(EVENTS);
         let no_document = |path: &Path, source| Error::NoDocument {
@@ -132,7 +132,7 @@ impl Run {
         }))
     }
 
-    /// Its row; reads no more than that needs, so that runs of all versions can be listed.
+    /// Returns its row in a list. Reads only the fields that a list needs, so that runs of all versions can be listed.
     fn listed(&self) -> Result<ListedRun, Error> {
         #[derive(Deserialize)]
         struct Foot {

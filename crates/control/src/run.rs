@@ -19,18 +19,18 @@ pub use constel_lab::Finished;
 /// Threads that bring labs up go as deep as a main thread may.
 const STACK_BYTES: usize = 8 << 20;
 
-/// What a run is asked for; by default what the scenario says.
+/// The options of a run. Default: the scenario's values.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
-    /// Name of the lab; the scenario's name unless given.
+    /// Name of the lab. Default: the scenario's name.
     pub name: Option<String>,
-    /// Folder that receives the results, which must not exist; `results/<lab>-<UTC time>` unless given.
+    /// Folder for the results, which must not exist. Default: `results/<lab>-<UTC time>`.
     pub results: Option<PathBuf>,
     /// Lab time to run instead of the scenario's duration, nanoseconds.
     pub duration_ns: Option<NonZeroU64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
-    /// Whether it is tried even where [`Scenario::here`] says that it will not fit.
+    /// Whether to try even if [`Scenario::here`] reports that the lab will not fit.
     pub anyway: bool,
     /// How often a second the counters of all interfaces are written down; `None`: never.
     pub profile_hz: Option<NonZeroU32>,
@@ -52,7 +52,7 @@ impl Default for RunOptions {
     }
 }
 
-/// Progress that nobody watches.
+/// A progress listener that ignores everything.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Quiet;
 
@@ -88,8 +88,8 @@ impl Iterator for EventStream {
 }
 
 impl Scenario {
-    /// Starts a lab in threads of this process. What hinders it shows in [`Running::wait`], but for what is known
-    /// before anything is made.
+    /// Starts a lab in threads of this process. Errors show in [`Running::wait`], except for those that are known before
+    /// anything is created.
     ///
     /// # Errors
     /// [`Error::BadLabName`], [`Error::Unprivileged`], [`Error::Thread`].
@@ -165,20 +165,21 @@ impl Running {
         self.name.as_str()
     }
 
-    /// The folder that receives the results, as it was asked for.
+    /// Returns the folder for the results, as requested.
     #[must_use]
     pub fn results(&self) -> &Path {
         &self.results
     }
 
-    /// All events, from the first on, as they come. Any number may follow, at any time; those who come late or fall far
-    /// behind are told where to read what they have missed ([`Happening::Older`](constel_api::Happening::Older)).
+    /// Returns all events from the first one, as they occur. Any number of readers may follow, at any time. A reader that
+    /// starts late or falls far behind gets the name of the file with the missed events
+    /// ([`Happening::Older`](constel_api::Happening::Older)).
     #[must_use]
     pub fn events(&self) -> EventStream {
         EventStream(self.events.follow())
     }
 
-    /// Asks for the lab to be taken down; returns at once.
+    /// Requests that the lab be taken down, and returns at once.
     pub fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }

@@ -29,10 +29,11 @@ impl Scenario {
         Self::load_with(file, &[])
     }
 
-    /// The same with values of the file changed first; [`text`](Self::text) is then the changed one.
+    /// Loads a scenario like [`load`](Self::load) after changing values of the file. [`text`](Self::text) is then the
+    /// changed one.
     ///
     /// # Errors
-    /// As [`load`](Self::load), and for every setting that cannot be made.
+    /// As [`load`](Self::load), and for every setting that cannot be applied.
     pub fn load_with(file: &Path, settings: &[Setting]) -> Result<Self, Error> {
         let shown = file.display().to_string();
         if file.file_name().is_none() {
@@ -49,7 +50,8 @@ impl Scenario {
         }
     }
 
-    /// The same of a text that is in no file: `shown` stands for its name, and other files are looked for in `folder`.
+    /// Loads a scenario from a text that is in no file. `shown` replaces its name in messages, and other files are searched
+    /// in `folder`.
     ///
     /// # Errors
     /// [`Error::Scenario`] with every finding.
@@ -57,10 +59,10 @@ impl Scenario {
         Self::of_bytes(shown, text.as_bytes(), &folder.join("scenario.yaml"))
     }
 
-    /// The same with values of the text changed first.
+    /// Loads a scenario from a text after changing values of the text.
     ///
     /// # Errors
-    /// As [`from_text`](Self::from_text), and for every setting that cannot be made.
+    /// As [`from_text`](Self::from_text), and for every setting that cannot be applied.
     pub fn from_text_with(
         shown: &str,
         text: &str,
@@ -78,7 +80,8 @@ impl Scenario {
         )
     }
 
-    /// The same of a text and files that are on no disk here: those that it names, by what it calls them.
+    /// Loads a scenario from a text and files that are not on a disk here. `files` contains each file with its name in the
+    /// scenario.
     ///
     /// # Errors
     /// [`Error::Scenario`] with every finding.
@@ -92,10 +95,10 @@ impl Scenario {
         })
     }
 
-    /// The files that the scenario names, by what it calls them.
+    /// Returns the files that the scenario names, each with its name in the scenario.
     ///
     /// # Errors
-    /// [`Error::Unreadable`] for one that is not there any more.
+    /// [`Error::Unreadable`] for a file that no longer exists.
     pub fn files(&self) -> Result<Vec<(String, Vec<u8>)>, Error> {
         let disk = DiskFiles::beside(&self.file);
         let mut files: Vec<(String, Vec<u8>)> = Vec::new();
@@ -138,16 +141,16 @@ impl Scenario {
         })
     }
 
-    /// Who links to whom at a lab time. Touches nothing.
+    /// Returns the links at a lab time. Changes nothing.
     ///
     /// # Errors
     /// [`Error::BadTime`] for a time before lab time zero or beyond the calendar, or one that depends on more of the past
-    /// than can be found out in some seconds.
+    /// than can be computed in some seconds.
     pub fn plan(&self, at: TimeSpan) -> Result<Document, Error> {
         Document::at(&self.lab, at).map_err(|error| Error::BadTime(error.to_string()))
     }
 
-    /// What the user should know about the age of the scenario's data, a line each without a line break; often nothing.
+    /// Returns the warnings about the age of the scenario's data, one line each without a line break. Often there are none.
     pub fn age_warnings(&self) -> impl Iterator<Item = String> {
         self.lab.ages.iter().filter_map(|age| {
             let warning = age.warning.as_ref()?;

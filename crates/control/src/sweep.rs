@@ -26,23 +26,23 @@ use runner::{Ended, Runner};
 /// How a sweep is made.
 #[derive(Debug, Clone)]
 pub struct SweepOptions {
-    /// The folder of all runs; made if it is not there. One that has runs of the same sweep is gone on with.
+    /// The folder of all runs. It is created if it does not exist. If it has runs of the same sweep, the sweep continues.
     pub out: PathBuf,
-    /// What the labs are called, with a number behind it; `sweep-<process>` unless given.
+    /// Prefix of the lab names, which is followed by a number. Default: `sweep-<process>`.
     pub name: Option<String>,
     /// Runs at a time.
     pub jobs: NonZeroU16,
-    /// How often a run is made again at most whose figures are not to be trusted.
+    /// Maximum number of repetitions of a run whose measurements are not trustworthy.
     pub again: u16,
     /// Whether runs that stay so are left out of the figures.
     pub trustworthy_only: bool,
     /// The program `constel`, which makes the runs.
     pub program: PathBuf,
-    /// Ends the sweep when it is set: runs under way are taken down, those that are done stay.
+    /// Set by the caller to end the sweep: active runs are taken down, and finished runs stay.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What a sweep came to.
+/// The result of a sweep.
 #[derive(Debug, Clone)]
 pub struct Swept {
     /// The figures.
@@ -87,12 +87,12 @@ fn read(file: &Path) -> Result<String, Error> {
     })
 }
 
-/// Makes all runs that are not there yet, and sums up. The table is in the folder as `table.json`, `table.csv` and
-/// `table.svg` as well, also when the sweep was stopped.
+/// Executes all missing runs, and summarises them. The folder also gets the table as `table.json`, `table.csv` and
+/// `table.svg`, even if the sweep was stopped.
 ///
 /// # Errors
-/// [`Error::Unprivileged`]; [`Error::BadSweep`] when the folder is another's or in use; [`Error::SweepFolder`];
-/// [`Error::RunFailed`] for a run that failed in a way that all will: a scenario that is not valid, a host that is not able.
+/// [`Error::Unprivileged`]; [`Error::BadSweep`] if the folder belongs to another sweep or is in use; [`Error::SweepFolder`];
+/// [`Error::RunFailed`] for a failure that all runs will have: an invalid scenario, or a host without the capability.
 pub fn sweep(
     design: &Design,
     options: &SweepOptions,
@@ -154,7 +154,7 @@ struct Shared {
 struct Outcome {
     done: u64,
     failures: Vec<String>,
-    /// What makes further runs useless.
+    /// An error that makes further runs useless.
     fatal: Option<Error>,
 }
 

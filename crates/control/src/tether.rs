@@ -6,10 +6,10 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use crate::error::Error;
 
-/// Calls `then` once, in a thread of its own, when the process `pid` has ended; at once if there is none.
+/// Calls `then` once, in a thread of its own, when the process `pid` has ended, or at once if there is no such process.
 ///
 /// # Errors
-/// [`Error::BadProcess`] when the process cannot be watched.
+/// [`Error::BadProcess`] if the process cannot be watched.
 pub fn when_ended(pid: u32, then: impl FnOnce() + Send + 'static) -> Result<(), Error> {
     let bad = |reason: String| Error::BadProcess { pid, reason };
     let number = i32::try_from(pid).ok().and_then(Pid::from_raw);

@@ -1,4 +1,4 @@
-//! What a run left behind, as far as statements ask.
+//! The parts of a run's results that statements need.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -15,12 +15,12 @@ use super::printed;
 use crate::error::Error;
 use crate::results::Run;
 
-/// What a run left behind, as far as statements ask.
+/// The parts of a run's results that statements need.
 #[derive(Debug)]
 pub struct Evidence {
     /// The run in numbers.
     pub summary: Summary,
-    /// What happened, in order.
+    /// The events, in order.
     pub events: Vec<Event>,
     /// The results folder: raw output of its flows is in `flows`.
     pub dir: PathBuf,
@@ -48,7 +48,7 @@ impl Evidence {
         found.ok_or_else(|| format!("flow `{name}` did not run"))
     }
 
-    /// A figure of a flow; where there is none, why the flow has none.
+    /// Returns a measured value of a flow, or the reason why the flow has none.
     pub(super) fn measured<T>(
         &self,
         name: &Name,
@@ -69,7 +69,7 @@ impl Evidence {
         self.dir.join("flows").join(format!("{name}.{extension}"))
     }
 
-    /// What a flow's program printed.
+    /// Opens the output of a flow's program.
     fn output(&self, name: &Name) -> Result<BufReader<File>, String> {
         self.flow(name)?;
         let file = self.file(name, "out");
@@ -137,7 +137,7 @@ impl Evidence {
         Ok(rows)
     }
 
-    /// A flow's throughput in a part of lab time, as its tool measured it piece by piece.
+    /// Returns a flow's throughput in a part of lab time, from the samples of its tool.
     pub(super) fn throughput_bps(&self, name: &Name, window: Window) -> Result<f64, String> {
         let flow = self.flow(name)?;
         self.measured(name, "throughput", |outcome| outcome.throughput_bps)?;

@@ -11,7 +11,7 @@ pub struct Suite {
     pub file: String,
     /// How long it took, seconds.
     pub took_s: f64,
-    /// Where the results are.
+    /// Path of the results.
     pub results: String,
     /// Its statements.
     pub cases: Vec<Case>,
@@ -22,22 +22,22 @@ pub struct Suite {
 pub struct Case {
     /// Its name.
     pub name: String,
-    /// The requirement it stands for.
+    /// The requirement that the statement verifies.
     pub requirement: Option<String>,
-    /// The line it stands in; `None` of software that failed without a statement about it.
+    /// The line of the statement. `None` for failed software without a statement about it.
     pub line: Option<u32>,
-    /// What came of it.
+    /// The outcome.
     pub end: CaseEnd,
 }
 
-/// What came of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseEnd {
     /// It holds; what was seen.
     Passed(String),
     /// It does not; what was seen.
     Failed(String),
-    /// What it needs is not to be trusted, or the run was interrupted: neither.
+    /// Unknown: the measurements that it needs are not trustworthy, or the run was interrupted.
     Unknown(String),
     /// The run came to nothing.
     Error(String),

@@ -1,4 +1,4 @@
-//! What can be said of statements while a run still goes on: those about events, once they can no longer hold.
+//! Judgements of statements while a run goes on: statements about events that can no longer hold.
 
 use constel_api::Event;
 use constel_scenario::Scenario;
@@ -6,7 +6,7 @@ use constel_scenario::model::Expected;
 
 use super::{is, order, programs};
 
-/// Of each statement that can no longer hold by what has happened up to lab time `now_ns`, its place and why.
+/// Returns the statements that can no longer hold after the events up to lab time `now_ns`: index and reason of each.
 #[must_use]
 pub fn lost(scenario: &Scenario, events: &[Event], now_ns: Option<i64>) -> Vec<(usize, String)> {
     let statements = scenario.expect.iter().enumerate();

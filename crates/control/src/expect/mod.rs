@@ -1,4 +1,4 @@
-//! What a scenario expects of a run, judged from its results folder.
+//! The `expect` statements of a scenario, judged from the results folder of a run.
 
 mod evidence;
 mod junit;
@@ -22,20 +22,21 @@ pub use evidence::Evidence;
 pub use junit::{Case, CaseEnd, Suite, junit};
 pub use live::lost;
 
-/// What came of a statement.
+/// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Judgement {
     /// Its name.
     pub name: String,
-    /// The requirement it stands for.
+    /// The requirement that the statement verifies.
     pub requirement: Option<String>,
-    /// The line of the scenario file it stands in.
+    /// The line of the statement in the scenario file.
     pub line: u32,
     /// Whether it holds.
     pub holds: bool,
-    /// What was seen.
+    /// The observed value.
     pub seen: String,
-    /// Why nobody can know whether it holds: the emulator's fidelity, where that concerns what the statement needs.
+    /// The reason why the outcome is unknown: the emulator's fidelity, if it concerns the measurements that the statement
+    /// needs.
     pub doubt: Option<String>,
 }
 
@@ -163,7 +164,7 @@ fn delivery(own: &Delivery, evidence: &Evidence) -> Result<(bool, String), Strin
     let arrived = match own.window.is_all() {
         true => 1.0 - evidence.measured(name, "loss", |outcome| outcome.loss_ratio)?,
         false => {
-            // What nobody knows counts neither way.
+            // Probes with an unknown result count neither way.
             let unknown = |row: &Row| matches!(row.fate, Fate::Duplicate | Fate::UnderWay);
             let mut rows = evidence.probes(name, own.window)?;
             rows.retain(|row| !unknown(row));
@@ -245,7 +246,7 @@ fn order(
     window: Window,
     events: &[Event],
 ) -> Result<(bool, String), String> {
-    // What came before lab time zero has no time, and is in no part of lab time.
+    // Events before lab time zero have no lab time, so they are in no window.
     let counts = |event: &Event| match event.t_ns {
         Some(t_ns) => window.has(t_ns),
         None => window.is_all(),

@@ -1,16 +1,17 @@
-//! What statements need of the emulator: a statement whose needs are met is judged, whatever else the verdict says.
+//! The requirements of statements on the emulator. A statement is judged if its requirements are met, even if the rest of
+//! the verdict is bad.
 
 use constel_observe::verdict::Doubt;
 use constel_scenario::model::{Expected, Name, Window};
 
 use super::Evidence;
 
-/// What a statement is made of.
+/// A property of the emulator that a statement depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Need {
-    /// What happened and how programs ended: late frames change neither.
+    /// Events and the exits of programs. Late frames affect neither.
     Events,
-    /// What arrived: not when.
+    /// The arrival of packets, but not their time.
     Arrivals,
     /// When it arrived.
     Times,
@@ -89,8 +90,8 @@ pub(super) fn doubt(what: &Expected, evidence: &Evidence) -> Option<String> {
         .find_map(|doubt| doubt)
 }
 
-/// Whether frames on one flow's path were late, from the narrowest to the widest that is known: in the part of its time that
-/// the statement is about, in all of its time, in the whole run.
+/// Returns a message if frames on one flow's path were late. It uses the narrowest known scope: the statement's window, the
+/// flow's whole time, or the whole run.
 fn of_flow(
     name: &Name,
     window: Window,

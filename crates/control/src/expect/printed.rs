@@ -1,17 +1,17 @@
-//! What users' software printed: lines of comma-separated values below a line of names, without quotes.
+//! The output of users' software: comma-separated values without quotes, below a line of column names.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
 use constel_observe::flows::line_of;
 
-/// The values of these columns.
+/// Returns the values of the given columns.
 ///
-/// Lines with another number of values than the first (the last may have been cut off) are left out, and so is the line of names
-/// where it comes again, from a program that was started again.
+/// Lines with another number of values than the first are skipped, since the last line may be cut off. A repeated line of
+/// names is skipped too, since a restarted program prints it again.
 ///
 /// # Errors
-/// There is no such column, in words; what the system said.
+/// A message if a column is missing, or the error of the operating system.
 pub(crate) fn columns<const N: usize>(
     file: impl BufRead,
     names: [&str; N],
@@ -21,7 +21,7 @@ pub(crate) fn columns<const N: usize>(
     Ok(rows.filter_map(|row| row.try_into().ok()).collect())
 }
 
-/// The same of any number of columns: each row has a cell for each name.
+/// Returns any number of columns: each row has one cell for each name.
 ///
 /// # Errors
 /// As [`columns`].
@@ -50,7 +50,8 @@ pub(crate) fn rows(mut file: impl BufRead, names: &[&str]) -> Result<Vec<Vec<Str
     Ok(rows)
 }
 
-/// Of the keys for which everybody has a value, for how many all values are the same; and how many keys there are in all.
+/// The agreement of several outputs: the number of keys for which all values are the same, the number of keys for which all
+/// outputs have a value, and the number of all keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(crate) struct Agreement {
     pub(crate) same: usize,
@@ -58,7 +59,7 @@ pub(crate) struct Agreement {
     pub(crate) all: usize,
 }
 
-/// Compares by key what each one printed. Of several values of one for a key the last counts.
+/// Compares the outputs by key. If an output has several values for a key, the last one counts.
 pub(crate) fn agreement(each: &[Vec<[String; 2]>]) -> Agreement {
     let mut by_key: BTreeMap<&str, BTreeMap<usize, &str>> = BTreeMap::new();
     for (who, rows) in each.iter().enumerate() {

@@ -8,7 +8,8 @@ use constel_image::Recipe;
 use super::place::{Place, is_there, run};
 use crate::error::Error;
 
-/// Makes one with what a recipe needs; what debootstrap says goes to standard error. The folder goes with what is given.
+/// Creates a system with the packages of a recipe. The output of debootstrap goes to standard error. The folder is removed
+/// when the returned value is dropped.
 pub(super) fn system(recipe: Recipe, suite: &str, mirror: Option<&str>) -> Result<Place, Error> {
     if !is_there("debootstrap") {
         return Err(Error::NoDebootstrap);
@@ -22,7 +23,7 @@ pub(super) fn system(recipe: Recipe, suite: &str, mirror: Option<&str>) -> Resul
     Ok(place)
 }
 
-/// Where in the folder the system is.
+/// Returns the root of the system within the folder.
 pub(super) fn root_of(place: &Place) -> std::path::PathBuf {
     Path::new(place.path()).join("root")
 }

@@ -1,4 +1,4 @@
-//! Dockerfiles: built by programs whose work that is, where they are installed.
+//! Builds of Dockerfiles by installed builders.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -18,14 +18,14 @@ impl Built {
     }
 }
 
-/// What an image of a folder is called.
+/// Returns the name of an image that is built from a folder.
 pub(super) fn name_of(folder: &Path) -> String {
     let folder = folder.canonicalize().unwrap_or_else(|_| folder.to_owned());
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     constel_scenario::slug(&name)
 }
 
-/// Builds it by the first builder that is there; what that says goes to standard error.
+/// Builds an image with the first builder that is installed. The output of the builder goes to standard error.
 pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
     let builder = ["buildah", "buildctl"]
         .into_iter()

@@ -1,4 +1,4 @@
-//! Where other programs build: a folder that goes with it, and how they are run.
+//! A temporary folder in which other programs build, and the execution of these programs.
 
 use std::ffi::OsStr;
 use std::io::Error as IoError;
@@ -11,7 +11,7 @@ use crate::error::Error;
 pub(super) struct Place(PathBuf);
 
 impl Place {
-    /// Makes one that nobody has.
+    /// Creates a new folder.
     pub(super) fn make(name: &str) -> Result<Self, Error> {
         let unmade = |error: IoError| Error::NotBuilt(format!("cannot make a folder: {error}"));
         let folder = std::env::temp_dir().join(format!("{name}-{}", std::process::id()));

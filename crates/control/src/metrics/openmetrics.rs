@@ -66,7 +66,7 @@ impl Text {
         self.sample(&format!("{name}_count"), labels, of.count);
     }
 
-    /// What the link plane says of itself.
+    /// Adds the link plane's own counters.
     fn plane(&mut self, plane: &PlaneReport) {
         self.family(
             "constel_emulator_lost_frames",

@@ -19,7 +19,7 @@ const DEEPEST: usize = 5;
 /// [`Error::NoResults`] for a place without a run that came to its end; [`Error::NoDocument`], [`Error::BadDocument`].
 pub fn compare(a: &Path, b: &Path) -> Result<Comparison, Error> {
     let (mut a, mut b) = (side(a)?, side(b)?);
-    // What is spread over lab time says less than what is spread over repeats.
+    // With several repeats, the spread over lab time is less informative than the spread over repeats.
     if a.summaries.len() > 1 || b.summaries.len() > 1 {
         a.samples.clear();
         b.samples.clear();
@@ -47,7 +47,8 @@ fn side(place: &Path) -> Result<Side, Error> {
     Ok(side)
 }
 
-/// The runs below a folder that came to their end, in the order of their names. Of the attempts of a sweep's seed the one that counts there.
+/// Collects the finished runs below a folder, sorted by their names. Of the attempts of one seed of a sweep, it takes the
+/// one that the sweep counts.
 fn collect(folder: &Path, depth: usize, found: &mut Vec<Summary>) -> Result<(), Error> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(SEED) {

@@ -29,12 +29,12 @@ pub struct Packed {
     pub images: Vec<String>,
 }
 
-/// Writes a gzipped tar with all files of a run's folder and with the scenario amid the files that it names, as far from each other as they were.
-/// The same run gives the same bytes.
+/// Writes a gzipped tar with all files of a run's folder and with the scenario and the files that it names. Their relative
+/// paths stay the same. The same run gives the same bytes.
 ///
 /// # Errors
-/// [`Error::NotPacked`] for a file that is named by a path from the root, is gone, or is not what it was when this ran, and where there is
-/// a file of the bundle's name; [`Error::NoDocument`], [`Error::BadDocument`], [`Error::Unwritable`].
+/// [`Error::NotPacked`] for a file that is named by an absolute path, is missing, or has changed since the run, and if a
+/// file of the bundle's name exists; [`Error::NoDocument`], [`Error::BadDocument`], [`Error::Unwritable`].
 pub fn pack(run: &Run, bundle: &Path) -> Result<Packed, Error> {
     let manifest = run.head()?;
     let name = run.dir().canonicalize().ok();
@@ -108,7 +108,7 @@ pub fn pack(run: &Run, bundle: &Path) -> Result<Packed, Error> {
         .map_err(|error| Error::NotPacked(format!("{}: {error}", bundle.display())))?;
     let count = files.len();
     write(out, files).map_err(|source| {
-        // Half a bundle is none.
+        // An incomplete bundle is useless, so it is removed.
         let _ = fs::remove_file(bundle);
         Error::Unwritable {
             path: bundle.to_owned(),

@@ -9,13 +9,14 @@ use super::Run;
 use super::samples::Table;
 use crate::error::Error;
 
-/// A curve has at most so many pieces, of each of which the least and the greatest value are drawn.
+/// Maximum number of intervals of a curve. The minimum and the maximum of each interval are drawn.
 const PIECES: usize = 1_000;
 
 /// Changes of the path are marked where there are not more than this.
 const MARKED_CHANGES: usize = 40;
 
-/// A series of any length in bounded memory: the least and the greatest value of each piece of time. Pieces grow with it.
+/// A series of any length in bounded memory: the minimum and the maximum of each time interval. Intervals grow with the
+/// series.
 #[derive(Debug)]
 pub(super) struct Series {
     piece_s: f64,
@@ -51,7 +52,7 @@ impl Series {
         }
     }
 
-    /// Its points in order of time, each once.
+    /// Returns its points in order of time, without duplicates.
     pub(super) fn points(&self) -> Vec<(f64, f64)> {
         let mut points: Vec<(f64, f64)> = self.pieces.values().flatten().copied().collect();
         points.sort_by(|a, b| a.0.total_cmp(&b.0));
@@ -76,7 +77,7 @@ impl Run {
         names
     }
 
-    /// Where a flow's samples are.
+    /// Returns the path of a flow's samples.
     pub(super) fn samples_file(&self, flow: &str) -> PathBuf {
         self.dir().join("flows").join(format!("{flow}.csv"))
     }
@@ -137,7 +138,7 @@ impl Run {
         Ok(svg(&title, begin_s, &panels, &geometry.changes))
     }
 
-    /// Where the picture of a flow belongs.
+    /// Returns the path of a flow's picture.
     #[must_use]
     pub fn picture_file(&self, flow: &str) -> PathBuf {
         self.dir().join("flows").join(format!("{flow}.svg"))
@@ -153,8 +154,8 @@ pub(super) fn curve(name: &str, series: &Series, style: Style) -> Option<Curve> 
     })
 }
 
-/// A curve each of whose values holds until the next one: geometry is of steps, and a slope between two paths would be the delay
-/// of neither.
+/// Returns a curve in which each value holds until the next one. Geometry changes in steps, and a slope between two paths
+/// would be the delay of neither.
 fn held(curve: Curve) -> Curve {
     let mut points: Vec<(f64, f64)> = Vec::with_capacity(2 * curve.points.len());
     for &(t_s, value) in &curve.points {
@@ -166,7 +167,7 @@ fn held(curve: Curve) -> Curve {
     Curve { points, ..curve }
 }
 
-/// What the flow measured, milliseconds and Mbit/s.
+/// The measurements of a flow, milliseconds and Mbit/s.
 struct Measured {
     begin_s: f64,
     rtt: Series,
@@ -226,7 +227,7 @@ impl Measured {
     }
 }
 
-/// What geometry gives the flow's path, milliseconds; and when it changed.
+/// The delay of the flow's path from geometry, milliseconds, and the times at which the path changed.
 struct Geometry {
     begin_s: f64,
     path: Series,
@@ -254,7 +255,7 @@ impl Geometry {
                 let us = cell.parse::<f64>().ok();
                 us.into_iter().for_each(|us| series.put(t_s, us / 1e3));
             }
-            // One more than are drawn says that there are too many.
+            // One entry more than the maximum marks that there are too many to draw.
             if latest.as_ref().is_some_and(|latest| *latest != path)
                 && seen.changes.len() <= MARKED_CHANGES
             {

@@ -122,7 +122,7 @@ fn rates(
     Ok(series)
 }
 
-/// What a column had counted in the end, by place.
+/// Returns the final counters of a column by index.
 fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>, Error> {
     let mut column = Column::open(folder.join(column))?;
     let (mut now, mut last) = (vec![0; width], vec![0; width]);
@@ -172,7 +172,7 @@ impl Run {
         Ok(svg(&title, 0.0, &panels, &[]))
     }
 
-    /// Where the picture of interfaces belongs.
+    /// Returns the path of the picture of interfaces.
     #[must_use]
     pub fn ports_picture_file(&self) -> PathBuf {
         self.dir().join("interfaces.svg")
@@ -205,7 +205,7 @@ mod tests {
             .flat_map(|t| t.to_le_bytes())
             .collect();
         std::fs::write(folder.join("t_ns.i64"), times).unwrap();
-        // Of loopback nothing is drawn; n1 and n2 moved least.
+        // The loopback interface is not drawn. The nodes n1 and n2 sent least.
         let sent = [
             [0; 9],
             [9_000_000, 1, 1, 30, 40, 50, 60, 70, 62_500],

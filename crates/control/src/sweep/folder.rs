@@ -21,7 +21,7 @@ pub(super) struct Folder {
     _held: File,
 }
 
-/// What there is of a run.
+/// The state of a run.
 #[derive(Debug, Default)]
 pub(crate) struct State {
     /// Attempts that came to their end, in order.
@@ -37,7 +37,8 @@ impl State {
         trusted || self.finished.len() > usize::from(again)
     }
 
-    /// What there is in the folder of a run's attempts. Those that did not come to their end (a crash, Ctrl-C) stay and do not count.
+    /// Returns the state of a run from the folder of its attempts. Unfinished attempts (a crash, Ctrl-C) stay and do not
+    /// count.
     pub(crate) fn of(dir: &Path) -> Result<Self, Error> {
         let entries = match fs::read_dir(dir) {
             Ok(entries) => entries,
@@ -136,7 +137,7 @@ impl Folder {
         variant.join(format!("{SEED}{}", cell.seed))
     }
 
-    /// What there is of a run.
+    /// Returns the state of a run.
     pub(super) fn state(&self, cell: &Cell) -> Result<State, Error> {
         State::of(&self.cell(cell))
     }

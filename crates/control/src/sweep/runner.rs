@@ -72,7 +72,7 @@ impl<'a> Runner<'a> {
             return Ok(Ended::Stopped);
         }
         let state = self.folder.state(cell)?;
-        // A run whose software failed has figures as any other: that is a result, not noise.
+        // A run whose software failed has valid measurements: that is a result, not noise.
         let came_to_its_end = match code {
             Some(0 | 3) => !state.finished.is_empty(),
             Some(1) => Run::open(&results)
@@ -127,7 +127,8 @@ impl<'a> Runner<'a> {
         command
     }
 
-    /// Waits for the end; asks for it when the sweep is stopped. The exit code, if it was no signal.
+    /// Waits for the end of a run, and requests it when the sweep is stopped. Returns the exit code unless a signal ended
+    /// the run.
     fn wait(&self, mut child: Child) -> std::io::Result<Option<i32>> {
         let mut asked = false;
         loop {
@@ -146,7 +147,7 @@ impl<'a> Runner<'a> {
     }
 }
 
-/// The last line that a run said.
+/// Returns the last line that a run printed.
 fn last_words(log: &Path) -> String {
     let text =
         constel_units::files::read(log, constel_units::files::MAX_TEXT_BYTES).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Which machines take a lab, whether they can, and who gets what.
+//! The machines of a lab: their selection, their fitness, and the placement of nodes.
 
 use std::collections::BTreeMap;
 use std::str::FromStr;
@@ -27,7 +27,7 @@ use crate::scenario::Scenario;
 pub struct Asked {
     /// The machines.
     pub machines: Machines,
-    /// Nodes whose machine is decided.
+    /// Nodes with a given machine.
     pub pins: Vec<Pin>,
     /// How the others are dealt.
     pub order: Dealt,
@@ -44,18 +44,18 @@ pub struct Way {
     pub edges: usize,
     /// The shortest delay of these, nanoseconds.
     pub shortest_ns: u64,
-    /// Half of the way there and back, nanoseconds, as far as it is known: by way of the machine whose clock is the reference.
+    /// Half of the round-trip time, nanoseconds, as far as it is known: via the machine whose clock is the reference.
     pub way_ns: u64,
-    /// By so much clocks may differ, nanoseconds.
+    /// Maximum difference of the clocks, nanoseconds.
     pub clock_error_ns: u64,
-    /// Edges that are shorter than the way: every frame of theirs comes late.
+    /// Number of edges that are shorter than the delay between the machines. Every frame on them is late.
     pub short_edges: usize,
 }
 
 /// A scenario on machines that are there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Looked {
-    /// What each machine has to do at lab time zero.
+    /// The load of each machine at lab time zero.
     pub machines: Vec<Share>,
     /// Edges at lab time zero.
     pub edges: usize,
@@ -63,7 +63,7 @@ pub struct Looked {
     pub crossing_edges: usize,
     /// By what their frames go.
     pub between: Between,
-    /// The same, for who makes it so.
+    /// The transport of frames, for the code that creates the lab.
     #[serde(skip)]
     pub(super) carriage: Carriage,
     /// Between which machines edges cross.
@@ -121,7 +121,7 @@ impl Asked {
         self.machines.all().iter().map(node).collect()
     }
 
-    /// Who gets what.
+    /// Returns the placement of the nodes.
     ///
     /// # Errors
     /// [`Error::Undividable`].
@@ -130,7 +130,7 @@ impl Asked {
         placement.map_err(|error| Error::Undividable(error.to_string()))
     }
 
-    /// Where nodes are, as machines are lost.
+    /// Returns the machines of the nodes, which change as machines are lost.
     pub(crate) fn homes(&self, scenario: &Scenario, placement: Placement) -> Homes {
         let division = Division {
             machines: self.machines.clone(),
@@ -140,10 +140,10 @@ impl Asked {
         Homes::new(&scenario.lab, division, placement)
     }
 
-    /// Machines of a store by their names, or all that are there, with the weights and capacities that they have said.
+    /// Selects machines of a store by their names, or all present ones, with their published weights and capacities.
     ///
     /// # Errors
-    /// [`Error::Machines`] with what keeps one of them from taking a part.
+    /// [`Error::Machines`] with the reason why one of them cannot run a part.
     pub fn choose(
         rows: &[Row],
         names: Option<&[String]>,
@@ -189,7 +189,7 @@ impl Asked {
     }
 }
 
-/// What keeps a machine from taking a part.
+/// Returns the reason why a machine cannot run a part, if any.
 fn unfit(row: &Row) -> Option<String> {
     let (name, ours) = (&row.machine, env!("CARGO_PKG_VERSION"));
     let version = row.version.as_deref().unwrap_or("unknown");
@@ -214,10 +214,10 @@ fn unfit(row: &Row) -> Option<String> {
     None
 }
 
-/// The machine of a lab that has a node of this name.
+/// Returns the machine of a lab that has a node of this name.
 ///
 /// # Errors
-/// [`Error::Machines`] when nobody leads such a lab, [`Error::NoNode`].
+/// [`Error::Machines`] if no such lab is running, [`Error::NoNode`].
 pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Error> {
     let Some(given) = order_of(store, lab)? else {
         let led = running(store)?;
@@ -252,17 +252,17 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
     Ok(asked.machines.all()[homes.machine_of(id)].name.clone())
 }
 
-/// What became of nodes when machines were lost.
+/// The effect of a machine's loss or return on nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
     /// A machine is lost, and what of its nodes others take.
     Lost(usize, Moved),
-    /// Where nodes of one are that have their links again.
+    /// Nodes of a lost machine have their links again: the index of that machine, and the new machine of each node.
     Back(usize, BTreeMap<NodeId, usize>),
 }
 
-/// Follows what all machines go by; what each of these comes to, with the lab time by which all know. What tells nothing new is not
-/// there.
+/// Applies the events that all machines follow to `homes`. Returns the effects, each with the lab time by which all machines
+/// know of it. Events without an effect are left out.
 pub(super) fn follow(
     homes: &mut Homes,
     machines: &Machines,
@@ -287,12 +287,12 @@ pub(super) fn follow(
 }
 
 impl Scenario {
-    /// How the scenario is on machines that are there: who gets what, whether edges are longer than what lies between the machines,
-    /// by what frames go between these, and what of the scenario no lab on several machines does. Where raw Ethernet was asked for, the
-    /// machines send each other some frames; nothing else is touched.
+    /// Examines the scenario on present machines: the placement, edges that are longer than the delay between the machines,
+    /// the transport of frames, and features of the scenario that labs on several machines do not support. If raw Ethernet
+    /// was requested, the machines exchange some test frames. Nothing else is changed.
     ///
     /// # Errors
-    /// [`Error::Undividable`] when pins, caps or shared media do not allow it; when the store cannot be asked.
+    /// [`Error::Undividable`] if pins, caps or shared media do not allow it, or an error if the store cannot be reached.
     pub fn look_on(&self, on: &OnMachines<'_>) -> Result<Looked, Error> {
         let OnMachines { asked, rows, .. } = *on;
         let lab = &self.lab;
@@ -377,7 +377,7 @@ pub(super) mod tests {
     use super::*;
     use constel_agent::labs::{Back, Loss};
 
-    /// 66 satellites, dealt by turns to three machines.
+    /// Returns 66 satellites, distributed alternately to three machines.
     pub(in crate::together) fn three_machines() -> (Scenario, Asked) {
         let text = "constel: 1\nname: t\nstart: 2026-11-21T00:00:00Z\nduration: 10 s\nconstellations:\n  \
                     i: {walker: {pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}, gsl: {min_elevation: 8.2 deg, link: {rate: 50 Mbit/s}}, \
@@ -401,7 +401,7 @@ pub(super) mod tests {
         serde_json::from_str(&text).unwrap()
     }
 
-    /// Whoever asks for a node asks the machine that has it after all that was agreed on.
+    /// A request for a node goes to the machine that has it after all agreed events.
     #[test]
     fn nodes_are_asked_for_where_they_are_by_now() {
         let (scenario, asked) = three_machines();
@@ -431,7 +431,7 @@ pub(super) mod tests {
             let of: Vec<usize> = nodes.map(|node| homes.machine_of(node.id)).collect();
             (of, fates)
         };
-        // Dealt by turns, at first and again.
+        // Nodes are distributed alternately, both at first and after the loss.
         let with = |of_b: &dyn Fn(usize) -> usize| {
             let of = |n: usize| if n % 3 == 1 { of_b(n / 3) } else { n % 3 };
             (0..66).map(of).collect::<Vec<usize>>()
@@ -439,7 +439,7 @@ pub(super) mod tests {
         let by_turns = |turn: usize| [0, 2][turn % 2];
         assert_eq!(of(&[]), (with(&|_| 1), 0));
         assert_eq!(of(&[lost("b"), lost("b")]), (with(&by_turns), 1));
-        // What c does not make is where it was.
+        // The nodes that c does not create stay where they were.
         let back = of(&[lost("b"), back]);
         assert_eq!(back, (with(&|turn| [0, 1][turn % 2]), 2));
         assert_eq!(of(&[lost("b"), lost("c")]), (vec![0; 66], 2));

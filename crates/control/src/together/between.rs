@@ -11,7 +11,7 @@ use constel_underlay::{Carriage, ETHER_TYPE};
 use super::lead::OnMachines;
 use crate::error::Error;
 
-/// What is asked for.
+/// The requested transport of frames between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Choice {
     /// UDP.
@@ -23,15 +23,15 @@ pub enum Choice {
     Auto,
 }
 
-/// What it comes to.
+/// The chosen transport.
 pub(super) struct Settled {
     pub(super) carriage: Carriage,
     pub(super) between: Between,
-    /// Why it cannot be as it was asked for; empty: it can.
+    /// The reasons why the request cannot be met. Empty if it can.
     pub(super) against: Vec<String>,
 }
 
-/// By what frames go. Where raw Ethernet was asked for, the machines send each other some.
+/// Chooses the transport of frames. If raw Ethernet was requested, the machines exchange some test frames.
 pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
     let names = on.asked.machines.all().iter();
     let names: Vec<String> = names.map(|machine| machine.name.clone()).collect();
@@ -85,7 +85,7 @@ pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
     }
 }
 
-/// The same for people.
+/// Returns the choice as text for users.
 pub(super) fn told(between: &Between) -> String {
     let Between {
         carriage,
@@ -132,7 +132,7 @@ fn unfit(rows: &[&Row], frame_bytes: usize, mtu_wanted: usize) -> Vec<String> {
     wrong.collect()
 }
 
-/// What keeps raw frames from going between two machines, with what to do.
+/// Returns the reason why raw frames do not pass between two machines, with the remedy.
 fn in_words((a, b, reach): &(String, String, Reach), frame_bytes: usize) -> Option<String> {
     match reach {
         Reach::Whole => None,

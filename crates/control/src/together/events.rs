@@ -6,10 +6,10 @@ use std::time::Duration;
 use constel_api::Event;
 use serde::Serialize;
 
-/// What a machine notes is held for so long, so that others may have noted it too.
+/// Time for which an event of one machine is held, so that others may report it too.
 const HELD: Duration = Duration::from_secs(2);
 
-/// What happened, and on which machines.
+/// An event, and the machines that reported it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SeenEvent {
     /// The machines that noted it, in the lab's order: what all of them plan, all of them note.
@@ -19,8 +19,8 @@ pub struct SeenEvent {
     pub event: Event,
 }
 
-/// Puts what each machine noted, in its order, in one order. What comes before lab time comes first, what has no lab time
-/// afterwards stays behind what the machine noted before it.
+/// Merges the events of all machines into one sequence and keeps the order of each machine. Events before lab time come
+/// first. A later event without a lab time stays behind the event that the same machine reported before it.
 #[must_use]
 pub fn merge_events(of: Vec<(String, Vec<Event>)>) -> Vec<SeenEvent> {
     let mut all = EventsComing::of(of.iter().map(|(machine, _)| machine.clone()).collect());
@@ -32,8 +32,8 @@ pub fn merge_events(of: Vec<(String, Vec<Event>)>) -> Vec<SeenEvent> {
     all.rest()
 }
 
-/// Events of a lab's machines while it runs, made one: what is noted within two seconds of the first machine is one. What a machine
-/// notes later is by itself.
+/// Merges the events of a lab's machines while it runs. Reports of the same event within two seconds of the first one become
+/// one event. A later report becomes an event of its own.
 #[derive(Debug)]
 pub struct EventsComing {
     /// In the lab's order.
@@ -52,7 +52,7 @@ struct Waiting {
 }
 
 impl EventsComing {
-    /// Of these machines, in the lab's order.
+    /// Starts with these machines, in the lab's order.
     #[must_use]
     pub fn of(machines: Vec<String>) -> Self {
         Self {
@@ -92,7 +92,7 @@ impl EventsComing {
         }
     }
 
-    /// What was held for long enough, and all that comes before that.
+    /// Returns the events that were held long enough, and all events before them.
     pub fn due(&mut self, now: Duration) -> Vec<SeenEvent> {
         let held = |waiting: &&Waiting| waiting.came + HELD <= now;
         let due = self.waiting.iter().filter(held);

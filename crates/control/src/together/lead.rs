@@ -25,9 +25,9 @@ use crate::error::Error;
 use crate::run::{RunOptions, default_results};
 use crate::scenario::Scenario;
 
-/// Where a lab's machines are, and which take part.
+/// The store of a lab's machines, and the machines that participate.
 pub struct OnMachines<'a> {
-    /// What they share.
+    /// The store that they share.
     pub store: &'a Arc<dyn Store>,
     /// The machines as they are in it.
     pub rows: &'a [Row],
@@ -42,20 +42,20 @@ pub struct OnMachines<'a> {
 /// A lab on several machines that came to its end.
 #[derive(Debug)]
 pub struct LedLab {
-    /// What it came to; also in `summary.json`.
+    /// The summary, which is also in `summary.json`.
     pub summary: Summary,
-    /// Its results folder; that of each machine is below `machines`.
+    /// The results folder of the lab. The folder of each machine is below `machines`.
     pub results: PathBuf,
 }
 
 impl Scenario {
-    /// Runs the scenario on several machines, from its order to one summary. What their agents say is theirs to print; `say` hears
-    /// of what they have in common.
+    /// Runs the scenario on several machines, from the order to one summary. Agents print messages about their own machines.
+    /// `say` gets messages about the whole lab.
     ///
     /// # Errors
     /// [`Error::NotOnSeveral`], [`Error::BadLabName`], [`Error::Undividable`], before anything is done; [`Error::Led`];
-    /// [`Error::NoneFinished`] with the machine at fault when no machine came as far as a summary; and
-    /// [`EngineError::Interrupted`] in [`Error::Run`] when it was stopped before.
+    /// [`Error::NoneFinished`] with the machine at fault if no machine has written a summary; and
+    /// [`EngineError::Interrupted`] in [`Error::Run`] if the lab was stopped before that.
     pub fn start_on(
         &self,
         on: &OnMachines<'_>,
@@ -127,7 +127,7 @@ impl Scenario {
             say,
             keep: &keep,
         });
-        // Of a lab that was never led, nothing stays.
+        // A lab that never started leaves no folder.
         let led = led.inspect_err(|_| {
             if !results.join("machines").exists() {
                 let _ = fs::remove_dir_all(&results);
@@ -145,8 +145,8 @@ impl Scenario {
 }
 
 impl Scenario {
-    /// Of each machine, from when on the lab, which ended at `end_ns`, went on without which of its nodes, if it did, and which of them
-    /// came back where.
+    /// Returns the loss of each machine, if the lab continued without it: the lab time, its nodes, and those nodes that
+    /// returned on other machines. The lab ended at `end_ns`.
     fn gone(&self, asked: &Asked, led: &Led, end_ns: u64) -> Result<Vec<Option<LostRow>>, Error> {
         let mut homes = asked.homes(self, asked.place(self)?);
         let moves = self.lab.scenario.on_machine_loss == OnMachineLoss::Move;

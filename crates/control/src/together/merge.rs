@@ -1,4 +1,4 @@
-//! What the machines of a lab left, made one: one summary, one verdict, which names the machine at fault.
+//! The merged results of a lab's machines: one summary, and one verdict, which names the machine at fault.
 
 use std::collections::BTreeMap;
 
@@ -13,15 +13,16 @@ use constel_observe::flows::learn_sent;
 use constel_observe::verdict::{Fidelity, Machine, Software, Verdict};
 use constel_plan::Lab;
 
-/// What is read of that which the machines left.
+/// The data that is read from the results of the machines.
 #[derive(Debug, Default)]
 pub(super) struct Left {
     summaries: BTreeMap<String, Summary>,
-    /// What each noted of ways over its nodes.
+    /// The paths over its nodes that each machine recorded.
     ways: BTreeMap<String, Vec<u8>>,
-    /// What servers of flows said, by flow.
+    /// The output of flow servers, by flow.
     servers: BTreeMap<String, String>,
-    /// Of one of them: they differ in nothing but the host, and in the images of their nodes, of which all are here.
+    /// The manifest of one machine. Manifests differ only in the host and in the images of the nodes. This one has all
+    /// images.
     pub(super) manifest: Option<Manifest>,
 }
 
@@ -65,7 +66,7 @@ fn with_images(mut manifest: Manifest, images: Vec<UsedImage>) -> Manifest {
     manifest
 }
 
-/// What members of channels did, each where it is: of all other machines there is nothing.
+/// Returns the channel rows of all machines. A machine reports only the channel members that it runs.
 fn channels_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Vec<ChannelRow> {
     let mut rows: Vec<ChannelRow> = Vec::new();
     let mut places: BTreeMap<(&str, &str), usize> = BTreeMap::new();
@@ -132,7 +133,7 @@ pub(super) fn merge(
     for (machine, summary) in &summaries {
         daemons.extend(daemons_of(machine, summary));
     }
-    // What was first is later in the alphabet.
+    // The name of the first phase is the last one in the alphabet, so `when` sorts in descending order.
     daemons.sort_by(|a, b| {
         let by = (&b.when, &a.program, &a.machine);
         by.cmp(&(&a.when, &b.program, &b.machine))
@@ -234,8 +235,9 @@ fn sum_of(all: impl Iterator<Item = Option<u64>>) -> Option<u64> {
     all.flatten().reduce(|a, b| a + b)
 }
 
-/// When routes stood for the first time on all, and how many pairs each looked at: those of its own stations. What it took is
-/// counted by each until its own stood.
+/// Returns the convergence of the whole lab: the time at which routes have first converged on all machines, and the number
+/// of checked pairs. Each machine checks the pairs of its own stations, and counts the control traffic until its own routes
+/// have converged.
 fn convergence_of(rows: &[&Convergence]) -> Convergence {
     let first_s = rows.iter().map(|row| row.first_s);
     let first_s = first_s.collect::<Option<Vec<f64>>>();
@@ -246,7 +248,7 @@ fn convergence_of(rows: &[&Convergence]) -> Convergence {
     }
 }
 
-/// What a machine's daemons had cost, with its name.
+/// Returns the cost of a machine's daemons, with the machine's name.
 fn daemons_of<'a>(machine: &str, summary: &'a Summary) -> Vec<DaemonsRow> {
     let named = |row: &'a DaemonsRow| DaemonsRow {
         machine: Some(machine.to_owned()),
@@ -255,8 +257,8 @@ fn daemons_of<'a>(machine: &str, summary: &'a Summary) -> Vec<DaemonsRow> {
     summary.daemons.iter().map(named).collect()
 }
 
-/// Changes of all machines by time, each once. Of one that not all have seen, such as a daemon's death, nobody knows for all how long it
-/// took.
+/// Returns the changes of all machines, sorted by time and without duplicates. If not all machines have seen a change, such
+/// as the death of a daemon, its duration for the whole lab is unknown.
 fn changes_of(all: &[&[ChangeRow]]) -> Vec<ChangeRow> {
     let mut seen: Vec<(ChangeRow, usize)> = Vec::new();
     for row in all.iter().copied().flatten() {
@@ -281,7 +283,8 @@ fn changes_of(all: &[&[ChangeRow]]) -> Vec<ChangeRow> {
     whole.collect()
 }
 
-/// Adds to a transfer what its sender said on another machine. Returns whether the flow is affected, as that cannot be read.
+/// Adds the sender's results from another machine to a transfer. Returns whether the flow is affected because these cannot
+/// be read.
 fn learn_server(row: &mut FlowRow, servers: &BTreeMap<String, String>) -> bool {
     let is_transfer = ["leotp", "tcp", "vivace"].contains(&row.kind.as_str());
     let is_half = row.status == FlowStatus::Ok && row.outcome.sent_bytes.is_none();
@@ -352,7 +355,7 @@ fn reasons(
     reasons
 }
 
-/// So many nodes of a lost machine are named in the verdict; all of them are in the machine's row.
+/// Maximum number of a lost machine's nodes that the verdict names. The machine's row names all of them.
 const NAMED: usize = 4;
 
 fn lost_in_words(machine: &str, gone: &LostRow) -> String {
@@ -478,7 +481,7 @@ mod tests {
         assert_eq!(slow, [(Some(8), Some(11))]);
         let unknown = merged(&[&[failure(Some(3))], &[failure(None)]]);
         assert_eq!(unknown, [(None, Some(3))]);
-        // What one machine alone has seen is over where it is, and nobody knows of the others.
+        // If only one machine has seen an event, the event's end on the other machines is unknown.
         let death = change(ChangeKind::DaemonDied, "bird in a", Some(3));
         let other = change(ChangeKind::DaemonDied, "bird in b", Some(3));
         let died = merged(&[std::slice::from_ref(&death), &[]]);

@@ -17,10 +17,10 @@ use constel_host::claim::LabName;
 
 use crate::error::Error;
 
-/// What a lab is called on one of its machines: several machines may be on one host.
+/// Returns the name of a lab on one of its machines. The names differ because several machines may be on one host.
 ///
 /// # Errors
-/// [`Error::BadLabName`] when it cannot be called so.
+/// [`Error::BadLabName`] if the name is invalid.
 fn name_there(lab: &str, machine: &str) -> Result<LabName, Error> {
     let machine = machine.to_ascii_lowercase().replace('.', "-");
     let name = format!("{lab}-{machine}");

@@ -1,4 +1,4 @@
-//! A machine's part of a lab, in a process that its agent has started and speaks with.
+//! The worker process of a machine's part of a lab. Its agent starts it and exchanges messages with it.
 
 use std::collections::BTreeSet;
 use std::io::{self, BufRead, Write};
@@ -32,10 +32,11 @@ use crate::scenario::Scenario;
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 /// Lab time zero is to be so far ahead when it is known, nanoseconds.
 const LEAST_AHEAD_NS: u64 = 50_000_000;
-/// Steps go by each machine's own clock from lab time zero on. Clocks that went further apart since are no clock in common.
+/// Maximum drift between the clocks, nanoseconds. Each machine times its steps by its own clock from lab time zero on, so
+/// clocks that have drifted further apart are not a common clock.
 const MOST_DRIFT_NS: u64 = 1_000_000;
 
-/// Where a part sends and hears: at this address, or on this interface, as the order says.
+/// The address or the interface on which a part sends and receives, depending on the order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Underlay {
     /// The address, for UDP.
@@ -66,18 +67,19 @@ fn io(what: &str) -> impl Fn(io::Error) -> EngineError {
     }
 }
 
-/// Runs the part of `machine` of the lab whose order is in `folder`: it sends and hears on the underlay, and speaks with its agent on
-/// standard input and output. It ends when it is told to, when its input ends, and when the machine may not send any more.
+/// Runs the part of `machine` of the lab whose order is in `folder`. It sends and receives on the underlay, and exchanges
+/// messages with its agent on standard input and output. It ends on request, when its input ends, and when the machine may
+/// not send any more.
 ///
-/// Its nodes are made by so many threads.
+/// `workers` threads create its nodes.
 pub fn run_part(folder: &Path, machine: &str, underlay: &Underlay, workers: NonZeroU32) {
     let talk = Arc::new(Talk::default());
-    // Held for as long as this process lives: `constel clean` removes what nobody holds.
+    // Held as long as this process lives, because `constel clean` removes folders without a lock.
     let _hold = hold(folder);
     let ended = part(&talk, folder, machine, underlay, workers);
     let by_hand = || Some("its lab was taken down on its machine alone".to_owned());
     let failure = match ended {
-        // Whoever told it to end knows why.
+        // The agent requested the end and knows the reason.
         _ if talk.told.load(Ordering::Acquire) => None,
         Ok(interrupted) => talk.heard().over.clone().or_else(|| match interrupted {
             true => by_hand(),
@@ -174,14 +176,14 @@ fn clock_ns(clock: ClockId) -> u64 {
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// What was heard from the agent, and what it is told.
+/// The state of the conversation with the agent.
 #[derive(Default)]
 struct Talk {
     stop: Arc<AtomicBool>,
-    /// The agent said that it is to end.
+    /// The agent has requested the end.
     told: AtomicBool,
     time: LabTime,
-    /// Until when the machine may send; 0: nothing was heard yet.
+    /// The time until which the machine may send, or 0 before the first message.
     until_ns: AtomicU64,
     heard: Mutex<Heard>,
     news: Condvar,
@@ -193,13 +195,13 @@ struct Heard {
     ways: Option<Ways>,
     /// Lab time zero by the clock that all machines have in common.
     go: Option<u64>,
-    /// What was known of the clock at lab time zero.
+    /// The state of the clock at lab time zero.
     began: Option<Beat>,
-    /// What became of machines.
+    /// Losses and returns of machines.
     changes: Vec<Change>,
-    /// What all machines change by hand.
+    /// Manual changes that all machines apply.
     set: Vec<SetTogether>,
-    /// Who makes out what that means.
+    /// The thread that computes the effects of losses and returns.
     follows: Option<Sender<News>>,
     /// The furthest that both clocks went apart since.
     drift_ns: u64,
@@ -208,7 +210,7 @@ struct Heard {
     over: Option<String>,
 }
 
-/// What becomes of machines, as it is heard.
+/// A loss or a return of a machine, as received.
 enum News {
     Lost(Lost),
     Back(Back),
@@ -219,7 +221,7 @@ impl Talk {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An agent that does not listen any more is noticed where it speaks.
+    /// Sends a message to the agent. An agent that no longer reads is noticed when the input ends.
     fn say(&self, what: &FromPart) {
         if let Ok(mut line) = serde_json::to_vec(what) {
             line.push(b'\n');
@@ -263,7 +265,7 @@ impl Talk {
         ));
     }
 
-    /// What it sends goes nowhere from now on; its nodes go with a step.
+    /// Stops sending to a lost machine. Its nodes are removed at the next step.
     fn lose(&self, lost: Lost) {
         if let Some(crossing) = &self.heard().crossing {
             crossing.lose(lost.machine);
@@ -271,7 +273,7 @@ impl Talk {
         self.tell(News::Lost(lost));
     }
 
-    /// All machines are told the same; what none of them can read, none does.
+    /// Applies a manual change. All machines get the same text, so if one of them cannot parse it, none can.
     fn change(&self, changing: Changing) {
         let Changing {
             by,
@@ -285,7 +287,8 @@ impl Talk {
         }
     }
 
-    /// Whoever follows what becomes of nodes hears of it: it may take longer than news of the agent may wait.
+    /// Forwards a loss or a return to the thread that computes its effects, because this may take longer than messages of
+    /// the agent may wait.
     fn tell(&self, news: News) {
         let heard = self.heard();
         if let Some(follows) = &heard.follows {
@@ -294,14 +297,14 @@ impl Talk {
         }
     }
 
-    /// What becomes of machines from now on.
+    /// Returns the receiver of all later losses and returns.
     fn news_of_machines(&self) -> Receiver<News> {
         let (send, news) = channel();
         self.heard().follows = Some(send);
         news
     }
 
-    /// Makes out where nodes are, as machines are lost, and tells the lab.
+    /// Computes the machines of the nodes as machines are lost, and informs the lab.
     fn follow(&self, mut homes: Homes, moves: bool, news: Receiver<News>) {
         for news in news {
             let change = match news {
@@ -431,7 +434,7 @@ impl Gate for Talk {
 
     fn doubts(&self) -> Vec<String> {
         let mut heard = self.heard();
-        // Whatever is sent from here on is nobody's.
+        // Frames that are sent from here on go nowhere.
         heard.crossing = None;
         let mut doubts: Vec<String> = heard.over.clone().into_iter().collect();
         if let Some((began, last)) = heard.began.zip(heard.beat)
@@ -451,7 +454,7 @@ impl Gate for Talk {
     }
 }
 
-/// Progress, for the agent to print: what is said, and where a stage ends.
+/// Progress that the agent prints: messages, and the end of each stage.
 struct Telling(Arc<Talk>);
 
 impl Progress for Telling {
@@ -503,7 +506,7 @@ mod tests {
     fn a_part_that_is_told_to_end_was_interrupted() {
         let talk = told(&[beat(5, 0), ToPart::End]);
         let heard = talk.wait(|heard| heard.go);
-        // The end of the lines is heard after it.
+        // The end of the input arrives after it.
         assert!(matches!(heard, Err(EngineError::Apart(_))), "{heard:?}");
         let talk = Talk::default();
         talk.end(None);

@@ -1,18 +1,18 @@
-//! Columns, and where they come from: so many rows at a time.
+//! Columns, and their sources, which yield a fixed number of rows at a time.
 
 use crate::error::Error;
 
 /// Rows of a chunk, about: enough to be written well, few enough to be held.
 pub(super) const CHUNK_ROWS: usize = 65_536;
 
-/// A column's name and what stands in it.
+/// The name and the kind of a column.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Column {
     pub(super) name: String,
     pub(super) kind: Kind,
 }
 
-/// What stands in a column.
+/// The kind of a column's values.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Integer,
@@ -46,7 +46,7 @@ impl Column {
     }
 }
 
-/// Values of a column, `None` where there is none.
+/// The values of a column. `None` is an empty cell.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Values {
     Integer(Vec<Option<i64>>),
@@ -71,7 +71,7 @@ impl Values {
         }
     }
 
-    /// A value as text; empty where there is none.
+    /// Returns a value as text, or an empty text for an empty cell.
     pub(super) fn text(&self, row: usize) -> String {
         let shown = match self {
             Self::Integer(values) => values[row].map(|v| v.to_string()),

@@ -1,4 +1,4 @@
-//! What edges held and counted: a row where something was other than in the edge's row before.
+//! Effects and counters of edges: a row for each change of an edge against its previous row.
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! Who served stations when: a row for each handover.
+//! The satellites that served each station over time: a row for each handover.
 
 use constel_api::Happening;
 

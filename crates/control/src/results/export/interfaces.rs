@@ -1,4 +1,4 @@
-//! What interfaces counted: a row for each instant and interface.
+//! Counters of interfaces: a row for each instant and interface.
 
 use std::path::Path;
 

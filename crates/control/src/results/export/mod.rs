@@ -22,7 +22,7 @@ use columns::{Failed, Source};
 const INTERFACES: &str = "interfaces";
 /// The table of what edges held and counted, of runs with samples of them.
 const EDGES: &str = "edges";
-/// The table of who served stations when.
+/// The table of satellites that served each station over time.
 const HANDOVERS: &str = "handovers";
 /// The table of which ways flows took, and how long these were.
 const PATHS: &str = "paths";
@@ -88,11 +88,11 @@ pub fn tables(run: &Run) -> Vec<String> {
     own.chain(run.flows_with_samples()).collect()
 }
 
-/// Writes a table of a run to a file, which comes there whole or not at all; an older one is replaced.
+/// Writes a table of a run to a file. The file is complete or absent, and replaces an older one.
 ///
 /// # Errors
-/// [`Error::NoTable`] for a table that the run does not have; [`Error::NoDocument`] and [`Error::BadTable`] when it cannot be read;
-/// [`Error::Unwritable`] when the file cannot be written.
+/// [`Error::NoTable`] for a table that the run does not have; [`Error::NoDocument`] and [`Error::BadTable`] if it cannot be
+/// read; [`Error::Unwritable`] if the file cannot be written.
 pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exported, Error> {
     let known = tables(run);
     if !known.iter().any(|name| name == table) {
@@ -152,7 +152,7 @@ pub fn export(run: &Run, table: &str, file: &Path, format: Format) -> Result<Exp
     })
 }
 
-/// What a file says of where it is from.
+/// The description of a file's origin, for its header.
 struct About {
     table: String,
     lab: String,

@@ -14,7 +14,7 @@ use parquet::schema::types::{ColumnPath, Type};
 use super::About;
 use super::columns::{Column, Failed, Kind, Source, Values};
 
-/// Of names and meanings of columns. It rises when one of them changes.
+/// Version of the names and meanings of columns. It increases when one of them changes.
 const SCHEMA: &str = "1";
 
 impl From<parquet::errors::ParquetError> for Failed {

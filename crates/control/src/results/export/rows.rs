@@ -1,4 +1,4 @@
-//! Tables that a run keeps as CSV. What stands in a column is found out by reading it once.
+//! Tables that a run keeps as CSV. The kind of each column is found by reading the file once.
 
 use std::fs::File;
 use std::io::BufReader;
@@ -64,7 +64,7 @@ impl Source for Rows {
             }
             for (values, cell) in values.iter_mut().zip(cells) {
                 match values {
-                    // What a column holds was found out from these cells.
+                    // The kind of a column was derived from these cells, so parsing cannot fail.
                     Values::Integer(values) => values.push(cell.parse().ok()),
                     Values::Float(values) => values.push(cell.parse().ok()),
                     Values::Text(values) => {

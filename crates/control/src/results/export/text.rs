@@ -23,7 +23,8 @@ pub(super) fn csv(source: &mut dyn Source, out: File) -> Result<u64, Failed> {
     Ok(rows)
 }
 
-/// InfluxDB's line protocol; how many rows. A row without a time or without a number says nothing there, and is left out.
+/// Writes InfluxDB's line protocol and returns the number of rows. A row without a time or without a number has no meaning
+/// there and is left out.
 pub(super) fn influx(source: &mut dyn Source, about: &About, out: File) -> Result<u64, Failed> {
     let mut out = BufWriter::new(out);
     let columns = source.columns().to_vec();
@@ -60,7 +61,7 @@ pub(super) fn influx(source: &mut dyn Source, about: &About, out: File) -> Resul
                 }
             }
             if only_words {
-                // What happened, and nothing to measure: it can be counted.
+                // An event without a measured value. It can still be counted.
                 fields.push("n=1i".to_owned());
             }
             if fields.is_empty() {
