@@ -85,12 +85,12 @@ pub struct Scenario {
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
-    /// What becomes of a lab on several machines when one of them is lost.
+    /// The effect of a lost machine on a lab that runs on several.
     #[serde(skip_serializing_if = "OnMachineLoss::is_default")]
     pub on_machine_loss: OnMachineLoss,
-    /// What flies: constellations by name, then formations by name; may be none.
+    /// Constellations by name, then formations by name; may be none.
     pub constellations: Vec<Constellation>,
-    /// Constellations whose satellites are no nodes, by name: networks go over them.
+    /// Constellations whose satellites are no nodes, by name: networks use their links.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub beneath: Vec<Constellation>,
     /// Ground stations by name; from `stations` and from files of places. Names are unique among
@@ -100,7 +100,8 @@ pub struct Scenario {
     pub hosts: Vec<Host>,
     /// Cables between stations and hosts.
     pub cables: Vec<Cable>,
-    /// Which satellites stations use when, as far as that was chosen beforehand.
+    /// Chosen satellites of stations with their times, from a file; they replace the policy where the file
+    /// names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<TextFile>,
     /// Further ports of nodes, and the edges between them, by name.
@@ -108,48 +109,48 @@ pub struct Scenario {
     pub networks: Vec<Network>,
     /// Links between shells.
     pub cross_shell: Vec<CrossShell>,
-    /// What breaks; names are unique.
+    /// Failures; names are unique.
     pub failures: Vec<Failure>,
     /// How packets find their way.
     pub routing: Routing,
     /// The blocks that addresses are taken from.
     #[serde(skip_serializing_if = "Addresses::are_default")]
     pub addresses: Addresses,
-    /// Which driver carries the frames.
+    /// The driver that carries the frames.
     pub driver: DriverChoice,
     /// Frames leave at whole multiples of this; 0: each at its own time.
     pub grain: TimeSpan,
     /// Threads of the relay.
     #[serde(skip_serializing_if = "Threads::is_auto")]
     pub threads: Threads,
-    /// What becomes of the time that nodes' stacks take.
+    /// Whether the time that nodes' stacks take is deducted.
     #[serde(skip_serializing_if = "StackTime::is_deducted")]
     pub stack_time: StackTime,
     /// How late frames may be at the 99th percentile in a run that is to be trusted.
     pub max_lateness: TimeSpan,
-    /// What nodes on the way do for the flows that pass them.
+    /// The protocol functions of nodes on the path, for the flows that pass them.
     pub transport: OnTheWay,
-    /// What programs in nodes see of the host beside what all see.
+    /// Files of the host that programs in nodes see, besides those that all see.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Mount>,
-    /// How much they may take.
+    /// Resource limits.
     #[serde(skip_serializing_if = "Limits::are_default")]
     pub limits: Limits,
-    /// Nodes that are told of themselves and their surroundings.
+    /// Nodes that receive information about themselves and their surroundings.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub information: Vec<Information>,
     /// Images by names of the scenario's own, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<NamedImage>,
-    /// What is said of what nodes are made of; [`software`](Self::software) says what comes of it.
+    /// Rules about the software of nodes; [`software`](Self::software) returns the result.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub node_rules: Vec<NodeRule>,
     /// Flows and commands in order of their start; equal starts in the order of the file.
     pub traffic: Vec<Flow>,
-    /// What is written down of interfaces and edges while the lab runs.
+    /// Metrics of interfaces and edges that are recorded while the lab runs.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sampling: Option<Sampling>,
-    /// What must have come true when a run is over.
+    /// Expectations that the finished run is checked against.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub expect: Vec<Expectation>,
     /// Every file that was read, the scenario itself first, the others by path.

@@ -11,22 +11,22 @@ use crate::source::Span;
 pub struct Addresses {
     /// Of loopbacks.
     pub loopback: BlockPair,
-    /// Of the ends of disjoint paths.
+    /// Block for the ends of disjoint paths.
     pub paths: BlockPair,
-    /// Of links between satellites; `None`: they have no IPv4 addresses.
+    /// Block for links between satellites; `None`: they have no IPv4 addresses.
     pub links: Option<Block<Ipv4Addr>>,
-    /// Of ground links, one subnet for all; `None` as above.
+    /// Block for ground links, one subnet for all; `None`: they have no IPv4 addresses.
     pub ground: Option<Block<Ipv4Addr>>,
-    /// Of cables; `None` as above.
+    /// Block for cables; `None`: they have no IPv4 addresses.
     pub cables: Option<Block<Ipv4Addr>>,
-    /// Of ports in networks, a subnet for each network; `None` as above.
+    /// Block for ports in networks, a subnet for each network; `None`: they have no IPv4 addresses.
     pub networks: Option<Block<Ipv4Addr>>,
-    /// Of ports of management, /8 to /24, whether there are any or not.
+    /// Block for management ports, /8 to /24, whether the lab has any or not.
     pub management: Block<Ipv4Addr>,
 }
 
 impl Addresses {
-    /// Whether nobody asked for others.
+    /// Whether all blocks are the defaults.
     pub(crate) fn are_default(&self) -> bool {
         *self == Self::default()
     }
@@ -48,7 +48,7 @@ pub struct Block<A> {
     pub first: A,
     /// How many bits are shared.
     pub length: u8,
-    /// Where it is written, for errors of later stages; `None`: it is the default.
+    /// The place in the file, for errors of later stages; `None`: the block is the default.
     #[serde(skip)]
     pub span: Option<Span>,
 }

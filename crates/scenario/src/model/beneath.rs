@@ -5,8 +5,9 @@ use std::collections::BTreeSet;
 use super::{Addresses, Failure, Mode, Name, OnTheWay, Scenario, Station, Terminal};
 
 impl Scenario {
-    /// The same time and step with this constellation alone, and those of the nodes on the ground as stations that `members` names.
-    /// Nothing runs or breaks there. `None` when there is no such constellation, or it has no links to the ground.
+    /// Returns a scenario of equal time and step with this constellation alone; the nodes on the ground that
+    /// `members` names are its stations. Nothing runs or breaks there. `None` when the scenario has no such
+    /// constellation, or the constellation has no links to the ground.
     #[must_use]
     pub fn beneath(&self, constellation: &Name, members: &BTreeSet<&str>) -> Option<Scenario> {
         let mut all = self.constellations.iter().chain(&self.beneath);

@@ -1,4 +1,4 @@
-//! What flies, and the links between satellites and to the ground.
+//! The constellations, and the links between satellites and to the ground.
 
 use constel_link::Effects;
 use constel_units::{Angle, DataRate, DataSize, Length, Ratio, TimeSpan};
@@ -11,7 +11,7 @@ use super::{Formation, HandoverKind, Name, NodesNamed, Radio, TextFile, WalkerPa
 /// One constellation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Constellation {
-    /// Its name; the beginning of its satellites' names.
+    /// The constellation's name; its satellites' names begin with it.
     pub name: Name,
     /// Its orbits.
     pub orbits: Orbits,
@@ -21,7 +21,7 @@ pub struct Constellation {
     pub gsl: Option<Gsl>,
 }
 
-/// Where a constellation's orbits come from.
+/// The source of a constellation's orbits.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Orbits {
@@ -108,14 +108,14 @@ pub fn satellite_name(prefix: &str, plane: u32, planes: u32, slot: u32, slots: u
 pub struct Positions {
     /// The file. Its text is passed on unread; the plan reads it and reports errors through it.
     pub file: TextFile,
-    /// Which of its objects fly.
+    /// The selection of objects that fly.
     pub chosen: Chosen,
 }
 
-/// Which objects of a file fly, by patterns of their names and catalogue numbers without regard to case.
+/// A selection of a file's objects, by patterns of their names and catalogue numbers without regard to case.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Chosen {
-    /// Those that fly; `None`: all.
+    /// Objects that fly; `None`: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<NodesNamed>>,
     /// Those that do not.
@@ -131,7 +131,7 @@ pub struct ElementSet {
     /// The shells, in the order of the file; names unique. An object that fits
     /// several belongs to the first. None: all objects fly as they are, in the order of the file.
     pub shells: Vec<Shell>,
-    /// Which of its objects fly.
+    /// The selection of objects that fly.
     pub chosen: Chosen,
     /// Elements farther than this from lab time zero are left out.
     pub max_age: TimeSpan,
@@ -142,7 +142,7 @@ pub struct ElementSet {
 /// One shell of an element set.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Shell {
-    /// Its name; satellites are called `<constellation>-<shell>-p<plane>-s<slot>`.
+    /// The shell's name; satellites are called `<constellation>-<shell>-p<plane>-s<slot>`.
     pub name: Name,
     /// Over which angle the planes are spread.
     pub pattern: WalkerPattern,
@@ -168,7 +168,7 @@ pub struct Shell {
     reason = "one for each constellation of a scenario"
 )]
 pub enum Isl {
-    /// None at all.
+    /// No links.
     None,
     /// Links by one of the patterns, the +Grid or another.
     PlusGrid(PlusGrid),
@@ -189,7 +189,7 @@ pub struct PlusGrid {
     pub max_range: Option<Length>,
     /// The line of sight stays this high above the Earth.
     pub atmosphere: Length,
-    /// Which satellites are linked.
+    /// The rule by which satellites are linked.
     pub pairing: Pairing,
     /// How far a terminal can turn in a second; `None`: as far as needed.
     pub max_slew_per_second: Option<Angle>,
@@ -199,7 +199,7 @@ pub struct PlusGrid {
     pub link: Link,
 }
 
-/// Which satellites of a shell are linked.
+/// The rule by which satellites of a shell are linked.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Pairing {
@@ -207,9 +207,9 @@ pub enum Pairing {
     Grid,
     /// A ring in each plane.
     Ring,
-    /// The nearest so many.
+    /// This number of nearest satellites.
     Nearest(u8),
-    /// These.
+    /// The listed pairs.
     List(Vec<(Name, Name)>),
 }
 
@@ -241,9 +241,9 @@ pub enum Policy {
     HighestElevation,
     /// The one that stays longest, as long as it can.
     LongestVisible,
-    /// Its own until another is higher by this.
+    /// The station's current satellite until another is higher by this.
     Hysteresis(Angle),
-    /// The one that serves the fewest stations, as long as it can.
+    /// The satellite that serves the fewest stations, for as long as the station can use it.
     LeastLoaded,
     /// The nearest of the part of the constellations that most stations can use.
     MostReachable,
@@ -258,7 +258,7 @@ pub struct GslRule {
     pub policy: Policy,
     /// How long a change of satellite takes.
     pub handover_outage: TimeSpan,
-    /// What happens to the old link meanwhile.
+    /// Whether the old link goes down before or after the new one is up.
     pub handover_kind: HandoverKind,
 }
 
@@ -272,13 +272,15 @@ pub struct Gsl {
     pub rule: GslRule,
     /// How many links to the ground a satellite can have; `None`: any number.
     pub beams: Option<u32>,
-    /// What a satellite's links to the ground can carry in all, each way; `None`: each what it can.
+    /// Total capacity of a satellite's links to the ground, in each direction; `None`: each link has its full
+    /// rate.
     pub capacity: Option<DataRate>,
-    /// How near the geostationary arc a station may look; 0: at it.
+    /// Smallest angle between a station's pointing direction and the geostationary arc; 0: a station may point
+    /// at the arc.
     pub gso_avoidance: Angle,
     /// Rate and loss by elevation, lowest first; below the first, `link` holds.
     pub by_elevation: Vec<ElevationStep>,
-    /// What decides what links carry; `None`: `link` and `by_elevation` do.
+    /// The radio that determines the rates of links; `None`: `link` and `by_elevation` do.
     pub radio: Option<Radio>,
     /// Stations that are no feeders use only satellites that a feeder uses.
     pub bent_pipe: bool,
@@ -286,7 +288,7 @@ pub struct Gsl {
     pub link: Link,
 }
 
-/// What a kind of link does, in each direction.
+/// The properties of a kind of link, in each direction.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Link {
     /// At least 1 kbit/s.
@@ -305,7 +307,7 @@ pub struct Link {
     pub effects: Effects,
 }
 
-/// What a ground link is like from an elevation upwards.
+/// The properties of a ground link from an elevation upwards.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct ElevationStep {
     /// The elevation.

@@ -1,4 +1,4 @@
-//! What must have come true when a run is over.
+//! Expectations that a finished run is checked against.
 
 use constel_units::{DataRate, Ratio, TimeSpan};
 use serde::Serialize;
@@ -16,20 +16,20 @@ pub struct Expectation {
     /// The requirement it stands for.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<String>,
-    /// What must be.
+    /// The condition.
     #[serde(flatten)]
     pub what: Expected,
-    /// The line of the scenario file it stands in.
+    /// The line of the scenario file with the expectation.
     pub line: u32,
 }
 
-/// What must be.
+/// The condition of an expectation.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Expected {
     /// The flow gave a result.
     Succeeds(Name),
-    /// Nothing ended in these nodes before its time.
+    /// No program in these nodes ended before its time.
     Alive(Vec<NodesNamed>, Window),
     /// These programs were still running when their time was over.
     StillRunning(Vec<Name>),
@@ -37,26 +37,26 @@ pub enum Expected {
     EndedEarly(EndedEarly),
     /// The first answer to a ping came within a time from the flow's start, or from the window's.
     Reachable(Name, TimeSpan, Window),
-    /// So much arrived.
+    /// Bounds of the share that arrived.
     Delivery(Delivery),
-    /// What several programs printed is the same.
+    /// The outputs of several programs agree.
     Agreement(Agreement),
     /// A quantile of what a program printed.
     Metric(Measured),
-    /// So fast.
+    /// Bounds of a flow's throughput.
     Throughput(Name, Bounds<DataRate>, Window),
-    /// A quantile of round-trip times is so long.
+    /// Bounds of a quantile of round-trip times.
     RoundTrip(Name, Ratio, Bounds<TimeSpan>, Window),
-    /// An event, then another, perhaps within a time.
+    /// An event, then another, optionally within a time.
     Order(EventNamed, EventNamed, Option<TimeSpan>, Window),
 }
 
-/// What is allowed; one of the two at least is given.
+/// The allowed values; at least one of the two bounds is given.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Bounds<T> {
-    /// It is not less.
+    /// The value is not less.
     pub at_least: Option<T>,
-    /// It is not more.
+    /// The value is not more.
     pub at_most: Option<T>,
 }
 
@@ -95,11 +95,11 @@ impl Window {
 /// A program that ends before its time is over.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct EndedEarly {
-    /// The flow that runs it.
+    /// The flow that runs the program.
     pub flow: Name,
-    /// What a shell gives as its exit code: the code, or 128 and the signal; `None`: any.
+    /// The exit code as a shell reports it: the code, or 128 plus the signal; `None`: any.
     pub exit: Option<i32>,
-    /// When.
+    /// The time in which the end counts.
     pub window: Window,
 }
 
@@ -108,42 +108,42 @@ pub struct EndedEarly {
 pub struct Delivery {
     /// The flow.
     pub flow: Name,
-    /// How much of what it sent.
+    /// The allowed share of the packets that were sent.
     pub bounds: Bounds<Ratio>,
-    /// Of probes sent in this time alone.
+    /// Only probes sent in this time count.
     pub window: Window,
 }
 
-/// That several programs printed the same.
+/// Agreement of what several programs printed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Agreement {
-    /// The flows that run them, two or more.
+    /// The flows that run the programs, two or more.
     pub flows: Vec<Name>,
-    /// The column that says what belongs together.
+    /// The column by which lines belong together.
     pub key: String,
     /// The column whose values must be equal.
     pub value: String,
-    /// Of the keys for which each has a value.
+    /// The allowed share of agreeing keys, among the keys for which each program has a value.
     pub bounds: Bounds<Ratio>,
-    /// When lines were printed; there where the window is not all of the time.
+    /// The time at which each line was printed; given if the window is not all of the time.
     pub time: Option<PrintedTime>,
-    /// Of lines of this time alone.
+    /// Only lines of this time count.
     pub window: Window,
 }
 
 /// A quantile of numbers that a program printed.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Measured {
-    /// The flow that runs it.
+    /// The flow that runs the program.
     pub flow: Name,
     /// The column.
     pub column: String,
-    /// Which quantile.
+    /// The quantile.
     pub quantile: Ratio,
-    /// What it must be.
+    /// The allowed values of the quantile.
     pub bounds: Bounds<f64>,
-    /// When lines were printed; there where the window is not all of the time.
+    /// The time at which each line was printed; given if the window is not all of the time.
     pub time: Option<PrintedTime>,
-    /// Of lines of this time alone.
+    /// Only lines of this time count.
     pub window: Window,
 }

@@ -1,27 +1,28 @@
-//! What breaks, and when.
+//! Failures and their times.
 
 use constel_units::{Angle, Length, Ratio, TimeSpan};
 use serde::Serialize;
 
 use super::{Name, NodesNamed, RegionHits, Written};
 
-/// Something that breaks.
+/// A failure.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Failure {
-    /// Its name.
+    /// The failure's name.
     pub name: Name,
-    /// What breaks.
+    /// The nodes, links or edges that fail.
     pub what: FailureTarget,
-    /// When.
+    /// The time of the failure.
     pub when: FailureTime,
-    /// Commands in its nodes are started anew when it is over; then it is once, of nodes, and has an end.
+    /// Commands in the failed nodes are started again when the failure is over; the failure is then of nodes,
+    /// occurs once, and has an end.
     pub reboot: bool,
-    /// Its place in the file; `None` where no file has it.
+    /// The failure's place in the file; `None` for a failure that is not from a file.
     #[serde(skip)]
     pub written: Option<Written>,
 }
 
-/// What breaks. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
+/// The target of a failure. Constellations and shells as in [`CrossShell::from`](super::CrossShell::from).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureTarget {
@@ -37,7 +38,7 @@ pub enum FailureTarget {
     Lasers(usize),
     /// All stations, each by itself.
     Stations,
-    /// What is over or in a circle on the ground.
+    /// Nodes or links over, or in, a circle on the ground.
     Region {
         /// Latitude of the centre.
         latitude: Angle,
@@ -45,7 +46,7 @@ pub enum FailureTarget {
         longitude: Angle,
         /// Radius on the ground.
         radius: Length,
-        /// What is hit.
+        /// The kind of nodes or links that fail.
         hits: RegionHits,
     },
     /// Links of a constellation with an end beyond a latitude.
@@ -58,30 +59,31 @@ pub enum FailureTarget {
     Network(Name, Trouble),
 }
 
-/// What becomes of a network's edges. Members by name or pattern; whether there are such is known when the plan is made.
+/// A change of a network's edges. Members are given by name or pattern; whether such members exist is known
+/// when the plan is made.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Trouble {
-    /// There are none between these groups; whoever is in none is in one of its own.
+    /// No edges between these groups; a member that is in no group is in a group of its own.
     Partition(Vec<Vec<NodesNamed>>),
-    /// Members in a sphere lose what they hear.
+    /// Members in a sphere lose frames that they receive.
     Jamming {
-        /// Its centre.
+        /// The sphere's centre.
         centre: Centre,
-        /// Its radius.
+        /// The sphere's radius.
         radius: Length,
-        /// How much is lost besides; all: there is no edge.
+        /// Additional loss; all: the edge is removed.
         loss: Ratio,
     },
     /// Some edges are worse.
     Disturbance {
-        /// From whom.
+        /// Sending members.
         from: Vec<NodesNamed>,
-        /// To whom.
+        /// Receiving members.
         to: Vec<NodesNamed>,
-        /// How much is lost besides; all: there is no edge.
+        /// Additional loss; all: the edge is removed.
         loss: Ratio,
-        /// On top of the delay.
+        /// Additional delay.
         extra_delay: TimeSpan,
     },
 }
@@ -103,12 +105,12 @@ pub enum Centre {
     },
 }
 
-/// When something breaks, lab time.
+/// The time of a failure, lab time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FailureTime {
-    /// Once, for so long; `None`: for good.
+    /// Once, for this long; `None`: for good.
     Once(TimeSpan, Option<TimeSpan>),
-    /// Again and again: mean time between failures, mean time to repair.
+    /// Repeatedly: mean time between failures, mean time to repair.
     Random(TimeSpan, TimeSpan),
 }

@@ -10,7 +10,7 @@ use super::{GslRule, Link, Name, Recording};
 /// A ground station.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Station {
-    /// Its node name.
+    /// The station's node name.
     pub name: Name,
     /// WGS84 geodetic latitude, -90 to 90 degrees.
     pub latitude: Angle,
@@ -18,19 +18,19 @@ pub struct Station {
     pub longitude: Angle,
     /// Height above the WGS84 ellipsoid.
     pub altitude: Length,
-    /// Its radios to the sky, at least one, in the order of their ports.
+    /// The station's radios to the sky, at least one, in the order of their ports.
     pub terminals: Vec<Terminal>,
-    /// Its terminals have one antenna for each shell that serves the ground.
+    /// The station's terminals have one antenna for each shell that serves the ground.
     pub gateway: bool,
     /// Whether it feeds bent-pipe satellites.
     pub feeder: bool,
     /// How hard it rains from when on, in order of time; before the first entry it does not.
     pub rain: Vec<(TimeSpan, RainRate)>,
-    /// What was measured of its ground links; without points, nothing was.
+    /// Measurements of the station's ground links; without points, nothing was measured.
     pub recording: Recording,
-    /// What stands in the way.
+    /// Obstacles that hide parts of the station's sky.
     pub obstacles: Vec<Obstacle>,
-    /// Where it is when, in order of time; empty for a station that stands still.
+    /// Positions over time, in order of time; empty for a station that does not move.
     pub track: Vec<Waypoint>,
 }
 
@@ -61,11 +61,12 @@ impl Station {
 /// A radio of a station, with an interface of its own.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Terminal {
-    /// Whose satellites it uses, by the constellations' places in the scenario; `None`: everybody's.
+    /// Constellations whose satellites the terminal uses, by their indices in the scenario; `None`: all.
     pub constellations: Option<BTreeSet<usize>>,
-    /// How many satellites it can use at the same time, at least 1; of no meaning at a gateway.
+    /// The number of satellites that the terminal can use at the same time, at least 1; of no meaning at a
+    /// gateway.
     pub antennas: u8,
-    /// Lowest elevation at which it uses them; `None`: as each constellation has it.
+    /// The lowest elevation at which the terminal uses satellites; `None`: each constellation's own.
     pub min_elevation: Option<Angle>,
     /// How its antennas choose; `None` where no satellite serves the ground.
     pub rule: Option<GslRule>,
@@ -82,7 +83,7 @@ pub struct Obstacle {
     pub elevation: Angle,
 }
 
-/// Where a moving station is at a time.
+/// The position of a moving station at a time.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Waypoint {
     /// Lab time.
@@ -100,7 +101,7 @@ pub struct Waypoint {
 pub struct Host {
     /// The interface of the machine whose far end it is; `None`: Constel makes it.
     pub attach: Option<String>,
-    /// Its node name.
+    /// The node name.
     pub name: Name,
     /// WGS84 geodetic latitude, -90 to 90 degrees.
     pub latitude: Angle,

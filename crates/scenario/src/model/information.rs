@@ -1,4 +1,4 @@
-//! What nodes are told.
+//! The information that nodes receive about themselves and their surroundings.
 
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ use crate::walk::{Path, Seg};
 /// Most bytes of a file of the user's.
 pub const USER_FILE_BYTES: usize = 1 << 20;
 
-/// Nodes that are told, and of what.
+/// Nodes that receive information, and the kinds of information.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Information {
     /// Only nodes of these kinds; `None`: of all.
@@ -57,7 +57,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// What the file has under `path`.
+    /// Returns the place and the value that the file has under `path`.
     pub(crate) fn at(document: &Document, path: &[Seg<'_>]) -> Self {
         Self {
             source: document.source().clone(),
@@ -104,9 +104,9 @@ impl NodesNamed {
 /// A file of the user's, to be seen in a node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct UserFile {
-    /// Its name; fit for a file.
+    /// The file's name, valid as a file name.
     pub name: String,
-    /// What is in it.
+    /// The file's content.
     pub text: String,
 }
 

@@ -15,19 +15,19 @@ pub struct BoxScenario {
     pub description: String,
     /// How long it runs; `None`: until it is stopped.
     pub duration: Option<TimeSpan>,
-    /// What it is between.
+    /// The interfaces or machines that the box joins.
     pub ends: BoxEnds,
-    /// How it joins them.
+    /// The form in which it joins them.
     pub form: BoxForm,
     /// All frames go through it, the host's own too.
     pub exclusive: bool,
-    /// Its rules, and the file they stand in.
+    /// The box's rules and the file that has them.
     pub rules: RuleFile,
     /// Commands in the machines, in order of their start.
     pub commands: Vec<MachineCommand>,
 }
 
-/// What a box is between.
+/// The ends of a box.
 #[derive(Debug, Clone, PartialEq)]
 pub enum BoxEnds {
     /// Interfaces of the host.
@@ -53,7 +53,7 @@ pub enum BoxForm {
     /// Cables: between the first and the second, the third and the fourth, ... Forward is from the first of each.
     #[default]
     Pairs,
-    /// A switch that learns who is where. Forward is whatever a rule's `match` is about as it is written.
+    /// A switch that learns addresses. Forward is the direction of a frame that matches a rule as written.
     Hub,
     /// A router of IP. Forward as in pairs between two, else as in a hub.
     Router(BoxRouter),
@@ -62,9 +62,9 @@ pub enum BoxForm {
 /// The router that a box is.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct BoxRouter {
-    /// Its addresses, with the length of their networks, by what they are at.
+    /// The router's addresses, each with its end and the length of its network.
     pub addresses: Vec<(String, IpAddr, u8)>,
-    /// Networks beyond those, each with who leads there.
+    /// Routes to networks beyond the attached ones, each with its next hop.
     pub routes: Vec<(IpAddr, u8, IpAddr)>,
 }
 
@@ -121,7 +121,7 @@ impl BoxRouter {
         }
     }
 
-    /// Where somebody on a network of its own is.
+    /// Returns the end that reaches a neighbour on an attached network.
     #[must_use]
     pub fn way_to(&self, neighbour: IpAddr) -> Option<&str> {
         let found = self
@@ -148,7 +148,7 @@ pub struct Machine {
     pub name: Name,
     /// Addresses of `eth0` with the length of their network; at least one.
     pub addresses: Vec<(IpAddr, u8)>,
-    /// Who leads everywhere else; at most one of each family.
+    /// Default gateways; at most one of each family.
     pub gateways: Vec<IpAddr>,
     /// Settings of its kernel below `net`, with dots.
     pub settings: Vec<(String, String)>,
@@ -157,13 +157,13 @@ pub struct Machine {
 /// A command in a machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MachineCommand {
-    /// Its name, unique in the scenario.
+    /// The command's name, unique in the scenario.
     pub name: Name,
     /// When it starts, counted from when frames are let in.
     pub at: TimeSpan,
     /// How long it may run; `at + length` is at most the scenario's duration.
     pub length: TimeSpan,
-    /// Its machine, by its place.
+    /// The index of the command's machine.
     pub machine: usize,
     /// Program and arguments; at least the program.
     pub command: Vec<String>,

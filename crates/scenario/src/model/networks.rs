@@ -10,31 +10,31 @@ use super::{Carrier, Link, Modcod, Name, NodesNamed, TextFile};
 pub struct Network {
     /// Its name.
     pub name: Name,
-    /// Its members; whether there are such nodes is known when the plan is made.
+    /// The network's members; whether such nodes exist is known when the plan is made.
     pub members: Vec<NodesNamed>,
-    /// Those of them that join later.
+    /// Members that join later.
     pub away: Vec<NodesNamed>,
-    /// What its edges are.
+    /// The medium that joins the members.
     pub medium: Medium,
-    /// Whether the machine reaches them beside it.
+    /// Whether the host reaches the members over a management network besides.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub management: bool,
 }
 
-/// What joins the members of a network.
+/// The medium that joins the members of a network.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Medium {
     /// Every edge by itself.
     Links {
-        /// Which there are.
+        /// The rule that determines the edges.
         law: Law,
-        /// What they do.
+        /// The properties of each edge.
         link: Link,
     },
     /// One channel for all.
     Shared {
-        /// Who hears whom.
+        /// The rule that determines who receives from whom.
         law: Law,
         /// Rate and queue of each radio, and what happens on the way.
         link: Link,
@@ -50,7 +50,7 @@ pub enum Medium {
 pub struct Channel {
     /// When a member may send.
     pub access: Access,
-    /// What goes before the bits of each frame.
+    /// The duration of the preamble before the bits of each frame.
     pub preamble: TimeSpan,
     /// How long a member leaves the channel alone after a frame.
     pub guard: TimeSpan,
@@ -83,7 +83,7 @@ pub enum Access {
     },
 }
 
-/// Which edges there are.
+/// The rule that determines a network's edges.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Law {
@@ -117,7 +117,7 @@ pub struct Crosslink {
     pub margin: Decibels,
 }
 
-/// What an edge is like from a distance on.
+/// The properties of an edge from a distance on.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RangeStep {
     /// The distance.

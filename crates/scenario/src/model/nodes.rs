@@ -1,4 +1,4 @@
-//! What nodes are made of.
+//! The software of nodes: containers, their images and their limits.
 
 use constel_units::DataSize;
 use serde::Serialize;
@@ -10,7 +10,7 @@ pub use crate::raw::{
 use crate::raw::{RawHealth, RawNode, StopSignal};
 use crate::source::Span;
 
-/// How long programs may take to end if nobody says.
+/// Time that programs get to end, by default.
 const STOP_GRACE_NS: u64 = 2_000_000_000;
 
 /// An image by a name of the scenario's own.
@@ -18,30 +18,30 @@ const STOP_GRACE_NS: u64 = 2_000_000_000;
 pub struct NamedImage {
     /// The name.
     pub name: Name,
-    /// Where it is, as `constel image import` takes it.
+    /// The image's source, as `constel image import` accepts it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub source: Option<String>,
-    /// Which it is, by its configuration or manifest: `sha256:` and 64 digits.
+    /// The image's identity, by its configuration or manifest: `sha256:` and 64 digits.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub digest: Option<String>,
-    /// Where it stands.
+    /// The place in the scenario file.
     #[serde(skip)]
     pub(crate) place: (Span, String),
 }
 
-/// Something that is said of nodes; later rules go over earlier ones.
+/// A rule about the software of nodes; later rules override earlier ones.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct NodeRule {
-    /// Of which.
+    /// The nodes that the rule applies to.
     pub of: NodesOf,
-    /// What.
+    /// The settings.
     pub set: RawNode,
-    /// Where it stands.
+    /// The place in the scenario file.
     #[serde(skip)]
     pub(crate) place: (Span, String),
 }
 
-/// Of which nodes something is said.
+/// The nodes that a rule applies to.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NodesOf {
@@ -62,24 +62,26 @@ pub enum NodesOf {
 /// Nodes that a rule is for, which are all of what is there.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Choice {
-    /// Their names match one of these.
+    /// Patterns of which each node's name matches one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub names: Vec<String>,
-    /// They are of one of these shells: constellation by its place in the scenario, and shell by its place in the element set.
+    /// Shells that the nodes are part of: a constellation by its index in the scenario, and a shell by its
+    /// index in the element set.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub shells: Vec<(usize, u16)>,
-    /// They are over it at lab time zero.
+    /// A circle that the nodes are over at lab time zero.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub region: Option<Circle>,
 }
 
-/// What a node is made of.
+/// The software of a node.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct NodeSoftware {
-    /// Its image and what is said about it; `None`: it is a network namespace, and its programs are the host's.
+    /// The node's image and settings of the container; `None`: the node is a network namespace, and its
+    /// programs are the host's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub container: Option<Container>,
-    /// What its programs may take.
+    /// The resource limits of the node's programs.
     #[serde(skip_serializing_if = "Limit::is_none")]
     pub limits: Limit,
     /// Whether it has no network stack, and the link plane forwards for it.
@@ -104,7 +106,7 @@ pub struct Container {
     /// Its arguments.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// Where it begins; absolute.
+    /// The working directory; absolute.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub workdir: Option<String>,
     /// `user` or `user:group`.
@@ -113,7 +115,7 @@ pub struct Container {
     /// Variables beside the image's, by name.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub env: Vec<(String, String)>,
-    /// What it sees of the host; of two at one place the later one.
+    /// The host's files that the container sees; of two at one place the later one.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub mounts: Vec<Volume>,
     /// Capabilities beside the default ones.
@@ -122,7 +124,7 @@ pub struct Container {
     /// Capabilities of the default ones that it does not have; those that are added count more.
     #[serde(serialize_with = "words", skip_serializing_if = "is_none")]
     pub capabilities_dropped: u64,
-    /// Which system calls it may make.
+    /// The system calls that the container may make.
     pub seccomp: Seccomp,
     /// Whether nothing that it executes has more rights.
     pub no_new_privileges: bool,
@@ -131,17 +133,17 @@ pub struct Container {
     pub kernel_events: bool,
     /// Whether its program is started again.
     pub restart: RestartPolicy,
-    /// How to find out whether it works; `None`: nobody asks.
+    /// The health check; `None`: there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
-    /// The signal that asks it to end; `None`: as the image says.
+    /// The signal that asks the program to end; `None`: the image's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub stop_signal: Option<i32>,
     /// How long it may take to end, nanoseconds.
     pub stop_grace_ns: u64,
-    /// Where what it writes is.
+    /// The place of the files that the container writes.
     pub state: StatePlace,
-    /// What it may keep in memory as files, bytes; `None`: what the lab has.
+    /// The size of files that the container may keep in memory, bytes; `None`: the lab's limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub files_bytes: Option<u64>,
 }
@@ -149,10 +151,10 @@ pub struct Container {
 /// How to find out whether a container's program works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Health {
-    /// What is run; `None`: what the image says.
+    /// The command that is run; `None`: the image's.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub command: Option<Vec<String>>,
-    /// From the end of one run to the begin of the next, nanoseconds.
+    /// From the end of one run to the start of the next, nanoseconds.
     pub interval_ns: u64,
     /// After which a run has failed, nanoseconds.
     pub timeout_ns: u64,
@@ -186,7 +188,7 @@ pub struct Volume {
 }
 
 impl Container {
-    /// What of it is more than containers have by default, in words; empty for most.
+    /// The privileges of the container beyond the default ones, in words; empty for most.
     #[must_use]
     pub fn privileges(&self) -> Vec<String> {
         let added = Capability::words(self.capabilities_added);
@@ -211,7 +213,7 @@ fn words<S: serde::Serializer>(bits: &u64, serializer: S) -> Result<S::Ok, S::Er
     serializer.collect_seq(Capability::words(*bits))
 }
 
-/// The last that is said counts, of variables and mounts for each of them.
+/// Overrides the settings of `under` by those of `set`; variables and mounts are overridden one by one.
 pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
     fn later<T: Clone>(under: &mut Option<T>, set: Option<&T>) {
         if let Some(set) = set {
@@ -221,7 +223,7 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
     later(&mut under.runtime, set.runtime.as_ref());
     let runs_none = matches!(under.runtime, Some(Runtime::Netns | Runtime::Forward));
     if set.image.is_some() && set.runtime.is_none() && runs_none {
-        // Whoever names an image wants it run.
+        // A rule that names an image makes the node a container.
         under.runtime = None;
     }
     later(&mut under.image, set.image.as_ref());
@@ -256,7 +258,7 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
     later(&mut under.state, set.state.as_ref());
 }
 
-/// What came of all that is said of a node.
+/// Returns the software that follows from all settings of a node.
 pub(crate) fn software(node: RawNode) -> NodeSoftware {
     let files = node.limits.as_ref().and_then(|share| share.files);
     let limits = node.limits.map_or(Limit::default(), |share| Limit {
@@ -314,7 +316,7 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
     }
 }
 
-/// A number of processors in thousandths; `None` for what is none from 0.01 to 4096.
+/// Parses a number of processors, in thousandths; `None` for a value outside 0.01 to 4096.
 pub(crate) fn thousandths(text: &str) -> Option<u64> {
     let plain = text.bytes().all(|b| b.is_ascii_digit() || b == b'.');
     let number: f64 = text.parse().ok().filter(|_| plain)?;

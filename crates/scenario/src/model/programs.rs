@@ -1,4 +1,5 @@
-//! What programs in nodes see of the host and may take of it.
+//! Node isolation and resource limits: files of the host that programs in nodes see, and limits of processor
+//! time, memory and processes.
 
 use serde::Serialize;
 
@@ -40,14 +41,14 @@ impl Limit {
 /// Limits of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Limits {
-    /// Of all nodes together.
+    /// Limits of all nodes together.
     pub lab: Limit,
-    /// Of single nodes, by name; none is above the lab's. Each limits something.
+    /// Limits of single nodes, by name; none is above the lab's. Each limits something.
     pub nodes: Vec<(Name, Limit)>,
 }
 
 impl Limits {
-    /// Whether nobody asked for any.
+    /// Whether no limits are set.
     pub(crate) fn are_default(&self) -> bool {
         *self == Self::default()
     }

@@ -8,15 +8,15 @@ use super::{Destinations, Family, Forwarding, Metric, Name, Software, TextFile};
 /// How packets find their way.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Routing {
-    /// Which Internet protocols the nodes speak.
+    /// The Internet protocols of the nodes.
     pub families: Families,
-    /// Who makes the routes.
+    /// The source of the routes.
     pub mode: Mode,
-    /// How long links that go outlive the routes over them, less than a step; 0 without draining.
+    /// How long links that go down outlive the routes over them, less than a step; 0 without draining.
     pub drain: TimeSpan,
 }
 
-/// Which Internet protocols the nodes speak; at least one.
+/// The Internet protocols of the nodes; at least one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Families {
     /// IPv4.
@@ -35,21 +35,21 @@ impl Families {
     }
 }
 
-/// What routes Constel computes.
+/// Settings of the routes that Constel computes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ComputedRouting {
-    /// Which nodes can be reached.
+    /// The nodes that routes lead to.
     pub destinations: Destinations,
-    /// What makes a path short.
+    /// The metric of a path's length.
     pub metric: Metric,
     /// Most next hops of a route, 1..=16; more than one only with [`Metric::Hops`].
     pub paths: u8,
-    /// Which way packets take when, as far as that was chosen beforehand, instead of the shortest.
+    /// Chosen paths with their times, from a file; they replace the shortest path where the file names one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub choices: Option<Box<TextFile>>,
-    /// What forwards in the nodes.
+    /// The forwarding engine of the nodes.
     pub forwarding: Forwarding,
-    /// How nodes hear of failures; `None`: they know at once.
+    /// The reaction of nodes to failures; `None`: they react at once.
     pub reaction: Option<Reaction>,
     /// Pairs with disjoint paths, by name; empty with a reaction.
     pub disjoint: Vec<Disjoint>,
@@ -66,18 +66,18 @@ pub struct Disjoint {
     pub paths: u8,
 }
 
-/// How nodes hear of what nobody foresaw.
+/// How nodes learn of unforeseen failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct Reaction {
-    /// Until the ends of a link notice.
+    /// Time until the ends of a link detect its failure.
     pub detect: TimeSpan,
-    /// From hearing a message until it is sent on and routes follow.
+    /// Time from receiving a message until it is forwarded and the routes follow.
     pub processing: TimeSpan,
-    /// How many hops a message goes at most; `None`: to all.
+    /// The largest number of hops of a message; `None`: it reaches all nodes.
     pub reach: Option<u8>,
 }
 
-/// Who makes the routes.
+/// The source of the routes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -124,7 +124,7 @@ pub enum Igp {
 pub struct DaemonRouting {
     /// Which software.
     pub software: Software,
-    /// Which protocol it speaks; one that this software has.
+    /// The protocol; one that this software has.
     pub protocol: Igp,
     /// The protocol's timers.
     pub timers: Timers,
@@ -135,7 +135,7 @@ pub struct DaemonRouting {
     pub systems: Vec<System>,
     /// Bidirectional Forwarding Detection; `None`: not used.
     pub bfd: Option<Bfd>,
-    /// What only OSPF has; of no meaning for other protocols.
+    /// Settings that only OSPF has; of no meaning for other protocols.
     pub ospf: OspfExtra,
     /// How daemons that end are started again; `None`: they are not.
     pub restart: Option<Restart>,
@@ -152,13 +152,13 @@ pub struct DaemonRouting {
 /// An autonomous system.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct System {
-    /// Its name.
+    /// The system's name.
     pub name: Name,
-    /// Its number.
+    /// The system's number.
     pub asn: u32,
-    /// Its hosts; empty: all nodes that no other has.
+    /// The system's hosts; empty: all nodes that no other system has.
     pub nodes: Vec<Name>,
-    /// Its route reflectors.
+    /// The system's route reflectors.
     pub reflectors: Vec<Name>,
 }
 
@@ -171,7 +171,7 @@ pub struct Timers {
     pub dead_s: u16,
 }
 
-/// What OSPF has besides hello and dead times.
+/// OSPF's settings besides hello and dead times.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct OspfExtra {
     /// Seconds until an unacknowledged packet is sent again, at least 1.
@@ -190,9 +190,9 @@ pub struct OspfExtra {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum AreaSize {
-    /// So many planes, at least 1.
+    /// This number of planes, at least 1.
     Planes(u16),
-    /// As many planes as have so many satellites.
+    /// The number of planes that have this number of satellites.
     Satellites(u32),
 }
 
@@ -201,7 +201,7 @@ pub enum AreaSize {
 pub struct Start {
     /// Most tasks that run or wait for each processor before the next is started, at least 1.
     pub load: u32,
-    /// At least so long between two starts.
+    /// The least time between two starts.
     pub pace: TimeSpan,
     /// Memory that stays free.
     pub memory: DataSize,

@@ -14,7 +14,7 @@ pub struct RuleFile {
     pub seed: u64,
     /// The rules.
     pub rules: Rules,
-    /// The same as they are written, all of them named.
+    /// The rules as written, all of them named.
     pub raw: Vec<RawRule>,
     /// The file itself and the files it names, with their hashes.
     pub inputs: Vec<InputFile>,
@@ -25,7 +25,7 @@ pub struct RuleFile {
 }
 
 impl RuleFile {
-    /// The file anew, with all names.
+    /// Returns the file again, with all names.
     #[must_use]
     pub fn to_raw(&self) -> RawRuleFile {
         RawRuleFile {

@@ -1,4 +1,4 @@
-//! What is written down of interfaces and edges while a lab runs.
+//! Sampling of interfaces and edges while a lab runs.
 
 use std::num::NonZeroU32;
 
@@ -10,21 +10,21 @@ use crate::glob::Glob;
 use crate::raw::SampleMetric;
 use crate::source::{Source, Span};
 
-/// What is written down, and how often.
+/// The recorded metrics and the sampling interval.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Sampling {
-    /// From one time to the next, 10 ms to 1 h.
+    /// The sampling interval, 10 ms to 1 h.
     pub every: TimeSpan,
-    /// Nodes whose interfaces are looked at; empty: none.
+    /// Nodes whose interfaces are sampled; empty: none.
     pub interfaces: Vec<NodesNamed>,
     /// Nodes whose outgoing edges are looked at; empty: none.
     pub edges: Vec<NodesNamed>,
-    /// What is written down, in order, each once.
+    /// The recorded metrics, in order, each once.
     pub metrics: Vec<SampleMetric>,
 }
 
 impl Sampling {
-    /// What interfaces of all nodes count, and nothing else.
+    /// Returns a sampling of the counters of all nodes' interfaces, and of nothing else.
     fn profile(hz: NonZeroU32, source: &Source) -> Self {
         let all = NodesNamed {
             glob: Glob::new("*"),
@@ -43,12 +43,12 @@ impl Sampling {
         }
     }
 
-    /// What is written down of interfaces.
+    /// The metrics of interfaces that are recorded.
     pub fn of_interfaces(&self) -> impl Iterator<Item = SampleMetric> {
         self.metrics.iter().copied().filter(|m| m.of_interfaces())
     }
 
-    /// What is written down of edges.
+    /// The metrics of edges that are recorded.
     pub fn of_edges(&self) -> impl Iterator<Item = SampleMetric> {
         self.metrics.iter().copied().filter(|m| !m.of_interfaces())
     }
@@ -67,7 +67,7 @@ impl Sampling {
 }
 
 impl Scenario {
-    /// What is written down when all interfaces are to be looked at so many times a second, in place of
+    /// Returns the sampling of all interfaces at this number of samples a second, which replaces
     /// [`sampling`](Self::sampling).
     #[must_use]
     pub fn profile(&self, hz: NonZeroU32) -> Sampling {

@@ -6,16 +6,16 @@ use serde::Serialize;
 use super::TextFile;
 pub use crate::raw::FormationPreset;
 
-/// Where a formation's craft are.
+/// The positions of a formation's craft.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Formation {
     /// How many craft, 2 to 100.
     pub count: u32,
-    /// From what.
+    /// The source of their positions.
     pub from: FormationSource,
 }
 
-/// Where a formation's craft come from.
+/// The source of the positions of a formation's craft.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum FormationSource {
@@ -23,11 +23,11 @@ pub enum FormationSource {
     Preset(Chief, FormationPreset, Length),
     /// Beside the chief at lab time zero.
     Relative(Chief, Vec<RelativeState>),
-    /// The same by relative orbital elements.
+    /// Craft given by relative orbital elements.
     Elements(Chief, Vec<RelativeElements>),
-    /// Two-line elements. Its text is passed on unread.
+    /// Two-line elements. The file's text is passed on unread.
     Tle(TextFile),
-    /// Positions: OEM or CSV. Its text is passed on unread.
+    /// Positions: OEM or CSV. The file's text is passed on unread.
     Ephemeris(TextFile),
 }
 
@@ -64,7 +64,7 @@ pub struct RelativeState {
 /// Relative orbital elements times the chief's semi-major axis.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct RelativeElements {
-    /// Of semi-major axes.
+    /// Difference of semi-major axes.
     pub a: Length,
     /// Along the orbit.
     pub lambda: Length,

@@ -8,13 +8,13 @@ use super::{Destination, Family, Name, Over, Transfer};
 /// Software that runs at a stated time.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Flow {
-    /// Its name, unique in the scenario.
+    /// The flow's name, unique in the scenario.
     pub name: Name,
     /// Start, lab time.
     pub at: TimeSpan,
     /// How long it may run; `at + length <= duration`.
     pub length: TimeSpan,
-    /// What it does.
+    /// The kind of the flow.
     pub action: Action,
 }
 
@@ -39,7 +39,7 @@ impl Flow {
     }
 }
 
-/// What a flow does.
+/// The kind of a flow, with its settings.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Action {
@@ -78,7 +78,7 @@ impl Action {
 pub struct Ping {
     /// Who asks.
     pub from: Name,
-    /// Who answers; another node than `from`.
+    /// The node that answers; another node than `from`.
     pub to: Destination,
     /// Time between two requests, 2 ms to 1 h.
     pub interval: TimeSpan,
@@ -96,7 +96,7 @@ pub struct Ping {
 pub enum PingTool {
     /// Constel's own.
     Probe {
-        /// The UDP port of whoever answers; no other flow's server on that node has it.
+        /// The UDP port of the node that answers; no other flow's server on that node has it.
         port: u16,
     },
     /// The host's, over ICMP.
@@ -110,7 +110,7 @@ pub struct Iperf3 {
     pub from: Name,
     /// The receiver; another node than `from`.
     pub to: Destination,
-    /// What is sent.
+    /// The traffic that is sent.
     pub transport: Transport,
     /// The receiver is the client; otherwise the sender is.
     pub reverse: bool,
@@ -120,7 +120,7 @@ pub struct Iperf3 {
     pub port: u16,
 }
 
-/// What an iperf3 flow sends.
+/// The traffic that an iperf3 flow sends.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Transport {

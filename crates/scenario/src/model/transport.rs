@@ -15,7 +15,7 @@ pub struct Transfer {
     pub to: Destination,
     /// How much, at least 1 byte; `None`: as much as there is time for.
     pub size: Option<DataSize>,
-    /// What carries it.
+    /// The transport protocol, with its settings.
     pub over: Over,
     /// Internet protocol, one of the scenario's.
     pub family: Family,
@@ -25,7 +25,7 @@ pub struct Transfer {
     pub records: bool,
 }
 
-/// What carries a transfer.
+/// The transport protocol of a transfer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Over {
@@ -43,9 +43,9 @@ pub enum Over {
 /// Parameters of LEOTP.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct LeotpSettings {
-    /// Where the parameters start from.
+    /// The variant whose parameters are the defaults.
     pub variant: LeotpVariant,
-    /// What is different, `name=value`; they have been checked.
+    /// Parameters that differ from the variant's, `name=value`; they have been checked.
     pub set: Vec<String>,
 }
 
@@ -61,7 +61,7 @@ impl LeotpSettings {
     }
 }
 
-/// What nodes on the way do for the flows that pass them.
+/// The protocol functions of nodes on the path, for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct OnTheWay {
     /// LEOTP Midnodes and TCP gateways; `None`: there are none.
@@ -72,10 +72,10 @@ pub struct OnTheWay {
     pub congestion: Vec<String>,
 }
 
-/// Where Midnodes and gateways are.
+/// The placement of Midnodes and gateways.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Midnodes {
-    /// Which nodes are Midnodes.
+    /// The nodes that are Midnodes.
     pub place: Placement,
     /// The two TCP gateways; `None`: there are none.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -93,10 +93,10 @@ pub struct Gateway {
     pub behind: Vec<Name>,
 }
 
-/// Where TCP is split.
+/// The placement of split TCP.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SplitTcp {
-    /// Which nodes.
+    /// The nodes with a proxy.
     pub place: Placement,
     /// Congestion control of the proxies.
     pub congestion: String,
