@@ -7,7 +7,7 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 pub struct CsvRow {
     /// The line it begins in, from 1.
     pub line: usize,
-    /// Its cells, without quotes and without blanks around them.
+    /// The row's cells, without quotes and without blanks around them.
     pub cells: Vec<String>,
 }
 

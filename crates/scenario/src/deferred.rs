@@ -16,7 +16,7 @@ pub struct DeferredNode {
     pub(crate) path: String,
 }
 
-/// What catalogues call by a name.
+/// The satellites that have a name in a catalogue.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Called {
     /// No satellite of the plan.
@@ -28,12 +28,13 @@ pub enum Called {
 }
 
 impl Scenario {
-    /// Settles the names that [`resolve`](crate::resolve) could not: `nodes` are the names of all nodes of the plan, and
-    /// `called` tells which satellite a catalogue calls so. From here on all nodes are called by their own names.
+    /// Settles the names that [`resolve`](crate::resolve) could not: `nodes` are the names of all nodes of the
+    /// plan, and `called` returns the satellite that has a name in a catalogue. From here on all nodes have
+    /// their own names.
     ///
     /// # Errors
-    /// Each name that is no node, with the nearest one; that is the name of several satellites; or by which a node is
-    /// called that has another name in the same file.
+    /// Each name that is no node, with the nearest one; that is the name of several satellites; or that is a
+    /// second name of a node in the same file.
     pub fn settle_nodes(
         &mut self,
         nodes: &BTreeSet<String>,

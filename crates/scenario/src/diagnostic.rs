@@ -1,4 +1,4 @@
-//! What is wrong with a file, said so that it can be put right.
+//! Errors of files, with enough detail to correct them.
 
 use std::fmt;
 
@@ -20,21 +20,21 @@ pub struct Diagnostic {
     pub column: u32,
     /// Stable word for the kind of error, for scripts; for example `unknown-key`.
     pub code: &'static str,
-    /// What is wrong.
+    /// The error in words.
     pub message: String,
-    /// Where in the structure of the file, for example `traffic[3].ping.to`.
+    /// The place in the structure of the file, for example `traffic[3].ping.to`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path: Option<String>,
     /// Why it is wrong.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// What was probably meant, or a value that would do.
+    /// The word that was probably meant, or a valid value.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub suggestion: Option<String>,
     /// Everything that is allowed here, where that is a list.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub allowed: Vec<String>,
-    /// What to look at or do next.
+    /// The next step for the user.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub next: Option<String>,
     /// The line with the error; `None` where there is no text to show.
@@ -134,7 +134,7 @@ impl Diagnostic {
         Span::new(self.line, self.column, self.width)
     }
 
-    /// The same in full, of something that hinders nobody.
+    /// Returns the full text as a warning instead of an error.
     #[must_use]
     pub fn as_warning(&self) -> String {
         self.to_string().replacen(": error: ", ": warning: ", 1)
@@ -253,21 +253,21 @@ pub struct Diagnostics {
 pub struct LeftOut {
     /// The constellation whose file lists it.
     pub constellation: String,
-    /// Its name in the file, if it has one.
+    /// The object's name in the file, if it has one.
     pub object: Option<String>,
     /// Catalogue number, if it has one.
     pub catalogue_number: Option<u64>,
     /// Why it does not fly.
     pub reason: String,
-    /// The same of all objects left out alike, in words that follow their number.
+    /// The reason shared by all objects left out alike, in words that follow their number.
     pub kind: &'static str,
 }
 
-/// After so many errors no more are kept, and printing says so: nobody reads on, and hostile
+/// The number of errors after which no more are kept, and printing states so: nobody reads on, and hostile
 /// input stays cheap.
 const MOST_ERRORS: usize = 200;
 
-/// After so many finds, repetitions counted, the search ends.
+/// The number of errors, repetitions counted, after which the search ends.
 const MOST_FOUND: usize = 2_000;
 
 impl Diagnostics {
@@ -290,7 +290,7 @@ impl Diagnostics {
         }
     }
 
-    /// Whether so many errors were found that looking for more is of no use.
+    /// Whether the number of errors makes a further search useless.
     #[must_use]
     pub fn is_full(&self) -> bool {
         self.errors.len() >= MOST_ERRORS || self.found >= MOST_FOUND

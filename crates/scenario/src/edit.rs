@@ -49,11 +49,11 @@ impl fmt::Display for NotASetting {
 impl std::error::Error for NotASetting {}
 
 impl Setting {
-    /// `KEY=VALUE` with one value for each of `KEY=A,B,C`, in their order; commas inside brackets, braces and quotes belong
-    /// to a value.
+    /// Parses `KEY=A,B,C` to one `KEY=VALUE` for each value, in their order; commas inside brackets, braces and
+    /// quotes belong to a value.
     ///
     /// # Errors
-    /// When the text has no `=`, a key that is none, or values that are not YAML.
+    /// When the text has no `=`, the key is not a valid key, or the values are not YAML.
     pub fn each(text: &str) -> Result<Vec<Self>, NotASetting> {
         let (key, values) = split(text)?;
         let listed = read(&format!("[{values}]")).map_err(|reason| not(text, reason))?;
@@ -146,7 +146,7 @@ impl Setting {
         }
     }
 
-    /// Where in the file, in the one way of writing it.
+    /// The key in the file, in its canonical spelling.
     #[must_use]
     pub fn key(&self) -> String {
         self.key.to_string()
@@ -199,14 +199,15 @@ fn read(value: &str) -> Result<Node, String> {
     tree::read(&Source::new("", value)).map_err(|error| error.message)
 }
 
-/// `text` with all `settings` made, one after another; of two with one key the later holds.
+/// Returns `text` with all `settings` made, one after another; of two with one key the later holds.
 ///
-/// A key that is not there is added where its section is. Whether the result is a good file is for [`parse`](crate::parse()) to
-/// say: an unknown key or a wrong value is found there, by the same rules as in the file.
+/// A missing key is added where its section is. The result is not checked: [`parse`](crate::parse()) finds an
+/// unknown key or a wrong value by the rules for a file.
 ///
 /// # Errors
-/// `text` is not YAML; or, for every setting that cannot be made, why: a step that leads through a value that has no keys,
-/// past the end of a list, to an item that no one or several have the name of, through an alias, or to an anchor.
+/// `text` is not YAML; or, for every setting that cannot be made, the reason: a step that leads through a value
+/// that has no keys, past the end of a list, to an item whose name no item or several items have, through an
+/// alias, or to an anchor.
 pub fn set(file: &str, text: &str, settings: &[Setting]) -> Result<String, Diagnostics> {
     let mut errors = Diagnostics::new();
     let mut edited = text.to_owned();
@@ -317,7 +318,7 @@ fn entry<'a>(here: &'a Part, key: &str) -> Result<Option<&'a Part>, Refused<'a>>
 const ALIAS: &str =
     "an alias stands here, and what it stands for is used elsewhere too; change it in the file";
 
-/// Which item of a list is meant.
+/// Returns the index of the list item that a step selects.
 fn item<'a>(here: &'a Part, step: &Step) -> Result<usize, Refused<'a>> {
     let items = match &here.kind {
         Kind::Sequence(items) => items,
@@ -375,7 +376,7 @@ fn plan<'a>(outline: &'a Outline, steps: &[At<'_>], value: &Node) -> Result<Edit
                     None => return Ok(add(outline, here, rest, value)),
                 }
             }
-            // Nothing stands here yet.
+            // The value is still empty.
             (At::Key(_), _) => return Ok(replace(outline, here, from, &nested(rest, value))),
             (At::Item(_), _) => return Err((here, "no list stands here".to_owned())),
         }

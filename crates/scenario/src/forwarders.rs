@@ -10,7 +10,7 @@ use crate::model::{
 use crate::raw::{DriverChoice, RawNode};
 use crate::software::{NodeFacts, NodeKind};
 
-/// A node that only forwards, and the rule that says so.
+/// A node that only forwards, and the rule that makes it one.
 struct Forwarder<'s, 'n> {
     node: &'n NodeFacts<'n>,
     rule: &'s NodeRule,
@@ -83,7 +83,7 @@ impl Scenario {
         }
     }
 
-    /// Who makes the routes, and who carries the frames.
+    /// Checks that the source of the routes and the driver support nodes that only forward.
     fn check_surroundings(&self, first: &Forwarder<'_, '_>, errors: &mut Diagnostics) {
         let mut refuse = |message: &str, suggestion: &str| {
             let error = self.error_of_rule(first.rule, "disagreement", message.to_owned());
@@ -121,7 +121,7 @@ impl Scenario {
         }
     }
 
-    /// What is to run in them.
+    /// Checks that no program is to run in these nodes.
     fn check_programs(&self, forwarders: &[Forwarder<'_, '_>], errors: &mut Diagnostics) {
         let find = |name: &str| forwarders.iter().find(|f| f.node.name == name);
         let mut refuse = |f: &Forwarder<'_, '_>, what: &str| {
@@ -184,7 +184,7 @@ impl Scenario {
         }
     }
 
-    /// What is said of nodes that all only forward has no effect.
+    /// Reports rules that have no effect because all their nodes only forward.
     fn check_idle_rules(
         &self,
         nodes: &[NodeFacts<'_>],

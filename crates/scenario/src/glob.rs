@@ -35,7 +35,7 @@ impl Glob {
         let (pattern, name): (Vec<char>, Vec<char>) =
             (self.0.chars().collect(), name.chars().collect());
         let (mut p, mut n) = (0, 0);
-        // Where the last star was, and what it stands for up to.
+        // The position of the last star in the pattern, and the end of the characters that it stands for.
         let mut star = None;
         while n < name.len() {
             match pattern.get(p) {

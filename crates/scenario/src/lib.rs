@@ -1,9 +1,8 @@
 //! The user's scenario file: parse, validate, resolve.
 //!
-//! Two stages. [`parse`] reads the form of the file without touching the environment; [`resolve`]
-//! reads the files it names through [`Files`], fills every default and checks what the form
-//! cannot say. Both collect *all* errors, each with file, line, column, snippet, path and hint
-//! ([`Diagnostics`]).
+//! Two stages. [`parse`] reads the form of the file without touching the environment; [`resolve`] reads the
+//! files it names through [`Files`], fills every default and checks what the form cannot express. Both collect
+//! *all* errors, each with file, line, column, snippet, path and hint ([`Diagnostics`]).
 //!
 //! The raw types in [`raw`] are the one source of truth of the format: [`schema`] derives the
 //! JSON schema from them, `parse` checks files against that schema, and [`reference_page`] prints
@@ -11,10 +10,11 @@
 //!
 //! [`set`] changes values in a file's text before it is parsed.
 //!
-//! [`read_rules`] does both for the rules of a box, and [`read_box`] for scenarios that are a box: formats of their own.
+//! [`read_rules`] does both for the rules of a box, and [`read_box`] for scenarios that are a box: these are
+//! other formats.
 //!
-//! What this crate does not do: orbits (the text of element files is passed on as it is),
-//! topology, or anything with the host.
+//! This crate does not handle orbits (the text of element files is passed on as it is), topology, or anything
+//! of the host.
 //!
 //! ```
 //! let text = "constel: 1\nname: x\nstart: 2026-11-21T00:00:00Z\nduration: 10\nconstellations: {}\n";

@@ -40,12 +40,12 @@ impl Deref for Parsed {
     }
 }
 
-/// Parses a scenario file. `file_name` is what errors start with.
+/// Parses a scenario file. Errors start with `file_name`.
 ///
 /// # Errors
-/// Everything that is wrong with the form of the file: YAML syntax, unknown, missing and repeated
-/// keys, wrong types, unknown words, missing and unknown units, values out of bounds. Only a YAML
-/// syntax error hides others, since nothing is known behind it.
+/// Everything that is wrong with the form of the file: YAML syntax, unknown, missing and repeated keys, wrong
+/// types, unknown words, missing and unknown units, values out of bounds. Only a YAML syntax error hides
+/// others, because nothing is known after it.
 pub fn parse(file_name: &str, text: &str) -> Result<Parsed, Diagnostics> {
     let (mut raw, document, mut errors): (RawScenario, _, _) = read(file_name, text, &SCENARIO)?;
     for name in raw.ground.count_hosts() {
@@ -162,7 +162,7 @@ impl Document {
         node.is_some()
     }
 
-    /// Where the value (or key) under `path` is written.
+    /// Returns the place where the value (or key) under `path` is written.
     pub(crate) fn place(&self, path: &[Seg<'_>], at_key: bool) -> Span {
         let mut node = &self.root;
         let mut span = node.span;

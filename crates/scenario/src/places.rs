@@ -12,7 +12,7 @@ use crate::source::{Source, Span};
 /// A row of a file of places.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Place {
-    /// What a station there is called; unique in the file.
+    /// The name of a station there; unique in the file.
     pub(crate) slug: String,
     pub(crate) latitude: Angle,
     pub(crate) longitude: Angle,
@@ -96,8 +96,8 @@ pub(crate) fn read(shown: &str, text: &str, errors: &mut Diagnostics) -> Option<
     (errors.len() == before).then_some(Places { rows, names })
 }
 
-/// What a station at a place is called, and what else the place answers to. Where the file gives
-/// another name in parentheses, as in "Al-Qahirah-(Cairo)", that is the one.
+/// Returns the name of a station at a place, and the place's other names. If the file gives another name in
+/// parentheses, as in "Al-Qahirah-(Cairo)", the station has that name.
 fn names_of(name: &str) -> (String, Vec<String>) {
     let whole = slug(name);
     let Some((before, rest)) = name.split_once('(') else {
@@ -112,7 +112,7 @@ fn names_of(name: &str) -> (String, Vec<String>) {
     }
 }
 
-/// Where each of [`COLUMNS`] is.
+/// Returns the index of each of [`COLUMNS`].
 fn columns(
     source: &Source,
     header: &CsvRow,

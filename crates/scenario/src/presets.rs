@@ -57,8 +57,8 @@ mod tests {
     /// Smallest distance between any two satellites at any time, km; circular orbits of one radius and
     /// inclination, two-body motion.
     ///
-    /// Of two satellites, the cosine of the angle between them goes as A + B cos(2u + c) with the
-    /// phase u of one; three phases give A and B, and so the smallest angle exactly.
+    /// The cosine of the angle between two satellites varies as A + B cos(2u + c) with the phase u of one.
+    /// Three phases give A and B, and with them the exact smallest angle.
     fn nearest_km(walker: &Walker, phasing: u32) -> f64 {
         let (planes, total) = (walker.planes, walker.satellites);
         let (sin_i, cos_i) = walker.inclination.rad().sin_cos();

@@ -31,7 +31,7 @@ pub struct Radio {
 /// One direction.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Carrier {
-    /// Of the carrier, 1 to 55 GHz.
+    /// Carrier frequency, 1 to 55 GHz.
     pub frequency: Frequency,
     /// Power of the sender.
     pub eirp: Power,
@@ -53,11 +53,11 @@ pub enum Modcod {
     Fixed(&'static str),
     /// Shannon's limit.
     Shannon,
-    /// So many bits per symbol, 1 or 2, without coding.
+    /// This number of bits per symbol, 1 or 2, without coding.
     Uncoded(u8),
 }
 
-/// What was measured of a station's ground links.
+/// Measurements of a station's ground links.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Recording {
     /// In order of time, the first at 0; each holds until the next.

@@ -208,7 +208,7 @@ fn write_words(page: &mut String, root: &Value, key: &str, schema: Resolved<'_>)
     }
 }
 
-/// What may stand there, in words, with its bounds.
+/// Returns the allowed values in words, with their bounds.
 fn value_words(root: &Value, schema: Resolved<'_>) -> String {
     let base = if let Some(words) = schema.words() {
         let words: Vec<String> = words.iter().map(|word| show(word)).collect();

@@ -10,13 +10,14 @@ use crate::raw::{RawBoxScenario, RawRuleFile, RawScenario};
 
 /// A file format.
 pub(crate) struct Format {
-    /// What files are checked against.
+    /// The schema that files are checked against.
     pub(crate) schema: Value,
     /// The reference page, named in hints.
     pub(crate) reference: &'static str,
-    /// What a file holds.
+    /// The content of a file, in words.
     pub(crate) what: &'static str,
-    /// The key of mappings in which each key only narrows what others say: an unknown one there hides nothing else.
+    /// The key of mappings in which each key only narrows what the other keys select: an unknown one there
+    /// hides nothing else.
     pub(crate) narrowing: Option<&'static str>,
 }
 

@@ -1,4 +1,4 @@
-//! What each node is made of: known when all nodes are.
+//! The software of each node, resolved when all nodes are known.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub struct NodeFacts<'a> {
     pub kind: NodeKind<'a>,
     /// A satellite's shell: constellation by its place in the scenario, and shell by its place in the element set.
     pub shell: Option<(usize, u16)>,
-    /// Of [`Scenario::circles`], those that it is over at lab time zero.
+    /// Those of [`Scenario::circles`] that the satellite is over at lab time zero.
     pub over: &'a [Circle],
 }
 
@@ -46,11 +46,11 @@ impl Scenario {
         chosen.collect()
     }
 
-    /// What each of these nodes, which are all there are, is made of, in their order.
+    /// Returns the software of each of these nodes, which are all nodes of the lab, in their order.
     ///
     /// # Errors
-    /// Each rule that is for no node, that asks for a container without an image, or of which nothing comes; each node whose
-    /// limits are said twice.
+    /// Each rule that matches no node, that requires a container without an image, or that has no effect; each
+    /// node whose limits are set twice.
     pub fn software(&self, nodes: &[NodeFacts<'_>]) -> Result<Vec<NodeSoftware>, Diagnostics> {
         let mut errors = Diagnostics::new();
         let mut uses: Vec<Use> = self.node_rules.iter().map(|_| Use::default()).collect();
@@ -217,7 +217,7 @@ impl Scenario {
     }
 }
 
-/// What came of a rule.
+/// The effects of a rule, collected over all nodes.
 #[derive(Default)]
 struct Use<'a> {
     matched: bool,
@@ -271,7 +271,7 @@ fn needs_container(set: &RawNode) -> bool {
     let plain = RawNode {
         runtime: set.runtime,
         restore: set.restore,
-        // What is kept as files has its bound with an image alone.
+        // A limit of files applies only to a node with an image.
         limits: set.limits.clone().map(|share| RawShare {
             files: None,
             ..share

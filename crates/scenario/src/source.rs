@@ -7,7 +7,7 @@ use std::sync::Arc;
 pub struct Source {
     file: Arc<str>,
     text: Arc<str>,
-    /// Where each line starts, so that a line is found without reading what is before it.
+    /// The offset at which each line starts, so that a line is found without reading the lines before it.
     line_starts: Arc<[usize]>,
 }
 

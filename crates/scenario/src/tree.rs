@@ -20,9 +20,9 @@ pub const MAX_NODES: usize = 200_000;
 /// A value and its place.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Node {
-    /// Where it begins.
+    /// The place of the value's beginning.
     pub span: Span,
-    /// What it is.
+    /// The value itself.
     pub value: Value,
 }
 
@@ -47,14 +47,14 @@ pub enum Value {
 pub struct Entry {
     /// The key as text.
     pub key: String,
-    /// Where the key is.
+    /// The place of the key.
     pub key_span: Span,
-    /// What it stands for.
+    /// The key's value.
     pub value: Node,
 }
 
 impl Node {
-    /// What it is, for messages.
+    /// The kind of value, for messages.
     #[must_use]
     pub fn kind(&self) -> &'static str {
         match &self.value {
@@ -105,7 +105,7 @@ impl Node {
     }
 }
 
-/// What a plain scalar is under the YAML 1.2 core schema.
+/// The type of a plain scalar under the YAML 1.2 core schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Core {
     /// Nothing.

@@ -1,4 +1,5 @@
-//! Where a value is: `links.driver`, `traffic[3].ping.to`, `traffic[web].tcp`, `stations."a.b".terminal`.
+//! The place of a value as a key: `links.driver`, `traffic[3].ping.to`, `traffic[web].tcp`,
+//! `stations."a.b".terminal`.
 
 use std::fmt;
 

@@ -1,4 +1,4 @@
-//! Which bytes of a text each of its values is written with.
+//! The bytes of a text that each of its values is written with.
 
 use saphyr_parser::{Event, Marker, Parser, Span as RawSpan};
 
@@ -122,7 +122,8 @@ impl Outline {
             Event::Scalar(text, _, anchor, _) => {
                 let written = &self.text[start..self.byte(span.end).max(start)];
                 let end = start + written_len(written);
-                // Where nothing is written, the place is that of what follows; the colon before says where it would be.
+                // An empty value has the place of the token that follows it. The colon before it marks where
+                // the value belongs.
                 let kind = Kind::Scalar(text.into_owned());
                 self.close(open, part(kind, end, anchor, false));
             }

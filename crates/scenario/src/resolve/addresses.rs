@@ -75,7 +75,7 @@ fn overlap<A: Address>(a: (A, u8), b: (A, u8)) -> bool {
     a.0.number() & mask == b.0.number() & mask
 }
 
-/// What reading the blocks needs.
+/// The document and the errors of reading the blocks.
 struct Reader<'a> {
     parsed: &'a Parsed,
     errors: &'a mut Diagnostics,
@@ -163,7 +163,7 @@ impl Reader<'_> {
         None
     }
 
-    /// The block written at a path; `None` where there is none, or a wrong one.
+    /// Returns the block written at a path; `None` if there is none, or a wrong one.
     fn block<A: Address>(
         &mut self,
         path: &[Seg<'_>],
@@ -243,7 +243,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Says so at the one that is written, the later if both are.
+    /// Reports two overlapping blocks, at the one that the file gives, or at the later if it gives both.
     fn overlapping<A: Address>(&mut self, a: (&[&str], Block<A>), b: (&[&str], Block<A>)) {
         let (own, other) = if a.1.span.is_some() { (a, b) } else { (b, a) };
         let shown = |keys: &[&str]| format!("addresses.{}", keys.join("."));

@@ -22,7 +22,7 @@ pub(super) struct Found {
     pub(super) resolved: Constellation,
     /// The Walker numbers make sense, so the names of its satellites are known.
     pub(super) names_known: bool,
-    /// Its satellites are nodes.
+    /// Whether the constellation's satellites are nodes.
     pub(super) nodes: bool,
 }
 

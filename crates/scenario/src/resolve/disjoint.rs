@@ -1,4 +1,4 @@
-//! Pairs with disjoint paths: who they are between, and whether there can be so many.
+//! Pairs with disjoint paths: their ends, and whether that number of disjoint paths can exist.
 
 use super::ground::Ground;
 use super::nodes::{Kind, Nodes};
@@ -9,7 +9,7 @@ use crate::parse::Parsed;
 use crate::raw::{Destinations, RawDisjoint};
 use crate::walk::Seg::{self, Index, Key};
 
-/// Most pairs of a lab: each is searched for anew at every step.
+/// Most pairs of a lab: the paths of each are searched again at every step.
 const MOST_PAIRS: usize = 1000;
 
 /// Fills them into computed routing; that no other mode has some was checked with the other keys.
@@ -56,7 +56,7 @@ pub(super) fn resolve(
         .collect();
 }
 
-/// What checking one pair needs.
+/// The context of checking one pair.
 struct PairChecker<'a> {
     parsed: &'a Parsed,
     ground: &'a Ground,

@@ -8,18 +8,18 @@ use crate::parse::Parsed;
 use crate::raw::{RawDisturbance, RawFailure, RawJamming, RawPartition};
 use crate::walk::Seg::{self, Index, Key};
 
-/// What is read of one failure.
+/// The context of reading one failure.
 pub(super) struct Reader<'a> {
     pub(super) parsed: &'a Parsed,
     pub(super) nodes: &'a Nodes<'a>,
     pub(super) deferred: &'a mut Vec<DeferredNode>,
     pub(super) errors: &'a mut Diagnostics,
-    /// Its place in `failures`.
+    /// The failure's index in `failures`.
     pub(super) index: usize,
 }
 
 impl Reader<'_> {
-    /// What a failure does to a network, if it is of one.
+    /// Returns the failure's effect on a network, if it is a failure of one.
     pub(super) fn read(&mut self, raw: &RawFailure) -> Option<FailureTarget> {
         if let Some(own) = &raw.partition {
             self.partition(own)

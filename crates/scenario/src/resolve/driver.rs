@@ -1,4 +1,4 @@
-//! Which driver carries the frames: what only some of them know.
+//! The driver that carries the frames, and settings that only some drivers support.
 
 use constel_link::DriverKind;
 use constel_units::TimeSpan;
@@ -30,7 +30,7 @@ pub(super) fn threads(parsed: &Parsed, errors: &mut Diagnostics) -> Threads {
     links.threads
 }
 
-/// What becomes of stacks' time: only one driver can choose.
+/// Returns how stacks' time is accounted for: only one driver has the choice.
 pub(super) fn stack_time(parsed: &Parsed, errors: &mut Diagnostics) -> StackTime {
     let links = &parsed.raw.links;
     let path = [Key("links"), Key("stack_time")];

@@ -264,7 +264,7 @@ impl<'a> Reader<'a> {
         self.measures(&[Key(key), Key(bad)], flow, is, not)
     }
 
-    /// What a program prints has times only where the program prints them.
+    /// Checks that a window of time is used only for a program that prints times.
     fn timed(&mut self, key: &'static str, has_time: bool, window: Window) -> Option<()> {
         let path = [Key("expect"), Index(self.index), Key(key)];
         let error = match (has_time, window.is_all()) {
@@ -320,7 +320,7 @@ impl<'a> Reader<'a> {
         good.then_some(names)
     }
 
-    /// What is wrong with the name of a flow: those that there are, are told.
+    /// Reports a wrong name of a flow, with the names of all flows.
     fn wrong(&mut self, tail: &[Seg<'_>], code: &'static str, message: String) {
         let known = self.flows.iter().map(|flow| flow.name.as_str());
         let error = self.error(tail, code, message);

@@ -1,4 +1,4 @@
-//! What breaks, and links between shells: what they name, and whether their times make sense.
+//! Failures, and links between shells: checks of their references and of their times.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use crate::parse::Parsed;
 use crate::raw::RawFailure;
 use crate::walk::Seg::{self, Index, Key};
 
-/// What `constellations` are called, and their shells.
+/// The names of `constellations` and of their shells.
 pub(super) struct Names<'a> {
     parsed: &'a Parsed,
     /// By name, and `<constellation>-<shell>`.
@@ -170,7 +170,7 @@ pub(super) fn failures(
     failures
 }
 
-/// Where a failure says what it hits.
+/// The key by which a failure names its target.
 fn written_at(raw: &RawFailure, index: usize) -> Vec<Seg<'static>> {
     let key = match raw {
         RawFailure { link: Some(_), .. } => "link",
@@ -211,7 +211,7 @@ impl One<'_> {
         }
     }
 
-    /// What reboots are nodes, and it has an end.
+    /// Checks that a reboot is of nodes and has an end.
     fn reboots(&mut self, raw: &RawFailure) {
         let ends = raw.at.is_some() && raw.length.is_some();
         if raw.reboot && !(raw.nodes.is_some() && ends) {

@@ -48,7 +48,7 @@ pub(super) fn resolve(
         traffic,
         errors,
     };
-    // Of both, also when one is wrong: every error at once.
+    // Both gateways are checked, also when one is wrong: all errors are reported at once.
     let can = [(0, a), (1, b)].map(|(index, name)| checker.can_be(&path(index), name));
     if can.contains(&false) {
         return None;
@@ -150,7 +150,7 @@ impl Checker<'_> {
     }
 }
 
-/// The cables between nodes, and who has another way than them.
+/// The cables between nodes, and the nodes that have other links besides.
 struct Cables<'a> {
     of: BTreeMap<&'a Name, BTreeSet<&'a Name>>,
     elsewhere: BTreeSet<&'a Name>,
@@ -177,7 +177,7 @@ impl<'a> Cables<'a> {
         Self { of, elsewhere }
     }
 
-    /// The hosts that reach nobody else but over `own`, by name; `other` is not behind it either.
+    /// Returns the hosts that reach all other nodes over `own` alone, by name; `other` is not behind it either.
     fn behind(&self, own: &'a Name, other: &'a Name) -> Vec<Name> {
         let mut seen = BTreeSet::from([own]);
         let mut behind: Vec<Name> = Vec::new();

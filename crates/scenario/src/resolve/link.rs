@@ -77,12 +77,12 @@ pub(super) fn check_jitter(
     errors.push(error.with_suggestion("make the delay longer, or the jitter smaller"));
 }
 
-/// What reading one link needs.
+/// The context of reading one link.
 struct LinkReader<'a, 'i> {
     parsed: &'a Document,
     /// The driver asked for, if one is.
     driver: Option<DriverKind>,
-    /// What its constant delay is called.
+    /// The name of the link's constant delay.
     delay_key: &'a str,
     path: &'a [Seg<'a>],
     inputs: &'a mut Inputs<'i>,
@@ -198,7 +198,7 @@ impl LinkReader<'_, '_> {
         }
     }
 
-    /// What the driver asked for does not have.
+    /// Reports settings that the chosen driver does not support.
     fn refuse(&mut self, raw: &RawLink, effects: &Effects, capabilities: Capabilities) {
         for refusal in capabilities.refusals(effects) {
             let key = match refusal.field {

@@ -1,4 +1,4 @@
-//! What satellites are linked with: each other, and the ground.
+//! Links of satellites: to each other, and to the ground.
 
 use constel_units::{Length, TimeSpan};
 
@@ -25,7 +25,7 @@ impl Resolver<'_> {
         link_of(self.parsed, &path, raw, inputs, self.errors)
     }
 
-    /// Links to the ground; the inner `None`: by choice there are none.
+    /// Links to the ground; the inner `None`: the scenario sets none.
     pub(super) fn gsl(
         &mut self,
         raw: &RawConstellation,
@@ -279,7 +279,7 @@ impl Resolver<'_> {
         })
     }
 
-    /// What does not go together in what links to the ground carry.
+    /// Reports settings that exclude each other in the rates and losses of links to the ground.
     fn check_gsl_laws(&mut self, raw: &RawGsl) {
         let unordered = raw
             .by_elevation

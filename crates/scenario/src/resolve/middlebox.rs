@@ -20,7 +20,8 @@ use crate::walk::Seg::{Index, Key};
 const INTERFACE_BYTES: usize = 15;
 const RULES: Place = Place(&["box", "rules"]);
 
-/// Whether a file is a scenario that is a box. Of what is no YAML, that is for whoever reads it as a scenario to say.
+/// Whether a file is a scenario that is a box. A file that is not YAML is not: reading it as a scenario reports
+/// the error.
 #[must_use]
 pub fn is_box(bytes: &[u8]) -> bool {
     let Ok(text) = std::str::from_utf8(bytes) else {
@@ -33,7 +34,8 @@ pub fn is_box(bytes: &[u8]) -> bool {
 /// Reads a scenario that is a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; where that is nothing but unknown keys of matches, with its values too.
+/// Everything that is wrong with its form; if that is only unknown keys of matches, the errors of its values
+/// too.
 pub fn read_box(
     file_name: &str,
     bytes: &[u8],
@@ -156,10 +158,10 @@ fn router(document: &Document, raw: &RawRouter, errors: &mut Diagnostics) -> Box
     router
 }
 
-/// `10.30.0.0/16`: a network.
+/// Parses a network such as `10.30.0.0/16`.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why the text is not a network.
 pub fn network(text: &str) -> Result<(IpAddr, u8), &'static str> {
     let (address, length) = parts(text)?;
     let below = match address {
@@ -229,10 +231,10 @@ fn machines(document: &Document, raw: &[RawMachine], errors: &mut Diagnostics) -
     machines
 }
 
-/// `10.20.0.1/24`: the address, and the length of its network.
+/// Parses an address with the length of its network, such as `10.20.0.1/24`.
 ///
 /// # Errors
-/// Why it is none.
+/// The reason why the text is not such an address.
 pub fn address(text: &str) -> Result<(IpAddr, u8), &'static str> {
     let (address, length) = parts(text)?;
     if address.is_unspecified() || address.is_multicast() || address.is_loopback() {

@@ -46,8 +46,8 @@ pub use middlebox::{address, is_box, network, read_box};
 pub use references::read_scenario;
 pub use rules::read_rules;
 
-/// Turns a parsed scenario into one that can be planned: reads and hashes every file it names,
-/// fills every default, and checks what its form cannot say.
+/// Turns a parsed scenario into one that can be planned: reads and hashes every file it names, fills every
+/// default, and checks what its form cannot express.
 ///
 /// # Errors
 /// Everything that is wrong, in the scenario and in files of places. Element files are passed on
@@ -167,7 +167,7 @@ fn check_name(parsed: &Parsed, errors: &mut Diagnostics) {
     }
 }
 
-/// The key at `path` has an effect only with `needs`, which is not there.
+/// Reports that the key at `path` has no effect because the file lacks `needs`.
 fn no_effect(parsed: &Parsed, errors: &mut Diagnostics, path: &[Seg<'_>], needs: &str) {
     let shown = Path(path).to_string();
     let key = shown.rsplit('.').next().unwrap_or_default().to_owned();

@@ -68,7 +68,7 @@ pub(super) fn resolve(
     networks
 }
 
-/// What every medium but a bridge needs.
+/// Returns the rule and the link of a network's edges: every medium but a bridge needs them.
 fn edges(
     parsed: &Parsed,
     name: &Name,

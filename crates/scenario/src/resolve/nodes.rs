@@ -1,4 +1,4 @@
-//! Which node names there are, as far as is known before orbits are read.
+//! The names of nodes, as far as they are known before orbits are read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -24,27 +24,27 @@ pub(super) struct Nodes<'a> {
     craft: BTreeSet<String>,
 }
 
-/// What is known about the satellites behind a prefix.
+/// The satellites behind a prefix, as far as they are known.
 enum Flock<'a> {
     Walker(&'a Walker),
     /// Element files, and constellations with errors of their own.
     Later,
 }
 
-/// What a name turned out to be.
+/// The kind of node that has a name.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     Station,
     /// On the ground, with cables only.
     Host,
     Satellite,
-    /// Of a formation.
+    /// A craft of a formation.
     Spacecraft,
     /// Perhaps a satellite; known when the plan is made.
     Deferred,
-    /// Cannot be said because of errors that were reported.
+    /// Unclear because of errors that were reported.
     Unclear,
-    /// None of them.
+    /// None of these.
     Unknown,
 }
 
@@ -183,7 +183,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// What `name` is.
+    /// Returns the kind of node that has this name.
     pub(super) fn kind(&self, name: &Name) -> Kind {
         match self.kind_of(name.as_str()) {
             Kind::Unknown if self.catalogued && name.is_called() => Kind::Deferred,
@@ -213,8 +213,8 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// The name at `path` must be a node's: one that is none is an error, one that may be a satellite's is
-    /// deferred.
+    /// Checks that the name at `path` is a node's: any other name is an error, and a name that may be a
+    /// satellite's is deferred.
     pub(super) fn must_be(
         &self,
         parsed: &Parsed,
@@ -243,7 +243,7 @@ impl<'a> Nodes<'a> {
         })
     }
 
-    /// What is left for later of the name at `path`, if it may be a satellite's.
+    /// Returns the deferred check of the name at `path`, if it may be a satellite's.
     pub(super) fn deferred(
         &self,
         parsed: &Parsed,
@@ -276,7 +276,7 @@ impl<'a> Nodes<'a> {
         })
     }
 
-    /// What `name` is, if it has the form of a satellite's name.
+    /// Returns the kind of `name`, if it has the form of a satellite's name.
     fn satellite(&self, name: &str) -> Option<Kind> {
         let (prefix, plane, slot) = split(name)?;
         match self.prefixes.get(prefix)? {
@@ -290,7 +290,7 @@ impl<'a> Nodes<'a> {
         }
     }
 
-    /// Which names there are, for a name that is none: the nearest, and the ranges.
+    /// Returns the nearest name and the ranges of valid names, for a name that no node has.
     pub(super) fn help(&self, name: &str) -> (Option<String>, Vec<String>) {
         let stations = || {
             self.ground
@@ -347,8 +347,8 @@ fn message(name: &str) -> String {
     format!("no node can be called `{name}`")
 }
 
-/// Why a name is none for a node: what the C library's `inet_aton` reads as an IPv4 address (decimal, octal or
-/// hexadecimal), and what every `/etc/hosts` has already.
+/// Returns the reason why a name is not allowed for a node: the C library's `inet_aton` reads it as an IPv4
+/// address (decimal, octal or hexadecimal), or every `/etc/hosts` has it already.
 fn not_a_name(name: &str) -> Option<&'static str> {
     let hex = name.strip_prefix("0x");
     let is_number = match hex {

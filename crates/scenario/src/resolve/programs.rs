@@ -10,7 +10,7 @@ use crate::parse::Parsed;
 use crate::raw::RawMount;
 use crate::walk::Seg::{Index, Key};
 
-/// Where nothing is mounted: nodes have these for themselves, or the kernel has.
+/// Places that cannot be mounted over: nodes or the kernel have their own files there.
 const TAKEN: [&str; 3] = ["/proc", "/sys", "/dev/pts"];
 
 /// Checks the mounts; what is wrong with them goes to `errors`.

@@ -27,7 +27,7 @@ pub(super) fn radio(
     })
 }
 
-/// A modulation and coding; `None` when something was wrong with it, which `error` is told as by [`radio`].
+/// Returns a modulation and coding; `None` after an error, which is passed to `error` as by [`radio`].
 pub(super) fn modcod(
     raw: RawModcod,
     fixed: Option<&String>,

@@ -15,8 +15,8 @@ use crate::source::Source;
 use crate::tree;
 use crate::walk::{named, references};
 
-/// Parses and resolves a scenario file. Errors of form come together with nodes that nobody is called like, as far as the
-/// names of nodes are known then.
+/// Parses and resolves a scenario file. Errors of form are reported together with names that no node has, as
+/// far as the names of nodes are known then.
 ///
 /// # Errors
 /// Those of [`parse_bytes`] and [`resolve`].
@@ -38,7 +38,7 @@ pub fn read_scenario(
     }
 }
 
-/// References to nodes that there are not; `None` where nobody knows which nodes there are.
+/// Returns the references to missing nodes; `None` if the names of the nodes are unknown.
 fn misspelt(file_name: &str, bytes: &[u8], files: &dyn Files) -> Option<Vec<Diagnostic>> {
     let text = text_of(file_name, bytes).ok()?;
     let source = Source::new(file_name, text);
@@ -64,7 +64,7 @@ fn misspelt(file_name: &str, bytes: &[u8], files: &dyn Files) -> Option<Vec<Diag
     }
     let found = references(&source, &SCENARIO, &root);
     let mut raw: RawScenario = serde_json::from_value(Json::Object(skeleton)).ok()?;
-    // Names that two of them claim are told when the form is good.
+    // Names that two hosts claim are reported only if the form is valid.
     drop(raw.ground.count_hosts());
     let parsed = Parsed::new(raw, Document::new(source, root));
     let mut others = Diagnostics::new();

@@ -17,7 +17,8 @@ use crate::walk::Seg::{self, Index, Key};
 /// Reads a file of rules of a box: form, values, and the files it names.
 ///
 /// # Errors
-/// Everything that is wrong with its form; where that is nothing but unknown keys of matches, with its values too.
+/// Everything that is wrong with its form; if that is only unknown keys of matches, the errors of its values
+/// too.
 pub fn read_rules(
     file_name: &str,
     bytes: &[u8],
@@ -42,7 +43,7 @@ pub fn read_rules(
     })
 }
 
-/// Where rules stand in a document.
+/// The place of the rules in a document.
 #[derive(Clone, Copy)]
 pub(super) struct Place(pub(super) &'static [&'static str]);
 
@@ -138,7 +139,7 @@ impl Place {
     }
 }
 
-/// What reading one rule needs.
+/// The context of reading one rule.
 struct RuleReader<'a, 'i> {
     document: &'a Document,
     place: Vec<Seg<'static>>,

@@ -1,4 +1,4 @@
-//! `nodes` and `node`: who is said what, and what of it cannot be.
+//! `nodes` and `node`: the rules about the software of nodes, and checks of them.
 
 use super::constellations::Found;
 use super::failures::Names;
@@ -52,7 +52,7 @@ pub(super) fn images(parsed: &Parsed, errors: &mut Diagnostics) -> Vec<NamedImag
     all
 }
 
-/// Everything that is said of nodes, in the order in which it counts; what is wrong with it goes to `errors`.
+/// Returns all rules about the software of nodes, in the order in which they apply; errors go to `errors`.
 pub(super) fn resolve(
     parsed: &Parsed,
     found: &[Found],
@@ -128,7 +128,7 @@ pub(super) fn resolve(
     rules.all
 }
 
-/// Whether nothing but its runtime is said of a node.
+/// Whether a rule sets only the runtime of a node.
 fn forwards_alone(set: &RawNode) -> bool {
     let alone = RawNode {
         runtime: set.runtime,

@@ -14,7 +14,7 @@ use crate::text_file::TextFile;
 use crate::walk::Seg::Key;
 use constel_units::Length;
 
-/// What Starling flew: some 64 km from craft to craft.
+/// The distance of Starling's craft in orbit: some 64 km from craft to craft.
 const STARLING: Length = Length::from_m(64_000.0);
 
 /// Formations join the constellations behind them: they fly, but have no lasers and do not serve the ground.

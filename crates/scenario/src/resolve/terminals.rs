@@ -11,7 +11,7 @@ use crate::parse::Parsed;
 use crate::raw::{GslPolicy, RawGsl, RawTerminal};
 use crate::walk::Seg::{self, Index, Key};
 
-/// Slots of `policy: scheduler` unless it is said.
+/// The default slot of `policy: scheduler`.
 const SLOT: TimeSpan = TimeSpan::from_ns(15_000_000_000);
 
 /// The keys of a policy, in a constellation's `gsl` or at a terminal.
@@ -22,8 +22,8 @@ pub(super) struct PolicyKeys {
 }
 
 impl PolicyKeys {
-    /// The policy with its own numbers; `None` when something was wrong. `report` is told the key, the code, what is
-    /// wrong, why, and what to do.
+    /// Returns the policy with its own numbers; `None` after an error. `report` receives the key, the code, the
+    /// error, the reason, and the suggestion.
     pub(super) fn resolve(
         &self,
         mut report: impl FnMut(&'static str, &'static str, &str, &str, String),
@@ -70,7 +70,7 @@ impl PolicyKeys {
     }
 }
 
-/// What a rule leaves to the constellations.
+/// The settings that a rule leaves to the constellations.
 #[derive(Clone, Copy)]
 struct Left {
     policy: bool,
@@ -105,7 +105,8 @@ impl Left {
 pub(super) struct Terminals<'a> {
     parsed: &'a Parsed,
     found: &'a [Found],
-    /// Whether it was said that constellations differ although some station has no `terminals`.
+    /// Whether the error that constellations differ, although some station has no `terminals`, has been
+    /// reported.
     compared: bool,
 }
 
@@ -316,7 +317,7 @@ impl One<'_> {
         places
     }
 
-    /// What the terminal leaves to its constellations must be the same of all.
+    /// Checks that the constellations of a terminal agree in the settings that it leaves to them.
     fn agree(&self, left: Left, errors: &mut Diagnostics) {
         let known = &self.parsed.raw.constellations;
         let those = self.raw.constellations.iter().enumerate();

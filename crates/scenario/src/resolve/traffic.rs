@@ -17,7 +17,7 @@ use crate::raw::{
 use crate::walk::Path;
 use crate::walk::Seg::{self, Index, Key};
 
-/// Where servers' default ports start.
+/// The first default ports of servers.
 // Not iperf3's own (5201): a user's `iperf3 -s` in the node of a flow's server finds its port free.
 const IPERF3_PORT: u16 = 5301;
 const HTTP_PORT: u16 = 8001;

@@ -6,7 +6,7 @@ use crate::model::{Action, LeotpSettings, LeotpVariant, Over, Transfer};
 use crate::raw::{RawLeotp, RawTcp, RawVivace};
 use crate::walk::Seg::{Index, Key};
 
-/// Where servers' default ports start; LEOTP's is the protocol's own.
+/// The first default ports of servers; LEOTP's is the protocol's own.
 const LEOTP_PORT: u16 = leotp_core::wire::DEFAULT_PORT;
 const TCP_PORT: u16 = 5501;
 const VIVACE_PORT: u16 = 6001;
@@ -89,7 +89,7 @@ pub(super) fn wrong_settings(variant: LeotpVariant, set: &[String]) -> Vec<(usiz
     wrong
 }
 
-/// What to do about one.
+/// Adds the next step to an error of a parameter.
 pub(super) fn setting_error(error: Diagnostic) -> Diagnostic {
     error.with_next("`leotp mid --set help` lists all parameters and their values")
 }

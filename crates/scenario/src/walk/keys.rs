@@ -1,4 +1,4 @@
-//! What can be wrong with the keys of a mapping.
+//! Checks of the keys of a mapping.
 
 use std::collections::HashSet;
 
@@ -67,7 +67,7 @@ impl<'a> Walker<'a> {
         suggestion
     }
 
-    /// Which other sections have this key, for one that is in the wrong place.
+    /// Returns the other sections that have this key, for a key in the wrong section.
     pub(super) fn home_of(&self, key: &str) -> Option<String> {
         let has = |schema: &Json| {
             schema

@@ -22,11 +22,11 @@ pub(crate) use path::{Path, Seg};
 /// A place where a file names a node.
 #[derive(Debug, Clone)]
 pub(crate) struct Reference {
-    /// What is written there.
+    /// The text as written.
     pub(crate) text: String,
-    /// Where.
+    /// The place in the text.
     pub(crate) span: Span,
-    /// The same as a path.
+    /// The place as a path of keys.
     pub(crate) path: String,
 }
 
@@ -193,7 +193,7 @@ impl<'a> Walker<'a> {
         }
     }
 
-    /// What the schema expects, in words with an example.
+    /// Returns the values that the schema expects, in words with an example.
     fn expected(&self, schema: Resolved<'_>) -> String {
         if let Some(words) = schema.words() {
             let words: Vec<String> = words.iter().map(|w| word_text(w)).collect();

@@ -1,8 +1,8 @@
-//! Where a value stands in the structure of a file.
+//! Places of values in the structure of a file.
 
 use std::fmt;
 
-/// Where a value stands in the file's structure.
+/// One step of a value's path in the file's structure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Seg<'a> {
     /// Under this key.

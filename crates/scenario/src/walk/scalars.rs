@@ -46,11 +46,11 @@ impl<'a> Walker<'a> {
             ),
         };
         let error = match schema.text("description") {
-            // Where there is no choice, the list alone does not explain itself.
+            // With a single allowed word the list alone does not explain itself.
             Some(meaning) if words.len() == 1 => error.with_reason(meaning),
             _ => error,
         };
-        // What is no value here, but means something elsewhere.
+        // A word that is no value here may have a meaning under another key.
         let instead = match &node.value {
             Value::Scalar { text, .. } => schema.get("x-instead").and_then(|known| known.get(text)),
             _ => None,

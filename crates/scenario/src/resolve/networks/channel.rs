@@ -12,7 +12,7 @@ use constel_units::TimeSpan;
 const CSMA_SLOT_NS: i64 = 20_000;
 /// How many slots a wait is drawn from, unless another number is stated.
 const CSMA_WINDOW: u32 = 32;
-/// What Ethernet puts before a packet.
+/// Length of the Ethernet header before a packet.
 const HEADER_BYTES: u64 = 14;
 
 /// The channel of a network with `medium: shared`; what is wrong goes to `errors`.

@@ -48,7 +48,7 @@ pub(super) fn resolve(
     }
 }
 
-/// What was checked to be spoken.
+/// Returns the protocol, after the check that the software has it.
 fn igp(protocol: RoutingProtocol) -> Igp {
     match protocol {
         RoutingProtocol::Ospf => Igp::Ospf,
@@ -101,7 +101,7 @@ fn check_protocol(
     if let Some(error) = error {
         let error = error.with_allowed(allowed.iter().copied());
         let error = match protocol {
-            // Nobody speaks it.
+            // No software has OpenFabric.
             RoutingProtocol::Openfabric => {
                 error.with_suggestion("set `daemon: frr` and `protocol: isis`")
             }

@@ -50,7 +50,7 @@ pub(super) fn timers(
 /// FRR's `timers throttle lsa all`, a tenth of the tick, ends at 5,000 ms.
 const FRR_TICK_MAX_S: i64 = 50;
 
-/// What OSPF has besides the timers of its lasers.
+/// Returns OSPF's settings besides the timers of its lasers.
 pub(super) fn ospf_extra(
     parsed: &Parsed,
     (software, protocol): (Software, RoutingProtocol),

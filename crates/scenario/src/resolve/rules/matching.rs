@@ -1,4 +1,4 @@
-//! What a rule matches: values that are no quantities, and what does not go together.
+//! The match of a rule: values that are no quantities, and keys that exclude each other.
 
 use constel_link::rules::{Interface, Match, Prefix, words};
 

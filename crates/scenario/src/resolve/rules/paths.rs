@@ -124,7 +124,7 @@ impl RuleReader<'_, '_> {
             at_unix_ns: raw.at.map(|at| at.unix_ns()),
             min_elevation_deg: raw.min_elevation.map_or(lowest_deg, |angle| angle.deg()),
             outage_ns: raw.outage.ns().unsigned_abs(),
-            // What was read is written as it was.
+            // The radio as read, in its own format.
             radio: raw
                 .radio
                 .as_ref()
