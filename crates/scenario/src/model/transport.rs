@@ -64,9 +64,9 @@ impl LeotpSettings {
 /// The protocol functions of nodes on the path, for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct OnTheWay {
-    /// LEOTP Midnodes and TCP gateways; `None`: there are none.
+    /// LEOTP Midnodes and TCP gateways; `None`: none.
     pub leotp: Option<Midnodes>,
-    /// Proxies that split TCP connections; `None`: there are none.
+    /// Proxies that split TCP connections; `None`: none.
     pub split_tcp: Option<SplitTcp>,
     /// Congestion controls of TCP that commands may use, beside those of flows.
     pub congestion: Vec<String>,
@@ -77,7 +77,7 @@ pub struct OnTheWay {
 pub struct Midnodes {
     /// The nodes that are Midnodes.
     pub place: Placement,
-    /// The two TCP gateways; `None`: there are none.
+    /// The two TCP gateways; `None`: none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub gateways: Option<[Gateway; 2]>,
     /// Their parameters.

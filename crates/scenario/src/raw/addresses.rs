@@ -8,32 +8,33 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Addresses")]
 pub struct RawAddresses {
-    /// Of nodes, on their loopback interfaces. Default `{ipv4: 10.0.0.0/10, ipv6: "fdc0:57e1::/64"}`. Each /24 of the
-    /// IPv4 block gives 254.
+    /// Addresses of nodes, on their loopback interfaces. Default `{ipv4: 10.0.0.0/10, ipv6: "fdc0:57e1::/64"}`.
+    /// Each /24 of the IPv4 block gives 254 addresses.
     #[serde(default)]
     pub loopback: RawBlocks,
-    /// Of the ends of disjoint paths (`routing.disjoint`). Default `{ipv4: 10.80.0.0/12, ipv6: "fdc0:57e1:0:1::/64"}`.
-    /// Each /24 of the IPv4 block gives those of 15 pairs.
+    /// Addresses of the ends of disjoint paths (`routing.disjoint`). Default `{ipv4: 10.80.0.0/12, ipv6:
+    /// "fdc0:57e1:0:1::/64"}`. Each /24 of the IPv4 block suffices for 15 pairs.
     #[serde(default)]
     pub paths: RawBlocks,
-    /// Of links between satellites, two addresses each: an IPv4 block, or `none`. Default `10.128.0.0/9`, where cables
-    /// follow the links between satellites.
+    /// Addresses of links between satellites, two for each link: an IPv4 block, or `none`. Default
+    /// `10.128.0.0/9`, where cables follow the links between satellites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub links: Option<String>,
-    /// Of the radios between satellites and stations, all in one subnet: an IPv4 block, or `none`. Default
-    /// `10.64.0.0/12`.
+    /// Addresses of the radios between satellites and stations, all in one subnet: an IPv4 block, or `none`.
+    /// Default `10.64.0.0/12`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ground: Option<String>,
-    /// Of cables, two addresses each: an IPv4 block, or `none`. Default `10.128.0.0/9`.
+    /// Addresses of cables, two for each: an IPv4 block, or `none`. Default `10.128.0.0/9`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cables: Option<String>,
-    /// Of ports in networks: an IPv4 block, or `none`. Default `10.96.0.0/12`. A lone network has all of it as its subnet. Several
-    /// networks have a subnet each: equal parts of the block, in the order of the file. A network with more members than such a
-    /// part holds has the smallest that holds them; larger subnets come first then.
+    /// Addresses of ports in networks: an IPv4 block, or `none`. Default `10.96.0.0/12`. A single network has
+    /// the whole block as its subnet. Several networks have a subnet each: equal parts of the block, in the
+    /// order of the file. A network with more members than such a part holds has the smallest subnet that holds
+    /// them; larger subnets come first then.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub networks: Option<String>,
-    /// Of ports of management (`networks.*.management`): an IPv4 block, /8 to /24. Default `10.112.0.0/12`. Each lab takes a subnet
-    /// of it, which follows from the lab's name.
+    /// Addresses of management ports (`networks.*.management`): an IPv4 block, /8 to /24. Default
+    /// `10.112.0.0/12`. Each lab uses a subnet of it, which follows from the lab's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<String>,
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::link::yes;
 
-/// A queue discipline. Exactly one of its keys is given; its own keys all have defaults where the
-/// algorithm has them.
+/// A queue discipline. Exactly one of its keys is given. Parameters have defaults if the algorithm defines
+/// them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -30,12 +30,12 @@ pub struct RawAqm {
     /// Proportional Integral controller Enhanced, RFC 8033.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub pie: Option<RawPie>,
-    /// NIST Net's Derivative Random Drop: by the frames that wait, from 0 at `min_frames` in a
-    /// straight line to 95 % at `max_frames` and above.
+    /// NIST Net's Derivative Random Drop: the chance of a drop rises linearly with the number of waiting
+    /// frames, from 0 at `min_frames` to 95 % at `max_frames` and above.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub drd: Option<RawDrd>,
-    /// First in, first out; what waited longer than a threshold is marked (RFC 8257, section 3.1),
-    /// never dropped, where its sender understands it.
+    /// First in, first out; a packet that waited longer than a threshold is marked (RFC 8257, section 3.1),
+    /// never dropped, if its sender supports ECN.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ce_threshold: Option<RawCeThreshold>,
 }
@@ -55,15 +55,15 @@ pub struct RawCeThreshold {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Codel")]
 pub struct RawCodel {
-    /// Standing delay that is fine.
+    /// Acceptable standing delay.
     #[serde(default = "codel_target")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub target: TimeSpan,
-    /// Time in which the delay must have been fine once.
+    /// Time in which the delay must have been acceptable once.
     #[serde(default = "codel_interval")]
     #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "100 s"))]
     pub interval: TimeSpan,
-    /// Mark packets instead of dropping them, where their senders understand it.
+    /// Mark packets instead of dropping them, if their senders support ECN.
     #[serde(default)]
     pub ecn: bool,
 }
@@ -73,11 +73,11 @@ pub struct RawCodel {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "FqCodel")]
 pub struct RawFqCodel {
-    /// Standing delay that is fine.
+    /// Acceptable standing delay.
     #[serde(default = "codel_target")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub target: TimeSpan,
-    /// Time in which the delay must have been fine once.
+    /// Time in which the delay must have been acceptable once.
     #[serde(default = "codel_interval")]
     #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "100 s"))]
     pub interval: TimeSpan,
@@ -85,11 +85,11 @@ pub struct RawFqCodel {
     #[serde(default = "fq_flows")]
     #[schemars(range(min = 1, max = 65_536))]
     pub flows: u32,
-    /// Bytes a queue may send per round.
+    /// Bytes that a queue may send per round.
     #[serde(default = "fq_quantum")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 MiB"))]
     pub quantum: DataSize,
-    /// Mark packets instead of dropping them, where their senders understand it.
+    /// Mark packets instead of dropping them, if their senders support ECN.
     #[serde(default)]
     pub ecn: bool,
 }
@@ -99,7 +99,7 @@ pub struct RawFqCodel {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Red")]
 pub struct RawRed {
-    /// Average queue up to which nothing is dropped.
+    /// Average queue up to which no packet is dropped.
     #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "1 GiB"))]
     pub min: DataSize,
     /// Average queue at which `probability` is reached; more than `min`.
@@ -113,13 +113,13 @@ pub struct RawRed {
     #[serde(default = "red_weight")]
     #[schemars(extend("x-exclusive-minimum" = "0 %"))]
     pub weight: Ratio,
-    /// From `max` to twice that the chance rises to 1, instead of jumping there.
+    /// From `max` to twice that the chance rises to 1 gradually, instead of jumping to 1.
     #[serde(default = "yes")]
     pub gentle: bool,
-    /// Mark packets instead of dropping them, where their senders understand it.
+    /// Mark packets instead of dropping them, if their senders support ECN.
     #[serde(default)]
     pub ecn: bool,
-    /// Length of a typical frame, by which the average falls while the link is idle.
+    /// Length of a typical frame, by which the average decreases while the link is idle.
     #[serde(default = "red_frame")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "64 KiB"))]
     pub frame: DataSize,
@@ -130,11 +130,11 @@ pub struct RawRed {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Pie")]
 pub struct RawPie {
-    /// Delay to be kept.
+    /// Target delay.
     #[serde(default = "pie_time")]
     #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
     pub target: TimeSpan,
-    /// Time between two looks.
+    /// Time between two updates of the drop probability.
     #[serde(default = "pie_time")]
     #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "10 s"))]
     pub update: TimeSpan,
@@ -142,7 +142,7 @@ pub struct RawPie {
     #[serde(default = "pie_burst")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "100 s"))]
     pub burst: TimeSpan,
-    /// Mark packets instead of dropping them, where their senders understand it.
+    /// Mark packets instead of dropping them, if their senders support ECN.
     #[serde(default)]
     pub ecn: bool,
 }
@@ -152,13 +152,13 @@ pub struct RawPie {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Drd")]
 pub struct RawDrd {
-    /// Up to this many waiting frames nothing is dropped.
+    /// Up to this number of waiting frames no frame is dropped.
     #[schemars(range(min = 0, max = 10_000_000))]
     pub min_frames: u32,
-    /// From this many on 95 % are dropped; more than `min_frames`.
+    /// From this number on 95 % are dropped; more than `min_frames`.
     #[schemars(range(min = 1, max = 10_000_000))]
     pub max_frames: u32,
-    /// Below `max_frames`, mark packets instead of dropping them, where their senders understand it.
+    /// Below `max_frames`, mark packets instead of dropping them, if their senders support ECN.
     #[serde(default)]
     pub ecn: bool,
 }

@@ -1,4 +1,4 @@
-//! `constellations`: what flies and how it is linked.
+//! `constellations`: constellations, their orbits and their links.
 
 use constel_units::{Angle, DataRate, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::link::{no_loss, yes};
 use super::{Name, OrNone, Preset, RawLink, RawNode, RawRadio};
 
-/// One constellation. Its orbits come from exactly one of `preset`, `walker`, `tle`, `omm` and
-/// `ephemeris`.
+/// A constellation. Exactly one of `preset`, `walker`, `tle`, `omm` and `ephemeris` gives its orbits.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -28,7 +27,7 @@ pub struct RawConstellation {
     /// Real satellites from a file of orbit mean-elements messages, JSON or CSV, propagated with SGP4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub omm: Option<RawElements>,
-    /// Anything whose positions are given: spacecraft, the Moon, aircraft with antennas to satellites.
+    /// Objects with given positions: spacecraft, the Moon, aircraft with antennas to satellites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ephemeris: Option<RawEphemeris>,
     /// Links between its satellites.
@@ -40,11 +39,11 @@ pub struct RawConstellation {
     /// Links between its satellites and the ground. Required unless `serves_ground` is `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub gsl: Option<RawGsl>,
-    /// Whether its satellites are nodes of the lab. With `false` they only fly: networks go over them by `law: {over: NAME}`, and
-    /// nothing else of the scenario can name or use them.
+    /// Whether its satellites are nodes of the lab. With `false` they only serve as an underlay: networks use
+    /// their links by `law: {over: NAME}`, and no other part of the scenario can name or use them.
     #[serde(default = "yes", skip_serializing_if = "is_yes")]
     pub nodes: bool,
-    /// What its satellites are made of.
+    /// The software of its satellites.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
 }
@@ -58,7 +57,7 @@ fn is_yes(answer: &bool) -> bool {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Walker")]
 pub struct RawWalker {
-    /// Over which angle the planes' ascending nodes are spread.
+    /// Angle over which the planes' ascending nodes are spread.
     pub pattern: WalkerPattern,
     /// Inclination of every plane.
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "180 deg"))]
@@ -80,9 +79,9 @@ pub struct RawWalker {
     #[serde(default = "zero_angle")]
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "360 deg"))]
     pub raan0: Angle,
-    /// From the ascending node of a plane to that of the next. Only for star patterns, where less than 180 deg are
-    /// for all; what they leave is at the seam. Default `180 deg` / P (Iridium flies 31.6 deg apart, which leaves
-    /// 22 deg).
+    /// Angle from the ascending node of a plane to that of the next. Only for star patterns, where all planes
+    /// together span less than 180 deg; the remaining angle is at the seam. Default `180 deg` / P (Iridium's
+    /// planes are 31.6 deg apart, which leaves 22 deg).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-exclusive-maximum" = "180 deg"))]
     pub plane_spacing: Option<Angle>,
@@ -92,7 +91,7 @@ fn zero_angle() -> Angle {
     Angle::from_deg(0.0)
 }
 
-/// Over which angle the ascending nodes of the planes are spread.
+/// Angle over which the ascending nodes of the planes are spread.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -110,12 +109,13 @@ pub enum WalkerPattern {
 /// - CCSDS Orbit Ephemeris Message, as keywords or XML;
 /// - SP3-a to SP3-d (GNSS orbits);
 /// - STK's ephemeris (`.e`) with `EphemerisTimePos`, `EphemerisTimePosVel` or `EphemerisTimePosVelAcc`;
-/// - CSV with the columns `t_utc`, `sat_id`, `x_m`, `y_m`, `z_m`, perhaps `vx_mps`, `vy_mps`, `vz_mps`, and `frame`. A row
-///   with empty coordinates says that the object has no position from the row before on.
+/// - CSV with the columns `t_utc`, `sat_id`, `x_m`, `y_m`, `z_m`, optionally `vx_mps`, `vy_mps`, `vz_mps`, and
+///   `frame`. After a row with empty coordinates the object has no position.
 ///
-/// Frames may be ITRF, TEME, GCRF or ICRF, EME2000 (J2000), MOD and TOD, and times UTC, TAI, TT, GPS, BDT and TDB. The objects
-/// are called `<constellation>-p00-s<slot>`, slots in the order of the file. They are interpolated, never extrapolated: outside
-/// its span, and in a hole between two segments, an object has no position and no links.
+/// Frames may be ITRF, TEME, GCRF or ICRF, EME2000 (J2000), MOD and TOD, and times UTC, TAI, TT, GPS, BDT and
+/// TDB. The names of the objects are `<constellation>-p00-s<slot>`, with slots in the order of the file.
+/// Positions are interpolated, never extrapolated: outside its span, and in a hole between two segments, an
+/// object has no position and no links.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Ephemeris")]
@@ -133,7 +133,7 @@ pub struct RawEphemeris {
     pub except: Option<Vec<String>>,
 }
 
-/// Satellites from a file of orbital elements, sorted into shells by what their elements say, or flown as they are.
+/// Satellites from a file of orbital elements, sorted into shells by their elements, or used as they are.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Elements")]
@@ -141,10 +141,11 @@ pub struct RawElements {
     /// The file, relative to the scenario file.
     #[schemars(length(min = 1))]
     pub file: String,
-    /// The shells to fly. Objects that fit none of them (still climbing, falling, others') stay
-    /// out; `constel check` says how many and why, and with `--json` which. Without `shells` every object flies as it is, with
-    /// any eccentricity: they are called `<constellation>-p00-s<slot>`, slots in the order of the file, and `isl.pattern` is
-    /// `nearest`, `list` or `none`, as there are no planes.
+    /// The shells to use. Objects that fit none of them (still climbing, falling, of other operators) are left
+    /// out; `constel check` reports their number and the reasons, and with `--json` their names. Without
+    /// `shells` every object is used as it is, with any eccentricity: their names are
+    /// `<constellation>-p00-s<slot>`, slots in the order of the file, and `isl.pattern` is `nearest`, `list` or
+    /// `none`, because there are no planes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub shells: Option<Vec<RawShell>>,
@@ -157,13 +158,13 @@ pub struct RawElements {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
-    /// Objects whose elements are farther than this from the start of the scenario do not fly: SGP4 is good for a couple of
-    /// weeks.
+    /// Objects whose elements are farther than this from the start of the scenario are left out: SGP4 is
+    /// accurate for a couple of weeks.
     #[serde(default = "two_weeks", skip_serializing_if = "is_two_weeks")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "36500 d"))]
     pub max_age: TimeSpan,
-    /// Whether one record of the file that cannot be read refuses the file. With `false` the others fly, and
-    /// `constel check` counts and names those that cannot be read.
+    /// Whether an unreadable record makes the whole file an error. With `false` the other objects are used, and
+    /// `constel check` counts and names the unreadable ones.
     #[serde(default, skip_serializing_if = "is_no")]
     pub strict: bool,
 }
@@ -196,7 +197,7 @@ fn is_no(answer: &bool) -> bool {
 pub struct RawShell {
     /// Name of the shell, unique in its constellation.
     pub name: Name,
-    /// Over which angle the planes are spread.
+    /// Angle over which the planes are spread.
     #[serde(default = "delta")]
     pub pattern: WalkerPattern,
     /// Mean altitude of the shell above the equatorial radius of WGS84.
@@ -211,12 +212,12 @@ pub struct RawShell {
     /// How far a member's inclination may be from `inclination`, up or down.
     #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-maximum" = "10 deg"))]
     pub inclination_tolerance: Angle,
-    /// Number of planes that hold members. They are parted where the ascending nodes are farthest
-    /// apart; that the nodes show no such planes is an error of the plan.
+    /// Number of planes that hold members. Planes are separated where the distance of ascending nodes is
+    /// largest; nodes without that number of planes are an error of the plan.
     #[schemars(range(min = 1, max = 10_000))]
     pub planes: u32,
-    /// Whether its satellites have links to the ground. Shells are linked with each other only by
-    /// cross-shell links, so stations on two shells may have no path to each other.
+    /// Whether its satellites have links to the ground. Shells are linked with each other only by cross-shell
+    /// links, so stations on two shells may have no path to each other.
     #[serde(default = "yes")]
     pub serves_ground: bool,
 }
@@ -230,15 +231,15 @@ fn delta() -> WalkerPattern {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Isl")]
 pub struct RawIsl {
-    /// Which satellites are linked.
+    /// The rule by which satellites are linked.
     pub pattern: IslPattern,
-    /// Whether the first and the last plane of a star pattern, which fly in opposite directions,
-    /// are linked where range allows. Only for star patterns; default `false`.
+    /// Whether the first and the last plane of a star pattern, which fly in opposite directions, are linked
+    /// where range allows. Only for star patterns; default `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seam: Option<bool>,
-    /// Which satellite of the next plane (east, when ascending) one is linked with: so many slots ahead of
-    /// the one nearest in phase, or behind it with a minus. Only for `pattern: plus-grid` of `preset` and
-    /// `walker`; default `0`, the nearest.
+    /// The satellite of the next plane (to the east, when ascending) that a satellite is linked with: this
+    /// number of slots ahead of the satellite nearest in phase, or behind it if negative. Only for `pattern:
+    /// plus-grid` of `preset` and `walker`; default `0`, the nearest.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1000, max = 1000))]
     pub slots_ahead: Option<i16>,
@@ -263,13 +264,13 @@ pub struct RawIsl {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub pairs: Option<Vec<RawPair>>,
-    /// How far a laser terminal can turn in a second, seen from its satellite as it flies; a link
-    /// whose ends pass faster is off. Default `none`: as fast as needed.
+    /// How far a laser terminal can turn in a second, in its satellite's frame of motion; a link whose ends
+    /// pass each other faster is off. Default `none`: as fast as needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 deg", "x-maximum" = "360 deg"))]
     pub max_slew_per_second: Option<OrNone<Angle>>,
-    /// How long a link takes to come up after its ends come into reach. Default `0 s`. Links in
-    /// reach at lab time zero are up.
+    /// Time from when the ends of a link come within range until it is up. Default `0 s`. Links within range at
+    /// lab time zero are up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub acquisition: Option<TimeSpan>,
@@ -278,7 +279,7 @@ pub struct RawIsl {
     pub link: Option<RawLink>,
 }
 
-/// Which satellites are linked with each other.
+/// The rule by which satellites are linked with each other.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -288,8 +289,8 @@ pub enum IslPattern {
     PlusGrid,
     /// Two links inside the plane and none to other planes.
     Ring,
-    /// Each satellite with the `nearest` so many others of its shell that are within range, by their
-    /// mean distance over an orbit; pairs are made at lab time zero and stay.
+    /// Each satellite with its nearest other satellites of the shell that are within range (`nearest` sets
+    /// their number), by mean distance over an orbit; pairs are made at lab time zero and stay.
     Nearest,
     /// The pairs listed in `pairs`.
     List,
@@ -316,7 +317,8 @@ pub struct RawGsl {
     /// A satellite is used only while it stands at least this high above the station's horizon.
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
     pub min_elevation: Angle,
-    /// How a station chooses its satellite. The same in all constellations that one terminal is for.
+    /// The rule by which a station chooses its satellite. It must be equal in all constellations that one
+    /// terminal uses.
     #[serde(default)]
     pub policy: GslPolicy,
     /// How much higher another satellite must stand. Required with `policy: hysteresis`, and only
@@ -329,33 +331,32 @@ pub struct RawGsl {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
     pub slot: Option<TimeSpan>,
-    /// What a change of satellite costs. The same in all constellations that one terminal is for.
+    /// The cost of a change of satellite. It must be equal in all constellations that one terminal uses.
     #[serde(default)]
     pub handover: RawHandover,
-    /// How many links to the ground a satellite can have at the same time; stations are served in
-    /// order of their names, those that have a link already before others where the policy keeps
-    /// links. Without it there is no limit.
+    /// The number of links to the ground that a satellite can have at the same time. Stations are served in
+    /// order of their names; if the policy keeps links, stations that have a link already come first. Without
+    /// it there is no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub beams: Option<u32>,
-    /// A station does not use a satellite that it sees within this angle of the geostationary arc
-    /// (18 deg in Starlink's filings). Default `0 deg`: it may.
+    /// A station does not use a satellite that it sees within this angle of the geostationary arc (18 deg in
+    /// Starlink's filings). Default `0 deg`: no limit.
     #[serde(default = "zero_angle")]
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "45 deg"))]
     pub gso_avoidance: Angle,
     /// Rate, queue and loss of each link, in each direction.
     pub link: RawLink,
-    /// What a satellite can carry up from the ground, and down to it, in all: its links share it evenly, so that each has
-    /// at most that part of it, looked at each step. Without it each link has its own rate.
+    /// Total rate that a satellite can receive from the ground, and that it can send to it. Its links share the
+    /// total evenly: each has at most its share, computed at each step. Without it each link has its own rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub capacity: Option<DataRate>,
-    /// Rate and loss by elevation, looked at each step, lowest first. Below the first step, `link`
-    /// holds.
+    /// Rate and loss by elevation, evaluated at each step, lowest first. Below the first step, `link` holds.
     #[serde(default)]
     #[schemars(length(max = 90))]
     pub by_elevation: Vec<RawElevationStep>,
-    /// Radio that decides what links carry, step by step. Without it, `link` and `by_elevation` do.
+    /// Radio that determines the rates of links, step by step. Without it, `link` and `by_elevation` do.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RawRadio>,
     /// Whether satellites only relay between stations and feeders: a station that is no feeder then uses only
@@ -375,14 +376,15 @@ pub enum GslPolicy {
     Nearest,
     /// The satellite highest above the horizon.
     HighestElevation,
-    /// Keeps its satellite as long as it can; then takes the one that will stay longest.
+    /// Keeps its satellite as long as possible; then takes the one that will stay longest.
     LongestVisible,
     /// Keeps its satellite until another stands higher by `hysteresis`.
     Hysteresis,
-    /// Keeps its satellite as long as it can; then takes the one that serves the fewest stations.
+    /// Keeps its satellite as long as possible; then takes the one that serves the fewest stations.
     LeastLoaded,
-    /// The nearest satellite of that part of the constellations which most stations can use at that time. Lasers make parts: with
-    /// `isl.pattern: ring` each plane is one, and stations on different planes cannot reach each other.
+    /// The nearest satellite of the part of the constellations that most stations can use at that time. Parts
+    /// are connected by lasers: with `isl.pattern: ring` each plane is one, and stations on different planes
+    /// cannot reach each other.
     MostReachable,
     /// All stations at once every `slot`, each to the highest satellite that stays until the slot
     /// ends; nothing changes in between (the global scheduler seen in Starlink: slots of 15 s that
@@ -390,31 +392,30 @@ pub enum GslPolicy {
     Scheduler,
 }
 
-/// What a change of satellite costs.
+/// The cost of a change of satellite.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Handover")]
 pub struct RawHandover {
-    /// How long it takes to get a new satellite.
+    /// Time that it takes to acquire a new satellite.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 ms", "x-maximum" = "60 s"))]
     pub outage: TimeSpan,
-    /// What happens to the old link meanwhile.
+    /// Whether the old link goes down before or after the new one is up.
     #[serde(default)]
     pub kind: HandoverKind,
 }
 
-/// What happens to a station's old link while it gets a new one.
+/// The end of a station's old link while it acquires a new satellite.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum HandoverKind {
-    /// It is cut; the antenna is dark for `outage`.
+    /// The old link is cut; the antenna has no link for `outage`.
     #[default]
     BreakBeforeMake,
-    /// It is kept until the new one is up, and the change begins early enough, because orbits are
-    /// known.
+    /// The old link is kept until the new one is up. The change begins early enough, because orbits are known.
     MakeBeforeBreak,
 }
 
@@ -431,7 +432,7 @@ pub(super) fn no_time() -> TimeSpan {
     TimeSpan::from_ns(0)
 }
 
-/// What a ground link is like from an elevation upwards.
+/// The properties of a ground link from an elevation upwards.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ElevationStep")]
@@ -447,16 +448,16 @@ pub struct RawElevationStep {
     pub loss: Ratio,
 }
 
-/// Links between satellites of two shells: one laser of each satellite, paired one to one at lab time
-/// zero, those first that stay nearest over the time of the lab (at most 30 min); pairs stay. Shells
-/// drift apart, so links end when they go out of range.
+/// Links between satellites of two shells: each satellite uses one laser. Satellites are paired one to one at
+/// lab time zero, first those that stay nearest over the time of the lab (at most 30 min); pairs stay. Shells
+/// drift apart, so links end when they are out of range.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "CrossShell")]
 pub struct RawCrossShell {
     /// A shell: the name of a constellation, or `<constellation>-<shell>` of an element file.
     pub from: Name,
-    /// Another one. Of several entries the first that pairs a satellite counts.
+    /// Another shell. If several entries pair a satellite, the first entry counts.
     pub to: Name,
     /// Longest distance a link bridges.
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
@@ -465,7 +466,7 @@ pub struct RawCrossShell {
     #[serde(default = "eighty_km")]
     #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
     pub atmosphere: Length,
-    /// How long a link takes to come up after its ends come into reach.
+    /// Time from when the ends of a link come within range until it is up.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub acquisition: TimeSpan,

@@ -1,4 +1,4 @@
-//! Where a flow leads.
+//! The destination of a flow.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,12 +9,12 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Name, NameError};
 
-/// Where a flow leads: a node, or that node's end of a disjoint path, as `NODE.PAIR.PATH`.
+/// The destination of a flow: a node, or that node's end of a disjoint path, as `NODE.PAIR.PATH`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Destination {
     /// The node.
     pub node: Name,
-    /// The path; `None`: whichever way the routes to the node lead.
+    /// The path; `None`: the path of the routes to the node.
     pub path: Option<PathOf>,
 }
 
@@ -23,16 +23,16 @@ pub struct Destination {
 pub struct PathOf {
     /// The pair's name in `routing.disjoint`.
     pub pair: Name,
-    /// Which of them, from 1.
+    /// The number of the path, from 1.
     pub number: u8,
 }
 
-/// Why a text is no [`Destination`].
+/// Why a text is not a [`Destination`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DestinationError {
-    /// One of its names is none.
+    /// One of its names is not valid.
     Name(NameError),
-    /// There are dots, but not `NODE.PAIR.PATH`.
+    /// The text has dots, but not the form `NODE.PAIR.PATH`.
     Form,
 }
 
@@ -111,7 +111,7 @@ impl JsonSchema for Destination {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         let name = Name::PATTERN.trim_matches(['^', '$']);
-        // What catalogues call satellites may be all but blank at its ends.
+        // Catalogue names of satellites may have any characters but blanks at their ends.
         let pattern = format!(r"^[^\s.]([^.]{{0,62}}[^\s.])?(\.{name}\.[1-9][0-9]{{0,2}})?$");
         json_schema!({"type": "string", "format": "constel-destination", "pattern": pattern})
     }

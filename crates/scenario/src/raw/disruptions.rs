@@ -8,7 +8,7 @@ use super::constellations::no_time;
 use super::link::no_loss;
 use super::{Name, NodeName};
 
-/// A network falls into groups that do not hear each other.
+/// A partition of a network into groups without edges between them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Partition")]
@@ -23,8 +23,9 @@ pub struct RawPartition {
     pub groups: Vec<Vec<String>>,
 }
 
-/// Members of a network within a sphere cannot hear, or not well; what they send is heard as before. Its centre is a `node`, which
-/// may move, or a place that turns with the Earth: `latitude`, `longitude` and `altitude`.
+/// Members of a network within a sphere receive badly or nothing; their own frames are received as before. The
+/// centre of the sphere is a `node`, which may move, or a place that turns with the Earth: `latitude`,
+/// `longitude` and `altitude`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -49,11 +50,11 @@ pub struct RawJamming {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-1 km", "x-maximum" = "1000000 km"))]
     pub altitude: Option<Length>,
-    /// Of the sphere.
+    /// Radius of the sphere.
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
     pub radius: Length,
-    /// Chance that a frame is lost there, besides what the network loses anyway. With `100 %` there is no edge to members there, so that
-    /// computed routes lead round them.
+    /// Chance that a frame is lost there, besides the loss of the network itself. With `100 %` there is no edge
+    /// to members there, and computed routes avoid them.
     #[serde(default = "all_loss")]
     pub loss: Ratio,
 }
@@ -73,11 +74,11 @@ pub struct RawDisturbance {
     #[serde(default = "everyone")]
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
     pub to: Vec<String>,
-    /// Chance that a frame is lost, besides what the network loses anyway; with `100 %` there is no edge.
+    /// Chance that a frame is lost, besides the loss of the network itself; with `100 %` there is no edge.
     #[serde(default = "no_loss")]
     pub loss: Ratio,
-    /// On top of the network's delay. Computed routes are of the least delay unless `routing.metric` is another: they then go
-    /// round such edges where another path is shorter. With `metric: hops` they stay.
+    /// Addition to the network's delay. Computed routes have the least delay unless `routing.metric` is
+    /// another: they then avoid such edges if another path is shorter. With `metric: hops` they stay.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub extra_delay: TimeSpan,

@@ -1,4 +1,4 @@
-//! Which driver carries the frames, how exactly, and how late they may be.
+//! The driver that carries the frames, its exactness, and the allowed lateness.
 
 use std::borrow::Cow;
 
@@ -8,48 +8,51 @@ use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// How links are made real.
+/// The driver of the links and its settings.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Links")]
 pub struct RawLinks {
-    /// Which driver carries the frames.
+    /// The driver that carries the frames.
     #[serde(default)]
     pub driver: DriverChoice,
-    /// Frames leave when they are due or at the next whole multiple of this time, all together: up to so much later
-    /// each, but the processors that thousands of nodes need are not spent on exactness. Counted as lateness. Only
-    /// with `driver: relay`; default `0 s`: each at its own time.
+    /// Frames leave when they are due or at the next whole multiple of this time, all together. Each is later
+    /// by up to this time, but the emulator saves the processor time that exactness costs with thousands of
+    /// nodes. It counts as lateness. Only with `driver: relay`; default `0 s`: each frame leaves at its own
+    /// time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 ms"))]
     pub grain: Option<TimeSpan>,
-    /// How much later than due the emulator may let frames go: a run in which more than one frame of a hundred was later
-    /// is not trustworthy. Not less than `grain`. Say in the scenario why more than the default does no harm. Not with
-    /// `driver: netem`, which cannot know.
+    /// Largest allowed lateness of frames: a run in which more than 1 % of the frames were later is not
+    /// trustworthy. Not less than `grain`. A value above the default needs a reason in the scenario why it does
+    /// no harm. Not with `driver: netem`, which cannot measure lateness.
     #[serde(default = "one_millisecond")]
     #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 ms"))]
     pub max_lateness: TimeSpan,
-    /// Threads of the relay, which divide the nodes among them: 1 to 8, and no more than the machine has processors for the lab;
-    /// or `auto`: one on a machine of up to 3 processors and for a lab on several machines, else a quarter of the processors and
-    /// one more, 4 at most. Paths, losses and delays are the same with any number. Only with `driver: relay`; each
-    /// machine of a lab on several has so many.
+    /// Threads of the relay, which divide the nodes among them: 1 to 8, and no more than the machine has
+    /// processors for the lab; or `auto`: one on a machine of up to 3 processors and for a lab on several
+    /// machines, else a quarter of the processors and one more, 4 at most. Paths, losses and delays do not
+    /// depend on the number. Only with `driver: relay`; each machine of a lab on several has this number.
     #[serde(default, skip_serializing_if = "Threads::is_auto")]
     pub threads: Threads,
-    /// What becomes of the time that a node's network stack takes to pass a frame on. Only with `driver: relay`.
+    /// Whether the time that a node's network stack takes to pass a frame on is deducted. Only with `driver:
+    /// relay`.
     #[serde(default, skip_serializing_if = "StackTime::is_deducted")]
     pub stack_time: StackTime,
 }
 
-/// What becomes of the time that nodes' network stacks take.
+/// The accounting of the time that nodes' network stacks take.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StackTime {
-    /// A frame that a node passes on enters its next link at the instant at which it was due at the node: paths of many hops take
-    /// as long as their links say. Where the stack took longer than the link takes, the frame is late, and counted so.
+    /// A frame that a node passes on enters its next link at the instant at which it was due at the node: the
+    /// delay of a path is the sum of its links' delays, whatever the number of hops. If the stack takes longer
+    /// than the link, the frame is late and counted as late.
     #[default]
     Deducted,
-    /// It comes on top of what links take, hop by hop.
+    /// The time of the stack is added to the delays of the links, hop by hop.
     Added,
 }
 
@@ -59,10 +62,10 @@ impl StackTime {
     }
 }
 
-/// How many threads the relay has.
+/// The number of the relay's threads.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Threads {
-    /// As the machine allows.
+    /// A number that fits the machine.
     #[default]
     Auto,
     /// So many.
@@ -132,27 +135,28 @@ fn one_millisecond() -> TimeSpan {
     TimeSpan::from_ns(1_000_000)
 }
 
-/// Which driver carries the frames.
+/// The driver that carries the frames.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum DriverChoice {
-    /// The best this host can do; the run's manifest says which and why.
+    /// The best driver that this host supports; the run's manifest names it and the reason.
     #[default]
     Auto,
     /// Threads of Constel move all frames: every effect, the most exact. Linux 6.8 or newer.
     Relay,
-    /// The kernel moves all frames: departure times by BPF, kept by fq. Linux 6.1 or newer with `sch_fq`; no jitter,
-    /// reordering, duplication, bit errors, and Bernoulli loss only.
+    /// The kernel moves all frames: departure times by BPF, kept by fq. Linux 6.1 or newer with `sch_fq`. It
+    /// has no jitter, reordering, duplication or bit errors, and Bernoulli loss only.
     Edt,
-    /// The kernel's own emulator, to compare with. What `edt` lacks; and delays stay as they are for a step, changes
-    /// are made link by link, and losses do not follow from the seed. Needs `sch_netem` and `sch_htb`.
+    /// The kernel's own emulator, for comparison. It lacks the effects that `edt` lacks. Also, delays are
+    /// constant during a step, changes are made link by link, and losses do not follow from the seed. Needs
+    /// `sch_netem` and `sch_htb`.
     Netem,
 }
 
 impl DriverChoice {
-    /// The driver asked for; `None`: any.
+    /// The driver that the scenario names; `None`: any.
     #[must_use]
     pub fn kind(self) -> Option<DriverKind> {
         match self {

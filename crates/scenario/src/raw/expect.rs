@@ -1,4 +1,4 @@
-//! `expect`: what must have come true when a run is over; `constel test` says whether it did.
+//! `expect`: expectations of a run; `constel test` reports whether they hold.
 
 use constel_units::{DataRate, Ratio, TimeSpan};
 use schemars::JsonSchema;
@@ -6,9 +6,10 @@ use serde::{Deserialize, Serialize};
 
 use super::Name;
 
-/// A statement that `constel test` judges. It is exactly one of `succeeds`, `alive`, `still_running`, `ended_early`, `reachable`,
-/// `delivery`, `throughput`, `round_trip`, `agreement`, `metric` and `order`. A statement about what was not measured does not hold.
-/// A statement is judged whatever the run's verdict, unless the verdict's reasons concern what the statement needs.
+/// An expectation that `constel test` judges. It is exactly one of `succeeds`, `alive`, `still_running`,
+/// `ended_early`, `reachable`, `delivery`, `throughput`, `round_trip`, `agreement`, `metric` and `order`. An
+/// expectation without a measurement fails. Expectations are judged whatever the run's verdict, unless the
+/// verdict's reasons concern data that the expectation needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -20,17 +21,18 @@ use super::Name;
     ])
 )]
 pub struct RawExpectation {
-    /// Its name in reports, unique in the scenario.
+    /// The expectation's name in reports, unique in the scenario.
     pub name: Name,
-    /// The requirement that it stands for, in the author's words; it goes into JUnit's properties.
+    /// The requirement that it verifies, in the author's words; it is written to JUnit's properties.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 200))]
     pub requirement: Option<String>,
-    /// This flow gave a result; of a `run`: its program ended with 0, or was still running when its time was over.
+    /// This flow gave a result. A `run` gives one if its program ended with 0, or was still running when its
+    /// time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeds: Option<Name>,
-    /// In these nodes (names or patterns with `*` and `?`) no daemon, helper, container and program of a `run` ended before its
-    /// time. Either the nodes alone, or `nodes` with `from` and `until`.
+    /// In these nodes (names or patterns with `*` and `?`) no daemon, helper, container or program of a `run`
+    /// ended before its time. Either the nodes alone, or `nodes` with `from` and `until`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alive: Option<RawAlive>,
     /// These programs were still running when their time was over: `run` flows, by names or patterns with `*` and `?`.
@@ -40,19 +42,19 @@ pub struct RawExpectation {
     /// A program ended before its time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_early: Option<RawEndedEarly>,
-    /// The first answer to a ping came in time.
+    /// A ping was answered in time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reachable: Option<RawReachable>,
-    /// So much of what a flow sent arrived.
+    /// Bounds of the share of a flow's packets that arrived.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delivery: Option<RawDelivery>,
-    /// Payload of a flow arrived so fast.
+    /// Bounds of a flow's payload throughput.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<RawThroughput>,
     /// A quantile of a ping's round-trip times.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub round_trip: Option<RawRoundTrip>,
-    /// What several programs published is the same.
+    /// The outputs of several programs agree.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agreement: Option<RawAgreement>,
     /// A quantile of numbers that a program printed.
@@ -63,7 +65,7 @@ pub struct RawExpectation {
     pub order: Option<RawOrder>,
 }
 
-/// Nodes in which nothing ends before its time.
+/// Nodes in which no program ends before its time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 #[schemars(rename = "ExpectAlive")]
@@ -75,11 +77,11 @@ pub enum RawAlive {
         /// The nodes: names or patterns with `*` and `?`.
         #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
         nodes: Vec<String>,
-        /// Only what ended at this lab time or later. Default: the start.
+        /// Only programs that ended at this lab time or later. Default: the start.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-minimum" = "0 s"))]
         from: Option<TimeSpan>,
-        /// Only what ended before this lab time. Default: the end.
+        /// Only programs that ended before this lab time. Default: the end.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         #[schemars(extend("x-exclusive-minimum" = "0 s"))]
         until: Option<TimeSpan>,
@@ -93,7 +95,7 @@ pub enum RawAlive {
 pub struct RawEndedEarly {
     /// A `run`.
     pub flow: Name,
-    /// Its exit code. Default: any.
+    /// The program's exit code. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 0, max = 255))]
     pub code: Option<u8>,
@@ -111,7 +113,7 @@ pub struct RawEndedEarly {
     pub until: Option<TimeSpan>,
 }
 
-/// The first answer to a ping came in time.
+/// A ping was answered in time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectReachable")]
@@ -121,41 +123,41 @@ pub struct RawReachable {
     /// From the flow's start, or from `from`, to the first answer.
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub within: TimeSpan,
-    /// Only answers to what was sent from this lab time on. Default: the flow's start.
+    /// Only answers to requests sent from this lab time on. Default: the flow's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub from: Option<TimeSpan>,
-    /// Only answers to what was sent before this lab time. Default: the flow's end.
+    /// Only answers to requests sent before this lab time. Default: the flow's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub until: Option<TimeSpan>,
 }
 
-/// So much of what a flow sent arrived: at least `at_least`, at most `at_most`, or both.
+/// Bounds of the share of a flow's packets that arrived: `at_least`, `at_most`, or both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectDelivery")]
 pub struct RawDelivery {
-    /// A flow that counts what it loses: `ping`, `iperf3` over UDP, `leotp`, `vivace`.
+    /// A flow that counts its losses: `ping`, `iperf3` over UDP, `leotp`, `vivace`.
     pub flow: Name,
-    /// Of the packets sent.
+    /// Least share of the packets sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Ratio>,
-    /// No more of them: what a jammer or a partition is to keep from arriving.
+    /// Largest share of the packets sent, for flows that a jammer or a partition must stop.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Ratio>,
-    /// Only of what a `ping` sent from this lab time on. Default: from its start.
+    /// Only packets that a `ping` sent from this lab time on. Default: from its start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub from: Option<TimeSpan>,
-    /// Only of what a `ping` sent before this lab time. Default: up to its end.
+    /// Only packets that a `ping` sent before this lab time. Default: up to its end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub until: Option<TimeSpan>,
 }
 
-/// What several programs publish is the same: each is a `run` that prints lines of comma-separated values below a line of
-/// names, without quotes. Lines with the same `key` are compared.
+/// The outputs of several programs agree. Each program is a `run` that prints lines of comma-separated values
+/// below a line of names, without quotes. Lines with the same `key` are compared.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectAgreement")]
@@ -163,16 +165,17 @@ pub struct RawAgreement {
     /// The flows, by names or patterns with `*` and `?`; at least two.
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
     pub flows: Vec<String>,
-    /// The column that says what belongs together, such as a cycle's number.
+    /// The column by which lines belong together, such as the number of a cycle.
     #[schemars(length(min = 1, max = 100))]
     pub key: String,
     /// The column whose values must be equal.
     #[schemars(length(min = 1, max = 100))]
     pub value: String,
-    /// Of the keys for which each flow has a value; without any the statement does not hold.
+    /// Least share of agreeing keys, among the keys for which each flow has a value. If there are no such keys,
+    /// the expectation fails.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_least: Option<Ratio>,
-    /// No more of them. `at_least`, `at_most`, or both.
+    /// Largest share of agreeing keys. `at_least`, `at_most`, or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<Ratio>,
     /// The column with the time of each line, which `from` and `until` need.
@@ -188,8 +191,8 @@ pub struct RawAgreement {
     pub until: Option<TimeSpan>,
 }
 
-/// A quantile of numbers that a program printed, as lines of comma-separated values below a line of names, without quotes. It is at
-/// least `at_least`, at most `at_most`, or both.
+/// A quantile of numbers that a program printed, as lines of comma-separated values below a line of names,
+/// without quotes: at least `at_least`, at most `at_most`, or both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectMetric")]
@@ -199,13 +202,13 @@ pub struct RawMetric {
     /// The column with the numbers.
     #[schemars(length(min = 1, max = 100))]
     pub column: String,
-    /// Which quantile, nearest rank: `50 %` is the median, `0 %` the least, `100 %` the largest.
+    /// The quantile, nearest rank: `50 %` is the median, `0 %` the least, `100 %` the largest.
     pub quantile: Ratio,
-    /// It is not less, in the column's own unit.
+    /// The least allowed value, in the column's own unit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1e12, max = 1e12))]
     pub at_least: Option<f64>,
-    /// It is not more.
+    /// The largest allowed value.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = -1e12, max = 1e12))]
     pub at_most: Option<f64>,
@@ -230,12 +233,12 @@ pub struct RawPrintedTime {
     /// The column with the time, in seconds.
     #[schemars(length(min = 1, max = 100))]
     pub column: String,
-    /// What the seconds count from: `lab` time zero, or the `unix` epoch.
+    /// The zero of the seconds: `lab` time zero, or the `unix` epoch.
     #[serde(default)]
     pub clock: RawPrintedClock,
 }
 
-/// What seconds count from.
+/// The zero of a column of seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[schemars(rename = "ExpectClock")]
@@ -247,7 +250,7 @@ pub enum RawPrintedClock {
     Unix,
 }
 
-/// Payload of a flow arrived so fast: at least `at_least`, at most `at_most`, or both.
+/// Bounds of a flow's payload throughput: `at_least`, `at_most`, or both.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "ExpectThroughput")]
@@ -260,7 +263,8 @@ pub struct RawThroughput {
     /// No faster.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at_most: Option<DataRate>,
-    /// Only from this lab time on; not of `http`, which measures a whole. Default: the flow's start.
+    /// Only from this lab time on; not with `http`, which measures the transfer as a whole. Default: the flow's
+    /// start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub from: Option<TimeSpan>,
@@ -277,21 +281,21 @@ pub struct RawThroughput {
 pub struct RawRoundTrip {
     /// A `ping`.
     pub flow: Name,
-    /// Which quantile, nearest rank: `50 %` is the median, `100 %` the largest.
+    /// The quantile, nearest rank: `50 %` is the median, `100 %` the largest.
     pub quantile: Ratio,
-    /// It is not shorter.
+    /// The least allowed time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub at_least: Option<TimeSpan>,
-    /// It is not longer. `at_least`, `at_most`, or both.
+    /// The largest allowed time. `at_least`, `at_most`, or both.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub at_most: Option<TimeSpan>,
-    /// Only of what was sent from this lab time on. Default: the flow's start.
+    /// Only requests sent from this lab time on. Default: the flow's start.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub from: Option<TimeSpan>,
-    /// Only of what was sent before this lab time. Default: the flow's end.
+    /// Only requests sent before this lab time. Default: the flow's end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub until: Option<TimeSpan>,
@@ -306,7 +310,7 @@ pub struct RawOrder {
     pub first: RawEventNamed,
     /// The later one: the first of its kind after `first`.
     pub then: RawEventNamed,
-    /// The later one comes at most so long after the earlier, in lab time. Default: any time.
+    /// The longest time from the earlier event to the later one, in lab time. Default: any time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub within: Option<TimeSpan>,
@@ -328,7 +332,7 @@ pub struct RawEventNamed {
     /// As in `events.ndjson`, such as `failure`, `repair`, `routes-stand`, `flow-started`, `flow-ended`, `handover`.
     #[schemars(length(min = 1, max = 40))]
     pub kind: String,
-    /// A name that stands in it: of a failure, node, link or flow. Default: any.
+    /// A name in the event: of a failure, node, link or flow. Default: any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub about: Option<String>,

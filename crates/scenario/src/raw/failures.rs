@@ -1,4 +1,4 @@
-//! `failures`: what breaks, and when.
+//! `failures`: failures and their times.
 
 use constel_units::{Angle, Length, Ratio, TimeSpan};
 use schemars::JsonSchema;
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Name, NodeName, RawDisturbance, RawJamming, RawPartition};
 
-/// Something that breaks: once, with `at` and perhaps `for`, or again and again at random, with `mtbf`
-/// and `mttr`. What it is, exactly one of the other keys says.
+/// A failure: once, with `at` and optionally `for`, or repeatedly at random times, with `mtbf` and `mttr`.
+/// Exactly one of the other keys gives its target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -21,19 +21,19 @@ use super::{Name, NodeName, RawDisturbance, RawJamming, RawPartition};
     ])
 )]
 pub struct RawFailure {
-    /// Its name, unique among failures: `constel link` says it of every link that it takes away,
-    /// and random times depend on it.
+    /// The failure's name, unique among failures: `constel link` prints it for every link that the failure
+    /// removes, and random times depend on it.
     pub name: Name,
-    /// When it happens, lab time.
+    /// The time of the failure, lab time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub at: Option<TimeSpan>,
-    /// How long it lasts. With `at` only; without it, for good.
+    /// Duration of the failure. With `at` only; without it, for good.
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub length: Option<TimeSpan>,
-    /// Mean time from a repair to the next failure, exponentially distributed. Every object fails by
-    /// itself, at times that depend on the scenario's seed, this failure's name and its own.
+    /// Mean time from a repair to the next failure, exponentially distributed. Every object fails
+    /// independently, at times that depend on the scenario's seed, this failure's name and the object's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
     pub mtbf: Option<TimeSpan>,
@@ -41,9 +41,9 @@ pub struct RawFailure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
     pub mttr: Option<TimeSpan>,
-    /// They reboot: commands of `traffic` that run in them are killed when it happens and started again when it is over, up to the end
-    /// of their own time; what they print then follows in the same file. Routing daemons and containers' own programs go on. Only
-    /// with `nodes`, `at` and `for`.
+    /// The nodes reboot: commands of `traffic` that run in them are killed when the failure begins. They are
+    /// started again when it ends, up to the end of their own time, and their output continues in the same
+    /// file. Routing daemons and the programs of containers continue. Only with `nodes`, `at` and `for`.
     #[serde(default)]
     pub reboot: bool,
     /// These satellites or stations lose all their links.
@@ -65,7 +65,7 @@ pub struct RawFailure {
     /// All stations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stations: Option<AllStations>,
-    /// What is over, or in, a circle on the ground (a solar storm, a rain cell).
+    /// Nodes or links over, or in, a circle on the ground (a solar storm, a rain cell).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<RawRegion>,
     /// Links between satellites near the poles.
@@ -77,28 +77,28 @@ pub struct RawFailure {
     /// Satellites that run on batteries: those in the Earth's shadow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub eclipse: Option<RawEclipse>,
-    /// A network falls into groups that do not hear each other.
+    /// A partition of a network into groups without edges between them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub partition: Option<RawPartition>,
-    /// Members of a network in some space cannot hear.
+    /// Members of a network within a sphere receive badly or nothing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jamming: Option<RawJamming>,
-    /// Edges of a network lose more, or take longer.
+    /// Edges of a network lose more, or have a longer delay.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub disturbance: Option<RawDisturbance>,
 }
 
-/// Satellites in the Earth's shadow (umbra) lose all their links, for all the time or most of it.
+/// Satellites in the Earth's shadow (umbra) lose all their links, all the time or most of it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Eclipse")]
 pub struct RawEclipse {
     /// Whose.
     pub of: Name,
-    /// Share of `period` in which a satellite works in the shadow all the same, to save energy for all of it.
+    /// Share of `period` in which a satellite works in the shadow; it rests otherwise to save energy.
     #[serde(default = "no_share")]
     pub duty: Ratio,
-    /// How often it works and rests. Satellites take turns, by the scenario's seed.
+    /// Period of work and rest. Satellites take turns, by the scenario's seed.
     #[serde(default = "a_minute")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 d"))]
     pub period: TimeSpan,
@@ -159,12 +159,12 @@ pub struct RawRegion {
     /// Radius on the ground.
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "20100 km"))]
     pub radius: Length,
-    /// What loses its links there.
+    /// The kind of nodes or links that fail there.
     #[serde(default)]
     pub hits: RegionHits,
 }
 
-/// What loses its links in a region.
+/// The kind of nodes or links that fail in a region.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,4 +1,4 @@
-//! `ground`: what stands on the Earth.
+//! `ground`: stations, hosts and cables on the Earth.
 
 use std::collections::BTreeMap;
 
@@ -28,11 +28,11 @@ pub struct RawGround {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub cables: Vec<RawCable>,
-    /// A CSV file of who uses which satellites when, chosen beforehand: by a function in Python, by a scheduler of your own.
-    /// Columns: `t_s` (lab time), `station`, `satellites` (names with spaces between them, the most wanted first; none: the
-    /// station is dark). A row holds until the station's next one. Of the satellites listed each antenna takes the first that
-    /// can be used and that no other of the station has. Before its first row, and at stations without rows, the policy
-    /// chooses. Relative to the scenario file.
+    /// A CSV file of satellites chosen beforehand, by a Python function or by your own scheduler. Columns:
+    /// `t_s` (lab time), `station`, `satellites` (names with spaces between them, the most wanted first; empty:
+    /// the station has no link). A row holds until the station's next one. Each antenna takes the first
+    /// satellite of the list that can be used and that no other antenna of the station has. Before its first
+    /// row, and at stations without rows, the policy chooses. Relative to the scenario file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub choices: Option<String>,
@@ -43,7 +43,7 @@ pub struct RawGround {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Host")]
 pub struct RawHost {
-    /// So many of the same kind at the same place, called `<name>-<n>` instead of `<name>`, `n` from 0.
+    /// The number of equal hosts at this place, named `<name>-<n>` instead of `<name>`, `n` from 0.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 10_000))]
     pub count: Option<u32>,
@@ -57,12 +57,13 @@ pub struct RawHost {
     #[serde(default = "ground_level")]
     #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
     pub altitude: Length,
-    /// What it is made of.
+    /// The software of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
-    /// It is what is plugged into this interface of the machine, a network card or a veth, and Constel makes nothing of it:
-    /// a computer, phone or modem that speaks through the lab. It has one cable (to the station whose terminal it is), or
-    /// is in one network (with the satellite whose payload it is).
+    /// The name of an interface of the machine, a network card or a veth: the host is the device behind it, for
+    /// example a computer, phone or modem that communicates through the lab, and Constel creates no node for
+    /// it. The host has one cable (to the station whose terminal it is), or is in one network (with the
+    /// satellite whose payload it is).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 15))]
     pub attach: Option<String>,
@@ -101,43 +102,43 @@ pub struct RawStation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-1000 m", "x-maximum" = "20000 m"))]
     pub altitude: Option<Length>,
-    /// Where a moving station is when: along the great circle from one waypoint to the next, at rest
-    /// before the first and after the last.
+    /// Positions of a moving station over time: it moves along the great circle from one waypoint to the next,
+    /// and rests before the first and after the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100_000))]
     pub track: Option<Vec<RawWaypoint>>,
-    /// The same from a CSV file with the columns `t_s` (lab time), `latitude_deg`, `longitude_deg`
-    /// and, if it has one, `altitude_m` (otherwise 0 m); relative to the scenario file.
+    /// Positions of a moving station from a CSV file with the columns `t_s` (lab time), `latitude_deg`,
+    /// `longitude_deg` and optionally `altitude_m` (otherwise 0 m); relative to the scenario file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub track_file: Option<String>,
-    /// How many satellites it can use at the same time, of whichever constellation; default 1.
+    /// The number of satellites that the station can use at the same time, of any constellation; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
-    /// Its radios, each with its constellations, antennas, mask and rule. Without them it has one for all constellations,
-    /// with `antennas`.
+    /// The station's radios, each with its constellations, antennas, mask and rule. Without them the station
+    /// has one radio for all constellations, with `antennas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub terminals: Option<Vec<RawTerminal>>,
     /// Whether it feeds the satellites of constellations with `bent_pipe`.
     #[serde(default)]
     pub feeder: bool,
-    /// A gateway has one antenna for each shell that serves the ground, so that it joins them: what comes by one
-    /// may leave by another. It has no `antennas`. At other stations traffic of others does not pass, however many
-    /// satellites they use.
+    /// A gateway has one antenna for each shell that serves the ground, so that it joins them: packets that
+    /// arrive by one may leave by another. It has no `antennas`. Other stations forward no traffic of other
+    /// nodes, however many satellites they use.
     #[serde(default)]
     pub gateway: bool,
-    /// What stands in the way.
+    /// Obstacles that hide parts of the station's sky.
     #[serde(default)]
     #[schemars(length(max = 360))]
     pub obstacles: Vec<RawObstacle>,
-    /// What it is made of.
+    /// The software of the station.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
 }
 
-/// Where a moving station is at a time.
+/// The position of a moving station at a time.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Waypoint")]
@@ -168,13 +169,13 @@ pub struct RawObstacle {
     /// Azimuth at which it ends, clockwise from there.
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "360 deg"))]
     pub to: Angle,
-    /// How high it reaches.
+    /// Elevation of its upper edge.
     #[schemars(extend("x-minimum" = "0 deg", "x-maximum" = "90 deg"))]
     pub elevation: Angle,
 }
 
 impl RawGround {
-    /// Puts hosts with a `count` in the place of what stands for them. Gives the names that two entries claim.
+    /// Replaces hosts with a `count` by that number of hosts. Returns the names that two entries claim.
     pub(crate) fn count_hosts(&mut self) -> Vec<Name> {
         let mut twice = Vec::new();
         let written = std::mem::take(&mut self.hosts);
@@ -202,12 +203,12 @@ fn ground_level() -> Length {
     Length::from_m(0.0)
 }
 
-/// Stations from a CSV file with the columns `name`, `latitude_deg`, `longitude_deg` and, if it
-/// has one, `altitude_m` (otherwise 0 m). Exactly one of `first` and `names` says which rows.
+/// Stations from a CSV file with the columns `name`, `latitude_deg`, `longitude_deg` and optionally
+/// `altitude_m` (otherwise 0 m). Exactly one of `first` and `names` selects the rows.
 ///
-/// A station's name is the row's name in lower-case ASCII with `-` between words; where the file
-/// gives another name in parentheses, as in `Al-Qahirah-(Cairo)`, that one. The second row of the
-/// same name gets `-2`, and so on.
+/// A station's name is the row's name in lower-case ASCII with `-` between words. If the file gives another
+/// name in parentheses, as in `Al-Qahirah-(Cairo)`, the station has that name. The second row of the same name
+/// gets `-2`, and so on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -218,7 +219,7 @@ pub struct RawPlaces {
     /// The file, relative to the scenario file.
     #[schemars(length(min = 1))]
     pub file: String,
-    /// The first so many rows of the file.
+    /// The first rows of the file, up to this number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 100_000))]
     pub first: Option<u32>,
@@ -226,7 +227,7 @@ pub struct RawPlaces {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub names: Option<Vec<RawCity>>,
-    /// How many satellites each can use at the same time; default 1.
+    /// The number of satellites that each can use at the same time; default 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
@@ -239,19 +240,19 @@ pub struct RawPlaces {
     pub feeder: bool,
 }
 
-/// A row of a file of places: its name, or its name and what to call the station.
+/// A row of a file of places: its name, or its name and the name of the station.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(untagged, deny_unknown_fields)]
 #[schemars(rename = "City")]
 pub enum RawCity {
-    /// The row's name, written as in the file or as the station would be called.
+    /// The row's name, as in the file or as the station's name.
     Name(#[schemars(length(min = 1))] String),
     /// The row's name, and another name for the station.
     As {
         /// The row's name.
         #[schemars(length(min = 1))]
         city: String,
-        /// What to call the station.
+        /// The name of the station.
         #[serde(rename = "as")]
         name: Name,
     },

@@ -1,20 +1,22 @@
-//! `images`: where the images of a scenario come from, and which they are.
+//! `images`: the images of a scenario, with their sources and identities.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// An image by a name of the scenario's own, which `image` of nodes then says. At least one of the two.
+/// An image with a name of the scenario's own, for the key `image` of nodes. At least one of the two keys is
+/// given.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Image")]
 pub struct RawImage {
-    /// Where it is, as `constel image import` takes it; paths are relative to the scenario's folder. It is brought in when a lab
-    /// needs it and it is not there. What comes from an engine or a registry is not: `constel image import` fetches it.
+    /// The image's source, as `constel image import` accepts it; paths are relative to the scenario's folder. A
+    /// missing image is imported when a lab needs it, except from an engine or a registry: fetch those with
+    /// `constel image import`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4096))]
     pub source: Option<String>,
-    /// Which it is: the digest of its configuration, as `constel image list` shows it, or of its manifest, as registries do.
-    /// An image of another digest is refused.
+    /// The image's identity: the digest of its configuration, as `constel image list` shows it, or of its
+    /// manifest, as registries show it. An image of another digest is refused.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("pattern" = "^sha256:[0-9a-f]{64}$"))]
     pub digest: Option<String>,

@@ -1,11 +1,11 @@
-//! `information`: which nodes are told of themselves and their surroundings, and of what.
+//! `information`: nodes that receive information about themselves and their surroundings, and its extent.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Nodes whose programs find in `/run/constel` who they are, what they are linked with, and what changes. Without `classes`
-/// and `nodes`: all nodes. Of several entries for one node the later one adds to, and where they differ goes before, the
-/// earlier.
+/// Nodes whose programs find in `/run/constel` the node's own name, its links, and changes of them. Without
+/// `classes` and `nodes`: all nodes. If several entries match a node, the later one adds to the earlier, and
+/// replaces it where they differ.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Information")]
@@ -18,11 +18,11 @@ pub struct RawInformation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
     pub nodes: Option<Vec<String>>,
-    /// How much of the topology they are told. Default: `neighbourhood`.
+    /// The part of the topology that the nodes receive. Default: `neighbourhood`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub topology: Option<TopologyScope>,
-    /// Whether they also see their links in the form of OpenSN, as `opensn/NODE` and `opensn/NODE.json` in that folder, which
-    /// nodes made of images see as `/share/topo` too. Default: `false`.
+    /// Whether the nodes also receive their links in the form of OpenSN, as `opensn/NODE` and
+    /// `opensn/NODE.json` in that folder; nodes made of images see it as `/share/topo` too. Default: `false`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub opensn: Option<bool>,
     /// Data of the user's own, as files in `/run/constel/user`. `constel info put` changes them while the lab runs.
@@ -48,7 +48,7 @@ pub enum NodeKind {
 }
 
 impl NodeKind {
-    /// The word for it, in files and answers.
+    /// The word for the kind, in files and answers.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -60,13 +60,13 @@ impl NodeKind {
     }
 }
 
-/// How much of the topology a node is told.
+/// The part of the topology that a node receives.
 #[derive(
     Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum TopologyScope {
-    /// Its own links.
+    /// The node's own links.
     #[default]
     Neighbourhood,
     /// All links of the lab.
@@ -81,14 +81,15 @@ pub enum TopologyScope {
     extend("oneOf" = [{"required": ["text"]}, {"required": ["file"]}])
 )]
 pub struct RawUserFile {
-    /// What it is called: letters, digits, `.`, `_` and `-`, not beginning with `.`.
+    /// The file's name: letters, digits, `.`, `_` and `-`, not beginning with `.`.
     #[schemars(length(min = 1, max = 64))]
     pub name: String,
-    /// What is in it.
+    /// The file's content.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1_048_576))]
     pub text: Option<String>,
-    /// A file of the host with what is in it: text, at most 1 MiB. Relative to the scenario's folder, or absolute.
+    /// A file of the host with the content: text, at most 1 MiB. Relative to the scenario's folder, or
+    /// absolute.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4095))]
     pub file: Option<String>,

@@ -45,10 +45,10 @@ impl Name {
     /// Longest name, characters. Leaves room for `-p000-s000` within a 63-character DNS label.
     pub const MAX_LEN: usize = 48;
 
-    /// The same rule as a regular expression, for the JSON schema.
+    /// The rule as a regular expression, for the JSON schema.
     pub(crate) const PATTERN: &'static str = "^[a-z0-9]([a-z0-9-]{0,46}[a-z0-9])?$";
 
-    /// Longest text by which a catalogue calls a satellite.
+    /// Longest name of a satellite in a catalogue.
     const LONGEST_CALLED: usize = 64;
 
     /// The name as text.
@@ -56,7 +56,7 @@ impl Name {
         &self.0
     }
 
-    /// What a node is called: its name, or what a catalogue calls it. The latter stands for the node's name until
+    /// Parses the name of a node, or its name in a catalogue. The latter stands for the node's name until
     /// [`Scenario::settle_nodes`](crate::Scenario::settle_nodes).
     pub(crate) fn of_node(text: &str) -> Result<Self, NameError> {
         let only_called =
@@ -67,7 +67,7 @@ impl Name {
             let control = text.chars().find(|c| c.is_control());
             match blank.or(control) {
                 Some(c) => Err(NameError::Character(c)),
-                // Without what only catalogues write, it was to be a name.
+                // A text with the characters of a [`Name`] only was meant as a name.
                 None if !text.chars().any(only_called) => Err(error),
                 None if text.chars().count() > Self::LONGEST_CALLED => Err(NameError::TooLong),
                 None => Ok(Self(text.to_owned())),
@@ -75,7 +75,7 @@ impl Name {
         })
     }
 
-    /// Whether it can only be what a catalogue calls a satellite, or its number.
+    /// Whether this can only be a satellite's name or number in a catalogue.
     pub(crate) fn is_called(&self) -> bool {
         self.0.parse::<Name>().is_err() || self.0.bytes().all(|b| b.is_ascii_digit())
     }
@@ -175,7 +175,7 @@ pub enum OrNone<T> {
 }
 
 impl<T> OrNone<T> {
-    /// As a standard option.
+    /// Returns the value as a standard option.
     pub fn into_option(self) -> Option<T> {
         match self {
             OrNone::None => None,

@@ -1,4 +1,4 @@
-//! `link`: what a kind of link does to frames, in each direction.
+//! `link`: the effect of a kind of link on frames, in each direction.
 
 use constel_link::JitterOrder;
 use constel_units::{DataRate, DataSize, Ratio, TimeSpan};
@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 use super::aqm::RawAqm;
 use super::constellations::no_time;
 
-/// What a kind of link does to frames, in each direction: service at a rate, a queue in front of it,
-/// then the way, with loss, jitter and damage.
+/// The effect of a kind of link on frames, in each direction: a queue, service at a rate, then propagation,
+/// with loss, jitter and damage.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Link")]
@@ -18,15 +18,15 @@ pub struct RawLink {
     /// plans show.
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub rate: DataRate,
-    /// A rate that changes in time, which frames are served at instead of `rate`.
+    /// A rate that changes over time, at which frames are served instead of `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_law: Option<RawRateLaw>,
-    /// Largest packet, headers of IP included: the MTU of the ports at its ends. At least 1280 B where IPv6 is spoken.
-    /// The drivers carry at most: relay 1998 B, edt 3392 B, netem 1500 B.
+    /// Largest packet, headers of IP included: the MTU of the ports at its ends. At least 1280 B with IPv6. The
+    /// drivers carry at most: relay 1998 B, edt 3392 B, netem 1500 B.
     #[serde(default = "default_mtu", skip_serializing_if = "is_default_mtu")]
     #[schemars(extend("x-minimum" = "576 B", "x-maximum" = "9000 B"))]
     pub mtu: DataSize,
-    /// Bytes that each frame takes on the link besides its own, for framing; at most 64 KiB.
+    /// Framing bytes that each frame takes on the link in addition to its own; at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "64 KiB"))]
     pub overhead: Option<DataSize>,
@@ -47,25 +47,26 @@ pub struct RawLink {
     /// A loss law with memory, instead of `loss`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub loss_law: Option<RawLossLaw>,
-    /// Delay on top of the light time, each way: processing, framing, refraction. Light otherwise goes straight and as
-    /// fast as in vacuum, and nodes take no time: the air's refraction would add about 8 ns at the zenith, 19 ns at
-    /// 25 deg and 80 ns at 5 deg of elevation (2.4 m of excess path at the zenith, ITU-R P.834).
+    /// Delay in addition to the light time, in each direction: processing, framing, refraction. By default
+    /// light travels in a straight line at the vacuum speed, and nodes take no time. The air's refraction would
+    /// add about 8 ns at the zenith, 19 ns at 25 deg and 80 ns at 5 deg of elevation (2.4 m of excess path at
+    /// the zenith, ITU-R P.834).
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub extra_delay: TimeSpan,
     /// A recording of delays, instead of the light time and `extra_delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_trace: Option<RawDelayTrace>,
-    /// What is added to the delay, frame by frame. Frames stay in order.
+    /// Random addition to the delay of each frame. Frames stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<RawJitter>,
-    /// Some frames are held back, so that others overtake them. Nothing else changes their order.
+    /// Some frames are held back, so that others overtake them. No other key changes their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<RawReorder>,
     /// Chance that a frame arrives twice.
     #[serde(default = "no_loss")]
     pub duplicate: Ratio,
-    /// Chance that one bit of a frame, behind its Ethernet header, is flipped.
+    /// Chance that one bit of a frame, after its Ethernet header, is flipped.
     #[serde(default = "no_loss")]
     pub corrupt: Ratio,
 }
@@ -97,7 +98,7 @@ pub(super) fn no_loss() -> Ratio {
     ])
 )]
 pub struct RawRateLaw {
-    /// High and low in turn, high first.
+    /// Alternately high and low, high first.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub square: Option<RawSquare>,
     /// A sine around a mean, in slots of 1 ms.
@@ -110,13 +111,13 @@ pub struct RawRateLaw {
     /// `rate_kbps`, `rate_gbps`), and a time and the rate from it on in each line.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub csv: Option<RawRateFile>,
-    /// A recording of delivery opportunities as Mahimahi has it: in each line the millisecond in
-    /// which 1504 bytes can go. After the last it starts again.
+    /// A recording of delivery opportunities in Mahimahi's format: each line has the millisecond at which 1504
+    /// bytes can be sent. After the last it starts again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mahimahi: Option<RawFile>,
 }
 
-/// High and low in turn.
+/// Alternately high and low.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Square")]
@@ -127,10 +128,10 @@ pub struct RawSquare {
     /// The low rate, at most `high`.
     #[schemars(extend("x-minimum" = "0 bit/s", "x-maximum" = "400 Gbit/s"))]
     pub low: DataRate,
-    /// How long it is high.
+    /// Duration of the high rate.
     #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "1 d"))]
     pub high_for: TimeSpan,
-    /// How long it is low.
+    /// Duration of the low rate.
     #[schemars(extend("x-minimum" = "1 ms", "x-maximum" = "1 d"))]
     pub low_for: TimeSpan,
 }
@@ -143,10 +144,10 @@ pub struct RawSine {
     /// In the middle.
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub mean: DataRate,
-    /// From the middle up, and down; at most `mean`.
+    /// From the mean up, and down; at most `mean`.
     #[schemars(extend("x-minimum" = "0 bit/s", "x-maximum" = "400 Gbit/s"))]
     pub amplitude: DataRate,
-    /// Of a whole wave.
+    /// Duration of a whole wave.
     #[schemars(extend("x-minimum" = "2 ms", "x-maximum" = "1 d"))]
     pub period: TimeSpan,
 }
@@ -159,7 +160,7 @@ pub struct RawVCurve {
     /// Away from handovers.
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub high: DataRate,
-    /// At a handover; at most `high`.
+    /// The rate at a handover; at most `high`.
     #[schemars(extend("x-minimum" = "0 bit/s", "x-maximum" = "400 Gbit/s"))]
     pub low: DataRate,
     /// How long the rate falls before a handover, and how long it rises after it.
@@ -222,7 +223,7 @@ pub struct RawLossLaw {
     /// lost in a burst, 4 lost alone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub four_state: Option<RawFourState>,
-    /// The last frames of every so many.
+    /// The last frames of every group of this many.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub periodic: Option<RawPeriodic>,
     /// Exactly these frames, in rising order.
@@ -318,9 +319,9 @@ pub struct RawDelayTrace {
     pub interval: TimeSpan,
 }
 
-/// What is added to the delay of each frame. Exactly one law is given, besides `half_life` and `order`. A frame does not
-/// arrive before it was sent: where the law would take more off a cable's or a path's delay than that is, it is refused; of a
-/// link whose delay follows from geometry the sum is cut off at 0.
+/// Random addition to the delay of each frame. Exactly one law is given, besides `half_life` and `order`. A
+/// frame does not arrive before it was sent: a law that would subtract more than the delay of a cable or a path
+/// is refused. On a link whose delay follows from geometry the sum is at least 0.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -331,7 +332,7 @@ pub struct RawDelayTrace {
     ])
 )]
 pub struct RawJitter {
-    /// Evenly up to so much less or more.
+    /// Uniformly distributed, up to this time less or more.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "10 s"))]
     pub uniform: Option<TimeSpan>,
@@ -355,12 +356,12 @@ pub struct RawJitter {
     /// A recording of additions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trace: Option<RawDelayTrace>,
-    /// Time in which the correlation halves; without it, every frame by itself. Not with `trace`,
-    /// which has a correlation of its own.
+    /// Time in which the correlation halves; without it, frames are independent. Not with `trace`, which has a
+    /// correlation of its own.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub half_life: Option<TimeSpan>,
-    /// What happens where a frame would arrive before one that was sent earlier.
+    /// The treatment of a frame that would arrive before one that was sent earlier.
     #[serde(default)]
     pub order: JitterOrder,
 }

@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use super::kinds::Name;
 use super::rules::{RawRule, first_seed};
 
-/// A scenario with `box`: a network between two interfaces of the host, or between two machines that stand for what is
-/// plugged into them.
+/// A scenario with `box`: a network between two interfaces of the host, or between two machines that take the
+/// place of the devices plugged into it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "BoxScenario")]
@@ -21,7 +21,7 @@ pub struct RawBoxScenario {
     pub constel: u32,
     /// Name of the scenario; also the box's name unless `--name` gives another.
     pub name: Name,
-    /// What the scenario is for, in the author's words.
+    /// The purpose of the scenario, in the author's words.
     #[serde(default)]
     pub description: String,
     /// Seed of every random choice.
@@ -31,7 +31,7 @@ pub struct RawBoxScenario {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub duration: Option<TimeSpan>,
-    /// What it is between, and its rules.
+    /// The interfaces or machines that the box joins, and its rules.
     #[serde(rename = "box")]
     pub middlebox: RawBox,
     /// Commands that run in the machines at stated times.
@@ -40,8 +40,8 @@ pub struct RawBoxScenario {
     pub traffic: Vec<RawCommand>,
 }
 
-/// A box. It is between exactly one of `interfaces` and `machines`: in pairs, where forward is from the first of each to the
-/// second, unless it is a hub or a router.
+/// A box. It joins exactly one of `interfaces` and `machines`: in pairs, where forward is from the first of
+/// each pair to the second, unless it is a hub or a router.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -53,36 +53,37 @@ pub struct RawBox {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 16), inner(length(min = 1, max = 15)))]
     pub interfaces: Option<Vec<String>>,
-    /// Machines, each a network namespace whose `eth0` is plugged into the box. The lab makes them and takes them away.
+    /// Machines, each a network namespace whose `eth0` is plugged into the box. The lab creates and removes
+    /// them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 16))]
     pub machines: Option<Vec<RawMachine>>,
-    /// It is a hub: a switch between all of them, which learns who is where. A rule is forward about frames that its
-    /// `match` meets as it is written.
+    /// The box is a hub: a switch between all interfaces, which learns addresses. The forward direction of a
+    /// rule is that of the frames that its `match` matches as written.
     #[serde(default)]
     pub hub: bool,
-    /// It is a router of IP between at most eight.
+    /// The box is an IP router between at most eight interfaces or machines.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub router: Option<RawRouter>,
     /// All frames go through the box, the host's own too. Only with `interfaces`.
     #[serde(default)]
     pub exclusive: bool,
-    /// The rules, at most 4,096. Frames that none takes go on untouched.
+    /// The rules, at most 4,096. Frames that no rule matches pass unchanged.
     #[serde(default)]
     #[schemars(length(max = 4096))]
     pub rules: Vec<RawRule>,
 }
 
-/// A router: it answers for its addresses (ARP, neighbour discovery), and packets that pass it have one hop less to live.
-/// Rules are about the packets that it forwards, as they leave it.
+/// A router: it answers for its addresses (ARP, neighbour discovery), and decrements the TTL or hop limit of
+/// packets that pass it. Rules apply to the packets that it forwards, as they leave it.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Router")]
 pub struct RawRouter {
-    /// Its addresses at each interface or machine.
+    /// The router's addresses at each interface or machine.
     #[schemars(length(min = 2, max = 8))]
     pub ports: Vec<RawRouterPort>,
-    /// Networks beyond those.
+    /// Networks beyond the attached ones.
     #[serde(default)]
     #[schemars(length(max = 1000))]
     pub routes: Vec<RawRouterRoute>,
@@ -108,7 +109,7 @@ pub struct RawRouterPort {
 pub struct RawRouterRoute {
     /// The network: `10.30.0.0/16`, or `0.0.0.0/0` for everything else.
     pub to: String,
-    /// Who leads there, in a network of the router's.
+    /// The next hop, in an attached network of the router.
     pub via: String,
 }
 
@@ -117,12 +118,12 @@ pub struct RawRouterRoute {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Machine")]
 pub struct RawMachine {
-    /// Its name; the other machine reaches it by that.
+    /// The machine's name; the other machine resolves it to its address.
     pub name: Name,
     /// Addresses of its `eth0`, with the length of their network: `10.20.0.1/24`.
     #[schemars(length(min = 1, max = 16), inner(length(min = 1)))]
     pub addresses: Vec<String>,
-    /// Who leads everywhere else: an address in its network, at most one of IPv4 and one of IPv6.
+    /// Default gateways: each an address in the machine's network, at most one of IPv4 and one of IPv6.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 2), inner(length(min = 1)))]
     pub gateways: Vec<String>,
@@ -137,14 +138,14 @@ pub struct RawMachine {
 pub struct RawSettings(pub BTreeMap<String, String>);
 
 impl RawSettings {
-    /// The rule of their names, for the JSON schema.
+    /// The pattern of their names, for the JSON schema.
     const PATTERN: &'static str = "^net(\\.[A-Za-z0-9_-]+)+$";
 
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Why a text names no setting.
+    /// Why a text is not the name of a setting.
     pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
         let part = |part: &str| {
             let fits = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -180,12 +181,12 @@ impl JsonSchema for RawSettings {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "MachineCommand")]
 pub struct RawCommand {
-    /// Its name in results and events, unique in the scenario.
+    /// The command's name in results and events, unique in the scenario.
     pub name: Name,
     /// When it starts, after frames are let in.
     #[schemars(extend("x-minimum" = "0 s"))]
     pub at: TimeSpan,
-    /// How long it may run; it is ended then. It ends within the scenario's `duration`.
+    /// The longest time that it may run; it is ended then. It ends within the scenario's `duration`.
     #[serde(rename = "for")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub length: TimeSpan,

@@ -1,9 +1,9 @@
 //! The scenario file as the user writes it.
 //!
-//! These types are the one source of truth for the file format: the JSON schema, the validation
-//! of a file, the error messages' lists of allowed keys, and the reference page all come from
-//! them. Doc comments here are read by users, so they say meaning and unit; defaults and bounds
-//! are in attributes, from which schema and page print them.
+//! These types are the one source of truth for the file format: the JSON schema, the validation of a file, the
+//! error messages' lists of allowed keys, and the reference page all come from them. Users read the doc
+//! comments here, so the comments give meaning and unit; defaults and bounds are in attributes, from which
+//! schema and page print them.
 
 mod addresses;
 mod aqm;
@@ -102,7 +102,7 @@ pub use transport::{RawMidnodes, RawSplitTcp, RawTransport};
 pub use via::{RawPlace, RawRain, RawVia, SkyName};
 pub use weather::{RawRecording, RawWeather};
 
-/// A scenario: what flies, what stands on the ground, which software runs, for how long.
+/// A scenario: constellations, the nodes on the ground, the software that runs, and the duration.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Scenario")]
@@ -112,7 +112,7 @@ pub struct RawScenario {
     pub constel: u32,
     /// Name of the scenario; also the lab's name unless `--name` gives another.
     pub name: Name,
-    /// What the scenario is for, in the author's words.
+    /// The purpose of the scenario, in the author's words.
     #[serde(default)]
     pub description: String,
     /// Seed of every random choice. The same scenario and seed give the same lab.
@@ -123,25 +123,25 @@ pub struct RawScenario {
     /// How long the lab runs after lab time zero. A whole number of steps.
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub duration: TimeSpan,
-    /// Time between two topologies. Between them delays glide along the orbits.
+    /// Time between two topologies. Between them delays change smoothly along the orbits.
     #[serde(default = "default_step")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]
     pub step: TimeSpan,
-    /// When lab time starts to run.
+    /// The start of lab time.
     #[serde(default)]
     pub clock: RawClock,
-    /// What flies: constellations by name. A satellite is called `<constellation>-p<plane>-s<slot>`. A lab may have none:
-    /// then its nodes are joined by cables alone.
+    /// Constellations by name. The names of satellites are `<constellation>-p<plane>-s<slot>`. A lab may have
+    /// none: then its nodes are joined by cables alone.
     #[serde(default)]
     pub constellations: BTreeMap<Name, RawConstellation>,
-    /// Craft that fly together: formations by name.
+    /// Spacecraft in formation: formations by name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub spacecraft: BTreeMap<Name, RawFormation>,
     /// Links between shells.
     #[serde(default)]
     #[schemars(length(max = 1000))]
     pub cross_shell: Vec<RawCrossShell>,
-    /// What stands on the ground.
+    /// Stations, hosts and cables on the ground.
     #[serde(default)]
     pub ground: RawGround,
     /// Further ports of nodes, and the edges between them: networks by name.
@@ -151,54 +151,57 @@ pub struct RawScenario {
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub weather: Vec<RawWeather>,
-    /// What was measured of links, laid over the ground links of stations.
+    /// Measurements of links, which replace or add to properties of the ground links of stations.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub recordings: Vec<RawRecording>,
-    /// What breaks.
+    /// Failures.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub failures: Vec<RawFailure>,
-    /// How packets find their way.
+    /// Routing of packets.
     #[serde(default)]
     pub routing: RawRouting,
     /// The blocks that addresses are taken from.
     #[serde(default)]
     pub addresses: RawAddresses,
-    /// How links are made real.
+    /// The driver of the links and its settings.
     #[serde(default)]
     pub links: RawLinks,
-    /// What nodes on the way do for the flows that pass them.
+    /// Protocol functions of nodes on the path (LEOTP Midnodes, gateways, TCP proxies), for the flows that pass
+    /// them.
     #[serde(default)]
     pub transport: RawTransport,
-    /// Files and folders of the host that programs in nodes see at another place, or could not see.
+    /// Files and folders of the host that programs in nodes see at another place, or that would otherwise be
+    /// hidden from them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub mounts: Vec<RawMount>,
-    /// How much programs in nodes may take.
+    /// Resource limits of programs in nodes.
     #[serde(default)]
     pub limits: RawLimits,
-    /// Nodes whose programs are told who they are, what they are linked with, and what changes.
+    /// Nodes whose programs receive information about themselves, their links, and changes.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub information: Vec<RawInformation>,
-    /// Images by names of the scenario's own, each with where it comes from and which it is.
+    /// Images by names of the scenario's own, each with its source and identity.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub images: BTreeMap<Name, RawImage>,
-    /// What nodes are made of: the host's programs, or container images.
+    /// The software of nodes: the host's programs, or container images.
     #[serde(default)]
     pub nodes: RawNodes,
     /// Software that runs in the nodes at stated times, in this order where times are equal.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub traffic: Vec<RawFlow>,
-    /// What is written down of interfaces and edges while the lab runs.
+    /// Metrics of interfaces and edges that are recorded while the lab runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub sample: Option<RawSample>,
-    /// What becomes of a lab on several machines when one of them is lost; `end` unless given.
+    /// Effect of a lost machine on a lab that runs on several. Default: `end`.
     #[serde(default, skip_serializing_if = "OnMachineLoss::is_default")]
     pub on_machine_loss: OnMachineLoss,
-    /// What must have come true when a run is over; `constel test` judges it, `constel run` does not.
+    /// Expectations that the finished run is checked against; `constel test` judges them, `constel run` does
+    /// not.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub expect: Vec<RawExpectation>,
@@ -212,32 +215,32 @@ fn default_step() -> TimeSpan {
     TimeSpan::from_ns(1_000_000_000)
 }
 
-/// When lab time starts to run.
+/// The start of lab time.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Clock")]
 pub struct RawClock {
-    /// What lab time zero waits for.
+    /// The condition for the start of lab time zero.
     #[serde(default)]
     pub hold: ClockHold,
 }
 
-/// What lab time zero waits for.
+/// The condition for the start of lab time zero.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ClockHold {
-    /// The sky stands still at lab time zero until every route stands, so that two runs see the
-    /// same sky at the same moment of their traffic.
+    /// The sky rests at lab time zero until all routes have converged. Two runs therefore have the same sky at
+    /// the same moment of their traffic.
     #[default]
     UntilRoutesStand,
     /// Lab time runs as soon as the links are up; routes form under a moving sky.
     None,
 }
 
-/// What becomes of a lab on several machines when one of them is lost in lab time: its agent was killed, frozen or cut off from
-/// the store for longer than a lease, or its part ended.
+/// The effect of a lost machine on a lab that runs on several. A machine is lost in lab time if its agent was
+/// killed, frozen, or cut off from the store for longer than a lease, or if its part of the lab ended.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -246,17 +249,18 @@ pub enum OnMachineLoss {
     /// The lab ends on all machines.
     #[default]
     End,
-    /// Its nodes lose all their links, from the same step on for all other machines, and the lab goes on without them. The verdict
-    /// names machine and nodes.
+    /// The machine's nodes lose all their links, from one step on for all other machines, and the lab continues
+    /// without them. The verdict names the machine and the nodes.
     Continue,
-    /// As `continue`, and then the others make its nodes anew, each a part of them, and all of these have their links back with one
-    /// step. Memory, files, open connections and running programs are gone with the machine. What is pinned to it, and what no other
-    /// machine has room for, stays lost.
+    /// As `continue`; then the other machines create the lost nodes again, each a part of them, and all of
+    /// these have their links back within one step. Memory, files, open connections and running programs are
+    /// lost with the machine. Nodes that are pinned to the machine, and nodes that no other machine has room
+    /// for, stay lost.
     Move,
 }
 
 impl OnMachineLoss {
-    /// Whether it is what goes without saying.
+    /// Whether this is the default.
     #[must_use]
     pub fn is_default(&self) -> bool {
         *self == Self::default()

@@ -1,4 +1,4 @@
-//! `networks`: named sets of nodes with one more port each, and the law of the edges between them.
+//! `networks`: named sets of nodes with one additional port each, and the rule of the edges between them.
 
 use constel_units::{DataRate, Decibels, FigureOfMerit, Frequency, Length, Power, Ratio, TimeSpan};
 use schemars::JsonSchema;
@@ -9,8 +9,9 @@ use super::link::no_loss;
 use super::radio::{no_decibels, twenty_percent};
 use super::{Name, RawLink, RawModcod};
 
-/// A network: each of its members has one port in it, `net0` for its first network. Frames go to the member that the
-/// destination's MAC is of; broadcasts and multicasts to every member that the sender has an edge to.
+/// A network: each of its members has one port in it, `net0` for its first network. A frame goes to the member
+/// with the destination's MAC address; broadcasts and multicasts go to every member that the sender has an edge
+/// to.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Network")]
@@ -19,47 +20,49 @@ pub struct RawNetwork {
     /// names. A node is a member once, and of at most 16 networks.
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
     pub members: Vec<String>,
-    /// Members that are not in it yet when the lab starts, by name or pattern: they have the port and no edges until
-    /// `constel network join` brings them in.
+    /// Members that are not in the network when the lab starts, by name or pattern: they have the port and no
+    /// edges until `constel network join` adds them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub away: Vec<String>,
-    /// What joins them.
+    /// The medium that joins the members.
     #[serde(default)]
     pub medium: NetworkMedium,
-    /// Which edges there are, and with what delay. Required but with `medium: switched`, and not there.
+    /// The rule that determines the edges and their delays. Required with every `medium` but `switched`, which
+    /// excludes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub law: Option<RawLaw>,
-    /// Rate, queue and loss of each edge; with `medium: shared` rate and queue are those of each member's radio. Required but with
-    /// `medium: switched`, and not there.
+    /// Rate, queue and loss of each edge; with `medium: shared` rate and queue are those of each member's
+    /// radio. Required with every `medium` but `switched`, which excludes it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub link: Option<RawLink>,
     /// How members share the channel. Only with `medium: shared`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<RawChannel>,
-    /// Gives each member one more port, `mgmt0`, by which this machine and the member reach each other, for commands and
-    /// telemetry. Nothing of it is emulated, no route of the lab leads over it, and members do not reach each other by it. Its
-    /// addresses are of `addresses.management`.
+    /// Gives each member one more port, `mgmt0`, by which this machine and the member reach each other, for
+    /// commands and telemetry. It is not emulated, no route of the lab uses it, and members do not reach each
+    /// other by it. Its addresses are from `addresses.management`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub management: bool,
 }
 
-/// What joins the members of a network.
+/// The medium that joins the members of a network.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMedium {
-    /// Each edge is a link of its own, with its own rate and queue: a member that sends to two others at once sends to
-    /// each at the whole rate, and a broadcast costs each edge its time.
+    /// Each edge is a link with its own rate and queue: a member that sends to two others at once sends to each
+    /// at the full rate, and a broadcast occupies each edge for its time.
     #[default]
     Links,
-    /// One radio channel. A frame takes the air once, at `link`'s rate or that of `by_range`, however many hear it; a broadcast goes
-    /// at the rate that all in reach can follow. A member is deaf while it sends, and where two frames overlap at a receiver both
-    /// are lost there. Only `driver: relay` knows it.
+    /// One radio channel. A frame occupies the channel once, at `link`'s rate or that of `by_range`, however
+    /// many members receive it; a broadcast is sent at the rate that all members within reach can receive. A
+    /// member cannot receive while it sends, and if two frames overlap at a receiver, both are lost there. Only
+    /// `driver: relay` supports it.
     Shared,
-    /// A learning switch without limits: every member reaches every other at once, without rate, queue, loss and delay. Further Ethernet
-    /// addresses behind a port are learned with `driver: relay`, 1,024 a port.
+    /// A learning switch without limits: every member reaches every other at once, without rate, queue, loss
+    /// and delay. Further Ethernet addresses behind a port are learned with `driver: relay`, 1,024 per port.
     Switched,
 }
 
@@ -76,19 +79,20 @@ pub struct RawChannel {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 s"))]
     pub slot: Option<TimeSpan>,
-    /// How many slots a member draws its wait from, for each frame. Only with `csma`; default 32.
+    /// The number of slots from which a member draws its wait, for each frame. Only with `csma`; default 32.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 65_536))]
     pub window: Option<u32>,
-    /// What goes before the bits of each frame.
+    /// Duration of the preamble before the bits of each frame.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
     pub preamble: TimeSpan,
-    /// How long a member leaves the channel alone after a frame of its own; with `csma`, after anybody's.
+    /// How long a member leaves the channel idle after a frame of its own; with `csma`, after a frame of any
+    /// member.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
     pub guard: TimeSpan,
-    /// Chance that a bit is wrong. A frame with a wrong bit is lost, so that long ones are lost more often.
+    /// Chance that a bit is wrong. A frame with a wrong bit is lost, so long frames are lost more often.
     #[serde(default = "no_loss")]
     pub bit_errors: Ratio,
 }
@@ -99,11 +103,11 @@ pub struct RawChannel {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum ChannelAccess {
-    /// When it has heard nothing for `guard` and then for a number of slots that it draws for each frame. Nobody acknowledges, so
-    /// nobody tries again.
+    /// When the channel has been idle for `guard` and then for a number of slots that the member draws for each
+    /// frame. There are no acknowledgements and so no retransmissions.
     #[default]
     Csma,
-    /// In its own slots, which go round in the order of the members.
+    /// In its own slots; slots go round in the order of the members.
     Tdma,
     /// At once.
     Aloha,
@@ -111,7 +115,7 @@ pub enum ChannelAccess {
     SlottedAloha,
 }
 
-/// The law of a network's edges. Exactly one of `matrix`, `range` and `over`.
+/// The rule of a network's edges. Exactly one of `matrix`, `range` and `over`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -119,34 +123,39 @@ pub enum ChannelAccess {
     extend("oneOf" = [{"required": ["matrix"]}, {"required": ["range"]}, {"required": ["over"]}])
 )]
 pub struct RawLaw {
-    /// A CSV file of one-way delays, relative to the scenario file, of at most 1,100,000 edges. Either a square: the first line
-    /// is `delay_ms` and the members' names as receivers, each line after it a sender's name and its delays; a cell that
-    /// is empty is no edge, so that what is sent between those two goes over other members. Or a table with the columns
-    /// `from`, `to`, `delay_ms` and perhaps `rate_bit_per_s`, `loss_ratio` (instead of `link`'s where the cell is not empty)
-    /// and `t_s`: lab time from which on the lines with it hold alone, in order of time; before the first there is no edge.
+    /// A CSV file of one-way delays, relative to the scenario file, of at most 1,100,000 edges. It is either a
+    /// square: the first line is `delay_ms` and the members' names as receivers, and each line after it a
+    /// sender's name and its delays. An empty cell means no edge, so that packets between those two go over
+    /// other members. Or it is a table with the columns `from`, `to`, `delay_ms` and optionally
+    /// `rate_bit_per_s`, `loss_ratio` (instead of `link`'s where the cell is not empty) and `t_s`: the lab time
+    /// from which its lines hold and replace the earlier ones, in order of time; before the first there is no
+    /// edge.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub matrix: Option<String>,
-    /// There is an edge between members that are at most this far apart and see each other; its delay is light's.
+    /// Members that are at most this far apart and in line of sight have an edge; its delay is the light time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 km", "x-maximum" = "1000000 km"))]
     pub range: Option<Length>,
-    /// Members are joined by the shortest paths over this constellation, looked for at each step: an edge has the delays of its
-    /// path's links together, and the least of their rates and of `link`'s. There are no hops on the way. Members are on the
-    /// ground; each uses the satellites that the constellation's `gsl` would have a station use.
+    /// Members are joined by the shortest paths over this constellation, computed at each step: an edge has the
+    /// sum of the delays of its path's links, and the least of their rates and of `link`'s. The satellites on
+    /// the path are no hops. Members are on the ground; each uses the satellites that the constellation's `gsl`
+    /// would select for a station.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub over: Option<Name>,
-    /// How high the line of sight between two members must stay above the Earth, a sphere of the equator's radius;
-    /// less where one of them is lower itself. Only with `range`; default `0 km`.
+    /// Least height of the line of sight between two members above the Earth, a sphere of the equator's radius;
+    /// less if one of them is lower itself. Only with `range`; default `0 km`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 km", "x-maximum" = "1000 km"))]
     pub atmosphere: Option<Length>,
-    /// Rate and loss by distance, looked at each step, nearest first; nearer than the first, `link` holds. Only with `range`.
+    /// Rate and loss by distance, evaluated at each step, nearest first; nearer than the first, `link` holds.
+    /// Only with `range`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 100))]
     pub by_range: Vec<RawRangeStep>,
-    /// Rate and loss by link budget, looked at each step: what modulation and coding the distance leaves room for, up to `link.rate`;
-    /// where none is left there is no edge. Only with `range`, and instead of `by_range`.
+    /// Rate and loss by link budget, evaluated at each step: the rate of the modulation and coding that the
+    /// distance allows, up to `link.rate`; if it allows none there is no edge. Only with `range`, and instead
+    /// of `by_range`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RawCrosslink>,
 }
@@ -156,7 +165,7 @@ pub struct RawLaw {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Crosslink")]
 pub struct RawCrosslink {
-    /// Of the carrier.
+    /// Carrier frequency.
     #[schemars(extend("x-minimum" = "0.01 GHz", "x-maximum" = "300 GHz"))]
     pub frequency: Frequency,
     /// Equivalent isotropically radiated power of the sender.
@@ -172,10 +181,10 @@ pub struct RawCrosslink {
     #[serde(default = "no_decibels")]
     #[schemars(extend("x-minimum" = "0 dB", "x-maximum" = "100 dB"))]
     pub losses: Decibels,
-    /// How bits become symbols.
+    /// Modulation and coding.
     #[serde(default)]
     pub modcod: RawModcod,
-    /// With `modcod: dvb-s2`: always this one instead of the best, such as `8PSK 3/4`.
+    /// With `modcod: dvb-s2`: always this MODCOD instead of the best, such as `8PSK 3/4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub fixed: Option<String>,
@@ -188,7 +197,7 @@ pub struct RawCrosslink {
     pub margin: Decibels,
 }
 
-/// What an edge is like from a distance on.
+/// The properties of an edge from a distance on.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RangeStep")]

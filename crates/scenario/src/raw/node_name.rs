@@ -1,4 +1,4 @@
-//! How a scenario file names a node.
+//! Names of nodes in a scenario file.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -9,25 +9,25 @@ use serde::{Deserialize, Deserializer, Serialize};
 
 use super::{Name, NameError};
 
-/// A node: by its name, or, if it is a satellite of an element file or ephemeris, by what that calls it, as written there,
-/// or by its catalogue number.
+/// A node: its name, or, for a satellite of an element file or ephemeris, its name in that file, as written
+/// there, or its catalogue number.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(transparent)]
 pub struct NodeName(Name);
 
 impl NodeName {
-    /// The rule of what catalogues call satellites, for the JSON schema.
+    /// The pattern of satellites' names in catalogues, for the JSON schema.
     const PATTERN: &'static str = r"^\S(.{0,62}\S)?$";
 
-    /// Reads what a node is called.
+    /// Parses the name of a node.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The reason why it is not valid.
     pub fn parse(text: &str) -> Result<Self, NameError> {
         Name::of_node(text).map(Self)
     }
 
-    /// As the rest of the program has it.
+    /// The name as a [`Name`].
     #[must_use]
     pub fn name(&self) -> &Name {
         &self.0

@@ -1,4 +1,4 @@
-//! `nodes` and `node`: what makes nodes real, and which software they are made of.
+//! `nodes` and `node`: the isolation of nodes, and their software.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,8 +10,9 @@ use serde::{Deserialize, Serialize};
 use super::Name;
 use super::programs::yes;
 
-/// What nodes are made of, by their kind and by name. A constellation, station or host may say it in its own `node`; of all
-/// that is said of a node the last counts: its kind, its constellation, its own, then `overrides` in their order.
+/// The software of nodes, by their kind and by name. A constellation, station or host may set it in its own
+/// `node`. If several settings apply to a node, the last counts: its kind, its constellation, its own, then
+/// `overrides` in their order.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Nodes")]
@@ -25,14 +26,14 @@ pub struct RawNodes {
     /// All hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<RawNode>,
-    /// Nodes by name, shell or place, after all else that is said of them.
+    /// Nodes by name, shell or place; these settings apply after all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 10_000))]
     pub overrides: Vec<RawOverride>,
 }
 
-/// What some nodes are made of. At least one of `nodes`, `shells` and `region`; with several it is said of the nodes that are
-/// all of that.
+/// The software of some nodes. At least one of `nodes`, `shells` and `region` is given; with several, the
+/// settings are for the nodes that all of them select.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Override")]
@@ -45,10 +46,11 @@ pub struct RawOverride {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1_000))]
     pub shells: Option<Vec<Name>>,
-    /// Satellites that are over this circle on the ground at lab time zero, wherever they fly from then on.
+    /// Satellites that are over this circle on the ground at lab time zero; they keep the settings when they
+    /// move on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub region: Option<RawCircle>,
-    /// What is said of them.
+    /// The settings of these nodes.
     pub set: RawNode,
 }
 
@@ -68,16 +70,16 @@ pub struct RawCircle {
     pub radius: Length,
 }
 
-/// What makes a node real, and which software it is made of. A key that is left out is as said elsewhere for the node, or
-/// else as its image says.
+/// The isolation of a node, and its software. A key that is left out has the value of a setting that applies
+/// before, or else the image's.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Node")]
 pub struct RawNode {
-    /// What makes it real. Default: `oci` if it has an `image`, else `netns`.
+    /// The isolation of the node. Default: `oci` if it has an `image`, else `netns`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub runtime: Option<Runtime>,
-    /// The image that it is made of: a name of `images`, or as `constel image list` names it.
+    /// The node's image: a name of `images`, or a name as in `constel image list`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 512))]
     pub image: Option<String>,
@@ -85,66 +87,67 @@ pub struct RawNode {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub entrypoint: Option<Vec<String>>,
-    /// Its arguments, or the program with its arguments where there is no `entrypoint`; without a shell.
+    /// The program's arguments, or the program with its arguments if there is no `entrypoint`; without a shell.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 1000))]
     pub command: Option<Vec<String>>,
-    /// Where it begins; absolute. Made if it is not there.
+    /// The working directory; absolute. It is created if it is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 4095))]
     pub workdir: Option<String>,
-    /// Whom its programs run as: `user` or `user:group`, by the image's names or by numbers.
+    /// The user of the node's programs: `user` or `user:group`, by the image's names or by numbers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 255))]
     pub user: Option<String>,
-    /// Variables of its environment, beside the image's and those said elsewhere.
+    /// Variables of its environment, besides the image's and those of other settings.
     #[serde(default, skip_serializing_if = "Environment::is_empty")]
     pub env: Environment,
-    /// Files and folders of the host that its programs see, beside those said elsewhere.
+    /// Files and folders of the host that its programs see, besides those of other settings.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 1000))]
     pub mounts: Vec<RawVolume>,
     /// More or fewer capabilities than the default.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capabilities: Option<RawCapabilities>,
-    /// Which system calls its programs may make. Default `default`.
+    /// The system calls that its programs may make. Default `default`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seccomp: Option<Seccomp>,
-    /// Whether nothing that its programs execute has more rights than they: no `setuid` file, no file with capabilities.
-    /// Default `true`.
+    /// Whether programs that its programs execute get no more rights than they have: no `setuid` file, no file
+    /// with capabilities. Default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_new_privileges: Option<bool>,
-    /// Whether its programs may hear at once from their kernel what changes in interfaces, addresses and routes. The kernel offers
-    /// each change to every listener of the machine, so that thousands of routing daemons cost each other more than their
-    /// protocol does. With `false` binding a netlink socket fails, and BIRD looks by itself; not with FRR or `ip`. Only
-    /// with `runtime: oci`; what enters by `exec` hears all the same. Default `true`.
+    /// Whether the kernel notifies the node's programs at once of changes of interfaces, addresses and routes.
+    /// The kernel offers each change to every listener of the machine, so that thousands of routing daemons
+    /// cost each other more than their protocol does. With `false` binding a netlink socket fails, and BIRD
+    /// polls instead; not with FRR or `ip`. Only with `runtime: oci`; programs started by `exec` are notified
+    /// all the same. Default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_events: Option<bool>,
-    /// Whether Constel restores what programs in the node change of its network stack: interfaces that are gone, their names,
-    /// MTUs and MAC addresses, addresses, neighbours, computed routes and the rules by which they are found. With `false` such
-    /// a change is reported and stays, for software that manages its stack by itself. Nodes without an image have this key
-    /// too. Default `true`.
+    /// Whether Constel restores changes that programs in the node make to its network stack: removed
+    /// interfaces, their names, MTUs and MAC addresses, addresses, neighbours, computed routes and the rules by
+    /// which they are found. With `false` such a change is reported and stays, for software that manages its
+    /// stack by itself. Nodes without an image have this key too. Default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
-    /// How much its programs may take. Nodes without an image have this key too.
+    /// Resource limits of its programs. Nodes without an image have this key too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RawShare>,
-    /// Whether its program is started again when it ends: after a second, then after twice as long each time up to 30 s, until it
-    /// has run for so long. Default `never`.
+    /// Whether its program is started again when it ends: after a second, then after twice as long each time up
+    /// to 30 s. The wait is a second again once the program has run for 30 s. Default `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartPolicy>,
-    /// How to find out whether its program works. Without it nobody asks, whatever the image says.
+    /// Health check of its program. Without it there is none, whatever the image says.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
-    /// How its program is asked to end.
+    /// How its program is stopped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stop: Option<RawStop>,
-    /// Where it is kept what its programs write to the image's files. Default `memory`.
+    /// Storage of the files that its programs write over the image's files. Default `memory`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub state: Option<StatePlace>,
 }
 
-/// What makes a node real.
+/// The isolation of a node.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -156,8 +159,8 @@ pub enum Runtime {
     Oci,
     /// A container of an image, run by Docker's or Podman's engine.
     Docker,
-    /// No network stack: the link plane forwards for it, answers pings and says what went wrong (ICMP). Satellites alone, with
-    /// `driver: relay` and routes that Constel computes; no program runs in one.
+    /// No network stack: the link plane forwards for the node, answers pings and sends ICMP errors. Only
+    /// satellites, with `driver: relay` and routes that Constel computes; no program runs in such a node.
     Forward,
 }
 
@@ -166,20 +169,20 @@ pub enum Runtime {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Volume")]
 pub struct RawVolume {
-    /// What is seen; relative to the scenario's folder, or absolute.
+    /// The file or folder of the host; relative to the scenario's folder, or absolute.
     #[schemars(length(min = 1, max = 4095))]
     pub host: String,
-    /// Where, absolute. It is made if it is not there.
+    /// The place in the node, absolute. It is created if it is missing.
     #[schemars(length(min = 1, max = 4095))]
     pub at: String,
-    /// Whether it cannot be written there.
+    /// Whether programs cannot write there.
     #[serde(default = "yes")]
     pub read_only: bool,
 }
 
-/// More or fewer capabilities than the default: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`, `KILL`, `SETGID`, `SETUID`,
-/// `SETPCAP`, `NET_BIND_SERVICE`, `NET_RAW`, `SYS_CHROOT`, `AUDIT_WRITE` and `SETFCAP`. Programs of other users than
-/// root have those that are added, and none else.
+/// More or fewer capabilities than the default: `CHOWN`, `DAC_OVERRIDE`, `FOWNER`, `FSETID`, `KILL`, `SETGID`,
+/// `SETUID`, `SETPCAP`, `NET_BIND_SERVICE`, `NET_RAW`, `SYS_CHROOT`, `AUDIT_WRITE` and `SETFCAP`. Programs of
+/// other users than root have only those that are added.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Capabilities")]
@@ -188,48 +191,48 @@ pub struct RawCapabilities {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub add: Vec<Capability>,
-    /// Fewer, taken away first.
+    /// Capabilities to remove; they are removed first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     #[schemars(length(max = 64))]
     pub drop: Vec<Capability>,
 }
 
-/// Which system calls programs may make.
+/// The system calls that programs may make.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Seccomp {
-    /// None that reach beyond the container, but those that an added capability is for.
+    /// No calls that reach beyond the container, except those that an added capability is for.
     #[default]
     Default,
     /// All.
     None,
 }
 
-/// How to find out whether a node's program works: a command that runs beside it, in its container, time and again. Its exit code 0
-/// is good health. Changes are events; nothing else comes of them.
+/// Health check of a node's program: a command that runs repeatedly beside it, in its container. Exit code 0
+/// means good health. Changes are reported as events and have no other effect.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Health")]
 pub struct RawHealth {
-    /// What is run, without a shell. Default: what the image says, if it does.
+    /// The command of the check, without a shell. Default: the image's, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 1000))]
     pub command: Option<Vec<String>>,
-    /// From the program's start to the first run, and from the end of one run to the begin of the next.
+    /// From the program's start to the first run, and from the end of one run to the start of the next.
     #[serde(default = "health_interval")]
     #[schemars(extend("x-minimum" = "100 ms", "x-maximum" = "1 h"))]
     pub interval: TimeSpan,
-    /// A run that takes longer is ended, and has failed.
+    /// A run that takes longer is ended and counts as failed.
     #[serde(default = "health_timeout")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "1 h"))]
     pub timeout: TimeSpan,
-    /// From the program's start: failures do not count for so long.
+    /// Time from the program's start in which failures do not count.
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub start_period: TimeSpan,
-    /// So many failures one after the other are bad health.
+    /// This number of failures one after the other means bad health.
     #[serde(default = "health_retries")]
     #[schemars(range(min = 1, max = 1000))]
     pub retries: u32,
@@ -251,16 +254,16 @@ fn health_retries() -> u32 {
     3
 }
 
-/// How a node's program is asked to end when the lab goes down.
+/// How a node's program is stopped when the lab goes down.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Stop")]
 pub struct RawStop {
-    /// By which signal. Default: as the image says, which is `TERM` if it does not. A program that has said nothing about the
-    /// signal is killed at once.
+    /// The signal. Default: the image's, or else `TERM`. A program that has not set an action for the signal is
+    /// killed at once.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub signal: Option<StopSignal>,
-    /// How long it may take before it is killed.
+    /// The longest time that the program may take before it is killed.
     #[serde(default = "stop_grace")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "60 s"))]
     pub grace: TimeSpan,
@@ -270,7 +273,7 @@ fn stop_grace() -> TimeSpan {
     TimeSpan::from_ns(2_000_000_000)
 }
 
-/// A signal that asks programs to end.
+/// A signal that requests programs to end.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
@@ -304,7 +307,7 @@ impl StopSignal {
     }
 }
 
-/// How much the programs of a node may take. At least one of them.
+/// Resource limits of the programs of a node. At least one of them.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Share")]
@@ -313,7 +316,7 @@ pub struct RawShare {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 16))]
     pub cpu: Option<String>,
-    /// Memory, with what they keep in memory as files.
+    /// Memory, including the files that they keep in memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
     pub memory: Option<DataSize>,
@@ -321,8 +324,9 @@ pub struct RawShare {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 4_194_304))]
     pub pids: Option<u32>,
-    /// What it may keep in memory as files: what is written to the image's files, unless `state` is `disk`, `/tmp`, `/run` and
-    /// `/dev/shm`. Nodes with an image only. Without it a node may take all that the lab has: half of the machine's memory.
+    /// Size of files that it may keep in memory: files written over the image's files, unless `state` is
+    /// `disk`, and files in `/tmp`, `/run` and `/dev/shm`. Nodes with an image only. Without it a node may use
+    /// all that the lab has: half of the machine's memory.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
     pub files: Option<DataSize>,
@@ -343,13 +347,13 @@ pub enum RestartPolicy {
     Always,
 }
 
-/// Where the state of a node is.
+/// Storage of the state of a node.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StatePlace {
-    /// In memory; gone with the lab.
+    /// In memory; lost when the lab ends.
     #[default]
     Memory,
     /// In the results, at `nodes/NODE/state`, and kept there.
@@ -362,14 +366,14 @@ pub enum StatePlace {
 pub struct Environment(pub BTreeMap<String, String>);
 
 impl Environment {
-    /// The rule of their names, for the JSON schema.
+    /// The pattern of their names, for the JSON schema.
     const PATTERN: &'static str = "^[A-Za-z_][A-Za-z0-9_]*$";
 
     fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Why a text is no variable's name.
+    /// Why a text is not the name of a variable.
     pub(crate) fn wrong_name(name: &str) -> Option<&'static str> {
         let fits = |c: char| c.is_ascii_alphanumeric() || c == '_';
         let begins = name.starts_with(|c: char| fits(c) && !c.is_ascii_digit());
@@ -401,7 +405,7 @@ impl JsonSchema for Environment {
 
 macro_rules! capabilities {
     ($($name:ident $word:literal $number:literal)*) => {
-        /// A capability of Linux; capabilities(7) says what each is for.
+        /// A capability of Linux; see capabilities(7).
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema)]
         #[allow(missing_docs, reason = "capabilities(7) says what each is for")]
         pub enum Capability {
@@ -411,7 +415,7 @@ macro_rules! capabilities {
         }
 
         impl Capability {
-            /// As a set: bit N is what the kernel numbers N.
+            /// The capability as a set: bit N is the kernel's number N.
             #[must_use]
             pub fn bits(self) -> u64 {
                 match self {
@@ -420,7 +424,7 @@ macro_rules! capabilities {
                 }
             }
 
-            /// Their words, as a scenario has them.
+            /// The names of capabilities, as in a scenario.
             #[must_use]
             pub fn words(bits: u64) -> Vec<&'static str> {
                 let all = [$(($number, $word)),*];

@@ -1,4 +1,4 @@
-//! `mounts` and `limits`: what programs in nodes see of the host, and how much of it they may take.
+//! `mounts` and `limits`: files of the host that programs in nodes see, and resource limits.
 
 use std::collections::BTreeMap;
 
@@ -8,20 +8,21 @@ use serde::{Deserialize, Serialize};
 
 use super::{Name, NodeName};
 
-/// A file or folder of the host that programs in nodes see at another place, or that they could not see. They see the
-/// host's files but `/tmp`, `/run` and `/dev/shm`, which are each node's own, and `/sys` and `/proc`.
+/// A file or folder of the host that programs in nodes see at another place, or that would otherwise be hidden
+/// from them. They see the host's files except `/tmp`, `/run` and `/dev/shm`, which are each node's own, and
+/// `/sys` and `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Mount")]
 pub struct RawMount {
-    /// What is seen; relative to the scenario's folder, or absolute.
+    /// The file or folder of the host; relative to the scenario's folder, or absolute.
     #[schemars(length(min = 1, max = 4095))]
     pub host: String,
-    /// Where, absolute. It must exist on the host as what `host` is, a file or a folder, but below `/tmp`, `/run` and
-    /// `/dev/shm`, where it is made.
+    /// The place in the node, absolute. It must exist on the host as the same kind as `host`, a file or a
+    /// folder; below `/tmp`, `/run` and `/dev/shm` it is created.
     #[schemars(length(min = 1, max = 4095))]
     pub at: String,
-    /// Whether it cannot be written there.
+    /// Whether programs cannot write there.
     #[serde(default = "yes")]
     pub read_only: bool,
     /// The nodes whose programs see it. Default: all.
@@ -34,25 +35,26 @@ pub(super) fn yes() -> bool {
     true
 }
 
-/// How much all programs in nodes together may take.
+/// Resource limits of all programs in nodes together.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Limits")]
 pub struct RawLimits {
-    /// Memory, with what they keep in `/tmp`, `/run` and `/dev/shm`. Default: three quarters of the machine's.
+    /// Memory, including files in `/tmp`, `/run` and `/dev/shm`. Default: three quarters of the machine's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "16 MiB", "x-maximum" = "64 TiB"))]
     pub memory: Option<DataSize>,
-    /// Processes and threads. Default: 4,096 and 64 for each node, but three quarters of what the machine can number.
+    /// Processes and threads. Default: 4,096 and 64 for each node, but at most three quarters of the processes
+    /// that the machine can number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 16, max = 4_194_304))]
     pub processes: Option<u32>,
-    /// How much those of one node may take, below that; by the node's name.
+    /// Lower limits of the programs of one node, by the node's name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub nodes: BTreeMap<Name, RawNodeLimits>,
 }
 
-/// How much the programs of one node may take. At least one of the two.
+/// Resource limits of the programs of one node. At least one of the two.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "NodeLimits")]

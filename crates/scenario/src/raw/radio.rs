@@ -4,9 +4,9 @@ use constel_units::{Decibels, FigureOfMerit, Frequency, Power, Ratio, Temperatur
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Radio of ground links. Each step, each link's carrier to noise follows from its range, elevation, gases (ITU-R
-/// P.676-12) and rain (P.618-13, P.838-3, `weather`), and what modulation and coding that leaves room for is its
-/// rate, up to `link.rate`. Where none is left, there is no link.
+/// Radio of ground links. At each step, the carrier-to-noise ratio of each link follows from its range,
+/// elevation, gases (ITU-R P.676-12) and rain (P.618-13, P.838-3, `weather`). The link's rate is that of the
+/// modulation and coding that this ratio allows, up to `link.rate`. If it allows none, there is no link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Radio")]
@@ -15,10 +15,10 @@ pub struct RawRadio {
     pub up: RawCarrier,
     /// From the satellite to the ground.
     pub down: RawCarrier,
-    /// How bits become symbols.
+    /// Modulation and coding.
     #[serde(default)]
     pub modcod: RawModcod,
-    /// With `modcod: dvb-s2`: always this one instead of the best, such as `8PSK 3/4`.
+    /// With `modcod: dvb-s2`: always this MODCOD instead of the best, such as `8PSK 3/4`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub fixed: Option<String>,
@@ -32,11 +32,11 @@ pub struct RawRadio {
     /// How waves swing.
     #[serde(default)]
     pub polarization: Polarization,
-    /// Whether oxygen and water vapour take their part (reference atmosphere of ITU-R P.835-6).
+    /// Whether oxygen and water vapour attenuate the signal (reference atmosphere of ITU-R P.835-6).
     #[serde(default = "yes")]
     pub gases: bool,
-    /// Noise temperature of the stations' receivers, for which `down.g_over_t` holds in clear sky: rain then adds
-    /// noise of its own. Without it that is left out.
+    /// Noise temperature of the stations' receivers, for which `down.g_over_t` holds in clear sky: rain then
+    /// adds noise of its own. Without it the noise of rain is left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 K", "x-maximum" = "100000 K"))]
     pub system_temperature: Option<Temperature>,
@@ -59,7 +59,7 @@ pub(super) fn no_decibels() -> Decibels {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Carrier")]
 pub struct RawCarrier {
-    /// Of the carrier.
+    /// Carrier frequency.
     #[schemars(extend("x-minimum" = "1 GHz", "x-maximum" = "55 GHz"))]
     pub frequency: Frequency,
     /// Equivalent isotropically radiated power of the sender.
@@ -77,16 +77,16 @@ pub struct RawCarrier {
     pub losses: Decibels,
 }
 
-/// How bits become symbols.
+/// Modulation and coding.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum RawModcod {
-    /// The best of DVB-S2's for the moment (ETSI EN 302 307-1, table 13).
+    /// The best MODCOD of DVB-S2 at the moment (ETSI EN 302 307-1, table 13).
     #[default]
     DvbS2,
-    /// Shannon's limit: what no modem reaches.
+    /// Shannon's limit, which no modem reaches.
     Shannon,
     /// BPSK without coding: there is no threshold, but frames are lost to bit errors.
     UncodedBpsk,
@@ -94,7 +94,7 @@ pub enum RawModcod {
     UncodedQpsk,
 }
 
-/// How waves swing; rain takes more of horizontal ones.
+/// Polarization; rain attenuates horizontal waves more.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]

@@ -1,4 +1,4 @@
-//! `routing`: how packets find their way.
+//! `routing`: routing of packets.
 
 use std::collections::BTreeMap;
 
@@ -8,67 +8,72 @@ use serde::{Deserialize, Serialize};
 
 use super::{Name, NodeName};
 
-/// How packets find their way.
+/// Routing of packets.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Routing")]
 pub struct RawRouting {
-    /// Who makes the routes. Default `computed`; left out when `daemon` is given.
+    /// The source of the routes. Default `computed`; left out when `daemon` is given.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<RoutingMode>,
-    /// Which routing software runs in every node, instead of `mode`.
+    /// The routing software that runs in every node, instead of `mode`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub daemon: Option<Software>,
-    /// Which routing protocol the daemons speak. Only with `daemon`; default `ospf`.
+    /// The routing protocol of the daemons. Only with `daemon`; default `ospf`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub protocol: Option<RoutingProtocol>,
-    /// Which Internet protocols the nodes speak.
+    /// The Internet protocols of the nodes.
     #[serde(default = "both_families")]
     #[schemars(length(min = 1, max = 2))]
     pub families: Vec<Family>,
-    /// Autonomous systems, by name: each routes by itself with `protocol`, and BGP joins them over every cable
-    /// between two of them, and over the ground links of stations whose satellites are another's. At least two, of which exactly one has no `nodes`: all others are its own. Only with
-    /// daemons; default: one for all.
+    /// Autonomous systems, by name: each routes by itself with `protocol`. BGP joins them over every cable
+    /// between two of them, and over the ground links of stations whose satellites belong to another system. At
+    /// least two, of which exactly one has no `nodes`: all other nodes belong to it. Only with daemons;
+    /// default: one for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("minProperties" = 2))]
     pub systems: Option<BTreeMap<Name, RawSystem>>,
-    /// Which nodes can be reached. Only with `mode: computed`; default `ground`.
+    /// The nodes that routes lead to. Only with `mode: computed`; default `ground`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub destinations: Option<Destinations>,
-    /// What makes a path short. Only with `mode: computed`; default `delay`.
+    /// The metric of a path's length. Only with `mode: computed`; default `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metric: Option<Metric>,
-    /// Most next hops of a route (equal-cost multipath): nodes share flows among neighbours that are equally
-    /// many hops from the destination, by addresses, protocol and ports. Only with `metric: hops`; default 1.
+    /// Most next hops of a route (equal-cost multipath): nodes distribute flows among neighbours with the same
+    /// number of hops to the destination, by addresses, protocol and ports. Only with `metric: hops`; default
+    /// 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 16))]
     pub paths: Option<u8>,
-    /// A CSV file of which way packets take when, chosen beforehand: by a function in Python, by a controller of your own.
-    /// Columns: `t_s` (lab time), `node`, `destination`, `next` (the neighbour that the node hands packets for the destination to; empty:
-    /// nobody). A row holds until the next one of its node and destination. A route stands where its whole way does: each hop has a link at
-    /// that time, and it arrives. Relative to the scenario file. Only with `mode: computed`, instead of `metric` and `paths`, without `reaction`.
+    /// A CSV file of routes chosen beforehand, by a Python function or by your own controller. Columns: `t_s`
+    /// (lab time), `node`, `destination`, `next` (the neighbour that receives the node's packets for the
+    /// destination; empty: the packets are dropped). A row holds until the next one of its node and
+    /// destination. A route exists while its whole path does: each hop has a link at that time, and the path
+    /// reaches the destination. Relative to the scenario file. Only with `mode: computed`, instead of `metric`
+    /// and `paths`, without `reaction`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub choices: Option<String>,
-    /// What forwards in the nodes. Only with `mode: computed`; default `tables`.
+    /// The forwarding engine of the nodes. Only with `mode: computed`; default `tables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
-    /// New path first, old link later: links that go stay this long after the routes lead round them, so that
-    /// nothing on its way is lost; links that fail go at once all the same. Shorter than `step`. Only with
-    /// `mode: computed`; default `0 s`: links go at once, routes follow.
+    /// New path first, old link later: links that go down stay up this long after the routes have left them, so
+    /// that no packet in transit is lost; links that fail go down at once all the same. Shorter than `step`.
+    /// Only with `mode: computed`; default `0 s`: links go down at once, routes follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]
     pub drain: Option<TimeSpan>,
-    /// Orbit-aware link state: nodes forward by the sky as foreseen, and hear of failures by messages that spread hop by
-    /// hop. Only with `mode: computed`; default: all nodes know of a failure at the step in which it happens.
+    /// Orbit-aware link state: nodes forward by the predicted sky, and learn of failures by messages that
+    /// spread hop by hop. Only with `mode: computed`; default: all nodes know of a failure at the step in which
+    /// it happens.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reaction: Option<RawReaction>,
-    /// Pairs of nodes with several paths that share no node but these two, by name. For each path both nodes get one more
-    /// address, called `<node>.<pair>.<path>`, and routes to it stand along that path only. Only with `mode: computed`
-    /// and without `reaction`; default: none.
+    /// Pairs of nodes with several paths that share no node but these two, by name. For each path both nodes
+    /// get one more address, named `<node>.<pair>.<path>`, and routes to it follow that path only. Only with
+    /// `mode: computed` and without `reaction`; default: none.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub disjoint: BTreeMap<Name, RawDisjoint>,
-    /// Timers of OSPF. Only where daemons speak OSPF; default `{hello: 1 s, dead: 4 s}`.
+    /// Timers of OSPF. Only with OSPF daemons; default `{hello: 1 s, dead: 4 s}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ospf: Option<RawOspf>,
     /// Timers of the other protocols (IS-IS, Babel, BGP between autonomous systems). Default
@@ -78,26 +83,26 @@ pub struct RawRouting {
     /// Bidirectional Forwarding Detection (RFC 5880) on every link. Only with daemons; default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bfd: Option<RawBfd>,
-    /// Daemons that end are started again. Only with daemons; default: a dead daemon stays dead, and the run
-    /// is not to be trusted.
+    /// Whether daemons that end are started again. Only with daemons; default: a dead daemon stays dead, and
+    /// the run is not trustworthy.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RawRestart>,
     /// How fast daemons are started. Only with daemons; default `{load: 16, pace: 0 s, memory: 512 MiB}`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub start: Option<RawStart>,
-    /// Whether daemons hear at once from their kernel what changes in interfaces, addresses and routes. The kernel
-    /// offers each change to every listener of the host, so that thousands of daemons cost each other more than their
-    /// protocol does. With `false` they look themselves, every minute; failures in a lab happen in the links,
+    /// Whether the kernel notifies daemons at once of changes of interfaces, addresses and routes. The kernel
+    /// offers each change to every listener of the host, so that thousands of daemons cost each other more than
+    /// their protocol does. With `false` daemons poll every minute; failures in a lab happen in the links,
     /// which no kernel notices. Only with BIRD; default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kernel_events: Option<bool>,
-    /// Routes that do not stand so long after the links are up, daemons' start included, never will: the run ends.
-    /// Only with daemons; default `120 s`.
+    /// The longest convergence time of the routes, from when the links are up, daemons' start included: if
+    /// routes have not converged by then, the run ends. Only with daemons; default `120 s`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "24 h"))]
     pub within: Option<TimeSpan>,
-    /// A file with your own template of the daemons' configuration, in place of the one shipped (Jinja syntax).
-    /// Only with daemons.
+    /// A file with your own template of the daemons' configuration, which replaces the supplied one (Jinja
+    /// syntax). Only with daemons.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub template: Option<String>,
 }
@@ -134,7 +139,7 @@ fn both_families() -> Vec<Family> {
     vec![Family::Ipv4, Family::Ipv6]
 }
 
-/// Who makes the routes.
+/// The source of the routes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -152,11 +157,11 @@ pub enum RoutingMode {
     Computed,
     /// BIRD in every node: OSPFv2 for IPv4, OSPFv3 for IPv6. Short for `daemon: bird`.
     Bird,
-    /// Nobody: addresses but no routes.
+    /// No routing: addresses but no routes.
     None,
 }
 
-/// What makes a path short.
+/// The metric of a path's length.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -165,11 +170,11 @@ pub enum Metric {
     /// Its delay.
     #[default]
     Delay,
-    /// How many hops it has; among equals, its delay.
+    /// Number of hops; among equals, delay.
     Hops,
 }
 
-/// What forwards in the nodes.
+/// The forwarding engine of the nodes.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -178,8 +183,9 @@ pub enum Forwarding {
     /// Each node's kernel, by its own table.
     #[default]
     Tables,
-    /// One program at all ports, by one map that all nodes share: faster, and changed at once. What is not plain
-    /// transit the kernels forward by their tables, which follow. Firewall rules of a node do not see its transit.
+    /// One program at all ports, by one map that all nodes share: it is faster and changes at once. Packets
+    /// that are not plain transit are forwarded by the kernels' tables, which follow. Firewall rules of a node
+    /// do not see its transit.
     Map,
 }
 
@@ -189,10 +195,10 @@ pub enum Forwarding {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Software {
-    /// BIRD 2: one process a node. Speaks `ospf` and `babel`.
+    /// BIRD 2: one process per node. Supports `ospf` and `babel`.
     Bird,
-    /// FRRouting: zebra and one process per protocol in every node. Speaks `ospf` and `isis`. But
-    /// for `ospf` over IPv4, a satellite must serve one station at a time: `gsl.beams: 1`.
+    /// FRRouting: zebra and one process per protocol in every node. Supports `ospf` and `isis`. Except with
+    /// `ospf` over IPv4, a satellite must serve one station at a time: `gsl.beams: 1`.
     Frr,
 }
 
@@ -207,7 +213,7 @@ pub enum RoutingProtocol {
     Ospf,
     /// IS-IS, level 2, wide metrics, both families in one topology (RFC 1195, RFC 5308).
     Isis,
-    /// OpenFabric, a cut-down IS-IS for dense fabrics. Refused: with FRR 8.4.4 routes never stood.
+    /// OpenFabric, a reduced IS-IS for dense fabrics. Refused: with FRR 8.4.4 routes never converged.
     Openfabric,
     /// Babel (RFC 8966).
     Babel,
@@ -225,7 +231,7 @@ pub enum Family {
     Ipv6,
 }
 
-/// Which nodes can be reached.
+/// The nodes that routes lead to.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
@@ -238,19 +244,19 @@ pub enum Destinations {
     All,
 }
 
-/// How nodes hear of what nobody foresaw.
+/// How nodes learn of unforeseen failures.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Reaction")]
 pub struct RawReaction {
-    /// From a failure or repair until the nodes at the link's ends notice.
+    /// Time from a failure or repair until the nodes at the link's ends detect it.
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub detect: TimeSpan,
-    /// From hearing a message until it is sent on and the node's routes follow.
+    /// Time from receiving a message until it is forwarded and the routes of the node follow.
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub processing: TimeSpan,
-    /// Messages end so many hops from where they began. Nodes beyond forward as foreseen, which can make loops. Default:
-    /// they reach everybody.
+    /// The largest number of hops of a message. Nodes beyond continue to forward as predicted, which can make
+    /// loops. Default: messages reach all nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 255))]
     pub reach: Option<u8>,
@@ -264,8 +270,8 @@ pub struct RawDisjoint {
     /// The two nodes; each can be a destination.
     #[schemars(length(min = 2, max = 2))]
     pub between: Vec<NodeName>,
-    /// How many paths: at every step those of least total delay, path 1 the shortest.
-    /// Where there are fewer, the last ones lead nowhere.
+    /// The number of paths: at every step those of least total delay, path 1 the shortest. If fewer exist, the
+    /// last paths have no route.
     #[schemars(range(min = 2, max = 8))]
     pub paths: u8,
 }
@@ -275,14 +281,16 @@ pub struct RawDisjoint {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "System")]
 pub struct RawSystem {
-    /// Its number, unlike all others'.
+    /// The system's number, which no other system has.
     #[schemars(range(min = 1, max = 4_294_967_294u32))]
     pub asn: u32,
-    /// Its hosts and stations. Left out in the one system to which all other nodes belong, satellites among them.
+    /// The system's hosts and stations. Left out in the one system to which all other nodes belong, satellites
+    /// among them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub nodes: Option<Vec<Name>>,
-    /// Its route reflectors (RFC 4456): its border routers then talk to these instead of to each other.
+    /// The system's route reflectors (RFC 4456): its border routers then have sessions with these instead of
+    /// with each other.
     #[serde(default)]
     pub reflectors: Vec<Name>,
 }
@@ -296,16 +304,16 @@ pub struct RawOspf {
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub hello: TimeSpan,
-    /// A neighbour not heard for so long is dead. More than `hello`.
+    /// Time without a hello after which a neighbour is dead. More than `hello`.
     #[serde(default = "four_seconds")]
     #[schemars(extend("x-minimum" = "2 s", "x-maximum" = "65535 s"))]
     pub dead: TimeSpan,
-    /// An unacknowledged packet is sent again after so long. Longer than any link's round trip.
+    /// Time after which an unacknowledged packet is sent again. Longer than any link's round-trip time.
     #[serde(default = "two_seconds")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub retransmit: TimeSpan,
-    /// By how long BIRD gathers changes before it calculates routes. FRR holds a calculation back by up to so long
-    /// while changes follow each other, and an LSA by a tenth of it; at most 50 s there.
+    /// Time for which BIRD gathers changes before it calculates routes. FRR delays a calculation by up to this
+    /// time while changes follow each other, and an LSA by a tenth of it; at most 50 s there.
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub tick: TimeSpan,
@@ -313,10 +321,10 @@ pub struct RawOspf {
     /// as those of lasers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ground: Option<RawGroundTimers>,
-    /// Cuts every shell into areas: groups of neighbouring planes, totally stubby, and two rows of satellites
-    /// through all planes as their backbone. Shells are then networks of their own, joined by stations that are
-    /// gateways. Only with `daemon: bird`; several shells stand neither beside cables nor `systems`; default: one area for
-    /// everything.
+    /// Divides every shell into areas: groups of neighbouring planes, totally stubby, and two rows of
+    /// satellites through all planes as their backbone. Shells are then networks of their own, joined by
+    /// stations that are gateways. Only with `daemon: bird`; several shells exclude cables and `systems`;
+    /// default: one area for everything.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub areas: Option<RawAreas>,
 }
@@ -342,10 +350,10 @@ pub struct RawGroundTimers {
     /// Time between two hello packets.
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub hello: TimeSpan,
-    /// A neighbour not heard for so long is dead. More than `hello`.
+    /// Time without a hello after which a neighbour is dead. More than `hello`.
     #[schemars(extend("x-minimum" = "2 s", "x-maximum" = "65535 s"))]
     pub dead: TimeSpan,
-    /// An unacknowledged packet is sent again after so long.
+    /// Time after which an unacknowledged packet is sent again.
     #[serde(default = "two_seconds")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "65535 s"))]
     pub retransmit: TimeSpan,
@@ -356,11 +364,11 @@ pub struct RawGroundTimers {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Areas")]
 pub struct RawAreas {
-    /// So many planes at most.
+    /// The largest number of planes in an area.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub planes: Option<u16>,
-    /// As many planes as have so many satellites at most, but no less than one.
+    /// The largest number of satellites in an area, in whole planes, but at least one plane.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1))]
     pub satellites: Option<u32>,
@@ -371,18 +379,19 @@ pub struct RawAreas {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Start")]
 pub struct RawStart {
-    /// The next daemon is started when no more tasks than this, for each processor, run or wait for it: those
-    /// started before have done what they had to do for now. Other programs count, but hold it up by no more
-    /// than 50 ms each time.
+    /// The next daemon is started when at most this number of tasks per processor run or wait for it: the
+    /// daemons started before have then done their immediate work. Tasks of other programs count, but delay the
+    /// start by at most 50 ms each time.
     #[serde(default = "sixteen")]
     #[schemars(range(min = 1, max = 100_000))]
     pub load: u32,
-    /// At least so long between two starts. What a daemon has to do comes later than its start, when hellos have gone
-    /// both ways: those that are started faster than the machine can serve them then all do it at once.
+    /// The least time between two starts. Most of a daemon's work comes later than its start, when hellos have
+    /// been exchanged: daemons that are started faster than the machine can serve them all do that work at
+    /// once.
     #[serde(default = "at_once")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "60 s"))]
     pub pace: TimeSpan,
-    /// So much memory stays free, or the run ends.
+    /// Memory that must stay free; with less the run ends.
     #[serde(default = "half_a_gib")]
     pub memory: DataSize,
 }
@@ -422,8 +431,8 @@ pub struct RawTimers {
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "600 s"))]
     pub hello: TimeSpan,
-    /// A neighbour not heard for so long is dead; a whole multiple of `hello`, at least twice as long. Babel
-    /// decides by the hellos themselves and takes no such time.
+    /// Time without a hello after which a neighbour is dead; a whole multiple of `hello`, at least twice as
+    /// long. Babel decides by the hellos themselves and has no such time.
     #[serde(default = "four_seconds")]
     #[schemars(extend("x-minimum" = "2 s", "x-maximum" = "6000 s"))]
     pub dead: TimeSpan,
@@ -447,7 +456,7 @@ pub struct RawBfd {
     #[serde(default = "bfd_interval")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]
     pub interval: TimeSpan,
-    /// How many may be missing.
+    /// The number of packets that may be missing.
     #[serde(default = "bfd_multiplier")]
     #[schemars(range(min = 2, max = 255))]
     pub multiplier: u8,
@@ -470,7 +479,7 @@ pub struct RawRestart {
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 h"))]
     pub after: TimeSpan,
-    /// Longest wait. A daemon that has run for so long counts as sound: the next wait is `after` again.
+    /// Longest wait. A daemon that has run for this time counts as healthy: the next wait is `after` again.
     #[serde(default = "thirty_seconds")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
     pub at_most: TimeSpan,

@@ -1,4 +1,4 @@
-//! The file of rules of a box: which frames are meant, and what happens to them.
+//! The file of rules of a box: matches of frames, and actions on them.
 
 use std::borrow::Cow;
 
@@ -12,7 +12,7 @@ use super::kinds::Name;
 use super::link::{RawDelayTrace, RawJitter, RawLossLaw, RawRateLaw, RawReorder, no_loss};
 use super::via::RawVia;
 
-/// Rules of a box, in their order: the first that takes a frame says what happens to it.
+/// Rules of a box, in their order: the first rule that matches a frame determines its action.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Box")]
@@ -20,7 +20,7 @@ pub struct RawRuleFile {
     /// Seed of every random choice.
     #[serde(default = "first_seed", skip_serializing_if = "is_first_seed")]
     pub seed: u64,
-    /// The rules, at most 4,096. Frames that none takes go on untouched.
+    /// The rules, at most 4,096. Frames that no rule matches pass unchanged.
     #[serde(default)]
     #[schemars(length(max = 4096))]
     pub rules: Vec<RawRule>,
@@ -38,29 +38,30 @@ fn is_first_seed(seed: &u64) -> bool {
     *seed == first_seed()
 }
 
-/// A rule. It is about both directions (`both`), or about one or each by itself (`forward`, `reverse`).
+/// A rule. It applies to both directions (`both`), or to one or each separately (`forward`, `reverse`).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Rule")]
 pub struct RawRule {
-    /// Its name, which no other rule has. Default: `rule-` and its place, counted from 1.
+    /// The rule's name, which no other rule has. Default: `rule-` and its number, counted from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<Name>,
-    /// The frames it is about, as they go forward, from the box's first interface to its second. In reverse `in` and
-    /// `out`, `src` and `dst`, `sport` and `dport`, `smac` and `dmac` change places. Without it, all frames.
+    /// The frames that the rule matches, in the forward direction: from the box's first interface to its
+    /// second. In reverse `in` and `out`, `src` and `dst`, `sport` and `dport`, `smac` and `dmac` change
+    /// places. Without it, all frames.
     #[serde(
         rename = "match",
         default,
         skip_serializing_if = "RawMatch::is_everything"
     )]
     pub matching: RawMatch,
-    /// What happens to them in both directions: `pass`, `drop`, or a path.
+    /// The action on matching frames in both directions: `pass`, `drop`, or a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub both: Option<RawAction>,
-    /// What happens to them on the way forward. Without it, and without `both`, the rule is not about that way.
+    /// The action on forward frames. Without it, and without `both`, the rule does not match forward frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forward: Option<RawAction>,
-    /// What happens to them on the way back.
+    /// The action on reverse frames.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reverse: Option<RawAction>,
 }
@@ -109,7 +110,7 @@ impl JsonSchema for OneOrMore {
     }
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
-        // Bounded, so that 4,096 rules are of a bounded size.
+        // The length is bounded, so that 4,096 rules have a bounded size.
         let text = json_schema!({"type": "string", "minLength": 1});
         json_schema!({"anyOf": [
             text, {"type": "array", "items": text, "minItems": 1, "maxItems": 16}
@@ -117,16 +118,18 @@ impl JsonSchema for OneOrMore {
     }
 }
 
-/// The frames a rule is about: those that have one of the values of each key. Each key takes one value or a list of up to
-/// 16. Frames without such a field (a port of ARP, or of a fragment that is not its packet's first) are not meant.
+/// The match of a rule: frames that have one of the values of each key. Each key takes one value or a list of
+/// up to 16. Frames without such a field do not match (a port of ARP, or of a fragment that is not its packet's
+/// first).
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Match")]
 pub struct RawMatch {
-    /// Interface of the box that they come in at, or the machine plugged into it. Not with a router, which does not know it.
+    /// Ingress interface of the box, or the machine plugged into it. Not with a router, which does not know it.
     #[serde(rename = "in", default, skip_serializing_if = "OneOrMore::is_empty")]
     pub input: OneOrMore,
-    /// Interface that they go out on. What goes out on several (a hub's broadcasts, and frames for somebody unknown) has none.
+    /// Egress interface. Frames that leave on several interfaces (a hub's broadcasts, and frames for an unknown
+    /// address) have none.
     #[serde(rename = "out", default, skip_serializing_if = "OneOrMore::is_empty")]
     pub output: OneOrMore,
     /// Source address: one, or a block such as `10.0.0.0/8` or `2001:db8::/32`.
@@ -151,7 +154,8 @@ pub struct RawMatch {
     /// The whole traffic class (in IPv4: type of service), ECN's bits among them: 0 to 255, or `0x00` to `0xff`.
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     pub traffic_class: OneOrMore,
-    /// VLAN of the outermost tag (802.1Q or 802.1ad), 0 to 4095; or `untagged`. All other keys look behind that tag.
+    /// VLAN of the outermost tag (802.1Q or 802.1ad), 0 to 4095; or `untagged`. All other keys match the fields
+    /// after that tag.
     #[serde(default, skip_serializing_if = "OneOrMore::is_empty")]
     pub vlan: OneOrMore,
     /// Ethernet address at either end, such as `02:00:00:00:00:01`.
@@ -174,7 +178,7 @@ impl RawMatch {
     }
 }
 
-/// What happens to frames: a word, or a path.
+/// The action on frames: a word, or a path.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(untagged)]
 pub enum RawAction {
@@ -184,13 +188,13 @@ pub enum RawAction {
     Path(Box<RawPath>),
 }
 
-/// What happens to frames, in a word.
+/// The action on frames, in a word.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PassOrDrop {
-    /// They go on at once, untouched.
+    /// The frames pass on at once, unchanged.
     Pass,
-    /// None arrives.
+    /// The frames are dropped.
     Drop,
 }
 
@@ -209,8 +213,8 @@ impl JsonSchema for RawAction {
     }
 }
 
-/// What a path does to frames in one direction: service at a rate, a queue in front of it, then the way, with loss, jitter
-/// and damage. The keys are those of a link of a scenario.
+/// The effect of a path on frames in one direction: a queue, service at a rate, then propagation, with loss,
+/// jitter and damage. The keys are those of a link of a scenario.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Path")]
@@ -222,17 +226,18 @@ pub struct RawPath {
     /// The delay of a kind of orbit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<PathPreset>,
-    /// A way through a constellation, instead of `delay`.
+    /// A path through a constellation, instead of `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<RawVia>,
-    /// Bits per second on the wire, Ethernet header included. Without it and without `rate_law`, nothing waits.
+    /// Bits per second on the wire, Ethernet header included. Without it and without `rate_law`, frames are not
+    /// queued.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]
     pub rate: Option<DataRate>,
-    /// A rate that changes in time.
+    /// A rate that changes over time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_law: Option<RawRateLaw>,
-    /// Bytes that each frame takes besides its own, for framing; at most 64 KiB.
+    /// Framing bytes that each frame takes in addition to its own; at most 64 KiB.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 B", "x-maximum" = "64 KiB"))]
     pub overhead: Option<DataSize>,
@@ -256,16 +261,16 @@ pub struct RawPath {
     /// A recording of delays, instead of `delay`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub delay_trace: Option<RawDelayTrace>,
-    /// What is added to the delay, frame by frame. Frames stay in order.
+    /// Random addition to the delay of each frame. Frames stay in order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub jitter: Option<RawJitter>,
-    /// Some frames are held back, so that others overtake them. Nothing else changes their order.
+    /// Some frames are held back, so that others overtake them. No other key changes their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reorder: Option<RawReorder>,
     /// Chance that a frame arrives twice.
     #[serde(default = "no_loss", skip_serializing_if = "is_none")]
     pub duplicate: Ratio,
-    /// Chance that one bit of a frame, behind its Ethernet header, is flipped.
+    /// Chance that one bit of a frame, after its Ethernet header, is flipped.
     #[serde(default = "no_loss", skip_serializing_if = "is_none")]
     pub corrupt: Ratio,
 }

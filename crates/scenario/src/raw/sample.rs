@@ -1,28 +1,30 @@
-//! `sample`: what is written down of interfaces and edges while a lab runs.
+//! `sample`: metrics of interfaces and edges that are recorded while a lab runs.
 
 use constel_units::TimeSpan;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is written down of interfaces and edges while a lab runs, again and again from lab time zero until all traffic has ended, and once
-/// more then. `constel results export` makes tables of it. Without this key nothing is; `run --profile HZ` stands in its place.
+/// Metrics of interfaces and edges that are recorded while a lab runs, at regular intervals from lab time zero
+/// until all traffic has ended, and once more at the end. `constel results export` makes tables of them.
+/// Without this key nothing is recorded; `run --profile HZ` replaces it.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Sample")]
 pub struct RawSample {
-    /// How often.
+    /// The sampling interval.
     #[serde(default = "one_second")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "1 h"))]
     pub every: TimeSpan,
-    /// Nodes whose interfaces are looked at: names, with `*` for any characters and `?` for one. Default: all; `[]`: none.
+    /// Nodes whose interfaces are sampled: names, with `*` for any characters and `?` for one. Default: all;
+    /// `[]`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub interfaces: Option<Vec<String>>,
-    /// Nodes whose edges are looked at, those that lead away from them. Default: all; `[]`: none.
+    /// Nodes whose outgoing edges are sampled. Default: all; `[]`: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(max = 10_000), inner(length(min = 1, max = 64)))]
     pub edges: Option<Vec<String>>,
-    /// What is written down. Default: everything.
+    /// The recorded metrics. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 22))]
     pub metrics: Option<Vec<SampleMetric>>,
@@ -32,55 +34,55 @@ fn one_second() -> TimeSpan {
     TimeSpan::from_ns(1_000_000_000)
 }
 
-/// What is written down: of interfaces what their kernel counted, of edges what the link plane did.
+/// A recorded metric: counters of the kernel for interfaces, counters of the link plane for edges.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "snake_case")]
 pub enum SampleMetric {
-    /// Of interfaces: packets received.
+    /// Interfaces: packets received.
     RxPackets,
-    /// Of interfaces: packets sent.
+    /// Interfaces: packets sent.
     TxPackets,
-    /// Of interfaces: bytes received.
+    /// Interfaces: bytes received.
     RxBytes,
-    /// Of interfaces: bytes sent.
+    /// Interfaces: bytes sent.
     TxBytes,
-    /// Of interfaces: packets dropped when received.
+    /// Interfaces: packets dropped when received.
     RxDropped,
-    /// Of interfaces: packets dropped when sent.
+    /// Interfaces: packets dropped when sent.
     TxDropped,
-    /// Of edges: propagation delay, as the scenario has it.
+    /// Edges: propagation delay, as the scenario has it.
     DelayNs,
-    /// Of edges: bytes that wait for service.
+    /// Edges: bytes that wait for service.
     QueueBytes,
-    /// Of edges: frames inside, waiting or under way.
+    /// Edges: frames inside, in the queue or in transit.
     HeldFrames,
-    /// Of edges: frames that reached it.
+    /// Edges: frames that reached the edge.
     Offered,
-    /// Of edges: bytes of those.
+    /// Edges: bytes of those frames.
     OfferedBytes,
-    /// Of edges: frames handed to the far port.
+    /// Edges: frames delivered to the far port.
     Delivered,
-    /// Of edges: bytes of those.
+    /// Edges: bytes of those frames.
     DeliveredBytes,
-    /// Of edges: copies that it made.
+    /// Edges: copies that the edge made.
     Duplicated,
-    /// Of edges: frames delivered with a bit flipped.
+    /// Edges: frames delivered with a bit flipped.
     Corrupted,
-    /// Of edges: frames marked "congestion experienced".
+    /// Edges: frames marked "congestion experienced".
     Marked,
-    /// Of edges: dropped because the queue was full.
+    /// Edges: frames dropped because the queue was full.
     DroppedQueue,
-    /// Of edges: dropped by the queue's discipline before it was full.
+    /// Edges: frames dropped by the queue's discipline before it was full.
     DroppedAqm,
-    /// Of edges: taken by the loss law.
+    /// Edges: frames dropped by the loss law.
     DroppedLoss,
-    /// Of edges: arrived while it was not up, or was failed.
+    /// Edges: frames that arrived while the edge was down or failed.
     DroppedOutage,
-    /// Of edges: were waiting when it went.
+    /// Edges: frames that were waiting when the edge went down.
     DroppedRemoved,
-    /// Of edges: lost by the emulator, which did not keep up or had no buffer.
+    /// Edges: frames lost by the emulator, which did not keep up or had no buffer.
     DroppedByHost,
 }
 

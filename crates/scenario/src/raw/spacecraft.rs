@@ -1,4 +1,4 @@
-//! `spacecraft`: craft that fly together.
+//! `spacecraft`: spacecraft in formation.
 
 use constel_units::{Angle, Length, Speed};
 use schemars::JsonSchema;
@@ -6,9 +6,9 @@ use serde::{Deserialize, Serialize};
 
 use super::{Name, RawNode};
 
-/// A formation: 2 to 100 spacecraft called `<formation>-<n>`, `n` from 0. Where they are comes from exactly one of `preset`,
-/// `relative`, `elements`, `tle` and `ephemeris`. They have no lasers and no links to the ground; what links them are
-/// [`networks`](#networks).
+/// A formation: 2 to 100 spacecraft with the names `<formation>-<n>`, `n` from 0. Exactly one of `preset`,
+/// `relative`, `elements`, `tle` and `ephemeris` gives their positions. They have no lasers and no links to the
+/// ground; [`networks`](#networks) link them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -16,26 +16,26 @@ use super::{Name, RawNode};
     extend("oneOf" = [{"required": ["preset"]}, {"required": ["relative"]}, {"required": ["elements"]}, {"required": ["tle"]}, {"required": ["ephemeris"]}])
 )]
 pub struct RawFormation {
-    /// The orbit of the chief, beside which the craft are put at lab time zero. Required with `preset`, `relative` and
-    /// `elements`, and only there. From then on each craft moves by itself under the Earth's gravity with J2, J3 and J4; nobody
-    /// keeps stations, and there is no drag.
+    /// The orbit of the chief. The craft start beside it at lab time zero. Required with `preset`, `relative`
+    /// and `elements`, and only there. From then on each craft moves by itself under the Earth's gravity with
+    /// J2, J3 and J4, without station keeping and without drag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub orbit: Option<RawChief>,
     /// A formation by name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub preset: Option<FormationPreset>,
-    /// How many craft there are. Required with `preset: string-of-pearls`, `preset: circumnavigation`, `tle` and
-    /// `ephemeris` (whose files must have as many), and only there.
+    /// The number of craft. Required with `preset: string-of-pearls`, `preset: circumnavigation`, `tle` and
+    /// `ephemeris` (whose files must have this number), and only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 2, max = 100))]
     pub craft: Option<u32>,
-    /// How large it is: the distance from craft to craft of `string-of-pearls` and `starling` (64 km unless said), the radius
-    /// of `circumnavigation`, the edge of `tetrahedron`. Only with `preset`.
+    /// The size of the formation: the distance from craft to craft of `string-of-pearls` and `starling`
+    /// (default 64 km), the radius of `circumnavigation`, the edge of `tetrahedron`. Only with `preset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "10 m", "x-maximum" = "200 km"))]
     pub size: Option<Length>,
-    /// Where each craft is beside the chief at lab time zero, in Clohessy and Wiltshire's terms with curvilinear coordinates:
-    /// distances along and across the orbit are arcs.
+    /// Position of each craft relative to the chief at lab time zero, in Clohessy and Wiltshire's terms with
+    /// curvilinear coordinates: distances along and across the orbit are arcs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 100))]
     pub relative: Option<Vec<RawRelative>>,
@@ -52,7 +52,7 @@ pub struct RawFormation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub ephemeris: Option<String>,
-    /// What its craft are made of.
+    /// The software of its craft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
 }
@@ -90,21 +90,21 @@ fn zero_angle() -> Angle {
 pub enum FormationPreset {
     /// Craft in train, each behind the last on the same path; craft 0 is the chief.
     StringOfPearls,
-    /// Craft 0 is the chief; the others go round it once an orbit, evenly on a circle.
+    /// Craft 0 is the chief; the others circle it once per orbit, evenly distributed.
     Circumnavigation,
     /// Four craft at the corners of a regular tetrahedron at lab time zero and nearly so once an orbit; in between they are up to
     /// four times as far apart.
     Tetrahedron,
-    /// Four craft in train, 64 km apart unless `size` says otherwise: Starling's in-train formation.
+    /// Four craft in train, 64 km apart by default: Starling's in-train formation.
     Starling,
 }
 
-/// A craft beside the chief.
+/// The position of a craft relative to the chief.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Relative")]
 pub struct RawRelative {
-    /// Higher than the chief.
+    /// Height above the chief.
     #[serde(default = "no_length")]
     #[schemars(extend("x-minimum" = "-200 km", "x-maximum" = "200 km"))]
     pub radial: Length,
@@ -120,8 +120,8 @@ pub struct RawRelative {
     #[serde(default = "no_speed")]
     #[schemars(extend("x-minimum" = "-200 m/s", "x-maximum" = "200 m/s"))]
     pub radial_speed: Speed,
-    /// Rate of `along`. Default: the one at which the craft neither falls behind nor runs ahead (-2 n `radial`, and as much
-    /// energy as the chief has).
+    /// Rate of `along`. Default: the rate at which the craft does not drift along the orbit (-2 n `radial`, and
+    /// as much energy as the chief has).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-200 m/s", "x-maximum" = "200 m/s"))]
     pub along_speed: Option<Speed>,
@@ -171,7 +171,7 @@ fn no_speed() -> Speed {
 }
 
 impl RawFormation {
-    /// How many craft it has, if it says so and makes sense.
+    /// Returns the number of craft, if the formation gives a valid one.
     pub(crate) fn count(&self) -> Option<u32> {
         match self.preset {
             Some(FormationPreset::Tetrahedron | FormationPreset::Starling) => Some(4),
@@ -184,7 +184,7 @@ impl RawFormation {
     }
 }
 
-/// Names of craft or hosts that are counted: `<name>-<n>`, as many digits as the last needs.
+/// Returns the names of counted craft or hosts: `<name>-<n>`, with as many digits as the last needs.
 pub(crate) fn numbered(name: &Name, count: u32) -> impl Iterator<Item = String> {
     let digits = count
         .saturating_sub(1)

@@ -12,21 +12,21 @@ use super::{GslPolicy, Name, RawHandover};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Terminal")]
 pub struct RawTerminal {
-    /// Whose satellites it uses. Its antennas have one rule and its interface one MTU: where `gsl.policy`,
-    /// `gsl.handover` or `gsl.link.mtu` of constellations differ, they need a terminal each.
+    /// The constellations whose satellites it uses. Its antennas have one rule and its interface one MTU:
+    /// constellations whose `gsl.policy`, `gsl.handover` or `gsl.link.mtu` differ need a terminal each.
     #[schemars(length(min = 1, max = 1_000))]
     pub constellations: Vec<Name>,
-    /// How many satellites it can use at the same time; default 1. A gateway's terminal has one antenna for each
-    /// shell of its constellations instead.
+    /// The number of satellites that it can use at the same time; default 1. A gateway's terminal has one
+    /// antenna for each shell of its constellations instead.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(range(min = 1, max = 32))]
     pub antennas: Option<u8>,
-    /// It uses satellites only while they stand at least this high above its horizon. Without it, `gsl.min_elevation` of
-    /// each constellation holds.
+    /// It uses satellites only while they stand at least this high above its horizon. Default:
+    /// `gsl.min_elevation` of each constellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
     pub min_elevation: Option<Angle>,
-    /// How it chooses its satellites. Without it, as `gsl.policy` of its constellations says.
+    /// The rule by which it chooses its satellites. Default: `gsl.policy` of its constellations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub policy: Option<GslPolicy>,
     /// How much higher another satellite must stand. Required with `policy: hysteresis` here, and only there.
@@ -37,7 +37,7 @@ pub struct RawTerminal {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "1 h"))]
     pub slot: Option<TimeSpan>,
-    /// What a change of satellite costs. Without it, as `gsl.handover` of its constellations says.
+    /// The cost of a change of satellite. Default: `gsl.handover` of its constellations.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub handover: Option<RawHandover>,
 }

@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Destination, Family, Name, NodeName, RawLeotp, RawTcp, RawVivace};
 
-/// One flow or command. What it does is exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp`,
-/// `vivace` and `run`.
+/// A flow or command. Exactly one of `ping`, `iperf3`, `http`, `leotp`, `tcp`, `vivace` and `run` gives its
+/// kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(
@@ -23,7 +23,7 @@ pub struct RawFlow {
     /// When it starts, in lab time.
     #[schemars(extend("x-minimum" = "0 s"))]
     pub at: TimeSpan,
-    /// How long it may run; it ends within the scenario's `duration`.
+    /// The longest time that it may run; it ends within the scenario's `duration`.
     #[serde(rename = "for")]
     #[schemars(extend("x-exclusive-minimum" = "0 s"))]
     pub length: TimeSpan,
@@ -36,7 +36,7 @@ pub struct RawFlow {
     /// A download.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub http: Option<RawHttp>,
-    /// A download over LEOTP, and what it met on the way.
+    /// A download over LEOTP, with the events on its path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub leotp: Option<RawLeotp>,
     /// A download over TCP, measured as `leotp` is.
@@ -55,7 +55,7 @@ pub struct RawFlow {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Ping")]
 pub struct RawPing {
-    /// The node that asks.
+    /// The node that sends the requests.
     pub from: NodeName,
     /// The node that answers, or its end of a disjoint path (`london.tl.2`).
     pub to: Destination,
@@ -70,21 +70,23 @@ pub struct RawPing {
     #[serde(default = "ping_size")]
     #[schemars(extend("x-minimum" = "16 B", "x-maximum" = "65000 B"))]
     pub size: DataSize,
-    /// Which program asks.
+    /// The program that sends the requests.
     #[serde(default)]
     pub tool: PingTool,
 }
 
-/// A program that asks for echoes.
+/// A program that sends echo requests.
 #[derive(
     Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum PingTool {
-    /// Constel's own, over UDP: round trips and both ways, to the nanosecond. It answers in the far node too.
+    /// Constel's own program, over UDP: round-trip and one-way times, to the nanosecond. It also answers in the
+    /// far node.
     #[default]
     Probe,
-    /// The host's `ping`, over ICMP, which prints round trips with three digits: whole milliseconds above 100 ms.
+    /// The host's `ping`, over ICMP, which prints round-trip times with three digits: whole milliseconds above
+    /// 100 ms.
     Ping,
 }
 
@@ -134,7 +136,7 @@ pub struct RawIperf3 {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum Protocol {
-    /// TCP, as fast as its congestion control goes.
+    /// TCP, at the rate of its congestion control.
     #[default]
     Tcp,
     /// UDP, at a constant rate.

@@ -15,11 +15,11 @@ pub struct RawLeotp {
     pub from: NodeName,
     /// The Consumer, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
-    /// How much is downloaded. Default: as much as there is time for.
+    /// Size of the download. Default: as much as the time allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: Option<DataSize>,
-    /// Which LEOTP both ends speak.
+    /// The variant of LEOTP at both ends.
     #[serde(default)]
     pub variant: LeotpVariant,
     /// Parameters of both ends that differ from the variant's, as `name=value`; `leotp get --set help` lists
@@ -50,12 +50,12 @@ pub enum LeotpVariant {
     Faithful,
     /// With the constants of the authors' published program, where they differ from the paper.
     Published,
-    /// Ours: losses are repaired where they happen, fat hops refill faster.
+    /// An extended variant: losses are repaired where they happen, and fast hops refill sooner.
     Beyond,
 }
 
 impl LeotpVariant {
-    /// As LEOTP's tools call it.
+    /// The variant's name in LEOTP's tools.
     pub fn as_str(self) -> &'static str {
         match self {
             LeotpVariant::Faithful => "faithful",
@@ -74,7 +74,7 @@ pub struct RawVivace {
     pub from: NodeName,
     /// The client, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
-    /// How much is downloaded. Default: as much as there is time for.
+    /// Size of the download. Default: as much as the time allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: Option<DataSize>,
@@ -99,12 +99,12 @@ pub struct RawTcp {
     pub from: NodeName,
     /// The client, which receives: a node, or its end of a disjoint path.
     pub to: Destination,
-    /// How much is downloaded. Default: as much as there is time for.
+    /// Size of the download. Default: as much as the time allows.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 B", "x-maximum" = "1 TB"))]
     pub size: Option<DataSize>,
-    /// Congestion control of the sender: one of the kernel's, or `hybla`, `westwood` or `vegas`, which
-    /// Constel brings along.
+    /// Congestion control of the sender: one of the kernel's, or `hybla`, `westwood` or `vegas`, which Constel
+    /// supplies.
     #[serde(default = "cubic")]
     #[schemars(length(min = 1, max = 15))]
     pub congestion: String,

@@ -1,4 +1,4 @@
-//! `transport`: what nodes on the way do for the flows that pass them.
+//! `transport`: protocol functions of nodes on the path, for the flows that pass them.
 
 use constel_units::Ratio;
 use schemars::JsonSchema;
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::transfer::cubic;
 use super::{LeotpVariant, Name, NodeName};
 
-/// What nodes on the way do for the flows that pass them.
+/// Protocol functions of nodes on the path, for the flows that pass them.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Transport")]
@@ -18,21 +18,21 @@ pub struct RawTransport {
     /// Proxies that split TCP connections.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub split_tcp: Option<RawSplitTcp>,
-    /// Congestion controls of TCP that commands in the nodes may use, beside those of flows. `hybla`, `westwood`
-    /// and `vegas` are there even if the kernel has none of them.
+    /// Congestion controls of TCP that commands in the nodes may use, besides those of flows. `hybla`,
+    /// `westwood` and `vegas` are available even if the kernel does not have them.
     #[serde(default)]
     #[schemars(length(max = 100))]
     pub congestion: Vec<String>,
 }
 
 /// LEOTP Midnodes: caches, repairs and congestion control of each hop. Every `leotp` flow that passes such a
-/// node is helped; at its own ends a flow passes none. And two gateways, which carry TCP over LEOTP.
+/// node uses it, except at the flow's own ends. Also two gateways, which carry TCP over LEOTP.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Midnodes")]
 pub struct RawMidnodes {
-    /// Share of the satellites that are Midnodes, rounded to whole satellites. Which ones, the seed decides;
-    /// those of a smaller share are among those of a larger one.
+    /// Share of the satellites that are Midnodes, rounded to whole satellites. The seed selects them; the
+    /// satellites of a smaller share are among those of a larger one.
     #[serde(default = "nothing")]
     #[schemars(extend("x-minimum" = "0 %", "x-maximum" = "100 %"))]
     pub satellites: Ratio,
@@ -40,13 +40,13 @@ pub struct RawMidnodes {
     #[serde(default)]
     #[schemars(length(max = 100_000))]
     pub nodes: Vec<NodeName>,
-    /// Two stations or hosts that carry TCP connections between the hosts behind them over LEOTP; nothing changes at
-    /// these. Behind a gateway are the hosts that reach everybody else over it alone, by cables. Midnodes help on the way.
-    /// Default: there are none.
+    /// Two stations or hosts that carry TCP connections over LEOTP between the hosts behind them; these hosts
+    /// need no changes. The hosts behind a gateway are those that reach all other nodes over it alone, by
+    /// cables. Midnodes on the path take part. Default: none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 2, max = 2))]
     pub gateways: Option<Vec<Name>>,
-    /// Which LEOTP they speak.
+    /// The variant of LEOTP that they use.
     #[serde(default)]
     pub variant: LeotpVariant,
     /// Parameters that differ from the variant's, as `name=value`; `leotp mid --set help` lists them.
@@ -55,14 +55,15 @@ pub struct RawMidnodes {
     pub set: Vec<String>,
 }
 
-/// Split TCP: each such node ends the TCP connections that pass to servers of `traffic`, and opens others towards
-/// the servers in the clients' names. A connection breaks when its path leaves one of them.
+/// Split TCP: each such node terminates the TCP connections to servers of `traffic` that pass it, and opens
+/// others towards the servers in the clients' names. A connection breaks when its path leaves one of these
+/// nodes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "SplitTcp")]
 pub struct RawSplitTcp {
-    /// Share of the satellites that are proxies, rounded to whole satellites. Which ones, the seed decides;
-    /// those of a smaller share are among those of a larger one.
+    /// Share of the satellites that are proxies, rounded to whole satellites. The seed selects them; the
+    /// satellites of a smaller share are among those of a larger one.
     #[serde(default = "nothing")]
     #[schemars(extend("x-minimum" = "0 %", "x-maximum" = "100 %"))]
     pub satellites: Ratio,

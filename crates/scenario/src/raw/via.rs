@@ -6,36 +6,36 @@ use serde::{Deserialize, Serialize};
 
 use super::radio::RawRadio;
 
-/// A path through the sky: two machines plugged into a box talk as if from one place to the other through a constellation.
-/// The delay glides with the satellites; nothing passes during outages.
+/// A path through the sky: two devices plugged into a box exchange frames as if from one place to the other
+/// through a constellation. The delay changes smoothly with the satellites; no frames pass during outages.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Via")]
 pub struct RawVia {
-    /// What flies. Satellites of low orbits have lasers to their four neighbours; those of `meo` and `geo` only relay between
-    /// places that see them at the same time.
+    /// The constellation. Satellites of low orbits have lasers to their four neighbours; those of `meo` and
+    /// `geo` only relay between places that see them at the same time.
     pub constellation: SkyName,
     /// Longitude of the satellite of `geo`, east positive. Required with `constellation: geo`, and only there.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "-180 deg", "x-maximum" = "180 deg"))]
     pub orbital_slot: Option<Angle>,
-    /// Where what is plugged into the first interface stands, whichever way the frames go.
+    /// Place of the device at the first interface, in both directions.
     pub from: RawPlace,
-    /// Where what is plugged into the second stands.
+    /// Place of the device at the second interface.
     pub to: RawPlace,
     /// UTC at which the path begins, RFC 3339 with `Z`. Without it, when the rule is put in force.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Utc>,
-    /// A satellite is used only while it stands at least this high. Default `25 deg`; of `meo` and `geo` `5 deg`.
+    /// The least elevation at which a satellite is used. Default `25 deg`; of `meo` and `geo` `5 deg`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 deg", "x-exclusive-maximum" = "90 deg"))]
     pub min_elevation: Option<Angle>,
-    /// For so long nothing passes when an end changes its satellite.
+    /// Time in which no frames pass when an end changes its satellite.
     #[serde(default = "no_outage")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
     pub outage: TimeSpan,
-    /// Radio between the ends and their satellites, as `gsl.radio` of a scenario. Each second what it leaves room for bounds the
-    /// path's `rate`, and where nothing is left nothing passes. Only with `rate`.
+    /// Radio between the ends and their satellites, as `gsl.radio` of a scenario. The rate that it allows,
+    /// computed each second, bounds the path's `rate`; if it allows none, no frames pass. Only with `rate`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio: Option<RawRadio>,
     /// Rain at the ends. Only with `radio`.
@@ -43,7 +43,7 @@ pub struct RawVia {
     pub rain: Option<RawRain>,
 }
 
-/// Rain at the ends of a path; without a key, none there.
+/// Rain at the ends of a path; an end without a key has none.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "RainAtEnds")]
@@ -79,7 +79,7 @@ pub struct RawPlace {
     pub longitude: Angle,
 }
 
-/// What flies over a path.
+/// The constellation of a path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum SkyName {
@@ -102,7 +102,7 @@ pub enum SkyName {
     TelesatPolar,
     /// As the preset of scenarios; ends change their satellite when another is nearer.
     TelesatInclined,
-    /// 20 satellites over the equator, 8062 km high, as O3b's fly.
+    /// 20 satellites over the equator, 8062 km high, as in O3b's orbits.
     Meo,
     /// One satellite over the equator, 35786 km high, at `orbital_slot`.
     Geo,

@@ -1,4 +1,4 @@
-//! `weather` and `recordings`: what happens at stations over time.
+//! `weather` and `recordings`: conditions at stations over time.
 
 use constel_units::{RainRate, TimeSpan};
 use schemars::JsonSchema;
@@ -14,27 +14,27 @@ use super::Name;
     extend("oneOf" = [{"required": ["rain"]}, {"required": ["file"]}])
 )]
 pub struct RawWeather {
-    /// Where. A station has one weather.
+    /// The stations. A station has one weather.
     #[schemars(length(min = 1, max = 100_000))]
     pub stations: Vec<Name>,
-    /// All the time the same rain.
+    /// A constant rain rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 mm/h", "x-maximum" = "500 mm/h"))]
     pub rain: Option<RainRate>,
-    /// From a CSV file with the columns `t_s` (lab time) and `rain_mm_per_h`; each row holds until the next, and
-    /// there is no rain before the first. Relative to the scenario file.
+    /// A CSV file of rain with the columns `t_s` (lab time) and `rain_mm_per_h`; each row holds until the next,
+    /// and there is no rain before the first. Relative to the scenario file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub file: Option<String>,
 }
 
-/// What was measured of a link, laid over the ground links of stations: rates replace theirs, loss and delay are
-/// added. Looked at each step.
+/// Measurements of a link, applied to the ground links of stations at each step: rates replace theirs, loss and
+/// delay are added.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Recording")]
 pub struct RawRecording {
-    /// Whose ground links. A station has one recording.
+    /// The stations whose ground links are changed. A station has one recording.
     #[schemars(length(min = 1, max = 100_000))]
     pub stations: Vec<Name>,
     /// A CSV file with the column `t_s` (lab time, the first row at 0) and one or more of `down_bit_per_s`,
@@ -42,7 +42,8 @@ pub struct RawRecording {
     /// file.
     #[schemars(length(min = 1))]
     pub file: String,
-    /// After how long it begins again, more than the last row's time. Without it, the last row holds for good.
+    /// The period after which it begins again, more than the last row's time. Without it, the last row holds
+    /// for good.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub repeat: Option<TimeSpan>,
