@@ -1,6 +1,7 @@
-//! How long an image of many files takes: `cargo run --release -p constel-image --example many_files -- 100000`. Needs root.
-//! The image is made in a folder that goes with the program (`TMPDIR` says where); prints one JSON object. `tar_s` is what `tar`
-//! takes for the same archive at the same place, written to the disk as the store's files are.
+//! Measures the import of an image with many files: `cargo run --release -p constel-image --example many_files -- 100000`.
+//! Needs root. The image is made in a temporary folder (`TMPDIR`) that is removed at the end; the program prints one JSON
+//! object. `tar_s` is the time that `tar` needs for the same archive at the same place, with the files written to the disk as
+//! the store does.
 
 use std::error::Error;
 use std::path::Path;
@@ -9,7 +10,7 @@ use std::time::Instant;
 
 use constel_image::{ImportOptions, Silent, Source, Store};
 
-/// Files of a folder, and bytes of a file.
+/// Files per folder, and bytes per file.
 const OF_A_FOLDER: usize = 100;
 const CONTENT: [u8; 1024] = [b'x'; 1024];
 

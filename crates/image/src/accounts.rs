@@ -4,18 +4,18 @@ use serde::Serialize;
 
 use crate::error::{Fault, shown};
 
-/// Whom programs run as.
+/// The user and groups that programs run as.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct User {
-    /// User.
+    /// The user's number.
     pub uid: u32,
-    /// First group.
+    /// The primary group.
     pub gid: u32,
     /// Further groups, in the order of the image's file.
     pub groups: Vec<u32>,
-    /// Its name, where the image knows it.
+    /// The user's name, if the image's files have it.
     pub name: Option<String>,
-    /// Its home folder; `/` where the image does not say.
+    /// The home folder; `/` if the image's files do not have it.
     pub home: String,
 }
 
@@ -34,11 +34,11 @@ struct Group<'a> {
     members: Vec<&'a str>,
 }
 
-/// Looks up `user`, `user:group`, names or numbers; empty is root. Numbers need not be in the files, names do. The first
-/// line that fits counts; lines that are none are passed over, as every program does.
+/// Looks up `user`, `user:group`, names or numbers; an empty text is root. Numbers need not be in the files, names do. The
+/// first matching line counts. Malformed lines are ignored, as by every program.
 ///
 /// # Errors
-/// [`Fault::NoAccount`] for a name that is not there.
+/// [`Fault::NoAccount`] for a name that the files do not have.
 pub fn lookup(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
     let (wanted, wanted_group) = match user.split_once(':') {
         Some((user, group)) => (user, Some(group).filter(|g| !g.is_empty())),
@@ -80,7 +80,7 @@ pub fn lookup(user: &str, passwd: &str, group: &str) -> Result<User, Fault> {
             let gid = known.map(|g| g.gid).or(number);
             found.gid = gid.ok_or_else(|| missing("group", wanted, "/etc/group"))?;
         }
-        // Whoever names a group wants that one alone.
+        // Without an explicit group, the user also has the groups that list it as a member.
         None => {
             let mine = |g: &&Group<'_>| {
                 account
@@ -164,7 +164,7 @@ mod tests {
             error.to_string(),
             "its group 'frrvty' is not in its /etc/group"
         );
-        // Without files only numbers are known, and 2^32 - 1 is nobody's.
+        // Without the files only numbers can be resolved; 2^32 - 1 is not a valid number.
         assert_eq!(lookup("", "", "").unwrap().uid, 0);
         assert!(lookup("4294967295", "", "").is_err() && lookup("-1", "", "").is_err());
     }

@@ -1,4 +1,4 @@
-//! Streams as they are stored: plain, gzip or zstd, told apart by their first bytes.
+//! Streams as they are stored: plain, gzip or zstd, recognized by their first bytes.
 
 use std::io::{self, BufRead, BufReader, Read};
 
@@ -26,7 +26,7 @@ pub(crate) enum Form {
     Zstd,
 }
 
-/// Looks at the first bytes, and takes none.
+/// Returns the form of a stream by its first bytes; does not consume them.
 pub(crate) fn form_of(head: &[u8]) -> Result<Form, Fault> {
     if head.starts_with(GZIP) {
         return Ok(Form::Gzip);
@@ -46,18 +46,18 @@ fn is_skippable(head: &[u8]) -> bool {
     head.len() >= 4 && head[0] & 0xf0 == 0x50 && &head[1..4] == SKIPPABLE
 }
 
-/// How much a stream may decompress to. Every decompression has one.
+/// A limit on the decompressed size of a stream. Every decompression has one.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Bound {
     most_bytes: u64,
-    /// The field of [`Limits`] that it is.
+    /// The name of the field of [`Limits`] that sets the limit.
     limit: &'static str,
     ratio: u64,
     ratio_from_bytes: u64,
 }
 
 impl Bound {
-    /// Of a layer.
+    /// Returns the bound of one layer.
     pub(crate) fn of_layer(limits: &Limits) -> Self {
         Self {
             most_bytes: limits.layer_bytes,
@@ -67,7 +67,7 @@ impl Bound {
         }
     }
 
-    /// Of an archive with all of an image.
+    /// Returns the bound of an archive that holds a whole image.
     pub(crate) fn of_archive(limits: &Limits) -> Self {
         Self {
             most_bytes: limits.spool_bytes,
@@ -93,7 +93,7 @@ impl Bound {
     }
 }
 
-/// What is stored, decompressed within a [`Bound`].
+/// A stored stream, decompressed within a [`Bound`].
 pub(crate) struct Decompressed<R: Read> {
     decoder: Decoder<Counted<R>>,
     bytes: u64,
@@ -106,7 +106,7 @@ enum Decoder<R: Read> {
     Zstd(Box<ZstdFrames<BufReader<R>>>),
 }
 
-/// Counts what is read through it.
+/// Counts the bytes that are read through it.
 struct Counted<R> {
     inner: R,
     bytes: u64,
@@ -141,7 +141,7 @@ impl<R: Read> Decompressed<R> {
         })
     }
 
-    /// Bytes that it has read of what is stored.
+    /// Returns the number of stored bytes that were read.
     fn stored_bytes(&self) -> u64 {
         match &self.decoder {
             Decoder::Plain(stored) => stored.get_ref().bytes,
@@ -150,7 +150,7 @@ impl<R: Read> Decompressed<R> {
         }
     }
 
-    /// What it read from.
+    /// Returns the underlying stream.
     pub(crate) fn into_stored(self) -> R {
         let stored = match self.decoder {
             Decoder::Plain(stored) => stored,
@@ -174,7 +174,7 @@ impl<R: Read> Read for Decompressed<R> {
     }
 }
 
-/// Zstandard's frames one after the other, those without content left out.
+/// The zstandard frames of a stream in their order; frames without content are skipped.
 pub(crate) struct ZstdFrames<R> {
     stored: R,
     decoder: FrameDecoder,
@@ -190,7 +190,7 @@ impl<R: BufRead> ZstdFrames<R> {
         }
     }
 
-    /// Begins the next frame with content; `false` at the end.
+    /// Starts the next frame with content; returns `false` at the end.
     fn next_frame(&mut self) -> io::Result<bool> {
         loop {
             let mut magic = [0; 4];

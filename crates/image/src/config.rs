@@ -1,4 +1,4 @@
-//! What an image says about the programs that run of it, without options: defaults filled in, units SI, text checked.
+//! The settings of an image for its programs, without optional values: defaults filled in, units SI, text checked.
 
 use std::collections::BTreeMap;
 
@@ -49,7 +49,7 @@ const SIGNALS: [(&str, i32); 31] = [
 const RT_MIN: i32 = 34;
 const RT_MAX: i32 = 64;
 
-/// What an image says about the programs that run of it.
+/// The settings of an image for its programs.
 ///
 /// ```
 /// use constel_image::{Config, Platform};
@@ -64,38 +64,38 @@ const RT_MAX: i32 = 64;
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Config {
-    /// As written: `user`, `user:group`, by name or number; empty is root. [`crate::Held::user`] looks it up.
+    /// The user as written: `user`, `user:group`, by name or number; empty is root. [`crate::Held::user`] looks it up.
     pub user: String,
-    /// Where programs begin; absolute.
+    /// The working directory of programs; absolute.
     pub workdir: String,
-    /// The program, unless the command alone is.
+    /// The program; empty if `cmd` names it.
     pub entrypoint: Vec<String>,
-    /// The program's arguments, unless others are given; or the program with its arguments.
+    /// The default arguments of the program, or the program with its arguments.
     pub cmd: Vec<String>,
     /// Environment, in order.
     pub env: Vec<(String, String)>,
     /// Ports that its programs listen on.
     pub ports: Vec<Port>,
-    /// Folders that should not be on the image's own files; absolute.
+    /// Folders that should not be on the image's own files (volumes); absolute.
     pub volumes: Vec<String>,
-    /// The signal that asks its program to end.
+    /// The signal that requests the program to end.
     pub stop_signal: i32,
-    /// How to find out whether its program works.
+    /// The health check of the program.
     pub healthcheck: Option<Healthcheck>,
-    /// What else it says of itself.
+    /// The labels of the image.
     pub labels: BTreeMap<String, String>,
 }
 
-/// A port that is listened on.
+/// A port that a program listens on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 pub struct Port {
-    /// Its number, from 1.
+    /// The port's number, from 1.
     pub number: u16,
-    /// Of which transport.
+    /// The port's transport protocol.
     pub protocol: Protocol,
 }
 
-/// Transports with ports.
+/// Transport protocols with ports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Protocol {
@@ -107,28 +107,28 @@ pub enum Protocol {
     Sctp,
 }
 
-/// How to find out whether a program works.
+/// A health check: a command that finds out whether a program works.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Healthcheck {
-    /// What is run: a program with its arguments.
+    /// The command: a program with its arguments.
     pub test: Vec<String>,
-    /// From the end of one run to the begin of the next, in nanoseconds; not 0.
+    /// The interval from the end of one check to the begin of the next, in nanoseconds; not 0.
     pub interval_ns: u64,
-    /// After which a run counts as failed, in nanoseconds; not 0.
+    /// The time after which a check counts as failed, in nanoseconds; not 0.
     pub timeout_ns: u64,
-    /// From the program's start, in nanoseconds: failures do not count so long.
+    /// The time after the program's start in which failures do not count, in nanoseconds.
     pub start_period_ns: u64,
-    /// As `interval_ns`, in the start period; not 0.
+    /// The interval in the start period, in nanoseconds, as `interval_ns`; not 0.
     pub start_interval_ns: u64,
-    /// So many failures one after the other are bad health; not 0.
+    /// The number of consecutive failures that make a program unhealthy; not 0.
     pub retries: u32,
 }
 
 impl Config {
-    /// Reads a configuration that is for a platform.
+    /// Parses a configuration and checks that it is for a platform.
     ///
     /// # Errors
-    /// [`Fault::Document`] with what is wrong, [`Fault::Platform`] when it is for another one.
+    /// [`Fault::Document`] with the reason; [`Fault::Platform`] if the image is for another platform.
     pub fn parse(document: &[u8], platform: &Platform) -> Result<Self, Fault> {
         let configuration: Configuration = parse("the configuration", document)?;
         Self::of(configuration, platform)
@@ -173,8 +173,7 @@ impl Config {
         })
     }
 
-    /// The program and its arguments, unless others are given: entry point, then command. Empty for an image that does not
-    /// say.
+    /// Returns the default program and its arguments: entry point, then command. Empty if the image has neither.
     #[must_use]
     pub fn args(&self) -> Vec<String> {
         self.entrypoint.iter().chain(&self.cmd).cloned().collect()
@@ -230,7 +229,7 @@ fn ports(written: &RunConfiguration) -> Result<Vec<Port>, Fault> {
     Ok(ports)
 }
 
-/// A path from the image's root, without `.`, `..` and doubled slashes.
+/// Returns a path from the image's root, without `.`, `..` and doubled slashes.
 fn absolute(what: &str, path: &str) -> Result<String, Fault> {
     let parts = crate::path::parts(path.as_bytes()).map_err(|_| wrong(what, path))?;
     if !path.starts_with('/') {
@@ -240,11 +239,11 @@ fn absolute(what: &str, path: &str) -> Result<String, Fault> {
         ));
     }
     let joined = crate::path::joined(&parts);
-    // Parts of a text at its slashes are text.
+    // The input is valid UTF-8 and was split at slashes, so this conversion loses nothing.
     Ok(format!("/{}", String::from_utf8_lossy(&joined)))
 }
 
-/// A signal's number: by number, by name with or without `SIG`, or as `RTMIN+3` and `RTMAX-1`.
+/// Parses a signal: by number, by name with or without `SIG`, or as `RTMIN+3` and `RTMAX-1`.
 fn signal(text: &str) -> Option<i32> {
     if let Ok(number) = text.parse::<i32>() {
         return (1..=RT_MAX).contains(&number).then_some(number);
@@ -269,7 +268,7 @@ fn healthcheck(written: WrittenHealth) -> Result<Option<Healthcheck>, Fault> {
     let known = "health check CMD, CMD-SHELL or NONE";
     let mut test = all_without_zero("health check", written.test)?;
     let test = match test.first().map(String::as_str) {
-        // What the base image says holds on, and it says nothing here.
+        // An empty test inherits the base image's check; a configuration without any has none to inherit.
         None | Some("NONE") => return Ok(None),
         Some("CMD") => test.split_off(1),
         Some("CMD-SHELL") => {

@@ -10,7 +10,7 @@ use sha2::Sha256;
 
 use crate::error::Fault;
 
-/// A SHA-256 of content. Its text is `sha256:` and 64 lower-case hexadecimal digits.
+/// The SHA-256 digest of content. Its text is `sha256:` and 64 lower-case hexadecimal digits.
 ///
 /// ```
 /// use constel_image::Digest;
@@ -23,31 +23,31 @@ use crate::error::Fault;
 pub struct Digest([u8; 32]);
 
 impl Digest {
-    /// Of bytes at hand.
+    /// Returns the digest of bytes in memory.
     #[must_use]
     pub fn of(bytes: &[u8]) -> Self {
         Self(Sha256::digest(bytes).into())
     }
 
-    /// Its 64 hexadecimal digits.
+    /// Returns the 64 hexadecimal digits.
     #[must_use]
     pub fn hex(&self) -> String {
         self.0.iter().map(|byte| format!("{byte:02x}")).collect()
     }
 
-    /// Its first twelve digits, as people are shown.
+    /// Returns the first twelve digits, for output.
     #[must_use]
     pub fn short(&self) -> String {
         self.hex()[..12].to_owned()
     }
 
-    /// The name of a file or folder of this content: `sha256-` and the digits.
+    /// Returns the name of a file or folder of this content: `sha256-` and the digits.
     #[must_use]
     pub fn file_name(&self) -> String {
         format!("sha256-{}", self.hex())
     }
 
-    /// The digest that a [file name](Self::file_name) is of.
+    /// Parses a [file name](Self::file_name).
     #[must_use]
     pub fn from_file_name(name: &str) -> Option<Self> {
         name.strip_prefix("sha256-").and_then(from_hex).map(Self)
@@ -102,7 +102,7 @@ impl<'de> Deserialize<'de> for Digest {
     }
 }
 
-/// Counts and digests what is read through it.
+/// Counts and digests the bytes that are read through it.
 pub(crate) struct Digesting<R> {
     inner: R,
     hasher: Sha256,
@@ -118,12 +118,12 @@ impl<R: Read> Digesting<R> {
         }
     }
 
-    /// What was read so far, in bytes.
+    /// Returns the number of bytes that were read so far.
     pub(crate) fn count(&self) -> u64 {
         self.bytes
     }
 
-    /// What it read from, and the digest and number of all bytes that were read.
+    /// Returns the underlying reader, and the digest and number of all bytes that were read.
     pub(crate) fn finish(self) -> (R, Digest, u64) {
         (
             self.inner,

@@ -28,42 +28,42 @@ const CONFIGS: [&str; 2] = [
     "application/vnd.oci.image.config.v1+json",
     "application/vnd.docker.container.image.v1+json",
 ];
-/// Layers whose form is found by looking, and which may be had from where the manifest is.
+/// Media types of layers. The compression is recognized by the content; only layers stored beside the manifest are supported.
 const LAYERS: [&str; 2] = [
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.docker.image.rootfs.diff.tar",
 ];
 
-/// What leads to a document or a layer.
+/// A reference to a document or a layer.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Descriptor {
-    /// What it is.
+    /// The media type of the content.
     #[serde(default)]
     pub media_type: String,
-    /// Of its bytes.
+    /// The digest of the content.
     pub digest: Digest,
-    /// How many bytes it has.
+    /// The size of the content in bytes.
     pub size: u64,
-    /// Which machines it is for; in an index.
+    /// The platform that the content is for; only in an index.
     #[serde(default)]
     pub platform: Option<Platform>,
-    /// What else is said of it: names among them.
+    /// Annotations, names among them.
     #[serde(default, deserialize_with = "null_is_default")]
     pub annotations: BTreeMap<String, String>,
 }
 
-/// Which machines something is for.
+/// The kind of machine that an image is for.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Platform {
-    /// In Go's words: `amd64`, `arm64`.
+    /// The architecture as Go names it: `amd64`, `arm64`.
     pub architecture: String,
-    /// In Go's words: `linux`.
+    /// The operating system as Go names it: `linux`.
     pub os: String,
 }
 
 impl Platform {
-    /// Of this machine.
+    /// Returns the platform of this machine.
     #[must_use]
     pub fn host() -> Self {
         let architecture = match std::env::consts::ARCH {
@@ -87,7 +87,7 @@ impl std::fmt::Display for Platform {
     }
 }
 
-/// Leads to manifests.
+/// An index: a list of manifests.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Index {
     /// The manifests, or further indexes.
@@ -95,7 +95,7 @@ pub struct Index {
     pub manifests: Vec<Descriptor>,
 }
 
-/// Leads to a configuration and layers.
+/// A manifest: references to a configuration and layers.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Manifest {
     /// The configuration.
@@ -118,12 +118,12 @@ pub struct SavedImage {
     pub layers: Vec<String>,
 }
 
-/// What an image's programs run as, and which layers it is made of, as written. [`crate::Config`] is what follows.
+/// The configuration of an image as written: how its programs run, and its layers. [`crate::Config`] is the checked form.
 #[derive(Debug, Clone, PartialEq, Deserialize)]
 pub struct Configuration {
-    /// In Go's words.
+    /// The architecture as Go names it.
     pub architecture: String,
-    /// In Go's words.
+    /// The operating system as Go names it.
     pub os: String,
     /// How its programs run.
     #[serde(default, deserialize_with = "null_is_default")]
@@ -135,7 +135,7 @@ pub struct Configuration {
 /// The layers of a configuration.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct RootFs {
-    /// Of each layer's archive without compression, the lowest first. Null for an image without layers.
+    /// The digest of each layer's uncompressed archive, the lowest first. Null for an image without layers.
     #[serde(default, deserialize_with = "null_is_default")]
     pub diff_ids: Vec<Digest>,
 }
@@ -178,14 +178,14 @@ pub(crate) struct WrittenHealth {
     pub(crate) retries: u32,
 }
 
-/// Docker writes `null` for what is empty.
+/// Returns the default for `null`, which Docker writes for empty values.
 fn null_is_default<'de, D: Deserializer<'de>, T: Default + Deserialize<'de>>(
     deserializer: D,
 ) -> Result<T, D::Error> {
     Ok(Option::deserialize(deserializer)?.unwrap_or_default())
 }
 
-/// Reads a document.
+/// Parses a document.
 ///
 /// # Errors
 /// [`Fault::Document`] with the line and column.
@@ -193,7 +193,7 @@ pub fn parse<T: DeserializeOwned>(what: &str, bytes: &[u8]) -> Result<T, Fault> 
     serde_json::from_slice(bytes).map_err(|error| Fault::document(what, error))
 }
 
-/// All bytes of a document, which is refused when it is too long.
+/// Reads a whole document; rejects one that is too long.
 pub(crate) fn read_whole(what: &str, from: impl Read, limits: &Limits) -> Result<Vec<u8>, Fault> {
     let mut bytes = Vec::new();
     let mut bounded = from.take(limits.document_bytes + 1);
@@ -209,7 +209,7 @@ pub(crate) fn read_whole(what: &str, from: impl Read, limits: &Limits) -> Result
     Ok(bytes)
 }
 
-/// Of a document's bytes, that they are those that a descriptor leads to.
+/// Checks that the bytes of a document match a descriptor.
 pub(crate) fn verify(what: &str, bytes: &[u8], descriptor: &Descriptor) -> Result<(), Fault> {
     if bytes.len() as u64 != descriptor.size {
         return Err(Fault::Size {
@@ -239,7 +239,7 @@ impl Descriptor {
 }
 
 impl Manifest {
-    /// That it is an image's, with layers that can be read.
+    /// Checks that the manifest is an image's and that its layers can be read.
     pub(crate) fn check(&self) -> Result<(), Fault> {
         if !CONFIGS.contains(&self.config.media_type.as_str()) {
             return Err(Fault::MediaType(self.config.media_type.clone()));
@@ -257,10 +257,10 @@ impl Manifest {
 }
 
 impl Index {
-    /// The one manifest or index for a platform.
+    /// Returns the one manifest or index for a platform.
     ///
     /// # Errors
-    /// [`Fault::Platform`] when there is none, [`Fault::Several`] when there are more.
+    /// [`Fault::Platform`] if there is none, [`Fault::Several`] if there are more.
     pub fn choose(&self, platform: &Platform) -> Result<&Descriptor, Fault> {
         let fits = |of: &Platform| of == platform;
         let of_it: Vec<&Descriptor> = self
@@ -268,7 +268,7 @@ impl Index {
             .iter()
             .filter(|m| m.platform.as_ref().is_some_and(fits))
             .collect();
-        // Attestations are of the platform unknown/unknown.
+        // Attestations have the platform unknown/unknown.
         let unknown = |of: &Platform| of.os == "unknown";
         let mut left = self
             .manifests
@@ -276,7 +276,7 @@ impl Index {
             .filter(|m| !m.platform.as_ref().is_some_and(unknown));
         match (of_it.as_slice(), left.next(), left.next()) {
             ([first, ..], _, _) => Ok(first),
-            // One that does not say: its configuration will.
+            // A single entry without a platform: its configuration has the platform.
             ([], Some(only), None) if only.platform.is_none() => Ok(only),
             _ => {
                 let platforms = self.manifests.iter().filter_map(|m| m.platform.as_ref());

@@ -1,4 +1,4 @@
-//! What can go wrong: of which image, where in it, what, and what to do about it.
+//! Errors of images: the image, the place in it, the fault, and a remedy.
 
 use std::fmt;
 use std::io;
@@ -7,8 +7,8 @@ use constel_units::shown::one_line;
 
 use crate::digest::Digest;
 
-/// Why an image cannot be read, kept or used. Its text names the source or image, the place in it, what is wrong, and
-/// what to do.
+/// The reason why an image cannot be read, kept or used. Its text has the source or image, the place in it, the fault and a
+/// remedy.
 #[derive(Debug)]
 pub struct Error {
     of: String,
@@ -17,25 +17,25 @@ pub struct Error {
 }
 
 impl Error {
-    /// Of what was asked for, without a closer place.
+    /// Returns an error of a source or image without a closer place.
     #[must_use]
     pub fn new(of: impl Into<String>, fault: Fault) -> Self {
         fault.of(of)
     }
 
-    /// What was asked for: a source, a name or the store.
+    /// Returns the source, name or store that the error is about.
     #[must_use]
     pub fn of(&self) -> &str {
         &self.of
     }
 
-    /// Where in it: a layer, a document, an entry. Empty where there is no closer place.
+    /// Returns the place in it: a layer, a document, an entry. Empty if there is no closer place.
     #[must_use]
     pub fn at(&self) -> &str {
         &self.at
     }
 
-    /// What is wrong.
+    /// Returns the fault.
     #[must_use]
     pub fn fault(&self) -> &Fault {
         &self.fault
@@ -62,95 +62,95 @@ impl std::error::Error for Error {
     }
 }
 
-/// What is wrong, without the place.
+/// A fault, without its place.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum Fault {
-    /// The system refused.
+    /// A system call failed.
     #[error("cannot {doing}: {source}")]
     Io {
-        /// What was tried.
+        /// The operation that failed.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// Owners, device nodes and overlay's marks are root's to set.
+    /// The operation needs root: it sets owners, device nodes or overlay marks.
     #[error("cannot {doing} without the rights of root")]
     Unprivileged {
-        /// What was tried.
+        /// The operation that failed.
         doing: String,
     },
-    /// There is nothing at the path.
+    /// The path does not exist.
     #[error("there is no such file or folder")]
     NoSuchFile,
-    /// It is none of the formats that are known.
+    /// The format is not one of the supported ones.
     #[error("it is no image: {0}")]
     Format(String),
-    /// A document of the image cannot be read as what it should be.
+    /// A document of the image cannot be parsed.
     #[error("{document} is malformed: {reason}")]
     Document {
-        /// Which one.
+        /// The document's name.
         document: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// Nothing says where images are kept.
+    /// No environment variable says where images are kept.
     #[error("neither XDG_CACHE_HOME nor HOME is set to an absolute path")]
     NoHome,
-    /// Something that a document names is not there.
+    /// A file that a document refers to is missing.
     #[error("{0} is missing")]
     Missing(String),
-    /// The content is not what its digest says.
+    /// The content does not match its digest.
     #[error("{what} has the digest {found}, its image says {expected}")]
     Digest {
-        /// Which content.
+        /// The content's name.
         what: String,
-        /// As stated.
+        /// The stated digest.
         expected: Digest,
-        /// As computed.
+        /// The computed digest.
         found: Digest,
     },
-    /// The content is not as long as stated.
+    /// The content does not have the stated length.
     #[error("{what} has {found} bytes, its image says {expected}")]
     Size {
-        /// Which content.
+        /// The content's name.
         what: String,
-        /// As stated, in bytes.
+        /// The stated length, in bytes.
         expected: u64,
-        /// As read, in bytes.
+        /// The length read, in bytes.
         found: u64,
     },
-    /// A text that is no digest.
+    /// A text that is not a digest.
     #[error("'{0}' is no digest sha256:<64 hexadecimal digits>")]
     BadDigest(String),
-    /// A kind of content that cannot be used.
+    /// A media type that is not supported.
     #[error("its media type {0} is not supported")]
     MediaType(String),
-    /// Made for another machine.
+    /// The image is for another platform.
     #[error("it is for {found}, and {wanted} is wanted")]
     Platform {
-        /// What was looked for, as `linux/amd64`.
+        /// The platform needed, as `linux/amd64`.
         wanted: String,
-        /// What there is, as `linux/arm64, linux/s390x`.
+        /// The platforms available, as `linux/arm64, linux/s390x`.
         found: String,
     },
-    /// Which of its images is meant is not said.
+    /// The source has several images and the request does not choose one.
     #[error("it holds several images: {0}")]
     Several(String),
-    /// None of its images has the name.
+    /// No image of the source has the name.
     #[error("it holds no image '{wanted}', but {has}")]
     NotHeld {
-        /// The name asked for.
+        /// The requested name.
         wanted: String,
-        /// The names there are.
+        /// The available names.
         has: String,
     },
-    /// No image can be assembled by this name.
+    /// No recipe has this name.
     #[error("there is no recipe '{name}', but {all}")]
     NoRecipe {
-        /// The name.
+        /// The requested name.
         name: String,
-        /// Those there are.
+        /// The names of all recipes.
         all: String,
     },
     /// This host has no record of Debian packages.
@@ -159,64 +159,64 @@ pub enum Fault {
     /// Packages that a recipe takes programs from are not installed.
     #[error("packages are missing; install them: apt-get install {0}")]
     NotInstalled(String),
-    /// A library that a program needs is not there.
+    /// A library that a program needs is missing.
     #[error("{by} needs the library {name}, which this host does not have")]
     NoLibrary {
-        /// The library.
+        /// The library's name.
         name: String,
-        /// Who needs it.
+        /// The program or library that needs it.
         by: String,
     },
-    /// A bound of [`Limits`](crate::Limits) is exceeded.
+    /// A bound of [`Limits`](crate::Limits) was exceeded.
     #[error("{what} would exceed {bound} ({limit})")]
     Limit {
-        /// What grew too large.
+        /// The quantity that grew too large.
         what: String,
         /// The bound with its unit.
         bound: String,
         /// The field of [`Limits`](crate::Limits) that sets it.
         limit: &'static str,
     },
-    /// An entry of a layer that is not taken.
+    /// An entry of a layer was rejected.
     #[error("entry '{path}': {why}")]
     Entry {
-        /// Its path, as written in the archive.
+        /// The entry's path, as written in the archive.
         path: String,
-        /// What is wrong with it.
+        /// The reason.
         why: EntryFault,
     },
-    /// An archive or compressed stream is cut off or not well-formed.
+    /// An archive or compressed stream is truncated or malformed.
     #[error("it is damaged: {0}")]
     Damaged(String),
-    /// A text that cannot name an image.
+    /// A text that is not a valid image name.
     #[error("'{name}' cannot name an image: {reason}")]
     BadName {
         /// The text.
         name: String,
-        /// Why not.
+        /// The reason.
         reason: &'static str,
     },
-    /// Nothing names the image.
+    /// The image has no name.
     #[error("it has no name")]
     NoName,
-    /// The store has no image of this name.
+    /// The store has no image with this name.
     #[error("there is no such image{}", .nearest.as_ref().map_or_else(String::new, |n| format!("; did you mean '{n}'?")))]
     NoImage {
-        /// What was perhaps meant.
+        /// The most similar name in the store.
         nearest: Option<String>,
     },
     /// A lab uses the image.
     #[error("it is in use")]
     InUse,
-    /// Where every container has what is its machine's, the image has no folder.
+    /// The image has no folder at a place where every container has files of its machine.
     #[error("its {place} {how}")]
     Place {
         /// The place.
         place: String,
-        /// What is there.
+        /// The kind of file there instead.
         how: &'static str,
     },
-    /// The image's user or group is not in its files.
+    /// The image's files do not have its user or group.
     #[error("its {kind} '{name}' is not in its {file}")]
     NoAccount {
         /// `user` or `group`.
@@ -226,69 +226,69 @@ pub enum Fault {
         /// The file that was searched.
         file: &'static str,
     },
-    /// A container engine that is not there or refuses.
+    /// A container engine is missing or refused the request.
     #[error("the engine {socket}: {reason}")]
     Engine {
-        /// Its socket.
+        /// The engine's socket.
         socket: String,
-        /// What it did.
+        /// The engine's answer or the failure.
         reason: String,
     },
-    /// A registry that cannot be reached or refuses.
+    /// A registry cannot be reached or refused the request.
     #[error("the registry {registry} {reason}")]
     Registry {
-        /// Its host and port.
+        /// The registry's host and port.
         registry: String,
-        /// What it did.
+        /// The registry's answer or the failure.
         reason: String,
     },
     /// The store was made by another version.
     #[error("it is a store of version {found}, this program writes version {ours}")]
     StoreVersion {
-        /// Of the store.
+        /// The version of the store.
         found: u64,
-        /// Of this program.
+        /// The version that this program uses.
         ours: u64,
     },
 }
 
-/// What is wrong with an entry of a layer.
+/// The reason why an entry of a layer is rejected.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum EntryFault {
-    /// `..` in its path.
+    /// The path contains `..`.
     #[error("its path leads out of the image")]
     Escapes,
-    /// A byte or length that no path can have.
+    /// The path has a byte or a length that is not valid.
     #[error("its path is none: {0}")]
     BadPath(&'static str),
-    /// Something below a file.
+    /// The entry is below a file.
     #[error("'{0}' is no folder")]
     NotAFolder(String),
-    /// Symbolic links that lead to each other.
+    /// Symbolic links lead to each other.
     #[error("its path goes through more than 40 symbolic links")]
     LinkLoop,
-    /// A hard link to what is not there, or to a folder.
+    /// A hard link to a missing file or to a folder.
     #[error("it links to '{target}', which {reason}")]
     BadLink {
-        /// The path linked to.
+        /// The link's target.
         target: String,
-        /// Why it cannot be.
+        /// The reason.
         reason: &'static str,
     },
-    /// A kind of entry that no file system has.
+    /// The kind of entry does not exist in a file system.
     #[error("its type is unknown (0x{0:02x})")]
     UnknownType(u8),
-    /// The device of overlay's own marks, or an attribute of overlay's own.
+    /// The entry is overlayfs's own whiteout device or has an attribute of overlayfs.
     #[error("it is a mark of overlayfs itself ({0})")]
     OverlayMark(String),
-    /// A name that is reserved for whiteouts.
+    /// The name is reserved for whiteouts.
     #[error("its name is reserved for whiteouts")]
     Reserved,
-    /// A field that does not fit.
+    /// The value of a field is out of range.
     #[error("its {0} is out of range")]
     OutOfRange(&'static str),
-    /// The root of the image as something else than a folder.
+    /// The root of the image is not a folder.
     #[error("it makes the image's root something else than a folder")]
     RootNoFolder,
 }
@@ -302,7 +302,7 @@ impl Fault {
         |errno| Self::from_io(doing.into(), errno.into())
     }
 
-    /// A fault that travelled through [`io::Error`] is itself again.
+    /// Converts an I/O error; a fault that was wrapped in an [`io::Error`] is unwrapped.
     pub(crate) fn from_io(doing: String, source: io::Error) -> Self {
         if source.get_ref().is_some_and(|inner| inner.is::<Self>()) {
             let inner = source.into_inner().and_then(|e| e.downcast::<Self>().ok());
@@ -342,7 +342,7 @@ impl Fault {
         Located::from(self).of(of)
     }
 
-    /// What to do about it, where that can be said.
+    /// Returns what a user can do about the fault, if anything.
     #[must_use]
     pub fn remedy(&self) -> Option<&'static str> {
         Some(match self {
@@ -389,15 +389,15 @@ impl Fault {
     }
 }
 
-/// Longest text of an image or a registry that is shown, characters.
+/// Maximum length of a text of an image or a registry in messages, characters.
 const SHOWN_CHARS: usize = 300;
 
-/// Bytes of an image or a registry as text of one line.
+/// Converts bytes of an image or a registry to one line of text.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     one_line(bytes, SHOWN_CHARS)
 }
 
-/// A fault with the place where it is; becomes an [`Error`] when what was asked for is known.
+/// A fault with the place where it is; becomes an [`Error`] when the image or source is known.
 #[derive(Debug)]
 pub(crate) struct Located {
     at: String,
@@ -423,7 +423,7 @@ impl Located {
     }
 }
 
-/// Says where a fault is.
+/// Adds the place to a fault.
 pub(crate) trait At<T> {
     fn at(self, place: impl FnOnce() -> String) -> Result<T, Located>;
 }

@@ -1,22 +1,21 @@
-//! Container images: read from where they are, kept unpacked by digest, ready to be stacked by overlayfs. No daemon, no
-//! registry and no other program is needed.
+//! Container images: read from their sources, kept unpacked by digest, and stacked by overlayfs. No daemon, registry or other
+//! program is necessary.
 //!
-//! * [`Source`]: where an image is: an OCI image layout, what `docker save` writes, a root file system, a container
+//! * [`Source`]: the place of an image: an OCI image layout, the output of `docker save`, a root file system, a container
 //!   engine, a registry.
-//! * [`Store`]: the images of a user. [`import`](Store::import) unpacks each layer once, into a folder that overlayfs
-//!   takes as it is; [`list`](Store::list), [`remove`](Store::remove), [`prune`](Store::prune) and
-//!   [`usage`](Store::usage) look after them.
-//! * [`Recipe`]: what can be assembled from the packages of this host.
-//! * [`Held`]: an image that stays while it is used: its [folders](Held::lower_dirs), its [`Config`] and its
-//!   [`User`].
-//! * [`Error`]: of which image, where in it, what, and what to do. [`Limits`]: how much an image may ask for.
-//! * [`Tree`]: what layers make, in memory.
+//! * [`Store`]: the images of a user. [`import`](Store::import) unpacks each layer once, into a folder that overlayfs can use
+//!   directly; [`list`](Store::list), [`remove`](Store::remove), [`prune`](Store::prune) and [`usage`](Store::usage) manage the
+//!   images.
+//! * [`Recipe`]: images that can be assembled from the packages of this host.
+//! * [`Held`]: an image that is in use and cannot be removed: its [folders](Held::lower_dirs), its [`Config`] and its [`User`].
+//! * [`Error`]: the image, the place in it, the fault and a remedy. [`Limits`]: the bounds on an image.
+//! * [`Tree`]: the files that layers make, in memory.
 //!
-//! An image is what its configuration's digest says, as for container engines: the configuration names the digest of each
-//! layer's content. Blobs are verified by their own digests as well, where a source states them. Nothing is kept of an
-//! image that is not whole.
+//! An image is identified by the digest of its configuration, as for container engines: the configuration has the digest of
+//! each layer's content. Blobs are also verified by their own digests, where a source states them. An incomplete image is never
+//! kept.
 //!
-//! Nothing here runs programs, mounts or makes namespaces.
+//! This crate runs no programs, mounts nothing and makes no namespaces.
 //!
 //! ```
 //! use constel_image::{Digest, ImportOptions, Silent, Store};

@@ -1,26 +1,26 @@
-//! How much an image may ask for.
+//! Bounds on images.
 
-/// Bounds on what is read and kept. A bound that is exceeded ends the import with
-/// [`Fault::Limit`](crate::Fault::Limit), and nothing is kept.
+/// Bounds on the data that is read and kept. Exceeding a bound ends the import with [`Fault::Limit`](crate::Fault::Limit), and
+/// nothing is kept.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Limits {
-    /// Bytes of a manifest, an index or a configuration. 4 MiB.
+    /// Bytes of a manifest, an index or a configuration. Default: 4 MiB.
     pub document_bytes: u64,
-    /// Layers of an image. 500, as many as overlayfs stacks.
+    /// Layers of an image. Default: 500, as many as overlayfs stacks.
     pub layers: usize,
-    /// Bytes of one layer's archive after decompression, holes included. 32 GiB.
+    /// Bytes of one layer's archive after decompression, holes included. Default: 32 GiB.
     pub layer_bytes: u64,
-    /// Entries of one layer. 2,000,000.
+    /// Entries of one layer. Default: 2,000,000.
     pub entries: u64,
-    /// How many times larger than its compressed form a layer may be, once it is larger than
-    /// [`ratio_from_bytes`](Self::ratio_from_bytes). 200.
+    /// The maximum ratio of a layer's size to its compressed size, for layers larger than
+    /// [`ratio_from_bytes`](Self::ratio_from_bytes). Default: 200.
     pub ratio: u64,
-    /// See [`ratio`](Self::ratio). 256 MiB.
+    /// The size from which [`ratio`](Self::ratio) applies, in bytes. Default: 256 MiB.
     pub ratio_from_bytes: u64,
-    /// Bytes of the extended headers of one entry: long names and attributes. 1 MiB.
+    /// Bytes of the extended headers of one entry: long names and attributes. Default: 1 MiB.
     pub header_bytes: u64,
-    /// Bytes of what an engine or a compressed file is spooled to. 64 GiB.
+    /// Bytes of the temporary file for an engine's answer or a compressed file. Default: 64 GiB.
     pub spool_bytes: u64,
 }
 

@@ -1,4 +1,4 @@
-//! Unpacked layers, one on top of the other, seen as overlayfs shows them; without mounting anything.
+//! Unpacked layers, stacked as overlayfs shows them, without a mount.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -15,19 +15,19 @@ use crate::error::Fault;
 use crate::path::{self, MOST_LINKS};
 use crate::tar::Meta;
 
-/// Overlay's mark on a folder that hides what is below.
+/// Overlayfs's mark on a folder that hides the layers below.
 pub(crate) const OPAQUE: &str = "trusted.overlay.opaque";
 
-/// Layers as one tree.
+/// Layers as one tree of files.
 #[derive(Debug)]
 pub(crate) struct Merged {
-    /// The highest first.
+    /// Root folders of the layers, the highest first.
     layers: Vec<OwnedFd>,
-    /// For folders that were asked for: which layers have a part of them.
+    /// The layers that have a part of a folder, for the folders looked up so far.
     stacks: RefCell<HashMap<Vec<u8>, Rc<[usize]>>>,
 }
 
-/// What a name in a folder is.
+/// The file that a name in a folder refers to.
 #[derive(Debug)]
 pub(crate) struct Found {
     layer: usize,
@@ -41,7 +41,7 @@ impl Found {
 }
 
 impl Merged {
-    /// Of folders, the highest first.
+    /// Opens the layers in the given folders, the highest first.
     pub(crate) fn open(folders: &[PathBuf]) -> Result<Self, Fault> {
         let open = |folder: &PathBuf| {
             let flags = OFlags::PATH | OFlags::DIRECTORY | OFlags::CLOEXEC;
@@ -54,12 +54,12 @@ impl Merged {
         })
     }
 
-    /// Whether there is any layer.
+    /// Returns whether there are no layers.
     pub(crate) fn is_empty(&self) -> bool {
         self.layers.is_empty()
     }
 
-    /// Of the root folder of the highest layer.
+    /// Returns owner, rights, times and attributes of the highest layer's root folder.
     pub(crate) fn root_meta(&self) -> Result<Option<Meta>, Fault> {
         self.layers
             .first()
@@ -67,7 +67,7 @@ impl Merged {
             .transpose()
     }
 
-    /// What a folder, which is one with no symbolic links on the way, has of this name.
+    /// Returns the entry of a name in a folder; the folder's path must have no symbolic links.
     pub(crate) fn entry(&self, folder: &[u8], name: &[u8]) -> Result<Option<Found>, Fault> {
         for &layer in self.stack(folder)?.iter() {
             let within = self.folder_in(layer, folder)?;
@@ -80,7 +80,7 @@ impl Merged {
         Ok(None)
     }
 
-    /// The folder of a layer that has what was found.
+    /// Opens the folder of the layer that has a found entry.
     pub(crate) fn folder_of(&self, found: &Found, folder: &[u8]) -> Result<OwnedFd, Fault> {
         self.folder_in(found.layer, folder)
     }
@@ -89,7 +89,7 @@ impl Merged {
         open_folder(self.layers[layer].as_fd(), folder)
     }
 
-    /// The layers that have a part of a folder, the highest first; none for what is no folder.
+    /// Returns the layers that have a part of a folder, the highest first; none if the path is not a folder.
     fn stack(&self, folder: &[u8]) -> Result<Rc<[usize]>, Fault> {
         if folder.is_empty() {
             return Ok((0..self.layers.len()).collect());
@@ -118,13 +118,13 @@ impl Merged {
         Ok(stack)
     }
 
-    /// The real path of a folder, through symbolic links; `None` when it is none.
+    /// Returns the real path of a folder, through symbolic links; `None` if it is not a folder.
     pub(crate) fn find_folder(&self, folder: path::Parts) -> Result<Option<path::Parts>, Fault> {
         self.walk(folder)
             .map(|at| at.filter(|(_, is_folder)| *is_folder).map(|(at, _)| at))
     }
 
-    /// Where a path leads, through symbolic links, and whether that is a folder.
+    /// Returns the path after following symbolic links, and whether it is a folder.
     fn walk(&self, parts: path::Parts) -> Result<Option<(path::Parts, bool)>, Fault> {
         let mut at = path::Parts::new();
         let mut rest: path::Parts = parts.into_iter().rev().collect();
@@ -160,7 +160,7 @@ impl Merged {
         Ok(Some((at, true)))
     }
 
-    /// Where a symbolic link leads.
+    /// Returns the target of a symbolic link.
     pub(crate) fn target(
         &self,
         found: &Found,
@@ -171,7 +171,7 @@ impl Merged {
         read_link(within.as_fd(), name)
     }
 
-    /// A regular file as programs in the image see it; `None` when there is none. At most so many bytes are read.
+    /// Reads a regular file as programs in the image see it; `None` if there is no such file. Reads at most `most` bytes.
     pub(crate) fn read(&self, file: &str, most: u64) -> Result<Option<Vec<u8>>, Fault> {
         let parts =
             path::parts(file.as_bytes()).map_err(|why| Fault::entry(file.as_bytes(), why))?;
@@ -202,7 +202,7 @@ impl Merged {
     }
 }
 
-/// A path's folder and name.
+/// Splits a path into folder and name.
 pub(crate) fn split(path: &[u8]) -> (&[u8], &[u8]) {
     match path.iter().rposition(|b| *b == b'/') {
         Some(at) => (&path[..at], &path[at + 1..]),
@@ -217,7 +217,7 @@ pub(crate) fn open_folder(root: BorrowedFd<'_>, folder: &[u8]) -> Result<OwnedFd
     let within = ResolveFlags::BENEATH | ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
     loop {
         match rustix::fs::openat2(root, path, flags, Mode::empty(), within) {
-            // Something was renamed meanwhile, anywhere.
+            // EAGAIN: a rename somewhere else in the system raced with this lookup.
             Err(Errno::AGAIN | Errno::INTR) => {}
             opened => {
                 let doing = || format!("open the folder {}", crate::error::shown(path));
@@ -235,7 +235,7 @@ pub(crate) fn open_file(folder: BorrowedFd<'_>, name: &[u8]) -> Result<File, Fau
     Ok(File::from(opened.map_err(|e| Fault::os(doing())(e))?))
 }
 
-/// What is at a name, symbolic links not followed.
+/// Returns the status of a name, without following symbolic links.
 pub(crate) fn stat(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Option<Stat>, Fault> {
     match rustix::fs::statat(folder, name, AtFlags::SYMLINK_NOFOLLOW) {
         Ok(stat) => Ok(Some(stat)),
@@ -268,14 +268,15 @@ pub(crate) fn is_opaque(folder: BorrowedFd<'_>, name: &[u8]) -> Result<bool, Fau
     }
 }
 
-/// A name in an open folder as a path, for calls that take no folder. The last part is not followed by those used.
+/// Returns a path through `/proc` for a name in an open folder, for calls that take no folder descriptor. The calls used here
+/// do not follow the last part.
 pub(crate) fn through_proc(folder: BorrowedFd<'_>, name: &[u8]) -> Vec<u8> {
     let mut path = format!("/proc/self/fd/{}/", folder.as_raw_fd()).into_bytes();
     path.extend_from_slice(name);
     path
 }
 
-/// Owner, rights, times and attributes of what is at a name; overlay's own attributes left out.
+/// Returns owner, rights, times and attributes of a name, without overlayfs's own attributes.
 pub(crate) fn meta_of(folder: BorrowedFd<'_>, name: &[u8]) -> Result<Meta, Fault> {
     let stat = stat(folder, name)?;
     let stat = stat.ok_or_else(|| Fault::Missing(crate::error::shown(name)))?;

@@ -2,53 +2,53 @@
 
 use crate::error::{EntryFault, Fault};
 
-/// Marks a folder of which nothing of the layers below is to be seen.
+/// Marks a folder that hides the content of the layers below.
 pub(crate) const OPAQUE: &[u8] = b".wh..wh..opq";
 const WHITEOUT: &[u8] = b".wh.";
-/// AUFS's own bookkeeping, which means nothing elsewhere.
+/// AUFS's own bookkeeping; without meaning outside of AUFS.
 const BOOKKEEPING: &[u8] = b".wh..wh.";
 
-/// More links than this in one path are a loop, as for the kernel.
+/// Maximum number of links in one path; more are a loop, as in the kernel.
 pub(crate) const MOST_LINKS: u32 = 40;
 const MOST_NAME: usize = 255;
 const MOST_PATH: usize = 4095;
 
-/// A path below the root, as its parts; the root itself has none. Parts are neither empty nor `.` nor `..`, and have
-/// neither `/` nor NUL.
+/// A path below the root, as its parts; the root itself has none. Parts are neither empty nor `.` nor `..`, and contain neither
+/// `/` nor NUL.
 pub(crate) type Parts = Vec<Vec<u8>>;
 
-/// What an entry's path means.
+/// The meaning of an entry's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Meaning {
     /// The root of the image.
     Root,
-    /// Something in a folder.
+    /// A file in a folder.
     Node {
         /// The folder.
         folder: Parts,
-        /// Its name there.
+        /// The file's name.
         name: Vec<u8>,
     },
-    /// Something in a folder is not there any more.
+    /// A whiteout: removes a file of the layers below from a folder.
     Whiteout {
         /// The folder.
         folder: Parts,
-        /// Its name there.
+        /// The file's name.
         name: Vec<u8>,
     },
-    /// Of what was in a folder nothing is there any more.
+    /// An opaque mark: removes everything that the layers below have in a folder.
     Opaque {
         /// The folder.
         folder: Parts,
     },
-    /// Nothing.
+    /// AUFS's bookkeeping, which is ignored.
     Bookkeeping,
 }
 
-/// The parts of an entry's path. A leading `/` is the image's root.
+/// Splits an entry's path into parts. A leading `/` is the image's root.
 ///
 /// # Errors
-/// [`EntryFault::Escapes`] for `..`, [`EntryFault::BadPath`] for what no path can be.
+/// [`EntryFault::Escapes`] for `..`, [`EntryFault::BadPath`] for an invalid path.
 pub(crate) fn parts(path: &[u8]) -> Result<Parts, EntryFault> {
     if path.len() > MOST_PATH {
         return Err(EntryFault::BadPath("more than 4095 bytes"));
@@ -70,10 +70,11 @@ pub(crate) fn parts(path: &[u8]) -> Result<Parts, EntryFault> {
     Ok(parts)
 }
 
-/// What an entry's path means.
+/// Returns the meaning of an entry's path.
 ///
 /// # Errors
-/// Those of [`parts`], and [`EntryFault::Reserved`] for something below or named like a whiteout that is none.
+/// Those of [`parts`], and [`EntryFault::Reserved`] for a path below a whiteout's name, or for a reserved name that is not a
+/// whiteout.
 pub(crate) fn meaning(path: &[u8]) -> Result<Meaning, EntryFault> {
     let mut folder = parts(path)?;
     if folder
@@ -104,7 +105,7 @@ pub(crate) fn meaning(path: &[u8]) -> Result<Meaning, EntryFault> {
     }
 }
 
-/// The target of a hard link: a path within the image, never its root.
+/// Returns the target of a hard link: a path within the image, never its root.
 pub(crate) fn link_target(path: &[u8], target: &[u8]) -> Result<(Parts, Vec<u8>), Fault> {
     let bad = |reason| {
         let target = crate::error::shown(target);
@@ -119,7 +120,7 @@ pub(crate) fn link_target(path: &[u8], target: &[u8]) -> Result<(Parts, Vec<u8>)
     Ok((folder, name))
 }
 
-/// What a symbolic link may lead to: any text that the kernel takes.
+/// Checks the target of a symbolic link: any text that the kernel accepts.
 pub(crate) fn check_symlink(path: &[u8], target: &[u8]) -> Result<(), Fault> {
     let bad = |reason| {
         let target = crate::error::shown(target);
@@ -133,8 +134,8 @@ pub(crate) fn check_symlink(path: &[u8], target: &[u8]) -> Result<(), Fault> {
     }
 }
 
-/// How a walk along a path goes on at a symbolic link: the parts still to go, `..` among them, after those of the
-/// link's target; and whether it goes on at the root.
+/// Puts a symbolic link's target in front of the parts of a path that are still to walk, `..` among them; returns whether the
+/// walk continues at the root.
 pub(crate) fn through_link(target: &[u8], rest: &mut Vec<Vec<u8>>) -> bool {
     // `rest` is reversed: its last part comes next.
     for part in target.split(|b| *b == b'/').rev() {
@@ -145,7 +146,7 @@ pub(crate) fn through_link(target: &[u8], rest: &mut Vec<Vec<u8>>) -> bool {
     target.starts_with(b"/")
 }
 
-/// Parts as one path.
+/// Joins parts to one path.
 pub(crate) fn joined(parts: &[Vec<u8>]) -> Vec<u8> {
     parts.join(&b'/')
 }

@@ -1,43 +1,43 @@
-//! What a front end can show while an image comes in.
+//! The progress of an import, for front ends.
 
-/// Told how far an import is. Called often, and from the thread that imports: it should not block.
+/// Receives the progress of an import. Called often, and from the thread that imports: it must not block.
 pub trait Progress {
-    /// How far it is.
+    /// Called at each step.
     fn step(&self, step: &Step<'_>);
 }
 
-/// How far an import is.
+/// A step of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Step<'a> {
-    /// Something is read before it can be unpacked.
+    /// A stream is read completely before it can be unpacked.
     Reading {
-        /// What it is.
+        /// The name of the stream.
         what: &'a str,
-        /// Bytes so far.
+        /// Bytes read so far.
         bytes: u64,
     },
-    /// A layer is unpacked.
+    /// A layer is being unpacked.
     Unpacking {
-        /// Which one, counted from 1.
+        /// The layer's number, from 1.
         layer: usize,
-        /// How many there are.
+        /// The number of layers.
         layers: usize,
-        /// Entries so far.
+        /// Entries unpacked so far.
         entries: u64,
     },
-    /// A layer is there.
+    /// A layer is complete.
     Done {
-        /// Which one, counted from 1.
+        /// The layer's number, from 1.
         layer: usize,
-        /// How many there are.
+        /// The number of layers.
         layers: usize,
-        /// Whether it was there before.
+        /// Whether the store had the layer already.
         reused: bool,
     },
 }
 
-/// For those who do not want to know.
+/// Ignores all progress.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Silent;
 

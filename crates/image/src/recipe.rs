@@ -1,5 +1,5 @@
-//! Images assembled from what this host has installed: programs of Debian packages and the libraries they need, without a
-//! network, a registry or another program. The same packages give the same image.
+//! Images assembled from the installed Debian packages of this host: their programs and the libraries that these need. No
+//! network, registry or other program is necessary. The same packages give the same image.
 
 mod elf;
 mod files;
@@ -20,31 +20,32 @@ use crate::source::{Blob, Context, Found, OneFile, spool_file};
 use files::{Files, Item};
 use packages::{Packages, in_image};
 
-/// What can be assembled.
+/// The images that can be assembled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Recipe {
     /// A shell and the usual small programs: busybox.
     Base,
-    /// The same with FRRouting: zebra and its protocols, vtysh.
+    /// The base with FRRouting: zebra, its protocol daemons and vtysh.
     Frr,
-    /// The same with BIRD.
+    /// The base with BIRD.
     Bird,
-    /// The same with nginx, which serves a video.
+    /// The base with nginx, which serves a video.
     NginxVideo,
-    /// The same with ffmpeg, which plays one.
+    /// The base with ffmpeg, which plays the video.
     FfmpegClient,
 }
 
-/// A package, and which of its paths go into the image: those that begin with one of these, or end with one that begins with `/`.
+/// A package and its files that go into the image: paths that begin with one of these texts; for a text with a leading `/`,
+/// paths that end with it.
 struct Part {
     package: &'static str,
     take: &'static [&'static str],
-    /// What to install for it, where that is another.
+    /// The package to install for it, if that is another one.
     install: &'static str,
 }
 
 impl Recipe {
-    /// All of them.
+    /// All recipes.
     pub const ALL: [Recipe; 5] = [
         Self::Base,
         Self::Frr,
@@ -53,7 +54,7 @@ impl Recipe {
         Self::FfmpegClient,
     ];
 
-    /// Its word.
+    /// Returns the recipe's name.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -65,20 +66,20 @@ impl Recipe {
         }
     }
 
-    /// What its image is called unless it is given another name: `constel/bird`.
+    /// Returns the default name of the recipe's image, for example `constel/bird`.
     #[must_use]
     pub fn image_name(self) -> String {
         format!("constel/{self}")
     }
 
-    /// The Debian packages to install for it.
+    /// Returns the Debian packages to install for the recipe.
     #[must_use]
     pub fn packages(self) -> Vec<&'static str> {
         let words = self.parts().iter().flat_map(|part| part.install.split(' '));
         words.filter(|word| !word.starts_with("--")).collect()
     }
 
-    /// The recipe of an image of such a name, with any tag.
+    /// Returns the recipe of an image with such a name and any tag.
     #[must_use]
     pub fn of_image(name: &str) -> Option<Self> {
         let name = name.strip_prefix("constel/")?;
@@ -101,7 +102,7 @@ impl Recipe {
                     take: &["usr/lib/frr/", "usr/bin/vtysh", "usr/share/yang/"],
                     install: "frr",
                 },
-                // Without it vtysh configures nothing.
+                // Without this file vtysh cannot configure the daemons.
                 Part {
                     package: "libpam-modules",
                     take: &["/security/pam_permit.so"],
@@ -135,7 +136,7 @@ impl Recipe {
         }
     }
 
-    /// What runs unless a scenario says otherwise.
+    /// Returns the image's default command.
     fn command(self) -> &'static [&'static str] {
         match self {
             Self::Base => &["/bin/sh"],
@@ -153,7 +154,7 @@ impl Recipe {
         }
     }
 
-    /// Files of its own.
+    /// Adds files that no package has.
     fn own_files(self, files: &mut Files) {
         match self {
             Self::Base | Self::FfmpegClient | Self::Bird => {}
@@ -216,7 +217,7 @@ http {
 }
 ";
 
-/// Accounts that all have: Debian's.
+/// Accounts of every recipe, as Debian's base has them.
 const PASSWD: &str = "root:x:0:0:root:/root:/bin/sh
 daemon:x:1:1:daemon:/usr/sbin:/usr/sbin/nologin
 www-data:x:33:33:www-data:/var/www:/usr/sbin/nologin
@@ -234,7 +235,7 @@ bird:x:93:
 nogroup:x:65534:
 ";
 
-/// Busybox's programs that go by their own names: those of Debian's that a node may want.
+/// Applets of busybox that get a link: those of Debian's busybox that are useful in a node.
 const APPLETS: &str = "[ arp arping ash awk base64 basename bunzip2 bzcat cat chgrp chmod chown chroot clear cmp cp cut date dd df \
     diff dirname dmesg dnsdomainname du echo egrep env expand expr factor fallocate false fgrep find fold free ftpget getopt grep \
     groups gunzip gzip head hexdump hostid hostname httpd id ifconfig ip ipcalc kill killall less link ln logger ls md5sum mkdir \
@@ -326,12 +327,12 @@ pub(crate) fn find(recipe: Recipe, root: &Path, context: &Context<'_>) -> Result
     })
 }
 
-/// A package is on record, and what it is wanted for is not there.
+/// Returns the fault for a recorded package whose needed files are missing.
 fn damaged(part: &Part) -> Fault {
     Fault::NotInstalled(format!("--reinstall {}", part.package))
 }
 
-/// What every image has: folders, accounts, busybox's names.
+/// Adds the common files of every image: folders, accounts and busybox's links.
 fn skeleton(files: &mut Files) {
     for (folder, mode) in [
         ("tmp", 0o1777),

@@ -1,4 +1,4 @@
-//! Names of images: as people write them, and as registries know them.
+//! Names of images, in the user's form and in the registry's form.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,8 @@ use crate::error::Fault;
 const HUB: &str = "docker.io";
 const MOST: usize = 255;
 
-/// The name of an image: `[REGISTRY/]REPOSITORY[:TAG][@DIGEST]`. Without a registry it is Docker's hub; without a tag
-/// and a digest the tag is `latest`.
+/// The name of an image: `[REGISTRY/]REPOSITORY[:TAG][@DIGEST]`. The default registry is Docker Hub; without a tag and a digest
+/// the tag is `latest`.
 ///
 /// ```
 /// use constel_image::Reference;
@@ -31,25 +31,25 @@ pub struct Reference {
 }
 
 impl Reference {
-    /// Host, and port where one is given.
+    /// Returns the registry's host, with the port if the name has one.
     #[must_use]
     pub fn registry(&self) -> &str {
         &self.registry
     }
 
-    /// The path there.
+    /// Returns the repository's path in the registry.
     #[must_use]
     pub fn repository(&self) -> &str {
         &self.repository
     }
 
-    /// The tag; `None` only when a digest is given without one.
+    /// Returns the tag; `None` only if the name has a digest and no tag.
     #[must_use]
     pub fn tag(&self) -> Option<&str> {
         self.tag.as_deref()
     }
 
-    /// The digest of the manifest, where one is given.
+    /// Returns the digest of the manifest, if the name has one.
     #[must_use]
     pub fn digest(&self) -> Option<Digest> {
         self.digest
@@ -108,7 +108,7 @@ impl FromStr for Reference {
             tag: tag.map(str::to_owned),
             digest,
         };
-        // As it is written out, with the tag that was left out, it must be a name as well.
+        // The full text, with the default tag, must be a valid name as well.
         match reference.to_string().len() > MOST {
             true => Err(bad("a name has 1 to 255 characters")),
             false => Ok(reference),
@@ -116,7 +116,7 @@ impl FromStr for Reference {
     }
 }
 
-/// As people write it: the hub and its `library` are left out.
+/// The user's form: without Docker Hub and its `library`.
 impl fmt::Display for Reference {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.registry == HUB {
@@ -125,7 +125,7 @@ impl fmt::Display for Reference {
             let (first, _) = self.repository.split_once('/').unwrap_or_default();
             match short {
                 Some(name) => write!(f, "{name}")?,
-                // It would be read as another registry's.
+                // Without the hub's name the first part would be parsed as a registry.
                 None if is_host(first) => write!(f, "{HUB}/{}", self.repository)?,
                 None => write!(f, "{}", self.repository)?,
             }
@@ -142,7 +142,7 @@ impl fmt::Display for Reference {
     }
 }
 
-/// Whether the first part of a path is a host rather than a part of a repository, by Docker's rule.
+/// Returns whether the first part of a path is a host rather than a part of a repository, by Docker's rule.
 fn is_host(part: &str) -> bool {
     part == "localhost" || part.contains(['.', ':']) || part.chars().any(|c| c.is_ascii_uppercase())
 }

@@ -1,4 +1,4 @@
-//! Where images come from.
+//! Sources of images.
 
 mod engine;
 mod files;
@@ -23,7 +23,7 @@ pub(crate) use found::{Blob, Blobs, Context, Found};
 pub(crate) use pack::layer as pack_layer;
 pub(crate) use rootfs::OneFile;
 
-/// Where an image is.
+/// The place of an image.
 ///
 /// ```
 /// use constel_image::Source;
@@ -35,28 +35,28 @@ pub(crate) use rootfs::OneFile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// A file or folder in any of the forms below, told apart by looking.
+    /// A file or folder in any of the forms below, recognized by its content.
     Path(PathBuf),
-    /// `oci:PATH[:NAME]`: an OCI image layout, as folder.
+    /// `oci:PATH[:NAME]`: an OCI image layout in a folder.
     Layout {
         /// The folder.
         path: PathBuf,
-        /// Which of its images.
+        /// The name of the image, if it has several.
         image: Option<String>,
     },
-    /// `docker-archive:PATH[:NAME]` or `oci-archive:PATH[:NAME]`: what `docker save` writes, or an OCI image layout as
-    /// tar; compressed or not.
+    /// `docker-archive:PATH[:NAME]` or `oci-archive:PATH[:NAME]`: the output of `docker save`, or an OCI image layout as tar;
+    /// compressed or not.
     Archive {
         /// The file.
         path: PathBuf,
-        /// Which of its images.
+        /// The name of the image, if it has several.
         image: Option<String>,
     },
-    /// `rootfs:PATH`: files alone, as tar (plain, gzip or zstd) or as folder.
+    /// `rootfs:PATH`: a root file system without documents, as tar (plain, gzip or zstd) or as folder.
     RootFs(PathBuf),
-    /// `packages:RECIPE`: assembled from the Debian packages that this host has installed.
+    /// `packages:RECIPE`: assembled from the installed Debian packages of this host.
     Packages(Recipe),
-    /// `packages:RECIPE@ROOT`: the same from those that another system has, whose root is a folder.
+    /// `packages:RECIPE@ROOT`: assembled from the installed packages of the system in a root folder.
     PackagesOf {
         /// The recipe.
         recipe: Recipe,
@@ -126,7 +126,7 @@ impl std::fmt::Display for Source {
 }
 
 impl Source {
-    /// The same with relative paths below a folder.
+    /// Makes a relative path absolute: it is below `folder`.
     #[must_use]
     pub fn beneath(mut self, folder: &Path) -> Self {
         match &mut self {
@@ -140,7 +140,7 @@ impl Source {
         self
     }
 
-    /// The file or folder of this machine that it is, if it is one.
+    /// Returns the file or folder of this machine, if the source is one.
     #[must_use]
     pub fn path(&self) -> Option<&Path> {
         match self {
@@ -227,7 +227,7 @@ fn by_looking(path: &Path, context: &Context<'_>) -> Result<Found, Located> {
     }
 }
 
-/// The image of an archive; `None` when it holds none.
+/// Finds the image in an archive; `None` if there is none.
 fn image_of(
     files: Archive,
     image: Option<&str>,
@@ -235,7 +235,7 @@ fn image_of(
     context: &Context<'_>,
 ) -> Result<Option<Found>, Located> {
     let (is_layout, is_saved) = (files.has("index.json"), files.has("manifest.json"));
-    // What new versions of `docker save` write is both; as a layout it says digests of everything.
+    // Newer versions of `docker save` write both forms; the layout form has digests of everything.
     if is_layout && files.has("oci-layout") {
         return layout::find(Box::new(files), image, stem, context).map(Some);
     }

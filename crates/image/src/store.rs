@@ -1,4 +1,4 @@
-//! The images of a user, unpacked.
+//! The user's store of unpacked images.
 //!
 //! ```text
 //! version              of this form: 1
@@ -10,8 +10,8 @@
 //! work/PID-N/          what an import has under way: lock, pins (layers it counts on), layer (half unpacked)
 //! ```
 //!
-//! Layers and images appear by one rename, when they are whole. What a killed process leaves is in `work`, and
-//! [`prune`](Store::prune) removes it.
+//! Layers and images appear by one rename, when they are complete. A killed process leaves its files in `work`, and
+//! [`prune`](Store::prune) removes them.
 
 mod held;
 mod import;
@@ -40,18 +40,17 @@ pub use import::{ImportOptions, Imported};
 pub use keep::{Pruned, Removed};
 pub use save::Added;
 
-/// Of the form in which images are kept.
+/// The version of the store's format.
 const VERSION: u64 = 1;
 const FOLDERS: [&str; 4] = ["images", "layers", "turns", "work"];
 const FILES: [&str; 3] = ["version", "lock", "names.json"];
-/// Fewer digits of an image's digest do not name it.
+/// Minimum digits of a digest that identify an image.
 const LEAST_DIGITS: usize = 6;
 
-/// Where a user's images are unless another folder is named: `$XDG_CACHE_HOME/constel/images`, or
-/// `~/.cache/constel/images`.
+/// Returns the default folder of a user's images: `$XDG_CACHE_HOME/constel/images`, or `~/.cache/constel/images`.
 ///
 /// # Errors
-/// When neither variable of the environment says where.
+/// If neither environment variable is set.
 pub fn default_folder() -> Result<PathBuf, Error> {
     let absolute = |name: &str| {
         let path = PathBuf::from(std::env::var_os(name)?);
@@ -62,32 +61,32 @@ pub fn default_folder() -> Result<PathBuf, Error> {
     Ok(cache.join("constel/images"))
 }
 
-/// The images of a user.
+/// A store of images.
 #[derive(Debug, Clone)]
 pub struct Store {
     root: PathBuf,
 }
 
-/// What a store takes.
+/// The size of a store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Usage {
-    /// How many images.
+    /// The number of images.
     pub images: usize,
-    /// How many layers, each counted once.
+    /// The number of layers, each counted once.
     pub layers: usize,
-    /// Bytes of all files of layers, each counted once.
+    /// Bytes of all layers' files, each counted once.
     pub bytes: u64,
-    /// Of these, bytes of layers that belong to no image.
+    /// The part of `bytes` in layers that belong to no image.
     pub unused_bytes: u64,
-    /// Folders of imports, those under way and those that were killed.
+    /// Folders of imports, running and killed ones.
     pub work: usize,
 }
 
 impl Store {
-    /// Opens the store of a folder, which is made where there is none.
+    /// Opens the store in a folder; makes the folder if it does not exist.
     ///
     /// # Errors
-    /// When the folder cannot be made, holds something else, or is a store of another version.
+    /// If the folder cannot be made, holds something else, or is a store of another version.
     pub fn open(root: &Path) -> Result<Self, Error> {
         let store = Self {
             root: root.to_owned(),
@@ -106,13 +105,13 @@ impl Store {
         Self::open(&default_folder()?)
     }
 
-    /// Its folder.
+    /// Returns the store's folder.
     #[must_use]
     pub fn root(&self) -> &Path {
         &self.root
     }
 
-    /// Other users' programs must not find setuid files or devices of images.
+    /// Makes the store's folders with mode 0700: other users must not reach setuid files or devices of images.
     fn prepare(&self) -> Result<(), Fault> {
         let making = |path: &Path| Fault::io(format!("make the folder {}", path.display()));
         if let Some(parent) = self.root.parent() {
@@ -143,7 +142,7 @@ impl Store {
                     let name = entry.map_err(reading())?.file_name();
                     let name = name.to_string_lossy();
                     let ours = FOLDERS.contains(&&*name) || FILES.contains(&&*name);
-                    // Somebody may be making the same store at this moment.
+                    // Another process may be making the same store at this moment.
                     if !ours && !name.starts_with(".new-") {
                         return Err(Fault::Format(format!(
                             "the folder has {name}, and is no store"
@@ -189,7 +188,7 @@ impl Store {
         Ok(record::read_json(&self.root.join("names.json"))?.unwrap_or_default())
     }
 
-    /// The digests that the entries of a folder are named by.
+    /// Returns the digests that the entries of a folder are named by.
     fn digests_in(&self, folder: &str) -> Result<Vec<Digest>, Fault> {
         let reading = || Fault::io(format!("read the store's folder {folder}"));
         let mut digests = Vec::new();
@@ -201,10 +200,10 @@ impl Store {
         Ok(digests)
     }
 
-    /// All images, by name; those without one last.
+    /// Returns all images, by name; those without a name last.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn list(&self) -> Result<Vec<Image>, Error> {
         let list = || {
             let _lock = self.lock()?;
@@ -221,7 +220,7 @@ impl Store {
         Ok(images)
     }
 
-    /// An image by its name, or by the first digits of its digest.
+    /// Finds an image by its name, or by the first digits of its digest.
     ///
     /// # Errors
     /// [`Fault::NoImage`] with the nearest name, [`Fault::BadName`].
@@ -234,16 +233,16 @@ impl Store {
         find().map_err(|fault| fault.of(name))
     }
 
-    /// What an image says about its programs.
+    /// Returns an image's settings for its programs.
     ///
     /// # Errors
-    /// When the image is gone, or the store damaged.
+    /// If the image was removed, or the store is damaged.
     pub fn config(&self, image: &Image) -> Result<Config, Error> {
         self.read_config(image.id)
             .map_err(|fault| fault.of(image.title()))
     }
 
-    /// Takes hold of an image: it cannot be removed until what is given back is dropped, or this process ends.
+    /// Marks an image as used: it cannot be removed until the result is dropped or this process ends.
     ///
     /// # Errors
     /// Those of [`find`](Self::find) and [`config`](Self::config).
@@ -271,10 +270,10 @@ impl Store {
         hold().map_err(|fault: Fault| fault.of(name))
     }
 
-    /// What the store takes.
+    /// Returns the size of the store.
     ///
     /// # Errors
-    /// When the store cannot be read.
+    /// If the store cannot be read.
     pub fn usage(&self) -> Result<Usage, Error> {
         let usage = || {
             let _lock = self.lock()?;
@@ -305,7 +304,7 @@ impl Store {
         let bytes = fs::read(&path).map_err(Fault::io(format!("read {}", path.display())))?;
         crate::documents::verify_digest("the stored configuration", Digest::of(&bytes), id)?;
         let configuration: Configuration = parse("the configuration", &bytes)?;
-        // It was for this machine when it came; another machine may have the same store.
+        // The image was for this machine when it was imported, but another machine may share the store.
         Config::of(configuration, &Platform::host())
     }
 
@@ -355,7 +354,7 @@ impl Store {
                 return Ok(*id);
             }
         }
-        // A text that is neither name nor digest says why.
+        // If the text is neither a name nor a digest, the parser's error is the message.
         let reference = match name.starts_with("sha256:") {
             true => None,
             false => Some(reference?.to_string()),
@@ -366,7 +365,7 @@ impl Store {
         })
     }
 
-    /// The layers of images.
+    /// Returns the layers of images.
     fn chains_of_images(
         &self,
         images: &[Digest],

@@ -1,8 +1,8 @@
-//! Tar archives: entry by entry, with nothing of what they say about a file lost.
+//! Tar archives: read entry by entry, without loss of metadata.
 //!
-//! The crate `tar` knows the fields of a header; the walk over them is ours, because its own splits extended headers at
-//! line breaks (capabilities are binary and may contain them), reads no sparse files in the POSIX format, and resolves
-//! contradictions between headers in silence.
+//! The crate `tar` parses the fields of headers. The iteration over headers is our own for three reasons: the crate splits
+//! extended headers at line breaks, which binary values such as capabilities may contain; it reads no sparse files in the POSIX
+//! format; and it resolves contradictions between headers silently.
 
 mod entry;
 mod fields;
@@ -28,9 +28,9 @@ pub use tape::{Seekable, Stream, Tape};
 #[derive(Debug)]
 pub struct TarReader<T> {
     tape: T,
-    /// Bytes taken from the tape.
+    /// Bytes read from the tape.
     position: u64,
-    /// Where the next header is.
+    /// Offset of the next header.
     next: u64,
     segments: Vec<Segment>,
     entries: u64,
@@ -39,7 +39,7 @@ pub struct TarReader<T> {
 }
 
 impl<T: Tape> TarReader<T> {
-    /// Begins at the tape's present place, which is the archive's begin.
+    /// Creates a reader; the tape must be at the archive's begin.
     pub fn new(tape: T, limits: &Limits) -> Self {
         Self {
             tape,
@@ -52,12 +52,13 @@ impl<T: Tape> TarReader<T> {
         }
     }
 
-    /// How many entries were read.
+    /// Returns the number of entries read.
     pub fn entries(&self) -> u64 {
         self.entries
     }
 
-    /// Where the last entry's content is in the archive, and how long, in bytes; `None` when it is in several pieces.
+    /// Returns the offset and length of the last entry's content in the archive, in bytes; `None` if the content has several
+    /// parts.
     pub fn content_at(&self) -> Option<(u64, u64)> {
         match self.segments.as_slice() {
             [only] if only.offset == 0 => Some((self.position, only.length)),
@@ -65,17 +66,17 @@ impl<T: Tape> TarReader<T> {
         }
     }
 
-    /// What entries said of their files that has no place in an image: access control lists, for example.
+    /// Returns the kinds of metadata that an image cannot keep, for example access control lists.
     pub fn left_out(&self) -> &BTreeSet<String> {
         &self.left_out
     }
 
-    /// What it reads from, which may have more after the archive's end.
+    /// Returns the tape, which may have more data after the archive's end.
     pub fn into_tape(self) -> T {
         self.tape
     }
 
-    /// The next entry; what is left of the content of the last one is skipped. `None` at the end.
+    /// Returns the next entry, after skipping the rest of the last entry's content. `None` at the end.
     ///
     /// # Errors
     /// [`Fault::Damaged`], [`Fault::Entry`], [`Fault::Limit`], [`Fault::Io`].
@@ -91,7 +92,7 @@ impl<T: Tape> TarReader<T> {
             };
             let stored = Numbers::of(&header)?.size;
             let kind = header.as_bytes()[156];
-            // Only what has no content of its own may state a size.
+            // Content of the stated size follows; `entry` rejects a size for kinds that have no content.
             self.next = self
                 .position
                 .checked_add(stored)
@@ -120,10 +121,10 @@ impl<T: Tape> TarReader<T> {
         }
     }
 
-    /// Hands the content of the last entry over, in order, with the place of each part; holes are left out.
+    /// Passes the content of the last entry to `take`, in order, with the offset of each part; holes are left out.
     ///
     /// # Errors
-    /// [`Fault::Damaged`] when the archive ends; whatever `take` says.
+    /// [`Fault::Damaged`] if the archive is truncated; errors of `take`.
     pub fn content(
         &mut self,
         mut take: impl FnMut(u64, &[u8]) -> Result<(), Fault>,
@@ -158,7 +159,7 @@ impl<T: Tape> TarReader<T> {
         Ok(())
     }
 
-    /// A block; `None` at the tape's end.
+    /// Reads a block; `None` at the tape's end.
     fn block(&mut self) -> Result<Option<[u8; BLOCK as usize]>, Fault> {
         let mut block = [0; BLOCK as usize];
         let mut filled = 0;
@@ -192,7 +193,7 @@ impl<T: Tape> TarReader<T> {
         Ok(Some(header))
     }
 
-    /// The content of an extended header.
+    /// Reads the content of an extended header.
     fn extension(&mut self, size: u64) -> Result<Vec<u8>, Fault> {
         if size > self.limits.header_bytes {
             return Err(Fault::Limit {
@@ -254,7 +255,7 @@ impl<T: Tape> TarReader<T> {
         };
         let is_file = matches!(kind, Kind::File { .. });
         if !is_file && stored != 0 {
-            // Programs disagree about whether content follows.
+            // Programs disagree about whether content follows such an entry.
             return refuse(EntryFault::OutOfRange("size"));
         }
         if is_file && header.as_bytes()[156] != b'S' {
@@ -284,7 +285,7 @@ impl<T: Tape> TarReader<T> {
         Ok(Entry { path, kind, meta })
     }
 
-    /// The segments of a file that may be sparse in one of the ways of the POSIX format; gives its size.
+    /// Reads the segments of a file that may be sparse in one of the POSIX formats; returns its size.
     fn file(&mut self, pax: &Records, stored: u64, path: &[u8]) -> Result<u64, Fault> {
         let bad = |()| Fault::entry(path, EntryFault::OutOfRange("map of holes"));
         let Some(form) = sparse::form(pax).map_err(bad)? else {
@@ -315,7 +316,7 @@ impl<T: Tape> TarReader<T> {
         Ok(size)
     }
 
-    /// The segments of a file that is sparse in GNU's old way; gives its size.
+    /// Reads the segments of a file in GNU's old sparse format; returns its size.
     fn old_sparse(&mut self, header: &Header, path: &[u8]) -> Result<u64, Fault> {
         let bad = || Fault::entry(path, EntryFault::OutOfRange("map of holes"));
         let gnu = header.as_gnu().ok_or_else(bad)?;
@@ -347,7 +348,7 @@ impl<T: Tape> TarReader<T> {
     }
 }
 
-/// What headers before an entry say of it.
+/// The values of extended headers before an entry.
 #[derive(Default)]
 struct Long {
     path: Option<Vec<u8>>,
@@ -370,7 +371,7 @@ fn set_once<V>(slot: &mut Option<V>, value: V) -> Result<(), Fault> {
     }
 }
 
-/// What one of two formats says; readers differ in which they believe when both do.
+/// Returns the value from one of two formats. Both at once are rejected, because programs disagree about which one wins.
 fn one_of(pax: Option<&[u8]>, gnu: Option<Vec<u8>>, what: &str) -> Result<Option<Vec<u8>>, Fault> {
     let ended = |mut name: Vec<u8>| {
         while name.last() == Some(&0) {

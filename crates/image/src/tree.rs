@@ -1,13 +1,13 @@
-//! Files in memory: what layers make, one on top of the other. It is what the unpacked layers are compared with, and
-//! shows what an image holds without root.
+//! A tree of files in memory, made from stacked layers. The unpacked layers are compared with it, and it shows an image's files
+//! without root.
 //!
-//! The law of layers, which [`crate::Store`] follows on disk:
-//! * Entries take effect in their order; a later one replaces an earlier one. A folder on a folder keeps what is in it.
-//! * Whiteouts and opaque marks hide what the layers below have, and nothing of their own layer, whatever their place
-//!   in the archive.
-//! * Paths go through symbolic links within the image, as in the running image. Folders that are not there are made,
-//!   root's and with the rights 0755.
-//! * A hard link leads to what its target is now; to what it was below, if this layer hid that.
+//! The rules of layers, which [`crate::Store`] follows on disk:
+//! * Entries take effect in their order; a later one replaces an earlier one. A folder on a folder keeps its content.
+//! * Whiteouts and opaque marks hide the content of the layers below, never that of their own layer, wherever they are in the
+//!   archive.
+//! * Paths go through symbolic links within the image, as in the running image. Missing folders are created, owned by root and
+//!   with the permissions 0755.
+//! * A hard link leads to the current file of its target, or to the file of the layers below if this layer hid that.
 
 use std::collections::BTreeMap;
 
@@ -26,15 +26,15 @@ pub struct Tree {
 /// One file, folder, link or device.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Node {
-    /// What it is; of a regular file the content is in `content`.
+    /// The kind of file; a regular file's content is in `content`.
     pub kind: Kind,
-    /// Of whom, and so on. Hard links share it.
+    /// Owner, permissions, time and attributes. Hard links share them.
     pub meta: Meta,
-    /// Of a regular file: its bytes.
+    /// The bytes of a regular file.
     pub content: Vec<u8>,
-    /// Names with the same number are hard links of each other.
+    /// Hard links of one file have the same number.
     pub inode: u64,
-    /// Whether the last layer made it.
+    /// Whether the last layer created it.
     upper: bool,
 }
 
@@ -48,7 +48,7 @@ impl Default for Tree {
     }
 }
 
-/// Of folders that no entry describes.
+/// Returns the metadata of folders that no entry describes.
 pub(crate) fn default_folder() -> Meta {
     Meta {
         mode: 0o755,
@@ -60,23 +60,23 @@ pub(crate) fn default_folder() -> Meta {
 }
 
 impl Tree {
-    /// All but the root, by path.
+    /// Returns all nodes except the root, by path.
     pub fn nodes(&self) -> impl Iterator<Item = (Vec<u8>, &Node)> {
         self.nodes
             .iter()
             .map(|(parts, node)| (path::joined(parts), node))
     }
 
-    /// Of the root folder.
+    /// Returns the metadata of the root folder.
     #[must_use]
     pub fn root(&self) -> &Meta {
         &self.root
     }
 
-    /// Puts a layer on top. On an error the tree is somewhere in between.
+    /// Adds a layer on top. After an error the tree is in an undefined state between the two.
     ///
     /// # Errors
-    /// Those of [`TarReader`], and [`Fault::Entry`] for an entry that cannot be.
+    /// Those of [`TarReader`], and [`Fault::Entry`] for an invalid entry.
     pub fn apply<T: Tape>(&mut self, layer: &mut TarReader<T>) -> Result<(), Fault> {
         for node in self.nodes.values_mut() {
             node.upper = false;
@@ -171,7 +171,7 @@ impl Tree {
                     return Err(bad("is a folder"));
                 }
                 if !node.upper {
-                    // Other names of it, below, keep what they have.
+                    // Other hard links to it, in the layers below, keep their content.
                     node = self.fresh(node.kind, node.meta, node.content);
                     self.nodes.insert(target_at.clone(), node.clone());
                 }
@@ -195,7 +195,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Removes what layers below have in a folder.
+    /// Removes the content of the layers below from a folder.
     fn hide(&mut self, folder: &Parts) {
         let lower: Vec<Parts> = self
             .nodes
@@ -288,7 +288,7 @@ impl Tree {
     }
 }
 
-/// What a walk meets.
+/// The result of a step along a path.
 enum Met {
     Folder,
     Nothing(Parts),
@@ -301,7 +301,7 @@ impl Met {
     }
 }
 
-/// That a kind is one that can be made.
+/// Checks that a kind of file can be created.
 pub(crate) fn check_kind(path: &[u8], kind: &Kind) -> Result<(), Fault> {
     match kind {
         Kind::CharDevice { major: 0, minor: 0 } => {
@@ -315,7 +315,7 @@ pub(crate) fn check_kind(path: &[u8], kind: &Kind) -> Result<(), Fault> {
 
 fn whole_content<T: Tape>(layer: &mut TarReader<T>, size: u64) -> Result<Vec<u8>, Fault> {
     let mut content = Vec::new();
-    // A hole costs nothing in an archive and memory here.
+    // A hole needs no space in an archive but memory here.
     const MOST: u64 = 16 << 20;
     let fits = |end: u64| match end > MOST {
         true => Err(Fault::Limit {

@@ -1,11 +1,11 @@
-//! Unpacks one layer into a folder that overlayfs takes as it is, above the layers it belongs on.
+//! Unpacks one layer into a folder that overlayfs can use directly, above the layers that it belongs on.
 //!
-//! Two things make a layer depend on what is below it. Folders that its archive does not describe have to look like those
-//! below, or overlayfs would show others. And paths lead through symbolic links below: `bin/tool` is `usr/bin/tool` where
-//! the base says so. That is why the store keeps layers by their chain, not alone by their content.
+//! A layer depends on the layers below it for two reasons. Folders that its archive does not describe must have the metadata of
+//! those below, because overlayfs shows the upper folder's. Also, paths lead through symbolic links below: `bin/tool` is
+//! `usr/bin/tool` if the base has that link. That is why the store identifies layers by their chain, not only by their content.
 //!
-//! Nothing here can leave the folder: entries' paths are resolved in memory, against what this layer has made and what
-//! is below, and every folder is opened with `openat2` so that no symbolic link is followed.
+//! No entry can leave the folder. Entries' paths are resolved in memory, against the entries of this layer and the layers
+//! below, and every folder is opened with `openat2` so that no symbolic link is followed.
 
 mod disk;
 mod links;
@@ -24,24 +24,24 @@ use crate::tar::{Entry, Kind, Meta, Tape, TarReader};
 use crate::tree::{check_kind, default_folder};
 use own::{Made, Own};
 
-/// What came of a layer.
+/// The result of unpacking a layer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Unpacked {
-    /// Whether nothing of the layers below is to be seen: overlayfs knows no mark for that at the root.
+    /// Whether all content of the layers below is hidden; overlayfs has no mark for that at the root.
     pub(crate) hides_all: bool,
-    /// Entries of the archive.
+    /// The number of entries of the archive.
     pub(crate) entries: u64,
-    /// Bytes of its files, holes left out.
+    /// Bytes of the files, without holes.
     pub(crate) bytes: u64,
-    /// What its entries said and the folder does not keep.
+    /// The kinds of metadata in the archive that the folder does not keep.
     pub(crate) left_out: Vec<String>,
 }
 
-/// Unpacks a layer into an empty folder. `tick` is told the entries so far.
+/// Unpacks a layer into an empty folder. `tick` receives the number of entries so far.
 ///
 /// # Errors
-/// Those of [`TarReader`], [`Fault::Entry`] for an entry that cannot be, [`Fault::Limit`], [`Fault::Unprivileged`],
-/// [`Fault::Io`]. The folder is left half filled then.
+/// Those of [`TarReader`], [`Fault::Entry`] for an invalid entry, [`Fault::Limit`], [`Fault::Unprivileged`], [`Fault::Io`].
+/// After an error the folder is incomplete.
 pub(crate) fn unpack<T: Tape>(
     layer: &mut TarReader<T>,
     into: OwnedFd,
@@ -82,25 +82,25 @@ struct Unpacker<'a> {
     into: OwnedFd,
     below: &'a Merged,
     own: Own,
-    /// The folder that was opened last: entries come folder by folder.
+    /// The folder opened last: entries are usually grouped by folder.
     last_folder: Option<(Vec<u8>, OwnedFd)>,
     bytes: u64,
-    /// How many bytes files may still have.
+    /// The number of bytes that files may still have.
     left: u64,
     limits: &'a Limits,
-    /// Attributes that the file system does not take.
+    /// Attributes that the file system does not support.
     lost: BTreeMap<String, ()>,
 }
 
-/// What a path's next part is.
+/// The result of a step along a path.
 enum Met {
-    /// The walk goes on.
+    /// The walk continues.
     On,
-    /// A folder below, not yet in this layer.
+    /// A folder of the layers below, not yet in this layer.
     FolderBelow(Vec<u8>),
-    /// Nothing.
+    /// The path does not exist.
     Nothing(Vec<u8>),
-    /// No folder.
+    /// A file that is not a folder.
     Other(Vec<u8>),
 }
 
@@ -127,7 +127,7 @@ impl Unpacker<'_> {
         }
     }
 
-    /// Makes what an entry describes.
+    /// Creates the file of an entry.
     fn node<T: Tape>(
         &mut self,
         entry: Entry,
@@ -161,14 +161,14 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// Makes or describes a folder that an entry names.
+    /// Creates the folder of an entry, or sets an existing one's metadata.
     fn folder(&mut self, at: &[u8], meta: Meta) -> Result<(), Fault> {
         if let Some(Made::Folder(known)) = self.own.get_mut(at) {
             known.meta = meta;
             known.explicit = true;
             return Ok(());
         }
-        // What stood here, a file or a whiteout, hid what is below: so does the folder.
+        // The file or whiteout here hid the content below, so the new folder hides it too.
         let hides = self.own.get(at).is_some();
         self.clear(at)?;
         self.make_one(at, meta, true)?;
@@ -182,7 +182,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// Removes what this layer has made at a path, and all below it.
+    /// Removes this layer's file at a path, and everything inside it.
     fn clear(&mut self, at: &[u8]) -> Result<(), Fault> {
         if self.own.get(at).is_none() {
             return Ok(());
@@ -207,14 +207,14 @@ impl Unpacker<'_> {
             return Ok(());
         };
         if self.own.get(&at).is_none() {
-            // A folder below, which from here on looks as it did and is empty.
+            // A folder of the layers below: this layer gets one with the same metadata and without content.
             let parts = path::parts(&at).map_err(|why| Fault::entry(path, why))?;
             self.make_folder(path, parts)?;
         }
         self.cut(&at)
     }
 
-    /// From here on nothing below a folder of this layer is to be seen.
+    /// Hides the content of the layers below in a folder of this layer.
     fn cut(&mut self, at: &[u8]) -> Result<(), Fault> {
         for path in self.own.only_for_below(at) {
             self.remove_one(&path)?;
@@ -233,7 +233,7 @@ impl Unpacker<'_> {
         let at = child(&folder, name);
         match self.own.get(&at) {
             Some(Made::Folder(_)) if self.own.holds_explicit(&at) => return self.cut(&at),
-            // Made only to carry what is gone now.
+            // The folder was only made to hold content that is removed now.
             Some(Made::Folder(_)) => self.clear(&at)?,
             Some(_) => return Ok(()),
             None => {}
@@ -248,7 +248,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// What the layers below have at a name of a folder, where this layer does not hide it.
+    /// Returns the kind of a file of the layers below, unless this layer hides it.
     fn visible_below(&self, folder: &[u8], name: &[u8]) -> Result<Option<FileType>, Fault> {
         if self.own.is_cut(folder) {
             return Ok(None);
@@ -299,7 +299,7 @@ impl Unpacker<'_> {
         Ok(Met::On)
     }
 
-    /// The real path of a folder of this layer or below; `None` where there is none.
+    /// Returns the real path of a folder of this layer or below; `None` if there is none.
     fn find_folder(&self, path: &[u8], folder: Parts) -> Result<Option<Vec<u8>>, Fault> {
         let mut at = Vec::new();
         let mut rest: Parts = folder.into_iter().rev().collect();
@@ -314,7 +314,7 @@ impl Unpacker<'_> {
         Ok(Some(at))
     }
 
-    /// The real path of a folder of this layer, which is made where it is missing.
+    /// Returns the real path of a folder of this layer, which is created if it is missing.
     fn make_folder(&mut self, path: &[u8], folder: Parts) -> Result<Vec<u8>, Fault> {
         let mut at = Vec::new();
         let mut rest: Parts = folder.into_iter().rev().collect();
@@ -348,7 +348,7 @@ impl Unpacker<'_> {
         Ok(at)
     }
 
-    /// Folders get what describes them last: what is made in them changes their time.
+    /// Sets the metadata of folders at the end, because creating files in a folder changes its time.
     fn finish_folders(&mut self) -> Result<(), Fault> {
         let folders = self.own.folders();
         for (at, meta) in folders.into_iter().rev() {
@@ -378,7 +378,7 @@ impl Unpacker<'_> {
     }
 }
 
-/// The path of a name in a folder.
+/// Returns the path of a name in a folder.
 fn child(folder: &[u8], name: &[u8]) -> Vec<u8> {
     match folder {
         b"" => name.to_vec(),

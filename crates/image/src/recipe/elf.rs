@@ -1,13 +1,13 @@
-//! What a program or library needs to run, as its ELF file says.
+//! The libraries that a program or library needs to run, read from its ELF file.
 
-/// What one file names.
+/// The dependencies of one file.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(super) struct Needs {
-    /// The program that loads it, absolute.
+    /// The program interpreter (dynamic loader), absolute.
     pub(super) interpreter: Option<String>,
     /// Libraries, by name.
     pub(super) libraries: Vec<String>,
-    /// Folders in which it looks for them first; `$ORIGIN` is its own.
+    /// Folders that the loader searches first; `$ORIGIN` is replaced by the file's own folder.
     pub(super) folders: Vec<String>,
 }
 
@@ -21,7 +21,7 @@ const STRINGS: u64 = 5;
 const RPATH: u64 = 15;
 const RUNPATH: u64 = 29;
 
-/// What an ELF file needs; `None` for any other file, or one that is cut off.
+/// Returns the dependencies of an ELF file; `None` for any other file, or a truncated one.
 pub(super) fn needs(file: &[u8]) -> Option<Needs> {
     let file = Elf::open(file)?;
     let parts: Vec<Part> = (0..file.part_count()?)
@@ -45,7 +45,7 @@ pub(super) fn needs(file: &[u8]) -> Option<Needs> {
         .take_while(|e| e.0 != 0)
         .collect();
     let strings = entries.iter().find(|(tag, _)| *tag == STRINGS)?.1;
-    // An address in memory; where in the file that is, the parts that are loaded say.
+    // DT_STRTAB is an address in memory; the loaded segment that has it gives the offset in the file.
     let holds = |part: &&Part| {
         let end = part.address.saturating_add(part.size);
         part.kind == LOAD && (part.address..end).contains(&strings)
@@ -57,7 +57,7 @@ pub(super) fn needs(file: &[u8]) -> Option<Needs> {
     for (_, value) in tagged(NEEDED) {
         needs.libraries.push(text(*value)?);
     }
-    // The newer of the two alone counts.
+    // DT_RUNPATH replaces DT_RPATH if a file has both.
     let path = tagged(RUNPATH).next().or_else(|| tagged(RPATH).next());
     if let Some((_, value)) = path {
         let folders = text(*value)?;
@@ -67,13 +67,13 @@ pub(super) fn needs(file: &[u8]) -> Option<Needs> {
     Some(needs)
 }
 
-/// A file of 32 or 64 bits, little-endian: all machines that Debian has packages for, but for `s390x`.
+/// An ELF file of 32 or 64 bits, little-endian. These are all machines that Debian has packages for, except `s390x`.
 struct Elf<'a> {
     bytes: &'a [u8],
     wide: bool,
 }
 
-/// A part of it, as it is loaded.
+/// A segment of the file, as it is loaded.
 struct Part {
     kind: u64,
     offset: u64,
@@ -92,7 +92,7 @@ impl<'a> Elf<'a> {
         Some(Self { bytes, wide })
     }
 
-    /// Bytes of an address.
+    /// Returns the number of bytes of an address.
     fn word(&self) -> u64 {
         if self.wide { 8 } else { 4 }
     }
@@ -155,7 +155,7 @@ mod tests {
     fn whatever_is_cut_off_or_something_else_is_none() {
         let own = std::fs::read("/proc/self/exe").unwrap();
         for length in (0..own.len().min(20_000)).step_by(37) {
-            // It must not panic; what is found of it does not matter.
+            // Truncated files must not cause a panic; the result is irrelevant.
             let _ = needs(&own[..length]);
         }
         assert_eq!(needs(b"#!/bin/sh\n"), None);

@@ -1,4 +1,4 @@
-//! The files of an image that is assembled, and what their programs need beside them.
+//! The files of an assembled image, and the libraries that its programs need.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::{self, File};
@@ -12,16 +12,16 @@ use super::elf;
 use super::packages::{in_image, triplet};
 use crate::error::Fault;
 
-/// One of them.
+/// One file of an image.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Item {
-    /// A folder with these rights.
+    /// A folder with these permissions.
     Folder(u32),
     /// A symbolic link.
     Link(String),
     /// A file of the host.
     Host(PathBuf),
-    /// A file with this in it.
+    /// A file with this content.
     Made(Vec<u8>),
 }
 
@@ -34,7 +34,7 @@ pub(super) struct Files {
 }
 
 impl Files {
-    /// None yet; those of the host are below `root`.
+    /// Returns an empty set of files for a host whose root is `root`.
     pub(super) fn new(root: &Path) -> Self {
         let mut folders: Vec<String> = ["/lib", "/usr/lib"]
             .iter()
@@ -49,7 +49,7 @@ impl Files {
         }
     }
 
-    /// Adds one, with the folders that it is in. What is there already stays.
+    /// Adds a file and the folders above it. An existing entry stays.
     pub(super) fn add(&mut self, path: &str, item: Item) {
         for (at, _) in path.match_indices('/') {
             let folder = self.items.entry(path[..at].to_owned());
@@ -58,7 +58,7 @@ impl Files {
         self.items.entry(path.to_owned()).or_insert(item);
     }
 
-    /// Files of the host that are among them, as the image names them.
+    /// Returns the host's files in the set, by their names in the image.
     pub(super) fn of_host(&self) -> BTreeSet<String> {
         let host = |(path, item): (&String, &Item)| match item {
             Item::Host(_) => Some(path.clone()),
@@ -67,11 +67,11 @@ impl Files {
         self.items.iter().filter_map(host).collect()
     }
 
-    /// Adds a file of the host, given by its absolute path, and all libraries that it and they need. A link becomes a link to
-    /// the file that it leads to.
+    /// Adds a file of the host, given by its absolute path, and all libraries that it needs, recursively. A link becomes a link
+    /// to the file that it leads to.
     ///
     /// # Errors
-    /// [`Fault::NoLibrary`] when one is not there.
+    /// [`Fault::NoLibrary`] if a library is missing.
     pub(super) fn add_host(&mut self, asked: &str) -> Result<(), Fault> {
         let mut left = vec![asked.to_owned()];
         while let Some(path) = left.pop() {
@@ -85,8 +85,8 @@ impl Files {
                 continue;
             };
             left.extend(needs.interpreter);
-            // The loader takes a library's folder from the name by which it found it, and a program's from the kernel, which
-            // has followed its links.
+            // The loader resolves `$ORIGIN` of a library by the name under which it found it, and that of a program by the path
+            // from the kernel, which has followed its links.
             let own = match path == asked {
                 true => Path::new("/").join(&real),
                 false => PathBuf::from(&path),
@@ -104,8 +104,8 @@ impl Files {
         Ok(())
     }
 
-    /// Puts a path of the host into the image as far as it is a link. Gives the image's and the host's names of the file it leads
-    /// to, unless that is in the image.
+    /// Adds a path of the host as a link if it is one. Returns the names in the image and on the host of the file that it
+    /// leads to, unless the image has that file already.
     fn place(&mut self, path: &str) -> Result<Option<(String, String)>, Fault> {
         let full = self.root.join(path.trim_start_matches('/'));
         let real = fs::canonicalize(&full).map_err(Fault::io(format!("find {path}")))?;
@@ -121,7 +121,8 @@ impl Files {
         Ok((!self.items.contains_key(&name)).then_some((name, real)))
     }
 
-    /// Where a library is on the host. One that the image's loader would not find there is linked where it would.
+    /// Returns the path of a library on the host. Links it to a default folder if the image's loader would not find it in the
+    /// host's.
     fn library(&mut self, name: &str, first: &[String], by: &str) -> Result<String, Fault> {
         let there = |folder: &&String| {
             let path = self.root.join(folder.trim_start_matches('/')).join(name);
@@ -142,17 +143,17 @@ impl Files {
         let found = format!("{folder}/{name}");
         let default = format!("usr/lib/{}/{name}", triplet());
         let asked = in_image(&found);
-        // Found by the host's cache of libraries, which images have none of.
+        // The host found it by its library cache (ld.so.cache), which images do not have.
         if asked != default && !["usr/lib", "usr/lib64"].contains(&in_image(folder).as_str()) {
             self.add(&default, Item::Link(format!("/{asked}")));
         }
         Ok(found)
     }
 
-    /// Writes them as a layer: in the order of their names, of root, without times. The same files give the same bytes.
+    /// Packs the files as a layer: sorted by name, owned by root, without times. The same files give the same bytes.
     ///
     /// # Errors
-    /// When one cannot be read or written.
+    /// If a file cannot be read or written.
     pub(super) fn pack(&self, to: impl Write) -> Result<(), Fault> {
         let mut archive = Builder::new(to);
         let packing = |path: &str| Fault::io(format!("pack /{path}"));
@@ -191,7 +192,7 @@ impl Files {
                 Item::Host(place) => {
                     let file = File::open(place).map_err(wrong())?;
                     let found = file.metadata().map_err(wrong())?;
-                    // What a package's programs may do beyond others is the scenario's to say, not a bit's.
+                    // Setuid and setgid bits are removed: the scenario decides which privileges programs have.
                     let mode = found.permissions().mode() & 0o755;
                     let mut header = header(EntryType::Regular, mode, found.len());
                     archive
@@ -216,7 +217,7 @@ fn header(kind: EntryType, mode: u32, size: u64) -> Header {
     header
 }
 
-/// Folders of libraries that the host's configuration names.
+/// Returns the library folders that the host's configuration names.
 fn configured(root: &Path) -> Vec<String> {
     let files = fs::read_dir(root.join("etc/ld.so.conf.d"))
         .into_iter()

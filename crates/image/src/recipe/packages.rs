@@ -1,4 +1,4 @@
-//! The packages that are installed, as dpkg has them on record.
+//! The installed packages, as recorded by dpkg.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -6,17 +6,17 @@ use std::path::{Path, PathBuf};
 
 use crate::error::Fault;
 
-/// Installed packages of a system whose root is a folder.
+/// Installed packages of a system with a given root folder.
 pub(super) struct Packages {
     root: PathBuf,
     versions: BTreeMap<String, String>,
 }
 
 impl Packages {
-    /// Reads the record of what is installed.
+    /// Reads the record of installed packages.
     ///
     /// # Errors
-    /// [`Fault::NoPackages`] where there is none.
+    /// [`Fault::NoPackages`] if the system has no record.
     pub(super) fn of(root: &Path) -> Result<Self, Fault> {
         let status = root.join("var/lib/dpkg/status");
         let text = match fs::read(&status) {
@@ -45,20 +45,20 @@ impl Packages {
         })
     }
 
-    /// The version of a package; `None`: it is not installed.
+    /// Returns the version of a package; `None` if it is not installed.
     pub(super) fn version(&self, package: &str) -> Option<&str> {
         self.versions.get(package).map(String::as_str)
     }
 
-    /// The paths of a package that is installed, absolute as it has them.
+    /// Returns the paths of an installed package's files, absolute, as the package names them.
     ///
     /// # Errors
-    /// When the record cannot be read.
+    /// If the record cannot be read.
     pub(super) fn files(&self, package: &str) -> Result<Vec<String>, Fault> {
         let lists = self.root.join("var/lib/dpkg/info");
         let reading = || Fault::io(format!("read {}", lists.display()));
         let mut files = Vec::new();
-        // One of several architectures has its own in the name.
+        // The list of a multi-arch package has the architecture in its name.
         let names = [
             format!("{package}.list"),
             format!("{package}:{}.list", debian()),
@@ -73,11 +73,11 @@ impl Packages {
         Ok(files)
     }
 
-    /// The packages that these files are of, with their versions; and the files that are of none. Files are named as in
-    /// images: without a leading `/`, in `usr`.
+    /// Returns the packages that own these files, with their versions, and the files that no package owns. Files are named as
+    /// in images: without a leading `/`, in `usr`.
     ///
     /// # Errors
-    /// When the record cannot be read.
+    /// If the record cannot be read.
     pub(super) fn owners(
         &self,
         files: &BTreeSet<String>,
@@ -107,8 +107,8 @@ impl Packages {
     }
 }
 
-/// Where a path of the host is in an image: without a leading `/`; and `bin`, `sbin` and `lib` are those of `usr`, whatever the
-/// host has.
+/// Returns the path in the image of a path of the host: without a leading `/`, and with `bin`, `sbin` and `lib` below `usr`,
+/// whether or not the host has them there.
 pub(super) fn in_image(path: &str) -> String {
     let path = path.trim_start_matches('/');
     let merged = ["bin", "sbin", "lib", "lib32", "lib64", "libx32"];
@@ -119,7 +119,7 @@ pub(super) fn in_image(path: &str) -> String {
     }
 }
 
-/// What Debian calls this machine.
+/// Returns Debian's name of this machine's architecture.
 pub(super) fn debian() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "amd64",
@@ -131,7 +131,7 @@ pub(super) fn debian() -> &'static str {
     }
 }
 
-/// What it calls the folders of its libraries.
+/// Returns the name of the folders of this machine's libraries.
 pub(super) fn triplet() -> &'static str {
     match std::env::consts::ARCH {
         "x86_64" => "x86_64-linux-gnu",

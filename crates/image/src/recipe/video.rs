@@ -1,4 +1,4 @@
-//! A video to be served and played: made of nothing, the same each time.
+//! A video to serve and play, generated and always the same.
 
 use std::io::Write;
 
@@ -7,8 +7,8 @@ const HEIGHT: usize = 72;
 const FRAMES_PER_S: usize = 25;
 const SECONDS: usize = 60;
 
-/// The video, as YUV4MPEG2: 60 s in colour at 25 frames a second, uncoded, which is 2.8 Mbit/s and 21 MB. Bars that wander over a
-/// gradient, so that each frame is another.
+/// Returns the video as YUV4MPEG2: 60 s in colour at 25 frames a second, uncoded, which is 2.8 Mbit/s and 21 MB. Bars move over
+/// a gradient, so that all frames differ.
 pub(super) fn y4m() -> Vec<u8> {
     let frame = WIDTH * HEIGHT * 3 / 2;
     let mut out = Vec::with_capacity(FRAMES_PER_S * SECONDS * (frame + 6) + 64);

@@ -1,4 +1,4 @@
-//! Images of the Docker or Podman engine of this machine, which answers with what `docker save` writes.
+//! Images of this machine's Docker or Podman engine, which are read in the format of `docker save`.
 
 use std::fs::File;
 
@@ -9,10 +9,11 @@ use super::found::Context;
 use crate::error::Fault;
 use crate::reference::Reference;
 
-/// An answer may be so long whatever the engine says of the image, bytes: archives pad, and count what images share in each.
+/// Minimum limit for the engine's answer, bytes. Archives have padding and repeat what images share, so the stated size is not
+/// enough.
 const SMALL_BYTES: u64 = 64 << 20;
 
-/// Has the engine save an image into a file without a name.
+/// Requests an image from the engine and writes it to an unnamed temporary file.
 pub(super) fn save(image: &Reference, context: &Context<'_>) -> Result<File, Fault> {
     let address = Address::find().map_err(|reason| Fault::Engine {
         socket: "of this machine".to_owned(),
@@ -24,7 +25,7 @@ pub(super) fn save(image: &Reference, context: &Context<'_>) -> Result<File, Fau
         reason: error.reason(),
     };
     let name = image.to_string();
-    // An engine that does not know the image says so when it is to save it.
+    // An engine without the image reports that at the request to save it.
     let said = engine.image(&name).map_err(wrong)?;
     let size = said.map_or(0, |image| image.bytes);
     let most_bytes = SMALL_BYTES.saturating_add(size.saturating_mul(2));

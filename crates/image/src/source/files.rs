@@ -22,10 +22,10 @@ use crate::tar::{Kind, Seekable, TarReader};
 
 /// Files by name.
 pub(super) trait Files {
-    /// A file's content; `None` when there is no such file.
+    /// Opens a file; `None` if there is no such file.
     fn open(&self, name: &str) -> Result<Option<Box<dyn Read>>, Fault>;
 
-    /// A document as a whole.
+    /// Reads a whole document.
     fn document(&self, name: &str, limits: &Limits) -> Result<Vec<u8>, Fault> {
         match self.open(name)? {
             Some(content) => read_whole(name, content, limits),
@@ -34,7 +34,7 @@ pub(super) trait Files {
     }
 }
 
-/// Opens a file for reading; a pipe or device is none.
+/// Opens a regular file for reading; rejects pipes and devices.
 pub(super) fn open(path: &Path) -> Result<File, Fault> {
     match constel_units::files::open(path) {
         Ok(file) => Ok(file),
@@ -46,7 +46,7 @@ pub(super) fn open(path: &Path) -> Result<File, Fault> {
     }
 }
 
-/// A folder whose files are taken from nowhere else.
+/// A folder; links that lead out of it are not followed.
 pub(super) struct Folder(OwnedFd);
 
 impl Folder {
@@ -90,7 +90,7 @@ impl Files for Folder {
     }
 }
 
-/// An archive, of which each file can be read by itself.
+/// An archive whose files can be read individually.
 pub(super) struct Archive {
     file: Arc<File>,
     files: HashMap<Vec<u8>, Place>,
@@ -101,7 +101,7 @@ enum Place {
         offset: u64,
         size: u64,
     },
-    /// Nobody writes an image's own files so.
+    /// A sparse file; no tool writes an image's metadata or layers sparsely.
     WithHoles,
     Link {
         to: Vec<u8>,
@@ -109,7 +109,7 @@ enum Place {
 }
 
 impl Archive {
-    /// Reads the archive's table of contents; one that is compressed is spooled plain.
+    /// Reads the archive's table of contents; a compressed archive is first decompressed into a temporary file.
     pub(super) fn open(file: File, context: &Context<'_>) -> Result<Self, Fault> {
         let stat = rustix::fs::fstat(file.as_fd()).map_err(Fault::os("look at it"))?;
         let is_regular = FileType::from_raw_mode(stat.st_mode) == FileType::RegularFile;
@@ -152,7 +152,7 @@ impl Archive {
                 },
                 _ => continue,
             };
-            // As unpacking would: the last one stays.
+            // As when unpacking: the last entry of a name wins.
             files.insert(name, place);
         }
         let length = file.metadata().map_err(Fault::io("look at it"))?.len();
@@ -173,7 +173,7 @@ impl Archive {
         self.files.contains_key(name.as_bytes())
     }
 
-    /// Whether anything is in one of these folders, or is named so.
+    /// Returns whether the archive has a top-level entry with one of these names.
     pub(super) fn has_top(&self, names: &[&str]) -> bool {
         let top = |path: &[u8]| {
             path.split(|b| *b == b'/')
@@ -185,7 +185,7 @@ impl Archive {
         tops.any(|top| names.iter().any(|name| name.as_bytes() == top))
     }
 
-    /// The archive itself, from its begin, decompressed.
+    /// Returns the whole archive from its begin, decompressed.
     pub(super) fn whole(&self) -> Result<File, Fault> {
         let mut file = self.file.try_clone().map_err(Fault::io("open it"))?;
         file.seek(SeekFrom::Start(0))
@@ -194,7 +194,7 @@ impl Archive {
     }
 }
 
-/// A file that is no archive says so in its first header.
+/// Converts the fault of a file that is not a tar archive: its first header has a wrong checksum.
 fn no_tar(fault: Fault) -> Fault {
     match fault {
         Fault::Damaged(how) if how.contains("check sum") => {
@@ -217,7 +217,7 @@ fn read_at_most(file: &File, into: &mut [u8]) -> io::Result<usize> {
     Ok(filled)
 }
 
-/// Where a symbolic link leads, from its own folder; above the root there is nothing.
+/// Returns the path that a symbolic link leads to, relative to its own folder; `..` at the root stays at the root.
 fn beside(link: &path::Parts, target: &[u8]) -> Vec<u8> {
     let mut at: path::Parts = match target.starts_with(b"/") {
         true => Vec::new(),
@@ -262,7 +262,7 @@ impl Files for Archive {
     }
 }
 
-/// A part of a file.
+/// A range of a file.
 struct Part {
     file: Arc<File>,
     at: u64,
@@ -281,10 +281,10 @@ impl Read for Part {
     }
 }
 
-/// Keeps a stream in a file without a name, which is gone when nobody has it open.
+/// Copies a stream into an unnamed temporary file, which disappears when it is closed.
 ///
 /// # Errors
-/// [`Fault::Limit`] for more than `most_bytes`; what hinders reading and writing.
+/// [`Fault::Limit`] above `most_bytes`; errors of reading and writing.
 pub(super) fn spool(
     from: &mut dyn Read,
     what: &str,
@@ -318,7 +318,7 @@ pub(super) fn spool(
     Ok(to)
 }
 
-/// A file without a name.
+/// Opens an unnamed temporary file.
 pub(crate) fn spool_file(context: &Context<'_>) -> Result<File, Fault> {
     let path = context.spool.join("spool");
     let options = File::options()

@@ -1,4 +1,4 @@
-//! What a source gives: an image's documents, and what reads its layers; and which of several images is meant.
+//! The content of a source: an image's documents and a reader for its layers. Also chooses one of several images.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,47 +10,47 @@ use crate::limits::Limits;
 use crate::progress::Progress;
 use crate::reference::Reference;
 
-/// What a source is read with.
+/// The settings with which a source is read.
 pub(crate) struct Context<'a> {
-    /// A folder of our own for what has to be spooled.
+    /// A folder for temporary files, used by this import only.
     pub(crate) spool: &'a Path,
     pub(crate) limits: &'a Limits,
     pub(crate) platform: &'a Platform,
     pub(crate) progress: &'a dyn Progress,
 }
 
-/// An image that was found.
+/// An image found in a source.
 pub(crate) struct Found {
-    /// Names that the source gives it.
+    /// The names that the source gives the image.
     pub(crate) names: Vec<String>,
-    /// Of its manifest, where it has one.
+    /// The digest of the manifest, if the source has one.
     pub(crate) manifest: Option<Digest>,
-    /// Its configuration, as bytes.
+    /// The bytes of the configuration.
     pub(crate) config: Vec<u8>,
-    /// Its layers, the lowest first.
+    /// The layers, the lowest first.
     pub(crate) layers: Vec<Blob>,
-    /// Reads them.
+    /// Opens the layers.
     pub(crate) from: Box<dyn Blobs>,
 }
 
 /// A layer as it is stored, compressed or not.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Blob {
-    /// How the source knows it.
+    /// The source's name of the layer.
     pub(crate) name: String,
-    /// Of its bytes, where the source says so.
+    /// The digest of the stored bytes, if the source states it.
     pub(crate) digest: Option<Digest>,
-    /// How many bytes, where the source says so.
+    /// The number of stored bytes, if the source states it.
     pub(crate) size: Option<u64>,
 }
 
-/// What reads layers.
+/// Opens layers.
 pub(crate) trait Blobs {
-    /// A layer's bytes as they are stored.
+    /// Opens a layer's stored bytes.
     fn open(&self, blob: &Blob) -> Result<Box<dyn Read>, Fault>;
 }
 
-/// What a file is called, for want of a better name.
+/// Returns a name for an image from its file's name, used if it has no better one.
 pub(super) fn stem(path: &Path) -> String {
     let name = path.canonicalize().unwrap_or_else(|_| path.to_owned());
     let name = name
@@ -65,7 +65,7 @@ pub(super) fn stem(path: &Path) -> String {
     name.to_owned()
 }
 
-/// All images' names, for who has to choose.
+/// Returns the images with the wanted name. The fault of a missing or ambiguous name lists all names.
 pub(super) fn choose_by_name<'a, T>(
     images: &'a [T],
     wanted: Option<&str>,

@@ -1,5 +1,5 @@
-//! OCI image layouts: `index.json`, which leads to manifests, which lead to a configuration and layers, all of them
-//! files named by digest.
+//! OCI image layouts: `index.json` refers to manifests, which refer to a configuration and layers. All of them are files named
+//! by digest.
 
 use std::io::Read;
 
@@ -8,12 +8,12 @@ use super::found::{Blob, Blobs, Context, Found, choose_by_name};
 use crate::documents::{Descriptor, Index, Manifest, parse, verify};
 use crate::error::{At, Fault, Located};
 
-/// Indexes may lead to indexes, so far.
+/// Maximum depth of indexes in indexes.
 const DEEPEST: usize = 4;
 const CONTAINERD_NAME: &str = "io.containerd.image.name";
 const OCI_NAME: &str = "org.opencontainers.image.ref.name";
 
-/// Finds the image of a layout.
+/// Finds the image in a layout.
 pub(super) fn find(
     files: Box<dyn Files>,
     image: Option<&str>,
@@ -66,7 +66,7 @@ pub(super) fn find(
     })
 }
 
-/// A descriptor as what it leads to.
+/// Returns the layer that a descriptor refers to.
 pub(super) fn blob(descriptor: &Descriptor) -> Blob {
     Blob {
         name: blob_path(descriptor),
@@ -79,7 +79,7 @@ fn blob_path(descriptor: &Descriptor) -> String {
     format!("blobs/sha256/{}", descriptor.digest.hex())
 }
 
-/// The names that a layout gives an image: a whole one, or only a tag, which then is one of the file's name.
+/// Returns the names that a layout gives an image: a full name, or only a tag, which is appended to the file's name.
 fn names_of(descriptor: &Descriptor, stem: &str) -> Vec<String> {
     if let Some(name) = descriptor.annotations.get(CONTAINERD_NAME) {
         return vec![name.clone()];

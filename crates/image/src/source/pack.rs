@@ -1,4 +1,4 @@
-//! Packs a folder as a layer: the same files give the same bytes.
+//! Packs a folder as a layer; the same files give the same bytes.
 
 use std::collections::HashMap;
 use std::fs::File;
@@ -17,19 +17,18 @@ use crate::merged;
 use crate::progress::Step;
 use crate::tar::Meta;
 
-/// Packs all files of a folder's own file system, by name. Sockets are left out, as by every tar.
+/// Packs all files of a folder's own file system, sorted by name. Sockets are left out, as by every tar.
 ///
 /// # Errors
-/// [`Fault::Entry`] for what a layer cannot hold: overlay's own whiteouts, and names that are whiteouts.
+/// [`Fault::Entry`] for files that a layer cannot hold: overlay's own whiteouts, and names of whiteouts.
 pub(super) fn folder(folder: &Path, context: &Context<'_>) -> Result<File, Fault> {
     pack(folder, context, false)
 }
 
-/// Packs the folder of an unpacked layer: what overlayfs takes as whiteouts and opaque folders is written as layers have
-/// it.
+/// Packs the folder of an unpacked layer: overlayfs's whiteouts and opaque folders become those of layer archives.
 ///
 /// # Errors
-/// As [`folder`], without whiteouts of overlay.
+/// As [`folder`], except for overlay's whiteouts.
 pub(crate) fn layer(folder: &Path, context: &Context<'_>) -> Result<File, Fault> {
     pack(folder, context, true)
 }
@@ -63,11 +62,11 @@ fn pack(folder: &Path, context: &Context<'_>, whiteouts: bool) -> Result<File, F
 struct Packer<'a> {
     to: Builder<BufWriter<File>>,
     device: u64,
-    /// First names of files that have several.
+    /// The first names of files with several names, by inode.
     linked: HashMap<u64, Vec<u8>>,
     context: &'a Context<'a>,
     entries: u64,
-    /// Whether whiteouts of overlay are whiteouts of the layer.
+    /// Whether overlay's whiteouts become whiteouts of the layer.
     whiteouts: bool,
 }
 
@@ -92,7 +91,7 @@ impl Packer<'_> {
         Ok(())
     }
 
-    /// Says that what layers below have in a folder is not seen, if so.
+    /// Writes an opaque mark if a folder hides the content of the layers below.
     fn hide_below(&mut self, path: &[u8], opaque: bool) -> Result<(), Fault> {
         match opaque && self.whiteouts {
             false => Ok(()),
@@ -116,7 +115,7 @@ impl Packer<'_> {
             return Err(Fault::entry(at, EntryFault::Reserved));
         }
         let Some(stat) = merged::stat(folder.as_fd(), name)? else {
-            // It went while the folder was read.
+            // The file was removed while the folder was read.
             return Ok(());
         };
         let meta = merged::meta_of(folder.as_fd(), name)?;
@@ -126,7 +125,7 @@ impl Packer<'_> {
             bytes: self.entries,
         });
         let kind = FileType::from_raw_mode(stat.st_mode);
-        // Whiteouts may be one device with many names.
+        // All whiteouts may be hard links of one device.
         let whiteout = kind == FileType::CharacterDevice && stat.st_rdev == 0;
         if kind != FileType::Directory && stat.st_nlink > 1 && !whiteout {
             match self.linked.get(&stat.st_ino) {
@@ -143,7 +142,7 @@ impl Packer<'_> {
                 self.append(&slashed, EntryType::Directory, &meta, 0, None)?;
                 let opaque = merged::is_opaque(folder.as_fd(), name)?;
                 self.hide_below(at, opaque)?;
-                // What is mounted there belongs to somebody else.
+                // Content of another mounted file system is not part of the folder.
                 match stat.st_dev == self.device {
                     true => self.within(&open_within(folder, name)?, at),
                     false => Ok(()),
@@ -182,7 +181,7 @@ impl Packer<'_> {
         let mut content = std::io::Read::take(file, size);
         let packed = self.to.append_data(&mut header, path, &mut content);
         packed.map_err(Fault::io(format!("pack /{}", shown(at))))?;
-        // A file that shrank while it was read is not as long as its header says.
+        // If a file shrank while it was read, it is shorter than its header states.
         match content.limit() {
             0 => Ok(()),
             _ => Err(Fault::Damaged(format!(
@@ -210,7 +209,7 @@ impl Packer<'_> {
             header.set_device_minor(minor).map_err(packing())?;
         }
         if at == b"./" {
-            // The root has no parts, which the builder does not take.
+            // The builder rejects a path without parts, so the root's name is written directly.
             header.as_old_mut().name[..2].copy_from_slice(b"./");
             header.set_cksum();
             return self.to.append(&header, std::io::empty()).map_err(packing());
@@ -220,7 +219,8 @@ impl Packer<'_> {
         done.map_err(packing())
     }
 
-    /// A header with owner, rights and time; what does not fit into it goes before it.
+    /// Returns a header with owner, permissions and time; writes values that do not fit into it to an extended header before
+    /// it.
     fn extended(&mut self, at: &[u8], meta: &Meta, link: Option<&[u8]>) -> Result<Header, Fault> {
         let mut header = Header::new_gnu();
         header.set_mode(meta.mode);

@@ -1,5 +1,5 @@
-//! Images of registries, by the OCI distribution protocol: anonymous pulls over HTTPS; over HTTP from this machine alone.
-//! Layers are unpacked while they arrive; one that breaks off goes on where it was.
+//! Images of registries, by the OCI distribution protocol: anonymous pulls over HTTPS; over HTTP from this machine only. Layers
+//! are unpacked while they arrive. An interrupted transfer is resumed.
 
 use std::io::{self, Read};
 use std::net::IpAddr;
@@ -24,18 +24,18 @@ use crate::reference::Reference;
 
 const CONNECT_WITHIN: Duration = Duration::from_secs(20);
 const SILENCE: Duration = Duration::from_secs(60);
-/// How often a layer may break off.
+/// Maximum number of interruptions of one layer.
 const MOST_BREAKS: u32 = 5;
 const DEEPEST: usize = 4;
 const MOST_ERROR: u64 = 4096;
-/// Where distributions keep the certificates that this machine trusts.
+/// The files where distributions keep the certificates that this machine trusts.
 const TRUSTED: [&str; 3] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
     "/etc/ssl/ca-bundle.pem",
 ];
 
-/// Finds an image of a registry.
+/// Finds an image in a registry.
 pub(super) fn find(reference: &Reference, context: &Context<'_>) -> Result<Found, Located> {
     let client = Rc::new(Client::new(reference)?);
     let wanted = match reference.digest() {
@@ -109,7 +109,7 @@ impl Blobs for RegistryBlobs {
     }
 }
 
-/// A blob that goes on where it broke off.
+/// A blob whose transfer resumes after an interruption.
 struct Resuming {
     client: Rc<Client>,
     digest: Digest,
@@ -128,7 +128,7 @@ impl Resuming {
         let whole = answer.status() == 200;
         self.body = answer.into_body().into_reader();
         if whole {
-            // It cannot begin in the middle.
+            // The registry ignored the range and sends the whole blob: skip the bytes that were read already.
             let passed = io::copy(&mut (&mut self.body).take(self.at), &mut io::sink())?;
             if passed < self.at {
                 return Err(io::ErrorKind::UnexpectedEof.into());
@@ -160,7 +160,7 @@ impl Read for Resuming {
     }
 }
 
-/// A document as it came.
+/// A fetched document, as it came.
 struct Fetched {
     kind: String,
     digest: Digest,
@@ -279,7 +279,7 @@ impl Client {
         }
     }
 
-    /// Asks whom the registry names for leave to read.
+    /// Requests a token for reading from the server that the registry names.
     fn ask_for_token(&self, challenge: &str) -> Result<(), Fault> {
         let parameters = challenge.strip_prefix("Bearer ").map(parameters);
         let parameters = parameters.ok_or_else(|| self.fault("wants a password"))?;
@@ -328,7 +328,7 @@ impl Client {
     }
 }
 
-/// What a refusal says.
+/// Returns the message of a refusal.
 fn refusal(answer: Answer) -> String {
     let mut said = Vec::new();
     let read = answer
@@ -347,7 +347,7 @@ fn refusal(answer: Answer) -> String {
     }
 }
 
-/// `realm="https://x/token",service="x"` as pairs.
+/// Parses `realm="https://x/token",service="x"` to pairs.
 fn parameters(text: &str) -> Vec<(String, String)> {
     let mut pairs = Vec::new();
     let mut rest = text;
@@ -362,7 +362,7 @@ fn parameters(text: &str) -> Vec<(String, String)> {
     pairs
 }
 
-/// Whether a host, with or without a port, is this machine: only then may it speak HTTP.
+/// Returns whether a host, with or without a port, is this machine. Only this machine may use HTTP.
 fn is_this_machine(host: &str) -> bool {
     let name = match host.rsplit_once(':') {
         Some((name, port)) if port.bytes().all(|b| b.is_ascii_digit()) => name,
@@ -372,10 +372,10 @@ fn is_this_machine(host: &str) -> bool {
     name == "localhost" || address.parse::<IpAddr>().is_ok_and(|a| a.is_loopback())
 }
 
-/// All certificates that browsers trust are some 250 KB.
+/// Maximum bytes of certificates; all those that browsers trust have about 250 KB.
 const MOST_PEM_BYTES: u64 = 16 << 20;
 
-/// The certificates that this machine trusts; where it has none, those that browsers do.
+/// Returns the certificates that this machine trusts; if it has none, those of browsers.
 fn trusted() -> Result<RootCerts, Fault> {
     let named = std::env::var_os("SSL_CERT_FILE").map(std::path::PathBuf::from);
     let mut usual = TRUSTED.iter().map(std::path::PathBuf::from);

@@ -1,4 +1,4 @@
-//! Files alone, without documents: an image of one layer, for this machine, that says nothing about what runs.
+//! Root file systems without documents: an image of one layer, for this machine, without a default command.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -11,9 +11,9 @@ use crate::digest::{Digest, Digesting};
 use crate::error::Fault;
 use crate::progress::Step;
 
-/// Of a tar archive, compressed or not.
+/// Makes an image from a tar archive, compressed or not.
 pub(super) fn of_tar(mut file: File, stem: &str, context: &Context<'_>) -> Result<Found, Fault> {
-    // Its digest is not known before it was read.
+    // The digest is only known after reading the archive.
     let bound = Bound::of_layer(context.limits);
     let mut plain = Digesting::new(Decompressed::new(&file, bound)?);
     let mut buffer = vec![0; 1 << 16];
@@ -34,7 +34,7 @@ pub(super) fn of_tar(mut file: File, stem: &str, context: &Context<'_>) -> Resul
     image(file, diff_id, stem, context)
 }
 
-/// Of a folder.
+/// Makes an image from a folder.
 pub(super) fn of_folder(folder: &Path, context: &Context<'_>) -> Result<Found, Fault> {
     let packed = pack::folder(folder, context)?;
     of_tar(packed, &found::stem(folder), context)
@@ -60,7 +60,7 @@ fn image(file: File, diff_id: Digest, stem: &str, context: &Context<'_>) -> Resu
     })
 }
 
-/// A layer that is a file.
+/// A layer in a file.
 pub(crate) struct OneFile(pub(crate) File);
 
 impl Blobs for OneFile {

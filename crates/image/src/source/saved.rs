@@ -1,5 +1,5 @@
-//! What `docker save` wrote before version 25: `manifest.json`, which names the configuration and the layers of each
-//! image by their paths. The configuration is named by its digest; layers are verified by their diff IDs alone.
+//! The output of `docker save` before version 25: `manifest.json`, which names the configuration and the layers of each image
+//! by their paths. The configuration is named by its digest; layers are verified only by their diff IDs.
 
 use std::io::Read;
 
@@ -9,7 +9,7 @@ use crate::digest::Digest;
 use crate::documents::{SavedImage, parse, verify_digest};
 use crate::error::{At, Fault, Located, shown};
 
-/// Finds the image of a saved archive.
+/// Finds the image in a saved archive.
 pub(super) fn find(
     files: Box<dyn Files>,
     image: Option<&str>,
@@ -46,7 +46,7 @@ pub(super) fn find(
     })
 }
 
-/// The digest that the configuration's path states: `<64 digits>.json` or `blobs/sha256/<64 digits>`.
+/// Returns the digest in the configuration's path: `<64 digits>.json` or `blobs/sha256/<64 digits>`.
 fn stated(path: &str) -> Option<Digest> {
     let name = path.rsplit('/').next()?;
     let hex = name.strip_suffix(".json").unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Images as they are listed, and as they are used.
+//! Images, as listed and as used.
 
 use std::path::PathBuf;
 
@@ -17,37 +17,37 @@ use crate::merged::Merged;
 pub struct Image {
     /// The digest of its configuration.
     pub id: Digest,
-    /// Its names, sorted; none when they all name other images now.
+    /// The image's names, sorted; empty if all of them were given to other images.
     pub names: Vec<String>,
-    /// Where it came from.
+    /// The source of the image.
     pub source: String,
-    /// The digest of its manifest, where the source had one.
+    /// The digest of the manifest, if the source had one.
     pub manifest: Option<Digest>,
-    /// When it came, in seconds since 1970.
+    /// The time of the import, in seconds since 1970.
     pub imported_s: u64,
-    /// Bytes of its files, those of shared layers included.
+    /// Bytes of the image's files, those of shared layers included.
     pub bytes: u64,
-    /// Its layers, the lowest first.
+    /// The layers, the lowest first.
     pub layers: Vec<Layer>,
 }
 
 /// A layer of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Layer {
-    /// The digest of it and of all below it, as OCI's ChainID says; the store's name for it.
+    /// The digest of this layer and all below it, OCI's ChainID; the store's name for the layer.
     pub chain: Digest,
-    /// The digest of its archive, not compressed.
+    /// The digest of the uncompressed archive.
     pub diff_id: Digest,
-    /// Entries of its archive.
+    /// The number of entries of the archive.
     pub entries: u64,
-    /// Bytes of its files, holes left out.
+    /// Bytes of the files, without holes.
     pub bytes: u64,
-    /// What its archive said of files and the folder does not keep, as access control lists.
+    /// The kinds of metadata in the archive that the folder does not keep, for example access control lists.
     pub left_out: Vec<String>,
 }
 
 impl Image {
-    /// How people call it: its first name, or the first digits of its digest.
+    /// Returns the image's first name, or the first digits of its digest.
     #[must_use]
     pub fn title(&self) -> String {
         self.names
@@ -57,43 +57,43 @@ impl Image {
     }
 }
 
-/// An image that stays while this is kept.
+/// An image in use; it cannot be removed while this value exists.
 #[derive(Debug)]
 pub struct Held {
     pub(super) image: Image,
     pub(super) config: Config,
     pub(super) lower_dirs: Vec<PathBuf>,
-    /// Kept for as long as the image is.
+    /// Held as long as the image is in use.
     #[allow(dead_code, reason = "it does its work by being there")]
     pub(super) used: Lock,
 }
 
 impl Held {
-    /// Which image.
+    /// Returns the image.
     #[must_use]
     pub fn image(&self) -> &Image {
         &self.image
     }
 
-    /// What it says about its programs.
+    /// Returns the image's settings for its programs.
     #[must_use]
     pub fn config(&self) -> &Config {
         &self.config
     }
 
-    /// The folders to stack as overlayfs's lower ones, the highest first. Those of a node's own state lie above them, and
-    /// its root takes owner and rights of the first folder here. Empty for an image without layers.
+    /// Returns the folders to stack as overlayfs's lower ones, the highest first. A node's own state is stacked above them, and
+    /// its root takes owner and permissions of the first folder here. Empty for an image without layers.
     #[must_use]
     pub fn lower_dirs(&self) -> &[PathBuf] {
         &self.lower_dirs
     }
 
-    /// Looks a user up in the image's own `/etc/passwd` and `/etc/group`: the image's own user, or another one in the
-    /// same form (`user`, `user:group`, by name or number).
+    /// Returns the user that programs run as, from the image's own `/etc/passwd` and `/etc/group`: the image's user, or another
+    /// one in the same form (`user`, `user:group`, by name or number).
     ///
     /// # Errors
-    /// [`NoAccount`](crate::Fault::NoAccount) when the image does not know the name; [`Io`](crate::Fault::Io) when its
-    /// files cannot be read.
+    /// [`NoAccount`](crate::Fault::NoAccount) if the image does not have the name; [`Io`](crate::Fault::Io) if its files cannot
+    /// be read.
     pub fn user(&self, other: Option<&str>) -> Result<User, Error> {
         let look = || -> Result<User, Located> {
             let merged = Merged::open(&self.lower_dirs)?;

@@ -1,4 +1,4 @@
-//! Bringing an image in.
+//! Imports an image.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -25,14 +25,14 @@ use crate::source::{Blob, Blobs, Context, Found, Source};
 use crate::tar::{Stream, TarReader};
 use crate::unpack;
 
-/// How an image comes in.
+/// The options of an import.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ImportOptions {
-    /// What it is called; as its source says unless given.
+    /// The name to give the image. Default: the name from the source.
     pub name: Option<String>,
-    /// How much it may ask for.
+    /// Bounds on the image.
     pub limits: Limits,
-    /// Which machines it has to be for.
+    /// The platform that the image must be for.
     pub platform: Platform,
 }
 
@@ -46,20 +46,20 @@ impl Default for ImportOptions {
     }
 }
 
-/// An image that came in.
+/// An imported image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Imported {
-    /// What it is called.
+    /// The image's name.
     pub name: String,
     /// The image.
     pub image: Image,
-    /// How many of its layers were there before.
+    /// The number of layers that the store had already.
     pub reused_layers: usize,
-    /// What the name meant before, if that was another image.
+    /// The image that had the name before, if that was another one.
     pub replaced: Option<Digest>,
 }
 
-/// A layer that is to be there.
+/// A layer that the store must have.
 struct Wanted<'a> {
     number: usize,
     of: usize,
@@ -68,11 +68,11 @@ struct Wanted<'a> {
 }
 
 impl Store {
-    /// Brings an image in: reads its documents, unpacks the layers that are not there yet, and gives it its name. Only
-    /// what is whole and verified is kept. Any number of processes may do so at the same time.
+    /// Imports an image: reads its documents, unpacks the layers that the store does not have, and gives the image its name.
+    /// Only complete and verified content is kept. Any number of processes may import at the same time.
     ///
     /// # Errors
-    /// [`Error`] says which [`Fault`] it was, and where. Files of other owners, devices and whiteouts need root.
+    /// [`Error`] has the [`Fault`] and its place. Files of other owners, devices and whiteouts need root.
     pub fn import(
         &self,
         source: &Source,
@@ -89,7 +89,7 @@ impl Store {
         options: &ImportOptions,
         progress: &dyn Progress,
     ) -> Result<Imported, Located> {
-        // A name that is none is said before anything is fetched.
+        // An invalid name is reported before anything is fetched.
         let wished = options
             .name
             .as_deref()
@@ -170,7 +170,7 @@ impl Store {
         })
     }
 
-    /// Makes sure that a layer is there; gives whether it was.
+    /// Unpacks a layer unless the store has it; returns whether it had.
     fn layer(
         &self,
         wanted: &Wanted<'_>,
@@ -184,7 +184,7 @@ impl Store {
         if folder.exists() {
             return Ok(true);
         }
-        // Whoever unpacks the same layer now does it for both.
+        // If another process unpacks this layer now, wait and use its result.
         let _turn = Lock::wait(&self.root.join("turns").join(wanted.name.chain.file_name()))?;
         if folder.exists() {
             return Ok(true);
@@ -207,7 +207,7 @@ impl Store {
         };
         let into = rustix::io::dup(&opened).map_err(Fault::os("open a folder"))?;
         let unpacked = unpack::unpack(&mut reader, into, &merged, &options.limits, &mut tick)?;
-        // Digests are of everything, what follows the archive's end too.
+        // Digests cover everything, including bytes after the archive's end.
         drain(&mut plain)?;
         let (decompressed, diff_id, _) = plain.finish();
         let mut stored = decompressed.into_stored();
@@ -230,20 +230,20 @@ impl Store {
             bytes: unpacked.bytes,
             left_out: unpacked.left_out,
         };
-        // Whoever sees the folder after a power failure must see it whole.
+        // The folder must be complete on the disk before its name appears, also after a power failure.
         rustix::fs::syncfs(&opened).map_err(Fault::os("write the layer to the disk"))?;
-        // Who sweeps the store must not come between the two.
+        // Without the lock, `prune` could remove the facts file between the two operations.
         let _lock = self.lock()?;
         record::write_json(&self.facts_file(wanted.name.chain), &facts)?;
         match fs::rename(&new, &folder) {
             Ok(()) => Ok(false),
-            // Another one came first, and it is the same.
+            // Another process was first; its layer is the same.
             Err(error) if error.kind() == io::ErrorKind::DirectoryNotEmpty => Ok(true),
             Err(error) => Err(Fault::io("put the layer into its place")(error)),
         }
     }
 
-    /// Keeps an image whose layers are there, under a name.
+    /// Stores an image whose layers exist, and gives it a name.
     fn keep(
         &self,
         id: Digest,
@@ -269,7 +269,7 @@ impl Store {
     }
 }
 
-/// Folders that every container has for what is its machine's, each with where a link there may lead.
+/// Folders with files of the machine, which every container has, and the targets that a symbolic link there may have.
 const PLACES: [(&[u8], Link); 6] = [
     (b"etc", Link::Folder),
     (b"run", Link::Any),
@@ -279,18 +279,18 @@ const PLACES: [(&[u8], Link); 6] = [
     (b"sys", Link::None),
 ];
 
-/// Where a symbolic link may lead: never to the root, which would be hidden.
+/// The allowed targets of a symbolic link. The root is never allowed, because it would be hidden.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Link {
-    /// It may not be one.
+    /// A symbolic link is not allowed.
     None,
-    /// To a folder of the image, which has files of its own there.
+    /// A folder of the image, which has files of its own there.
     Folder,
-    /// To a folder of the image, or nowhere: it gives way to a folder then.
+    /// A folder of the image, or a missing target: then a folder replaces the link.
     Any,
 }
 
-/// Whether a container can be made of these files.
+/// Checks that a container can be made of these files.
 fn habitable(files: &Merged) -> Result<(), Fault> {
     for (place, may) in PLACES {
         let how = match files.entry(b"", place)?.map(|found| found.file_type()) {
@@ -313,13 +313,13 @@ fn habitable(files: &Merged) -> Result<(), Fault> {
     Ok(())
 }
 
-/// The name that a source gives its image.
+/// Returns the name that a source gives its image.
 fn name_of(found: &Found) -> Result<Reference, Fault> {
     let name = found.names.first().ok_or(Fault::NoName)?;
     name.parse()
 }
 
-/// Each layer's chain: the digest of the chain below and its own diff ID.
+/// Returns each layer's chain: the digest of the chain below and its own diff ID.
 fn chain(diff_ids: &[Digest]) -> Vec<LayerName> {
     let mut below: Option<Digest> = None;
     let name = |diff_id: &Digest| {

@@ -1,4 +1,4 @@
-//! Removing images, and what nobody needs.
+//! Removes images, and unused files of the store.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,40 +14,40 @@ use crate::digest::Digest;
 use crate::error::{Error, Fault};
 use crate::reference::Reference;
 
-/// What was removed by name.
+/// The result of removing a name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Removed {
-    /// The image that the name meant.
+    /// The image that had the name.
     pub id: Digest,
-    /// The names that are gone.
+    /// The removed names.
     pub names: Vec<String>,
-    /// Whether the image is gone as well: nothing else named it.
+    /// Whether the image was removed as well, because it had no other name.
     pub image: bool,
-    /// How many of its layers are gone: no other image has them.
+    /// The number of removed layers; no other image has them.
     pub layers: usize,
-    /// Bytes of their files.
+    /// Bytes of the removed layers' files.
     pub bytes: u64,
 }
 
-/// What nobody needed.
+/// The result of pruning.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Pruned {
-    /// Images without a name that nobody used.
+    /// Removed images; they had no name and were not in use.
     pub images: Vec<Digest>,
-    /// How many layers that belonged to no image.
+    /// The number of removed layers; they belonged to no image.
     pub layers: usize,
-    /// Bytes of their files.
+    /// Bytes of the removed layers' files.
     pub bytes: u64,
-    /// How many imports that were killed.
+    /// The number of killed imports whose files were removed.
     pub imports: usize,
 }
 
 impl Store {
-    /// Removes a name; the image and its layers as well, when nothing else names them. By the first digits of its digest
-    /// an image goes with all its names.
+    /// Removes a name. If it was the image's last name, removes the image and its unshared layers as well. An image given by
+    /// the first digits of its digest is removed with all its names.
     ///
     /// # Errors
-    /// [`Fault::NoImage`]; [`Fault::InUse`] when the image would have to go and somebody [holds](Store::hold) it.
+    /// [`Fault::NoImage`]; [`Fault::InUse`] if the image would have to be removed and is [held](Store::hold).
     pub fn remove(&self, name: &str) -> Result<Removed, Error> {
         let remove = || {
             let _lock = self.lock()?;
@@ -90,11 +90,11 @@ impl Store {
         remove().map_err(|fault: Fault| fault.of(name))
     }
 
-    /// Removes what nobody needs: what killed imports left, images without a name that nobody holds, and layers that
-    /// belong to no image.
+    /// Removes everything unused: files of killed imports, images without a name that are not held, and layers that belong to
+    /// no image.
     ///
     /// # Errors
-    /// When something cannot be removed.
+    /// If a file cannot be removed.
     pub fn prune(&self) -> Result<Pruned, Error> {
         let prune = || {
             let _lock = self.lock()?;
@@ -129,12 +129,12 @@ impl Store {
         record::write_json(&self.root.join("names.json"), names)
     }
 
-    /// Its lock, if nobody holds the image. The store has to be locked.
+    /// Locks an image if it is not in use. The store must be locked.
     fn take_if_unused(&self, id: Digest) -> Result<Option<Lock>, Fault> {
         Lock::try_now(&self.image_folder(id).join("use"))
     }
 
-    /// Layers of images and of imports under way.
+    /// Returns the layers of all images and running imports.
     fn needed(&self) -> Result<BTreeSet<Digest>, Fault> {
         let mut needed = self.chains_of_images(&self.digests_in("images")?)?;
         for folder in work::folders(self)? {
@@ -157,7 +157,8 @@ impl Store {
         Ok((chains.len(), bytes))
     }
 
-    /// Removes a folder so that nobody ever sees half of it: who is killed in between leaves it in `work`.
+    /// Removes a folder after renaming it into `work`, so that a half-removed folder is never visible. If the process is
+    /// killed, the rest stays in `work`.
     fn put_away(&self, folder: &Path) -> Result<(), Fault> {
         let name = folder.file_name().unwrap_or_default().to_string_lossy();
         let away = self
@@ -172,7 +173,7 @@ impl Store {
         }
     }
 
-    /// Removes facts of layers that never came or are gone, half-written files, and locks that nobody has.
+    /// Removes facts files without a layer, incomplete files, and locks that are not held.
     fn sweep_files(&self) -> Result<(), Fault> {
         let sweeping = || Fault::io("sweep the store");
         let mut old = Vec::new();
@@ -187,12 +188,12 @@ impl Store {
                 let layer = name.strip_suffix(".json").and_then(Digest::from_file_name);
                 let orphan = folder == "layers"
                     && layer.is_some_and(|chain| !self.layer_folder(chain).exists());
-                // A store's version is written without its lock.
+                // A process writes a store's version without the store's lock.
                 let half = name.starts_with(".new-") && !name.ends_with("-version");
                 if half || orphan {
                     old.push((path, None));
                 } else if folder == "turns" {
-                    // Held until the file is gone: whoever waits for it then makes another one.
+                    // Held until the file is removed: a process that waits for it then makes a new one.
                     if let Some(turn) = Lock::try_now(&path)? {
                         old.push((path, Some(turn)));
                     }

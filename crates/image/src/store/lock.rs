@@ -16,21 +16,21 @@ pub(super) struct Lock {
 }
 
 impl Lock {
-    /// Waits until nobody else has it.
+    /// Waits for the exclusive lock.
     pub(super) fn wait(path: &Path) -> Result<Self, Fault> {
         Self::take(path, FlockOperation::LockExclusive).and_then(|lock| {
             lock.ok_or_else(|| Fault::Missing(format!("the lock {}", path.display())))
         })
     }
 
-    /// Waits until nobody has it alone.
+    /// Waits for a shared lock.
     pub(super) fn share(path: &Path) -> Result<Self, Fault> {
         Self::take(path, FlockOperation::LockShared).and_then(|lock| {
             lock.ok_or_else(|| Fault::Missing(format!("the lock {}", path.display())))
         })
     }
 
-    /// Takes it if nobody has it.
+    /// Takes the exclusive lock if it is free.
     pub(super) fn try_now(path: &Path) -> Result<Option<Self>, Fault> {
         Self::take(path, FlockOperation::NonBlockingLockExclusive)
     }
@@ -50,7 +50,7 @@ impl Lock {
                 Err(Errno::WOULDBLOCK) => return Ok(None),
                 Err(error) => return Err(Fault::os(doing())(error)),
             }
-            // While this one waited, the file may have been removed and another one made.
+            // While this process waited, the file may have been removed and replaced by another one.
             let ours = rustix::fs::fstat(&file).map_err(Fault::os(doing()))?;
             match rustix::fs::stat(path) {
                 Ok(now) if (now.st_dev, now.st_ino) == (ours.st_dev, ours.st_ino) => {

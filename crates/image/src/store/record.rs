@@ -1,4 +1,4 @@
-//! What the store writes down, and how: a file is the old one or the new one, whenever the machine stops.
+//! The files that the store writes. Each write is atomic: after a crash a file is either the old or the new one.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -12,26 +12,26 @@ use serde::{Deserialize, Serialize};
 use crate::digest::Digest;
 use crate::error::Fault;
 
-/// Of an image.
+/// The record of an image.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Record {
-    /// As the user named it.
+    /// The source as the user named it.
     pub(super) source: String,
     pub(super) manifest: Option<Digest>,
-    /// Seconds since 1970.
+    /// The time of the import, in seconds since 1970.
     pub(super) imported_s: u64,
-    /// The lowest first.
+    /// The layers, the lowest first.
     pub(super) layers: Vec<LayerName>,
 }
 
-/// Which layer.
+/// The identity of a layer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LayerName {
     pub(super) chain: Digest,
     pub(super) diff_id: Digest,
 }
 
-/// Of a layer.
+/// The facts of an unpacked layer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct LayerFacts {
     pub(super) hides_all: bool,
@@ -40,7 +40,7 @@ pub(super) struct LayerFacts {
     pub(super) left_out: Vec<String>,
 }
 
-/// Which image each name means.
+/// The image of each name.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(super) struct Names(BTreeMap<String, Digest>);
@@ -55,7 +55,7 @@ impl Names {
         mine.map(|(name, _)| name.clone()).collect()
     }
 
-    /// Gives back what the name meant.
+    /// Sets a name; returns the image that had it before.
     pub(super) fn set(&mut self, name: &str, id: Digest) -> Option<Digest> {
         self.0.insert(name.to_owned(), id)
     }
@@ -72,7 +72,7 @@ impl Names {
         self.0.values().any(|named| *named == id)
     }
 
-    /// The name most like another one, if any is like it; with another tag it is.
+    /// Returns the most similar name, if any is similar enough; tags are ignored.
     pub(super) fn nearest(&self, wanted: &str) -> Option<String> {
         let untagged = |name: &str| match name.rsplit_once(':') {
             Some((path, tag)) if !tag.contains('/') => path.to_owned(),
@@ -86,7 +86,7 @@ impl Names {
     }
 }
 
-/// Writes a file as a whole.
+/// Writes a file atomically.
 pub(super) fn write(path: &Path, bytes: &[u8]) -> Result<(), Fault> {
     let name = path.file_name().unwrap_or_default().to_string_lossy();
     static NUMBER: AtomicU64 = AtomicU64::new(0);
@@ -106,7 +106,7 @@ pub(super) fn write_json(path: &Path, value: &impl Serialize) -> Result<(), Faul
     write(path, &json)
 }
 
-/// `None` when there is no such file.
+/// Parses a JSON file; `None` if there is no such file.
 pub(super) fn read_json<T: DeserializeOwned>(path: &Path) -> Result<Option<T>, Fault> {
     let what = || path.display().to_string();
     match fs::read(path) {

@@ -1,4 +1,4 @@
-//! An image as container engines load it.
+//! Exports an image in the format that container engines load.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Seek, SeekFrom, Write};
@@ -16,21 +16,21 @@ use crate::progress::Progress;
 use crate::source::{Context, pack_layer, spool_file};
 use crate::{Platform, reference::Reference};
 
-/// A program that an image is given on its way.
+/// A program that is added to an exported image.
 #[derive(Debug, Clone, Copy)]
 pub struct Added<'a> {
-    /// Where, relative to the image's root; its folders are made for root alone to write to.
+    /// The path relative to the image's root; only root may write to its folders.
     pub path: &'a str,
     /// The program.
     pub program: &'a [u8],
 }
 
 impl Store {
-    /// Writes an image as `docker save` does, under this name, with one more program in a layer of its own, into a file
-    /// without a name. Layers are packed anew: same files and documents, other bytes than they came as.
+    /// Writes an image in the format of `docker save`, under this name and with one more program in a layer of its own, to an
+    /// unnamed temporary file. Layers are packed again: same files and documents, but other bytes than in the source.
     ///
     /// # Errors
-    /// When the name is none, or the store cannot be read or written.
+    /// If the name is invalid, or the store cannot be read or written.
     pub fn save(
         &self,
         image: &Held,
@@ -59,7 +59,7 @@ impl Store {
         };
         let mut to = Builder::new(BufWriter::new(spool_file(&context)?));
         let mut diff_ids = Vec::new();
-        // Those that are hidden by others are left out.
+        // Layers that a layer above hides completely are not among `lower_dirs`.
         for folder in image.lower_dirs().iter().rev() {
             let packed = pack_layer(folder, &context)?;
             diff_ids.push(append(&mut to, packed)?);
@@ -92,7 +92,7 @@ fn layer_file(diff_id: &Digest) -> String {
     format!("{}/layer.tar", diff_id.hex())
 }
 
-/// Appends a layer under the name that its digest gives it.
+/// Appends a layer, named by its digest.
 fn append(to: &mut Builder<impl Write>, mut layer: File) -> Result<Digest, Fault> {
     let reading = || Fault::io("read a packed layer");
     layer.seek(SeekFrom::Start(0)).map_err(reading())?;
@@ -122,7 +122,7 @@ fn entry(
     appended.map_err(Fault::io(format!("write {path}")))
 }
 
-/// A layer of one program.
+/// Returns a layer with one program.
 fn layer_of(added: Added<'_>) -> io::Result<Vec<u8>> {
     let mut tar = Builder::new(Vec::new());
     let mut one = |path: &str, kind, mode, bytes: &[u8]| {
@@ -143,7 +143,7 @@ fn layer_of(added: Added<'_>) -> io::Result<Vec<u8>> {
     tar.into_inner()
 }
 
-/// A configuration with other layers; what it says of how they came to be is left out.
+/// Replaces the layers of a configuration; the build history is removed.
 fn with_layers(config: &[u8], diff_ids: &[Digest]) -> Result<Vec<u8>, Fault> {
     let odd = |e: serde_json::Error| Fault::document("the stored configuration", e.to_string());
     let mut config: Value = serde_json::from_slice(config).map_err(odd)?;

@@ -1,4 +1,4 @@
-//! What an import has under way: a folder that is locked as long as its process lives.
+//! The working folder of an import; it is locked as long as its process lives.
 
 use std::fs;
 use std::io::ErrorKind;
@@ -9,10 +9,10 @@ use super::lock::Lock;
 use crate::digest::Digest;
 use crate::error::Fault;
 
-/// How folders begin that only have to be removed.
+/// Prefix of folders that only have to be removed.
 pub(super) const PUT_AWAY: &str = "gone-";
 
-/// A folder of an import; removed when dropped.
+/// A working folder; removed when dropped.
 #[derive(Debug)]
 pub(super) struct Work {
     path: PathBuf,
@@ -20,9 +20,9 @@ pub(super) struct Work {
 }
 
 impl Work {
-    /// Makes a folder and locks it.
+    /// Makes a working folder and locks it.
     pub(super) fn begin(store: &Store) -> Result<Self, Fault> {
-        // Who prunes holds this lock too: a folder without its own lock is nobody's then.
+        // `prune` holds this lock too, so a folder without its own lock never belongs to a starting import.
         let _lock = store.lock()?;
         for number in 0.. {
             let path = store
@@ -47,7 +47,7 @@ impl Work {
         &self.path
     }
 
-    /// Says that these layers are needed, whether they are there or will be.
+    /// Marks layers as needed, whether they exist or will.
     pub(super) fn pin(&self, store: &Store, chains: &[Digest]) -> Result<(), Fault> {
         let _lock = store.lock()?;
         for chain in chains {
@@ -57,7 +57,7 @@ impl Work {
         Ok(())
     }
 
-    /// An empty folder for a layer.
+    /// Makes an empty folder for a layer.
     pub(super) fn layer_folder(&self) -> Result<PathBuf, Fault> {
         let path = self.path.join("layer");
         remove_tree(&path)?;
@@ -68,12 +68,12 @@ impl Work {
 
 impl Drop for Work {
     fn drop(&mut self) {
-        // What cannot be removed now is for `prune`, which says why not.
+        // Errors are ignored here; `prune` removes the rest and reports errors.
         drop(remove_tree(&self.path));
     }
 }
 
-/// All folders of imports.
+/// Returns the working folders of all imports.
 pub(super) fn folders(store: &Store) -> Result<Vec<PathBuf>, Fault> {
     let reading = || Fault::io("read the store's folder work");
     let entries = fs::read_dir(store.root.join("work")).map_err(reading())?;
@@ -81,10 +81,10 @@ pub(super) fn folders(store: &Store) -> Result<Vec<PathBuf>, Fault> {
     paths.collect()
 }
 
-/// The layers that a living import counts on; `None` for a dead one, which nobody can come to hold while the store is
-/// locked.
+/// Returns the layers that a running import needs; `None` for a dead one. A dead import's folder cannot be locked again while
+/// the store is locked.
 pub(super) fn pins_of_living(folder: &Path) -> Result<Option<Vec<Digest>>, Fault> {
-    // What is put away holds an image's files, and never anybody's lock.
+    // A folder that was put away holds an image's files and no lock of an import.
     let put_away = folder
         .file_name()
         .unwrap_or_default()
@@ -100,7 +100,7 @@ pub(super) fn pins_of_living(folder: &Path) -> Result<Option<Vec<Digest>>, Fault
     match Lock::try_now(&lock) {
         Ok(None) => {}
         Ok(Some(_)) => return Ok(None),
-        // It ended at this moment, and its folder with it.
+        // The import ended at this moment and removed its folder.
         Err(Fault::Io { source, .. }) if source.kind() == ErrorKind::NotFound => return Ok(None),
         Err(fault) => return Err(fault),
     }
@@ -119,7 +119,7 @@ pub(super) fn pins_of_living(folder: &Path) -> Result<Option<Vec<Digest>>, Fault
     Ok(Some(pins))
 }
 
-/// Removes a folder with all that is in it; no symbolic link is followed.
+/// Removes a folder with its content, without following symbolic links.
 pub(super) fn remove_tree(path: &Path) -> Result<(), Fault> {
     match fs::remove_dir_all(path) {
         Err(error) if error.kind() != ErrorKind::NotFound => {

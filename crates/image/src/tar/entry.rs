@@ -1,47 +1,47 @@
-//! What an archive says of a file.
+//! The metadata of a file in an archive.
 
-/// What an entry makes.
+/// The kind of file that an entry creates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Kind {
-    /// A regular file of so many bytes, holes included.
+    /// A regular file.
     File {
-        /// Bytes.
+        /// The size in bytes, holes included.
         size: u64,
     },
-    /// A further name of a file.
+    /// An additional name of a file.
     HardLink {
-        /// The name it has already.
+        /// The existing name.
         target: Vec<u8>,
     },
     /// A symbolic link.
     Symlink {
-        /// Where it leads.
+        /// The target of the link.
         target: Vec<u8>,
     },
     /// A folder.
     Folder,
-    /// A device of characters.
+    /// A character device.
     CharDevice {
-        /// Its driver.
+        /// The major number: the driver.
         major: u32,
-        /// Which of them.
+        /// The minor number: the device.
         minor: u32,
     },
-    /// A device of blocks.
+    /// A block device.
     BlockDevice {
-        /// Its driver.
+        /// The major number: the driver.
         major: u32,
-        /// Which of them.
+        /// The minor number: the device.
         minor: u32,
     },
     /// A named pipe.
     Fifo,
 }
 
-/// Owner, rights, times and attributes.
+/// Owner, permissions, times and attributes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Meta {
-    /// Bits below 0o10000.
+    /// The mode bits below 0o10000.
     pub mode: u32,
     /// Owner.
     pub uid: u32,
@@ -56,10 +56,10 @@ pub struct Meta {
 /// An entry without its content.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Entry {
-    /// Its path, as written.
+    /// The path, as written.
     pub path: Vec<u8>,
-    /// What it makes.
+    /// The kind of file.
     pub kind: Kind,
-    /// Of whom, and so on.
+    /// Owner, permissions, time and attributes.
     pub meta: Meta,
 }

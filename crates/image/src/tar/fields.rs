@@ -1,18 +1,18 @@
-//! The numbers of a header.
+//! The numeric fields of a header.
 
 use ::tar::Header;
 
 use crate::error::Fault;
 
-/// Archives are made of blocks of so many bytes.
+/// Archives consist of blocks of this size, bytes.
 pub(super) const BLOCK: u64 = 512;
 
-/// How many bytes fill the last block of a content.
+/// Returns the number of bytes that fill the last block of a content.
 pub(super) fn padding(size: u64) -> u64 {
     size.wrapping_neg() % BLOCK
 }
 
-/// The numbers that every header has.
+/// The numeric fields of every header.
 pub(super) struct Numbers {
     pub(super) mode: i64,
     pub(super) uid: i64,
@@ -38,11 +38,11 @@ impl Numbers {
     }
 }
 
-/// A number in octal digits, or in GNU's binary form where these do not suffice. Nothing is 0.
+/// Parses a number in octal digits, or in GNU's binary form for larger values. An empty field is 0.
 pub(super) fn number(field: &[u8]) -> Option<i64> {
     let (first, rest) = field.split_first()?;
     if first & 0x80 != 0 {
-        // Two's complement without the mark; more than an i64 holds is refused.
+        // Two's complement without the marker bit; values outside of i64 are rejected.
         let sign = if first & 0x40 != 0 { -1 } else { 0 };
         let mut value = i64::from(first & 0x3f) | (sign << 6);
         for byte in rest {
@@ -61,7 +61,7 @@ pub(super) fn number(field: &[u8]) -> Option<i64> {
     }
 }
 
-/// Major and minor number of a device.
+/// Returns the major and minor number of a device.
 pub(super) fn device(header: &Header) -> Option<(u32, u32)> {
     let (major, minor) = match (header.as_ustar(), header.as_gnu()) {
         (Some(ustar), _) => (ustar.dev_major, ustar.dev_minor),
@@ -72,11 +72,11 @@ pub(super) fn device(header: &Header) -> Option<(u32, u32)> {
         let value = number(field).filter(|n| (0..=most).contains(n))?;
         u32::try_from(value).ok()
     };
-    // As many as the kernel has.
+    // The kernel's maximum for each number.
     Some((part(&major, 0xfff)?, part(&minor, 0xf_ffff)?))
 }
 
-/// That a header is one: its bytes add up, as signed or as unsigned numbers.
+/// Checks the header's checksum, which may be computed from signed or unsigned bytes.
 pub(super) fn check_sum(header: &Header) -> Result<(), Fault> {
     let bytes = header.as_bytes();
     let counted = |at: usize| match (148..156).contains(&at) {
@@ -93,14 +93,14 @@ pub(super) fn check_sum(header: &Header) -> Result<(), Fault> {
     }
 }
 
-/// A number in decimal digits.
+/// Parses a decimal number.
 pub(super) fn whole_number(text: &[u8]) -> Option<u64> {
     let digits = std::str::from_utf8(text).ok()?;
     let good = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
     good.then(|| digits.parse().ok()).flatten()
 }
 
-/// Seconds since 1970 with a fraction, as seconds and nanoseconds; finer digits are cut off.
+/// Parses seconds since 1970 with a fraction to seconds and nanoseconds; further digits are truncated.
 pub(super) fn time(text: &[u8]) -> Option<(i64, u32)> {
     let text = std::str::from_utf8(text).ok()?;
     let (negative, text) = match text.strip_prefix('-') {

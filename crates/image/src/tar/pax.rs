@@ -6,7 +6,7 @@ use super::fields::whole_number;
 use crate::error::{EntryFault, Fault};
 
 const XATTR: &str = "SCHILY.xattr.";
-/// Names and values of attributes, as the kernel bounds them.
+/// Maximum length of an attribute's name and value, as in the kernel.
 const MOST_NAME: usize = 255;
 const MOST_VALUE: usize = 65536;
 
@@ -15,7 +15,8 @@ const MOST_VALUE: usize = 65536;
 pub(super) struct Records(Vec<(String, Vec<u8>)>);
 
 impl Records {
-    /// Reads `LENGTH KEYWORD=VALUE\n`, where the length counts everything, itself too.
+    /// Parses `LENGTH KEYWORD=VALUE
+    /// `, where the length counts the whole record.
     pub(super) fn parse(mut bytes: &[u8]) -> Result<Self, Fault> {
         let bad = || Fault::damaged("an extended header is malformed");
         let mut records = Vec::new();
@@ -34,22 +35,22 @@ impl Records {
         Ok(Self(records))
     }
 
-    /// The last value of a keyword; an empty one takes earlier ones back.
+    /// Returns the last value of a keyword; an empty value cancels earlier ones.
     pub(super) fn get(&self, key: &str) -> Option<&[u8]> {
         let last = self.0.iter().rev().find(|(k, _)| k == key);
         last.map(|(_, value)| value.as_slice())
             .filter(|value| !value.is_empty())
     }
 
-    /// All records, in order.
+    /// Returns all records, in order.
     pub(super) fn iter(&self) -> impl Iterator<Item = (&str, &[u8])> {
         self.0
             .iter()
             .map(|(key, value)| (key.as_str(), value.as_slice()))
     }
 
-    /// Of a header that holds for all entries to come: only comments are taken, as `git archive` writes them. Programs
-    /// disagree about the rest.
+    /// Checks a global header: only comments are accepted, as `git archive` writes them. Programs disagree about other
+    /// keywords.
     pub(super) fn check_global(&self) -> Result<(), Fault> {
         match self.0.iter().find(|(key, _)| key != "comment") {
             None => Ok(()),
@@ -62,7 +63,7 @@ impl Records {
         }
     }
 
-    /// Extended attributes, by name; of one named twice the last.
+    /// Returns extended attributes by name; for a repeated name, the last value.
     pub(super) fn xattrs(&self, path: &[u8]) -> Result<Vec<(String, Vec<u8>)>, Fault> {
         let mut xattrs = std::collections::BTreeMap::new();
         for (key, value) in &self.0 {
@@ -84,7 +85,7 @@ impl Records {
         Ok(xattrs.into_iter().collect())
     }
 
-    /// What is said of a file that an image does not keep.
+    /// Collects the kinds of metadata that an image does not keep.
     pub(super) fn collect_left_out(&self, into: &mut BTreeSet<String>) {
         for (key, _) in &self.0 {
             if key.starts_with("SCHILY.acl.") || key == "SCHILY.fflags" {

@@ -1,4 +1,4 @@
-//! Files with holes, in the four ways that tar archives say it.
+//! Files with holes, in the four formats of tar archives.
 
 use ::tar::GnuSparseHeader;
 
@@ -6,14 +6,14 @@ use super::fields::{BLOCK, number, whole_number};
 use super::pax::Records;
 use crate::error::Fault;
 
-/// A part of a file that is no hole, in bytes.
+/// A part of a file that is not a hole, in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Segment {
     pub(super) offset: u64,
     pub(super) length: u64,
 }
 
-/// How the POSIX format says where the holes are.
+/// The place of the list of holes in the POSIX format.
 pub(super) enum Form {
     /// In the extended header (0.0 and 0.1).
     Listed(Vec<Segment>),
@@ -21,7 +21,7 @@ pub(super) enum Form {
     InContent,
 }
 
-/// `None` for a file without holes.
+/// Returns the sparse format of a file; `None` for a file without holes.
 pub(super) fn form(pax: &Records) -> Result<Option<Form>, ()> {
     let version = (pax.get("GNU.sparse.major"), pax.get("GNU.sparse.minor"));
     match version {
@@ -66,7 +66,7 @@ fn pairs(numbers: &[u64]) -> Vec<Segment> {
         .collect()
 }
 
-/// The size of a sparse file, holes included.
+/// Returns the size of a sparse file, holes included.
 pub(super) fn size(pax: &Records) -> Option<u64> {
     let size = pax
         .get("GNU.sparse.realsize")
@@ -74,8 +74,8 @@ pub(super) fn size(pax: &Records) -> Option<u64> {
     whole_number(size?)
 }
 
-/// The map at the begin of a content: how many pairs, then each number, a line each, up to the end of a block. `None`
-/// when it is none, or longer than `most` bytes.
+/// Reads the map at the begin of a content: the number of pairs, then each number on a line, up to the end of a block. `None`
+/// if the map is malformed or longer than `most` bytes.
 pub(super) fn read_map(
     blocks: &mut dyn FnMut() -> Result<[u8; BLOCK as usize], Fault>,
     most: u64,
@@ -106,7 +106,7 @@ pub(super) fn read_map(
     }
 }
 
-/// The pairs of a block of GNU's old way.
+/// Returns the segments of a block of GNU's old format.
 pub(super) fn old_segments(headers: &[GnuSparseHeader]) -> Option<Vec<Segment>> {
     let used = headers.iter().take_while(|h| !h.is_empty());
     let part = |field: &[u8]| number(field).and_then(|n| u64::try_from(n).ok());
@@ -119,7 +119,7 @@ pub(super) fn old_segments(headers: &[GnuSparseHeader]) -> Option<Vec<Segment>> 
     used.map(segment).collect()
 }
 
-/// That segments follow each other, lie within the file, and are as long together as what is stored.
+/// Checks that segments are in order, lie within the file, and have the stored length in total.
 pub(super) fn check(segments: &[Segment], stored: u64, size: u64) -> Option<()> {
     let mut end = 0u64;
     let mut sum = 0u64;

@@ -1,17 +1,17 @@
-//! What archives are read from: onwards, or in jumps.
+//! Streams that archives are read from, with or without seeking.
 
 use std::io::{self, Read, Seek, SeekFrom};
 
-/// What an archive is read from.
+/// A stream that an archive is read from.
 pub trait Tape: Read {
-    /// Leaves bytes out.
+    /// Skips bytes.
     ///
     /// # Errors
-    /// When they cannot be read, or there are fewer.
+    /// If the bytes cannot be read, or the stream is shorter.
     fn skip(&mut self, bytes: u64) -> io::Result<()>;
 }
 
-/// An archive that can only be read onwards.
+/// An archive that can only be read sequentially.
 #[derive(Debug)]
 pub struct Stream<R>(pub R);
 
@@ -30,7 +30,7 @@ impl<R: Read> Tape for Stream<R> {
     }
 }
 
-/// An archive that can be jumped in.
+/// An archive with seeking.
 #[derive(Debug)]
 pub struct Seekable<R>(pub R);
 

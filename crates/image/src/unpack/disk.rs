@@ -1,4 +1,4 @@
-//! The calls that make files, folders, links, devices and marks in a folder of a layer.
+//! Creates files, folders, links, devices and marks in a layer's folder.
 
 use std::collections::BTreeMap;
 use std::io::Read;
@@ -14,14 +14,14 @@ use crate::error::{Fault, shown};
 use crate::merged::{self, OPAQUE, through_proc};
 use crate::tar::{Kind, Meta, Tape, TarReader};
 
-/// Parts of a file that are empty and at least this long, in bytes, become holes.
+/// Minimum length of an empty part of a file that becomes a hole, in bytes.
 const HOLE: usize = 4096;
 
 fn making(what: &str, name: &[u8]) -> impl FnOnce(Errno) -> Fault {
     Fault::os(format!("make the {what} {}", shown(name)))
 }
 
-/// Makes a regular file and fills it from the archive; gives the bytes written.
+/// Creates a regular file with content from the archive; returns the number of bytes written.
 pub(super) fn file<T: Tape>(
     folder: BorrowedFd<'_>,
     name: &[u8],
@@ -40,14 +40,14 @@ pub(super) fn file<T: Tape>(
         }
         Ok(())
     })?;
-    // What is written last may be a hole.
+    // The last part may be a hole, so the size is set explicitly.
     if end != size {
         file.set_len(size).map_err(|e| Fault::io(doing())(e))?;
     }
     Ok(written)
 }
 
-/// The parts of a content that are no holes, as long as possible, each with its place.
+/// Returns the longest possible parts of a content that are not holes, each with its offset.
 fn filled(content: &[u8]) -> impl Iterator<Item = (usize, &[u8])> {
     let is_hole = |chunk: &[u8]| chunk.iter().all(|byte| *byte == 0);
     let mut at = 0;
@@ -74,7 +74,7 @@ fn new_file(folder: BorrowedFd<'_>, name: &[u8]) -> Result<std::fs::File, Fault>
         .map_err(making("file", name))
 }
 
-/// Makes a link, device or pipe with its owner and so on.
+/// Creates a link, device or pipe with owner, permissions, time and attributes.
 pub(super) fn special(
     folder: BorrowedFd<'_>,
     name: &[u8],
@@ -109,12 +109,12 @@ pub(super) fn special(
     set_meta(folder, name, file_type, meta, lost)
 }
 
-/// Makes a folder, open to its owner until it is described.
+/// Creates a folder that only its owner may access until its metadata is set.
 pub(super) fn folder(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Fault> {
     rustix::fs::mkdirat(folder, name, Mode::RWXU).map_err(making("folder", name))
 }
 
-/// Gives a file a further name.
+/// Adds a name to a file.
 pub(super) fn hard_link(
     from: BorrowedFd<'_>,
     target: &[u8],
@@ -125,14 +125,14 @@ pub(super) fn hard_link(
     linked.map_err(making("link", name))
 }
 
-/// Makes overlay's mark that a name is gone.
+/// Creates overlay's whiteout of a name.
 pub(super) fn whiteout(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Fault> {
     let mode = Mode::empty();
     let made = rustix::fs::mknodat(folder, name, FileType::CharacterDevice, mode, 0);
     made.map_err(making("whiteout", name))
 }
 
-/// Sets overlay's mark that a folder hides what is below.
+/// Marks a folder as opaque: it hides the layers below.
 pub(super) fn mark_opaque(folder: BorrowedFd<'_>, name: &[u8]) -> Result<(), Fault> {
     let path = through_proc(folder, name);
     let set = rustix::fs::lsetxattr(path, OPAQUE, b"y", XattrFlags::empty());
@@ -151,7 +151,7 @@ pub(super) fn remove(folder: BorrowedFd<'_>, name: &[u8], is_folder: bool) -> Re
     removed.map_err(Fault::os(format!("replace {}", shown(name))))
 }
 
-/// Sets owner, rights, attributes and time, in the order in which none undoes another.
+/// Sets owner, permissions, attributes and time, in an order in which no call undoes another.
 pub(super) fn set_meta(
     folder: BorrowedFd<'_>,
     name: &[u8],
@@ -167,7 +167,7 @@ pub(super) fn set_meta(
         shown(name)
     )))?;
     if file_type != FileType::Symlink {
-        // After the owner: a change of it takes setuid away.
+        // After the owner, because changing the owner clears the setuid bit.
         let mode = Mode::from_raw_mode(meta.mode);
         let set = rustix::fs::chmodat(folder, name, mode, AtFlags::empty());
         set.map_err(Fault::os(format!("give {} its rights", shown(name))))?;
@@ -176,7 +176,7 @@ pub(super) fn set_meta(
         let path = through_proc(folder, name);
         match rustix::fs::lsetxattr(path, attribute.as_str(), value, XattrFlags::empty()) {
             Ok(()) => {}
-            // Without its capabilities a program would fail in a way that nobody understands.
+            // Without its capabilities a program would fail in a way that is hard to understand, so their loss is an error.
             Err(Errno::OPNOTSUPP) if attribute != "security.capability" => {
                 lost.insert(attribute.clone(), ());
             }
@@ -204,7 +204,7 @@ pub(super) fn set_meta(
     set.map_err(Fault::os(format!("give {} its time", shown(name))))
 }
 
-/// Copies what is no folder from a layer below, with all that describes it.
+/// Copies a file that is not a folder from a layer below, with its metadata.
 pub(super) fn copy(
     from: BorrowedFd<'_>,
     name: &[u8],

@@ -1,4 +1,4 @@
-//! Hard links: to what their own layer made, and to what is below.
+//! Hard links to files of their own layer and of the layers below.
 
 use std::os::fd::AsFd;
 
@@ -10,18 +10,18 @@ use crate::error::{EntryFault, Fault, shown};
 use crate::merged::{self, split};
 use crate::path::{self, Parts};
 
-/// Where a hard link leads.
+/// The target of a hard link.
 enum Target {
-    /// To what this layer has made, at a path.
+    /// A file of this layer.
     Own(Vec<u8>),
-    /// To what is below, and still to be seen.
+    /// A file of the layers below that is not hidden.
     Below(Vec<u8>),
-    /// To what is below, and hidden by this layer.
+    /// A file of the layers below that this layer hides.
     Hidden(Vec<u8>),
 }
 
 impl Unpacker<'_> {
-    /// Gives what is there a further name.
+    /// Creates a hard link to an existing file.
     pub(super) fn link(
         &mut self,
         path: &[u8],
@@ -73,7 +73,7 @@ impl Unpacker<'_> {
         Ok(())
     }
 
-    /// What a hard link's target is; `Some(None)` for a folder.
+    /// Finds a hard link's target; `Some(None)` for a folder.
     fn find_target(
         &self,
         path: &[u8],
@@ -104,7 +104,7 @@ impl Unpacker<'_> {
         }))
     }
 
-    /// Copies what is below into this layer: the folder `to` is there, and has nothing of that name.
+    /// Copies a file of the layers below into this layer: the folder `to` exists and has no file of that name.
     fn copy_up(
         &mut self,
         folder: &[u8],

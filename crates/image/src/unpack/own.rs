@@ -1,4 +1,4 @@
-//! What a layer has made so far, by real path.
+//! The files that a layer has made so far, by real path.
 
 use std::collections::{BTreeMap, HashSet};
 use std::ops::Bound;
@@ -6,16 +6,16 @@ use std::ops::Bound;
 use crate::merged::split;
 use crate::tar::Meta;
 
-/// What this layer has at a path.
+/// A file of this layer.
 #[derive(Debug)]
 pub(super) enum Made {
     /// A folder.
     Folder(Folder),
-    /// A symbolic link, and where it leads.
+    /// A symbolic link with its target.
     Symlink(Vec<u8>),
     /// A file, device or pipe.
     Other,
-    /// A mark that hides what is below.
+    /// A mark that hides a file of the layers below.
     Whiteout,
 }
 
@@ -23,20 +23,21 @@ pub(super) enum Made {
 #[derive(Debug)]
 pub(super) struct Folder {
     pub(super) meta: Meta,
-    /// Whether an entry describes it; otherwise it carries something, or looks like one below.
+    /// Whether an entry describes the folder; otherwise it was only made to hold something, or to have the metadata of one
+    /// below.
     pub(super) explicit: bool,
-    /// Whether nothing below is to be seen in it.
+    /// Whether it hides all content of the layers below.
     cut: bool,
 }
 
-/// All that a layer has made.
+/// All files that a layer has made.
 #[derive(Debug)]
 pub(super) struct Own {
     made: BTreeMap<Vec<u8>, Made>,
 }
 
 impl Own {
-    /// Only the root, which has the empty path.
+    /// Contains only the root, which has the empty path.
     pub(super) fn new(root: Meta) -> Self {
         let folder = Folder {
             meta: root,
@@ -70,7 +71,7 @@ impl Own {
         self.made.insert(at, made);
     }
 
-    /// A folder in a folder of this layer.
+    /// Adds a folder to a folder of this layer.
     pub(super) fn insert_folder(&mut self, at: Vec<u8>, meta: Meta, explicit: bool) {
         let cut = self.is_cut(split(&at).0);
         let folder = Folder {
@@ -85,20 +86,20 @@ impl Own {
         self.made.remove(at)
     }
 
-    /// Whether nothing below is to be seen in a folder, which may be one below.
+    /// Returns whether the content of the layers below is hidden in a folder, which may be one of the layers below.
     pub(super) fn is_cut(&self, folder: &[u8]) -> bool {
         let mut at = folder;
         loop {
             match self.made.get(at) {
                 Some(Made::Folder(folder)) => return folder.cut,
                 Some(_) => return true,
-                // The root is always there.
+                // The walk ends, because the root always exists.
                 None => at = split(at).0,
             }
         }
     }
 
-    /// Marks a folder and those in it; `false` if that changes nothing.
+    /// Marks a folder and all folders in it as hiding the layers below; returns `false` if that changes nothing.
     pub(super) fn cut(&mut self, at: &[u8]) -> bool {
         let inside = prefix(at);
         for (path, made) in self.made.range_mut(inside.clone()..) {
@@ -116,7 +117,7 @@ impl Own {
     }
 
     fn below(&self, at: &[u8]) -> impl DoubleEndedIterator<Item = (&Vec<u8>, &Made)> {
-        // Nothing but what is inside lies between `a/` and `a0`, as `0` follows `/`.
+        // All paths between `a/` and `a0` are inside `a`, because `0` follows `/`.
         let (begin, end) = match at {
             b"" => (Bound::Excluded(Vec::new()), Bound::Unbounded),
             _ => (
@@ -127,20 +128,20 @@ impl Own {
         self.made.range((begin, end))
     }
 
-    /// The paths inside a path and itself, what is inside a folder before the folder.
+    /// Returns the paths inside a path and the path itself, the content of a folder before the folder.
     pub(super) fn at_and_below(&self, at: &[u8]) -> Vec<Vec<u8>> {
         let inside = self.below(at).rev().map(|(path, _)| path.clone());
         inside.chain(std::iter::once(at.to_vec())).collect()
     }
 
-    /// Whether an entry describes a folder, or anything in it.
+    /// Returns whether an entry describes a folder or anything in it.
     pub(super) fn holds_explicit(&self, at: &[u8]) -> bool {
         let itself = self.made.get(at).is_some_and(is_explicit);
         itself || self.below(at).any(|(_, made)| is_explicit(made))
     }
 
-    /// What is inside a folder for the sake of what is below alone: whiteouts, and folders that carry nothing else. What
-    /// is inside a folder comes before the folder.
+    /// Returns the paths inside a folder that exist only because of the layers below: whiteouts, and folders that hold nothing
+    /// else. The content of a folder comes before the folder.
     pub(super) fn only_for_below(&self, at: &[u8]) -> Vec<Vec<u8>> {
         let mut carrying: HashSet<&[u8]> = HashSet::new();
         let mut found = Vec::new();
@@ -154,7 +155,7 @@ impl Own {
         found
     }
 
-    /// All folders, by path.
+    /// Returns all folders, by path.
     pub(super) fn folders(&mut self) -> Vec<(Vec<u8>, Meta)> {
         let folders = self.made.iter().filter_map(|(path, made)| match made {
             Made::Folder(folder) => Some((path.clone(), folder.meta.clone())),
