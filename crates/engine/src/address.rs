@@ -1,25 +1,25 @@
-//! Where the engine's socket is.
+//! The address of the engine's socket.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
-/// Sockets that are looked for, in this order, where nobody names one. That of the user's own Podman comes after them.
+/// Sockets that are tried in this order if none is given. The socket of the user's own Podman is tried after them.
 pub const DEFAULT_SOCKETS: [&str; 2] = ["/var/run/docker.sock", "/run/podman/podman.sock"];
 
-/// Where an engine is, and who says so.
+/// The address of an engine, and its origin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Address {
-    /// Its socket.
+    /// The engine's socket.
     pub socket: PathBuf,
-    /// Who named it: `DOCKER_HOST`, or `default`.
+    /// The origin of the address: `DOCKER_HOST`, or `default`.
     pub from: &'static str,
 }
 
 impl Address {
-    /// What `DOCKER_HOST` names, where it is set; else the first there is of the usual sockets.
+    /// Returns the socket in `DOCKER_HOST`, if that is set; otherwise the first existing one of the usual sockets.
     ///
     /// # Errors
-    /// In words: when it names no socket of this machine, or none is there.
+    /// A text: `DOCKER_HOST` names no socket of this machine, or none of the usual sockets exists.
     pub fn find() -> Result<Self, String> {
         let host = std::env::var_os("DOCKER_HOST");
         let own = std::env::var_os("XDG_RUNTIME_DIR");
@@ -48,10 +48,10 @@ impl Address {
         Ok(Self { socket, from })
     }
 
-    /// The socket of an address: `unix:///run/docker.sock`.
+    /// Parses the address of a socket: `unix:///run/docker.sock`.
     ///
     /// # Errors
-    /// In words, as the second half of a sentence.
+    /// A text that continues a sentence.
     pub fn parse(text: &str) -> Result<PathBuf, String> {
         match text.strip_prefix("unix://") {
             Some(path) if path.starts_with('/') && path.len() < 108 => Ok(path.into()),

@@ -1,29 +1,29 @@
-//! The body of an answer: where it ends, and that it does.
+//! The body of an answer: finds its end, and detects truncation.
 
 use std::io::{self, BufRead, Read};
 
-/// No chunk's head and no line after the last one is longer.
+/// Maximum length of a chunk's header and of a trailer line, bytes.
 const MOST_LINE: u64 = 4096;
 
-/// What is left of an answer.
+/// The rest of an answer.
 #[derive(Debug)]
 pub(crate) enum Body<R> {
-    /// So many bytes.
+    /// A known number of bytes remains.
     Counted(R, u64),
-    /// Chunks.
+    /// A chunked body.
     Chunked(R, Chunk),
-    /// All until the engine closes.
+    /// The body ends when the engine closes the connection.
     UntilClosed(R),
 }
 
-/// Where a reader of chunks is.
+/// The state of a reader of chunks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Chunk {
-    /// Before the first.
+    /// Before the first chunk.
     First,
-    /// Within one, of which so many bytes are left.
+    /// Within a chunk, with the number of bytes left.
     Within(u64),
-    /// After the last.
+    /// After the last chunk.
     Over,
 }
 
@@ -57,7 +57,7 @@ fn counted(from: &mut impl Read, left: &mut u64, to: &mut [u8]) -> io::Result<us
     }
 }
 
-/// Reads on to the next chunk.
+/// Reads up to the next chunk's content.
 fn next(from: &mut impl BufRead, first: bool) -> io::Result<Chunk> {
     if !first && !line(from)?.is_empty() {
         return Err(cut("a chunk of its answer is longer than it says"));
@@ -65,14 +65,14 @@ fn next(from: &mut impl BufRead, first: bool) -> io::Result<Chunk> {
     let head = line(from)?;
     let digits = head.split(|byte| *byte == b';').next().unwrap_or_default();
     let digits = std::str::from_utf8(digits).unwrap_or_default().trim();
-    // `from_str_radix` would take a sign.
+    // `from_str_radix` would accept a sign.
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     let size = u64::from_str_radix(digits, 16).ok().filter(|_| plain);
     let size = size.ok_or_else(|| cut("a chunk of its answer has no length"))?;
     if size > 0 {
         return Ok(Chunk::Within(size));
     }
-    // What may follow the last says nothing that is asked for.
+    // Trailers after the last chunk are ignored.
     for _ in 0..64 {
         if line(from)?.is_empty() {
             return Ok(Chunk::Over);
@@ -81,7 +81,7 @@ fn next(from: &mut impl BufRead, first: bool) -> io::Result<Chunk> {
     Err(cut("its answer does not end"))
 }
 
-/// A line without its end.
+/// Reads a line, without its end.
 fn line(from: &mut impl BufRead) -> io::Result<Vec<u8>> {
     let mut line = Vec::new();
     from.take(MOST_LINE).read_until(b'\n', &mut line)?;
@@ -134,7 +134,7 @@ mod tests {
         }
         assert!(chunked(&b"1".repeat(1 << 16)).is_err());
         assert!(chunked(&[b"0\r\n".as_slice(), &b"x: y\r\n".repeat(1000)].concat()).is_err());
-        // No memory is taken on its word.
+        // A stated length must not allocate memory.
         assert!(chunked(b"FFFFFFFFFFFFFFFF\r\nx").is_err());
     }
 

@@ -1,4 +1,4 @@
-//! Containers that an engine makes for us: what is asked for, and what becomes of them.
+//! Containers that an engine makes for us: their configuration and their life.
 
 use std::time::{Duration, Instant};
 
@@ -10,101 +10,101 @@ use crate::{Engine, Kind, Sent};
 
 /// The label that names the lab a container belongs to.
 pub const LAB_LABEL: &str = "constel.lab";
-/// The label that names its node.
+/// The label that names the container's node.
 pub const NODE_LABEL: &str = "constel.node";
-/// The label that names the process which answers for it.
+/// The label that names the process responsible for the container.
 pub const OWNER_LABEL: &str = "constel.owner";
 
-/// A container to be made. It stays until it is removed, so that the engine can say how it ended.
+/// The configuration of a new container. The engine keeps the container after its end, so that its exit code can be read.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Order {
-    /// Its name.
+    /// The container's name.
     pub name: String,
     /// The image, by [`ImageConfig::id`](crate::ImageConfig::id) or by a name.
     pub image: String,
-    /// Its first process with its arguments, in place of the image's.
+    /// The first process with its arguments, in place of the image's.
     pub argv: Vec<String>,
-    /// Variables beside the image's.
+    /// Environment variables, in addition to the image's.
     pub env: Vec<(String, String)>,
-    /// Where its programs begin; `None`: as the image says.
+    /// The working directory of its programs; `None`: the image's.
     pub workdir: Option<String>,
-    /// Whom they run as; `None`: as the image says.
+    /// The user that its programs run as; `None`: the image's.
     pub user: Option<String>,
-    /// Further groups that they are in.
+    /// Additional groups of that user.
     pub groups: Vec<u32>,
-    /// What it calls its machine; that of the other container where it has that one's network.
+    /// The host name; unused if the container shares another one's network.
     pub hostname: String,
-    /// Its network.
+    /// The network.
     pub network: Network,
-    /// Its labels.
+    /// The labels.
     pub labels: Vec<(String, String)>,
-    /// What it sees of the host.
+    /// Files and folders of the host that it has access to.
     pub binds: Vec<Bind>,
-    /// Folders that are in memory, with the options of their mounts.
+    /// Folders in memory (tmpfs), with their mount options.
     pub in_memory: Vec<(String, String)>,
-    /// All capabilities that it has, by their names.
+    /// All capabilities of the container, by name.
     pub capabilities: Vec<String>,
-    /// Whether it may make all system calls, not only those that the engine lets pass.
+    /// Whether all system calls are allowed, not only those of the engine's default filter.
     pub all_system_calls: bool,
-    /// Whether nothing that it executes has more rights.
+    /// Whether programs cannot gain privileges by `execve`.
     pub no_new_privileges: bool,
-    /// Thousandths of a processor that it may take.
+    /// Limit of processor time, in thousandths of a processor.
     pub cpu_thousandths: Option<u64>,
-    /// Memory that it may take.
+    /// Limit of memory.
     pub memory_bytes: Option<u64>,
-    /// Processes that it may have.
+    /// Limit of the number of processes.
     pub processes: Option<u64>,
-    /// Limits of the kernel, where the engine's own are not to be had.
+    /// Kernel limits, for engines whose default limits cannot be used.
     pub ulimits: Vec<Ulimit>,
 }
 
-/// What network a container has.
+/// The network of a container.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Network {
-    /// One of its own, with nothing in it.
+    /// An empty network namespace of its own.
     #[default]
     None,
-    /// That of the container of that identity, as it is when this one is started; that one must run then.
+    /// The network of the container with that identity, at the moment this one starts; that container must run then.
     Of(String),
-    /// That at a path; Podman alone knows how.
+    /// The network namespace at a path; only Podman supports this.
     At(String),
 }
 
-/// A file or folder of the host that a container sees.
+/// A file or folder of the host that is mounted in a container.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bind {
-    /// What; absolute.
+    /// The path on the host; absolute.
     pub source: String,
-    /// Where; absolute.
+    /// The path in the container; absolute.
     pub target: String,
-    /// Whether it cannot be written there.
+    /// Whether the container cannot write to it.
     pub read_only: bool,
 }
 
-/// A limit of the kernel.
+/// A kernel limit (ulimit).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ulimit {
-    /// Its name, as `nofile`.
+    /// The limit's name, for example `nofile`.
     pub name: String,
-    /// What may be had.
+    /// The maximum.
     pub most: u64,
 }
 
-/// A container that an engine has.
+/// A container in the engine's list.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listed {
-    /// Its identity.
+    /// The container's identity.
     pub id: String,
-    /// The lab it is of.
+    /// The lab that it belongs to.
     pub lab: String,
-    /// The node it is of.
+    /// The node that it belongs to.
     pub node: Option<String>,
-    /// The mark of the process that answers for it.
+    /// The identification of the process responsible for it.
     pub owner: Option<String>,
 }
 
 impl Order {
-    /// What the engine is asked for: the same order gives the same bytes.
+    /// Returns the request body for the engine; the same order gives the same bytes.
     #[must_use]
     pub fn body(&self) -> Value {
         let pairs = |all: &[(String, String)]| -> Value {
@@ -134,7 +134,7 @@ impl Order {
             "Mounts": mounts,
             "Tmpfs": pairs(&self.in_memory),
             "GroupAdd": groups,
-            // What nodes have does not depend on the engine.
+            // Only the listed capabilities, so that nodes do not depend on the engine's defaults.
             "CapDrop": ["ALL"],
             "CapAdd": self.capabilities,
             "SecurityOpt": security,
@@ -146,7 +146,7 @@ impl Order {
         }
         if let Some(bytes) = self.memory_bytes {
             host["Memory"] = json!(bytes);
-            // Both together: without it, there is as much swap again.
+            // Set to the same value as the memory limit, because the default allows the same amount of swap in addition.
             host["MemorySwap"] = json!(bytes);
         }
         if let Some(processes) = self.processes {
@@ -168,7 +168,7 @@ impl Order {
             "Healthcheck": {"Test": ["NONE"]},
             "HostConfig": host,
         });
-        // Engines refuse the one together with the other.
+        // Engines reject a host name for a container that shares another one's network.
         if !matches!(self.network, Network::Of(_)) {
             body["Hostname"] = json!(self.hostname);
         }
@@ -204,10 +204,10 @@ impl Bind {
 }
 
 impl Engine {
-    /// Makes a container, and gives its identity. It does not run yet.
+    /// Creates a container, without starting it, and returns its identity.
     ///
     /// # Errors
-    /// When the engine refuses, [`is_conflict`](crate::Error::is_conflict) if there is one of the name.
+    /// If the engine refuses; [`is_conflict`](crate::Error::is_conflict) if a container has the name already.
     pub fn create(&self, order: &Order) -> Result<String> {
         let path = format!("/containers/create?name={}", quoted(&order.name));
         let answer = self.ask("POST", &path, Sent::Json(&order.body()))?.json()?;
@@ -218,19 +218,19 @@ impl Engine {
         Ok(id.to_owned())
     }
 
-    /// Starts a container that was made.
+    /// Starts a created container.
     ///
     /// # Errors
-    /// When the engine cannot run it.
+    /// If the engine cannot run it.
     pub fn start(&self, id: &str) -> Result<()> {
         self.ask("POST", &format!("/containers/{id}/start"), Sent::Nothing)?
             .end()
     }
 
-    /// The number of a container's first process; `None` if it does not run.
+    /// Returns the process number of a container's first process; `None` if it does not run.
     ///
     /// # Errors
-    /// When there is none of that identity, or the engine does not answer.
+    /// If no container has that identity, or the engine does not answer.
     pub fn first_process(&self, id: &str) -> Result<Option<u32>> {
         let answer = self.ask("GET", &format!("/containers/{id}/json"), Sent::Nothing)?;
         let number = answer.json()?["State"]["Pid"].as_u64();
@@ -239,11 +239,11 @@ impl Engine {
             .filter(|n| *n > 0))
     }
 
-    /// Waits until a container has ended, and gives its exit code as a shell has it: 128 and the signal's number, if one
+    /// Waits until a container has ended, and returns its exit code as a shell does: 128 plus the number of the signal that
     /// ended it.
     ///
     /// # Errors
-    /// When there is none of that identity, or it runs on for longer than the engine's patience lasts.
+    /// If no container has that identity, or it runs longer than the engine's timeout.
     pub fn exit_code(&self, id: &str) -> Result<i64> {
         let path = format!("/containers/{id}/wait?condition=not-running");
         let answer = self.ask("POST", &path, Sent::Nothing)?.json()?;
@@ -253,19 +253,19 @@ impl Engine {
             .ok_or_else(|| self.error(odd()))
     }
 
-    /// Whether a process of a container was killed because its limit of memory was reached, as far as the engine has seen it.
+    /// Returns whether the engine recorded that a process of a container was killed at its memory limit.
     ///
     /// # Errors
-    /// When there is none of that identity, or the engine does not answer.
+    /// If no container has that identity, or the engine does not answer.
     pub fn ran_out_of_memory(&self, id: &str) -> Result<bool> {
         let answer = self.ask("GET", &format!("/containers/{id}/json"), Sent::Nothing)?;
         Ok(answer.json()?["State"]["OOMKilled"] == true)
     }
 
-    /// Removes a container, running or not, and waits until it is gone. One that is gone already is as good.
+    /// Removes a container, running or not, and waits until it is removed. A missing container is a success.
     ///
     /// # Errors
-    /// When the engine refuses, or it is not gone after `within`.
+    /// If the engine refuses, or the container still exists after `within`.
     pub fn remove(&self, id: &str, within: Duration) -> Result<()> {
         let end = Instant::now() + within;
         let patient = self.clone().patience(within.max(Duration::from_secs(1)));
@@ -276,7 +276,7 @@ impl Engine {
                 .and_then(crate::Answer::end)
             {
                 Err(error) if error.is_absent() => return Ok(()),
-                // Somebody is at it: the engine itself, since its first process ended.
+                // Another removal is in progress: the engine itself removes the container after its first process ended.
                 Err(error) if error.is_conflict() && Instant::now() < end => {
                     let path = format!("/containers/{id}/wait?condition=removed");
                     match patient
@@ -292,10 +292,10 @@ impl Engine {
         }
     }
 
-    /// All containers of a lab, or of all labs, running or not.
+    /// Returns all containers of a lab, or of all labs, running or not.
     ///
     /// # Errors
-    /// When the engine does not answer.
+    /// If the engine does not answer.
     pub fn containers(&self, lab: Option<&str>) -> Result<Vec<Listed>> {
         let label = match lab {
             Some(lab) => format!("{LAB_LABEL}={lab}"),
@@ -307,7 +307,7 @@ impl Engine {
         let text = |value: &Value| value.as_str().map(str::to_owned);
         let listed = answer.as_array().into_iter().flatten().filter_map(|one| {
             let of = text(&one["Labels"][LAB_LABEL])?;
-            // An engine that does not know the filter would list all.
+            // An engine that does not support the filter would list all containers.
             let meant = lab.is_none_or(|lab| lab == of);
             Some(Listed {
                 id: text(&one["Id"]).filter(|_| meant)?,
@@ -321,8 +321,8 @@ impl Engine {
 }
 
 impl Kind {
-    /// Limits of the kernel that must be named, given what this process may have of them at most. Podman's own are more
-    /// than a machine without all capabilities gives.
+    /// Returns the kernel limits that must be set explicitly, given this process's own maximum. Podman's defaults exceed what a
+    /// machine without all capabilities allows.
     #[must_use]
     pub fn ulimits(self, files: Option<u64>, processes: Option<u64>) -> Vec<Ulimit> {
         if self == Self::Docker {

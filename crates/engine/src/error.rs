@@ -1,14 +1,14 @@
-//! What goes wrong with an engine.
+//! Errors of an engine.
 
 use std::io;
 use std::path::PathBuf;
 
 use constel_units::shown::one_line;
 
-/// What asking an engine comes to.
+/// The result of a request to an engine.
 pub type Result<T> = std::result::Result<T, Error>;
 
-/// The engine behind a socket does not do what was asked for.
+/// The engine behind a socket did not fulfil a request.
 #[derive(Debug, thiserror::Error)]
 #[error("the engine at {}: {what}", socket.display())]
 pub struct Error {
@@ -29,46 +29,46 @@ pub(crate) enum What {
 }
 
 impl Error {
-    /// The engine's socket.
+    /// Returns the engine's socket.
     #[must_use]
     pub fn socket(&self) -> &std::path::Path {
         &self.socket
     }
 
-    /// What went wrong, without the socket.
+    /// Returns the reason, without the socket.
     #[must_use]
     pub fn reason(&self) -> String {
         self.what.to_string()
     }
 
-    /// Whether what was named is not there.
+    /// Returns whether the named object does not exist.
     #[must_use]
     pub fn is_absent(&self) -> bool {
         matches!(self.what, What::Refused { status: 404, .. })
     }
 
-    /// Whether it is at it already, as when a container that is being removed is to be removed.
+    /// Returns whether the request conflicts with the object's state, for example a removal that is in progress.
     #[must_use]
     pub fn is_conflict(&self) -> bool {
         matches!(self.what, What::Refused { status: 409, .. })
     }
 
-    /// Whether the engine cannot be talked to at all: it does not run, or ended meanwhile.
+    /// Returns whether the engine cannot be reached: it does not run, or it ended.
     #[must_use]
     pub fn is_away(&self) -> bool {
         matches!(self.what, What::Unreachable(_) | What::Broken(_))
     }
 }
 
-/// Longest text of an engine that is shown, characters.
+/// Maximum length of the engine's text in messages, characters.
 const SHOWN_CHARS: usize = 400;
 
-/// Bytes of the engine as text of one line.
+/// Converts bytes of the engine to one line of text.
 pub(crate) fn shown(bytes: &[u8]) -> String {
     one_line(bytes, SHOWN_CHARS)
 }
 
-/// What an error of the engine says: `{"message": "..."}`.
+/// Returns the message of an engine's error: `{"message": "..."}`.
 pub(crate) fn message(said: &[u8]) -> String {
     let json: Option<serde_json::Value> = serde_json::from_slice(said).ok();
     let text = json.as_ref().and_then(|json| json["message"].as_str());

@@ -1,4 +1,4 @@
-//! HTTP/1.1 over the engine's socket: one question a connection.
+//! HTTP/1.1 over the engine's socket: one request per connection.
 
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -14,21 +14,21 @@ use crate::error::{Result, What, message};
 const MOST_HEAD: usize = 64 << 10;
 const MOST_HEADERS: usize = 64;
 const MOST_ERROR: u64 = 4096;
-/// A list of all containers of a large lab is a few megabytes.
+/// Maximum size of a JSON document, bytes. A list of all containers of a large lab has a few megabytes.
 const MOST_JSON: u64 = 64 << 20;
 
-/// What goes along with a question.
+/// The body of a request.
 #[derive(Debug, Clone, Copy)]
 pub enum Sent<'a> {
-    /// Nothing.
+    /// No body.
     Nothing,
-    /// A document.
+    /// A JSON document.
     Json(&'a Value),
-    /// A tar archive: all of the file, from its beginning.
+    /// A tar archive: the whole file, from its beginning.
     Tar(&'a File),
 }
 
-/// An answer that is none of an error, from the beginning of its body on.
+/// A successful answer, read up to the beginning of its body.
 #[derive(Debug)]
 pub struct Answer {
     engine: Engine,
@@ -36,11 +36,11 @@ pub struct Answer {
     body: Body<BufReader<Timed>>,
 }
 
-/// An answer has so much time beyond the engine's patience as its bytes take at this rate, bytes per second: one that comes byte by byte
-/// would else keep its reader for ever.
+/// Minimum rate of an answer, bytes per second. In addition to the timeout, an answer may take the time that its bytes need at
+/// this rate; otherwise an answer that arrives byte by byte would block its reader for ever.
 const LEAST_BYTES_PER_S: u64 = 10_000;
 
-/// What an engine says, for as long as it says it fast enough.
+/// An answer that must arrive at a minimum rate.
 #[derive(Debug)]
 struct Timed {
     stream: UnixStream,
@@ -72,7 +72,7 @@ impl Read for Timed {
         let wait = left.min(self.patience);
         self.stream.set_read_timeout(Some(wait))?;
         let read = match self.stream.read(to) {
-            // Some of it has come: this is no engine that says nothing.
+            // Part of the answer has arrived, so the timeout for the first byte does not apply.
             Err(error) if error.kind() == io::ErrorKind::WouldBlock && self.bytes > 0 => {
                 return Err(slow());
             }
@@ -84,24 +84,25 @@ impl Read for Timed {
 }
 
 impl Engine {
-    /// Asks for something by method and path, which is escaped where need be, and waits for the head of the answer.
+    /// Sends a request and waits for the head of the answer. The path is escaped where necessary.
     ///
     /// # Errors
-    /// When the engine cannot be reached, says nothing for as long as its patience lasts, or refuses.
+    /// If the engine cannot be reached, does not answer before its timeout, or refuses.
     pub fn ask(&self, method: &str, path: &str, sent: Sent<'_>) -> Result<Answer> {
         let stream = UnixStream::connect(self.socket());
         let stream = stream.map_err(|e| self.error(What::Unreachable(e)))?;
         let broken = |e: io::Error| self.error(What::Broken(e));
         let timed = stream.set_write_timeout(Some(self.patience));
         timed.map_err(broken)?;
-        // One that refuses may answer before it has read all, and closes: what it said counts.
+        // An engine that refuses may answer and close before it has read the whole request. That answer takes precedence over
+        // the write error.
         let written = write(&stream, method, path, sent);
         let mut answer = BufReader::new(Timed::new(stream, self.patience));
         let head = head(&mut answer).map_err(|e| broken(written.err().unwrap_or(e)))?;
         let mut body = head.body(answer);
         if !(200..300).contains(&head.status) {
             let mut said = Vec::new();
-            // Why it refuses may be cut off; that it does is known.
+            // The reason of the refusal may be truncated; the refusal itself is certain.
             drop(body.by_ref().take(MOST_ERROR).read_to_end(&mut said));
             return Err(self.error(What::Refused {
                 status: head.status,
@@ -117,16 +118,16 @@ impl Engine {
 }
 
 impl Answer {
-    /// Its status, from 200 to 299.
+    /// Returns the status, from 200 to 299.
     #[must_use]
     pub fn status(&self) -> u16 {
         self.status
     }
 
-    /// Its body, which is a document.
+    /// Parses the body as a JSON document.
     ///
     /// # Errors
-    /// When it is none, is cut off, or has more than 64 MiB.
+    /// If the body is no valid document, is truncated, or has more than 64 MiB.
     pub fn json(self) -> Result<Value> {
         let Self { engine, body, .. } = self;
         let mut bytes = Vec::new();
@@ -139,10 +140,10 @@ impl Answer {
         serde_json::from_slice(&bytes).map_err(|e| engine.error(odd(e)))
     }
 
-    /// Waits for its end.
+    /// Waits for the end of the body.
     ///
     /// # Errors
-    /// When it is cut off.
+    /// If the body is truncated.
     pub fn end(self) -> Result<()> {
         let Self { engine, body, .. } = self;
         let read = io::copy(&mut body.take(MOST_JSON), &mut io::sink());
@@ -181,11 +182,11 @@ fn write(mut to: &UnixStream, method: &str, path: &str, sent: Sent<'_>) -> io::R
     Ok(())
 }
 
-/// Reads an answer to its end within the bounds of documents, and returns its status and body. It needs no engine, and has no bound of
-/// time: parsers are tested by it.
+/// Reads an answer to its end within the bounds of documents, and returns its status and body. This function needs no engine
+/// and has no time limit; it exists to test the parsers.
 ///
 /// # Errors
-/// When it is no answer of HTTP/1.1, or has more than 64 MiB.
+/// If the input is not an answer of HTTP/1.1, or has more than 64 MiB.
 pub fn read_answer(mut from: impl BufRead) -> io::Result<(u16, Vec<u8>)> {
     let head = head(&mut from)?;
     let mut bytes = Vec::new();
@@ -197,7 +198,7 @@ pub fn read_answer(mut from: impl BufRead) -> io::Result<(u16, Vec<u8>)> {
     }
 }
 
-/// What of an answer's head counts.
+/// The parts of an answer's head that we use.
 #[derive(Debug, PartialEq, Eq)]
 struct Head {
     status: u16,
@@ -214,7 +215,7 @@ enum Length {
 impl Head {
     fn body<R>(&self, from: R) -> Body<R> {
         match (self.status, &self.length) {
-            // These have none, whatever they say.
+            // These statuses never have a body, whatever the headers state.
             (204 | 304, _) => Body::Counted(from, 0),
             (_, Length::Bytes(length)) => Body::Counted(from, *length),
             (_, Length::Chunks) => Body::Chunked(from, Chunk::First),
@@ -223,7 +224,7 @@ impl Head {
     }
 }
 
-/// Reads the head of an answer, past those that only say that one is to come.
+/// Reads the head of an answer; skips interim answers (1xx).
 fn head(answer: &mut impl BufRead) -> io::Result<Head> {
     for _ in 0..4 {
         let head = one_head(answer)?;
@@ -276,7 +277,7 @@ fn length(headers: &[httparse::Header<'_>]) -> io::Result<Length> {
             .parse()
             .map(Length::Bytes)
             .map_err(|_| io::Error::other("its answer has an odd length")),
-        // Of two that disagree either could be meant.
+        // With two headers that disagree, either could be correct.
         _ => Err(io::Error::other("its answer does not say how long it is")),
     }
 }

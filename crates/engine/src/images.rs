@@ -1,4 +1,4 @@
-//! Images that the engine has.
+//! Images of the engine.
 
 use std::fs::File;
 use std::io::Read;
@@ -8,27 +8,27 @@ use serde_json::Value;
 use crate::error::{Result, What};
 use crate::{Answer, Engine, Sent};
 
-/// An engine that says more than this about images is not listened to.
+/// Maximum size of an engine's report about loaded images, bytes.
 const MOST_SAID: u64 = 1 << 20;
 
-/// What an image says of how it is run.
+/// The settings of an image for its programs.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct ImageConfig {
-    /// The engine's own name for it, which is of no other one.
+    /// The engine's unique identity of the image.
     pub id: String,
     /// The program.
     pub entrypoint: Vec<String>,
-    /// Its arguments, or the program with its arguments.
+    /// The default arguments, or the program with its arguments.
     pub cmd: Vec<String>,
-    /// How large it is unpacked, bytes; 0 if the engine does not say.
+    /// The unpacked size, bytes; 0 if the engine does not report it.
     pub bytes: u64,
 }
 
 impl Engine {
-    /// An image; `None` if the engine has none of the name.
+    /// Returns an image; `None` if the engine has no image with this name.
     ///
     /// # Errors
-    /// When it does not answer.
+    /// If the engine does not answer.
     pub fn image(&self, name: &str) -> Result<Option<ImageConfig>> {
         let answer = match self.ask(
             "GET",
@@ -51,10 +51,10 @@ impl Engine {
         }))
     }
 
-    /// Has an image saved: the answer's body is what `docker save` writes.
+    /// Requests a saved image: the answer's body is in the format of `docker save`.
     ///
     /// # Errors
-    /// When there is none of the name, or the engine does not answer.
+    /// If no image has the name, or the engine does not answer.
     pub fn save(&self, name: &str) -> Result<Answer> {
         self.ask(
             "GET",
@@ -63,13 +63,13 @@ impl Engine {
         )
     }
 
-    /// Gives the engine images: what `docker save` writes, from the file's beginning.
+    /// Loads images into the engine, from a file in the format of `docker save`, read from its beginning.
     ///
     /// # Errors
-    /// When the engine refuses one.
+    /// If the engine refuses an image.
     pub fn load(&self, saved: &File) -> Result<()> {
         let mut answer = self.ask("POST", "/images/load?quiet=true", Sent::Tar(saved))?;
-        // It says that it takes them before it has; what goes wrong then is in what it says.
+        // The engine sends a successful status before it reads the images; later errors are in the body.
         let mut said = Vec::new();
         let read = answer.by_ref().take(MOST_SAID).read_to_end(&mut said);
         read.map_err(|e| self.error(What::Broken(e)))?;
@@ -84,7 +84,7 @@ impl Engine {
     }
 }
 
-/// A name as a part of a path or of a query: what has a meaning there is escaped. `/` and `:` are parts of names.
+/// Escapes a name for use in a path or a query. `/` and `:` are parts of names and stay.
 pub(crate) fn quoted(name: &str) -> String {
     let mut quoted = String::new();
     for byte in name.bytes() {

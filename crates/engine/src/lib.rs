@@ -1,7 +1,7 @@
-//! The container engine of this machine, Docker's or Podman's, asked over its socket.
+//! The container engine of this machine, Docker or Podman, used over its socket.
 //!
-//! An [`Engine`] is a path: each question is a connection of its own, so that threads may share it. Nothing of an answer is
-//! trusted: heads and documents are bounded, chunks are counted, and what ends too early is an error.
+//! An [`Engine`] is a path: each request has a connection of its own, so threads may share it. Answers are not trusted: heads
+//! and documents are bounded, chunks are counted, and a truncated answer is an error.
 //!
 //! ```
 //! use constel_engine::Order;
@@ -32,36 +32,36 @@ pub use error::{Error, Result};
 pub use http::{Answer, Sent, read_answer};
 pub use images::ImageConfig;
 
-/// An engine that says nothing for so long does not work. It collects layers before it answers.
+/// Default timeout of an engine's answer. An engine collects layers before it answers.
 const SILENCE: Duration = Duration::from_secs(120);
 
-/// The oldest of the engine's interfaces that has all that is asked for here.
+/// The oldest version of the engine's interface that has all functions used here.
 const OLDEST_API: (u32, u32) = (1, 41);
 
-/// An engine, by its socket.
+/// A container engine, identified by its socket.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Engine {
     socket: PathBuf,
     patience: Duration,
 }
 
-/// What an engine says of itself.
+/// The identity and version of an engine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Version {
-    /// Whose it is.
+    /// The kind of engine.
     pub kind: Kind,
-    /// Its own version.
+    /// The engine's version.
     pub version: String,
-    /// The newest interface that it has: major and minor number.
+    /// The newest version of the interface that it supports: major and minor number.
     pub api: (u32, u32),
 }
 
-/// Whose an engine is.
+/// The kind of an engine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
-    /// Docker, or one that says nothing else.
+    /// Docker, or an engine that does not identify itself as another one.
     Docker,
-    /// Podman, which speaks Docker's language.
+    /// Podman, which implements Docker's interface.
     Podman,
 }
 
@@ -75,7 +75,7 @@ impl std::fmt::Display for Kind {
 }
 
 impl Engine {
-    /// The engine behind this socket; nobody is asked yet.
+    /// Returns the engine behind this socket; nothing is sent yet.
     #[must_use]
     pub fn at(socket: impl Into<PathBuf>) -> Self {
         Self {
@@ -84,23 +84,23 @@ impl Engine {
         }
     }
 
-    /// An engine that is given up when it says nothing for so long; by default two minutes.
+    /// Sets the timeout of answers. Default: two minutes.
     #[must_use]
     pub fn patience(mut self, patience: Duration) -> Self {
         self.patience = patience;
         self
     }
 
-    /// Its socket.
+    /// Returns the socket.
     #[must_use]
     pub fn socket(&self) -> &Path {
         &self.socket
     }
 
-    /// Who it is.
+    /// Returns the engine's kind and version.
     ///
     /// # Errors
-    /// When it does not answer, or is too old.
+    /// If the engine does not answer, or is too old.
     pub fn version(&self) -> Result<Version> {
         let said = self.ask("GET", "/version", Sent::Nothing)?.json()?;
         let text = |key: &str| said[key].as_str().unwrap_or_default().to_owned();

@@ -1,11 +1,13 @@
-//! Feeds mutated inputs to every parser that reads foreign bytes, and reports panics, hangs and hunger for memory.
+//! Feeds mutated inputs to every parser of foreign bytes, and reports panics, hangs and excessive memory use.
 //!
-//! `tools/fuzz [--seconds N] [--seed N] [TARGET...]` runs each target for so long. Each runs in a process of its own, in which memory is
-//! bounded; this process watches it. An input is made from the seed, the target and its number alone, so that a finding is found again on
-//! any machine: it is written to a file, and `tools/fuzz TARGET --input FILE` runs that one.
+//! `tools/fuzz [--seconds N] [--seed N] [TARGET...]` runs each target for N seconds. Each target runs in a process of its own
+//! with limited memory, which this process watches. An input depends only on the seed, the target and the input's number, so
+//! that a finding can be reproduced on any machine. The input is written to a file, and `tools/fuzz TARGET --input FILE` runs
+//! it.
 //!
-//! Mutations are of the seeds in `targets`, files of the repository for the most part. They know no coverage: a parser behind a check sum or a
-//! length gets seeds that pass it, and targets mend what chance does not find.
+//! Mutations start from the seeds in `targets`, which are mostly files of the repository. The mutator does not measure
+//! coverage: a parser behind a checksum or a length field gets seeds that pass it, and targets repair values that chance does
+//! not find.
 #![forbid(unsafe_code)]
 
 mod mutate;
@@ -19,30 +21,30 @@ use clap::Parser;
 
 use targets::Target;
 
-/// Runs parsers on mutated inputs.
+/// Run parsers on mutated inputs
 #[derive(Debug, Parser)]
 struct Args {
-    /// Targets to run; all unless given.
+    /// Targets to run; default: all
     targets: Vec<String>,
-    /// How long each target runs, in seconds of a processor.
+    /// Processor time per target, in seconds
     #[arg(long, default_value_t = 20)]
     seconds: u64,
-    /// Which inputs are made.
+    /// Seed from which inputs are made
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Targets that run at a time; as many as there are processors unless given.
+    /// Targets that run in parallel; default: the number of processors
     #[arg(long)]
     jobs: Option<usize>,
-    /// Print the names of all targets.
+    /// Print the names of all targets
     #[arg(long)]
     list: bool,
-    /// Run the one target named on this file alone.
+    /// Run the one given target on this file only
     #[arg(long, value_name = "FILE")]
     input: Option<PathBuf>,
-    /// Where inputs that were found are written to.
+    /// Folder for the inputs that failed
     #[arg(long, value_name = "DIR", default_value = "target/fuzz")]
     found: PathBuf,
-    /// What the process that watches is told by.
+    /// File for progress reports to the watching process
     #[arg(long, hide = true, value_name = "FILE")]
     progress: Option<PathBuf>,
 }

@@ -1,11 +1,11 @@
-//! How inputs are made of seeds.
+//! Makes inputs from seeds.
 
 use constel_link::Rng;
 
-/// Longest input that is made, bytes.
+/// Maximum length of an input, bytes.
 const MOST_BYTES: usize = 256 << 10;
 
-/// Numbers at which arithmetic breaks.
+/// Numbers at which arithmetic often fails.
 const NUMBERS: [&[u8]; 16] = [
     b"0",
     b"-1",
@@ -25,7 +25,7 @@ const NUMBERS: [&[u8]; 16] = [
     b"-inf",
 ];
 
-/// Makes inputs of seeds.
+/// Makes inputs from seeds.
 pub(crate) struct Mutator<'s> {
     target: u32,
     seed: u64,
@@ -43,12 +43,12 @@ impl<'s> Mutator<'s> {
         }
     }
 
-    /// The input of this number.
+    /// Returns the input with this number.
     pub(crate) fn input(&self, number: u64) -> Vec<u8> {
         let (low, high) = (number as u32, (number >> 32) as u32);
         let mut rng = Rng::for_edge(self.seed, self.target, low, high);
         let mut bytes = self.pick(&mut rng).to_vec();
-        // The seeds themselves come first.
+        // The first inputs are the seeds themselves.
         if let Some(seed) = self.seeds.get(number as usize) {
             return seed.clone();
         }
@@ -94,7 +94,7 @@ impl<'s> Mutator<'s> {
             }
             7 => number_at(rng, bytes, at),
             8 => {
-                // A field of a binary form: 1 to 8 bytes, at its limits.
+                // A binary field of 1 to 8 bytes, at its limits.
                 let width = [1, 2, 4, 8][below(rng, 4)].min(length - at);
                 let fill = [0x00, 0x01, 0x7f, 0x80, 0xff][below(rng, 5)];
                 bytes[at..at + width].fill(fill);
@@ -125,12 +125,12 @@ impl<'s> Mutator<'s> {
     }
 }
 
-/// A number below `most`, which is not zero.
+/// Returns a number below `most`, which must not be zero.
 fn below(rng: &mut Rng, most: usize) -> usize {
     (rng.next_u64() % most as u64) as usize
 }
 
-/// Puts another number in place of the next one.
+/// Replaces the next number in a text.
 fn number_at(rng: &mut Rng, bytes: &mut Vec<u8>, at: usize) {
     let is_digit = |byte: &u8| byte.is_ascii_digit();
     let Some(from) = bytes[at..].iter().position(is_digit).map(|n| at + n) else {
@@ -141,7 +141,7 @@ fn number_at(rng: &mut Rng, bytes: &mut Vec<u8>, at: usize) {
     bytes.splice(from..from + length, number.iter().copied());
 }
 
-/// Takes one line and puts it, once or twice, before another.
+/// Moves a line before another one, once or twice.
 fn line_moved(rng: &mut Rng, bytes: &mut Vec<u8>) {
     let mut lines: Vec<Vec<u8>> = bytes
         .split_inclusive(|b| *b == b'\n')

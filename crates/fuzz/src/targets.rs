@@ -1,4 +1,4 @@
-//! What reads foreign bytes. A parser that is not here is not fuzzed: a new one gets a row.
+//! All parsers that read foreign bytes. A parser that is not listed here is not fuzzed: add a row for a new one.
 
 mod answers;
 mod documents;
@@ -11,12 +11,12 @@ mod wires;
 
 use std::path::Path;
 
-/// A parser, or machines that parse.
+/// A parser, or state machines that parse.
 pub(crate) struct Target {
     pub(crate) name: &'static str,
-    /// Inputs that others are made of; some are accepted.
+    /// The seeds of mutation; some of them are accepted.
     pub(crate) seeds: fn() -> Vec<Vec<u8>>,
-    /// Reads an input; returns whether it was accepted. Panics when something holds that must not.
+    /// Reads an input; returns whether it was accepted. Panics if a required property does not hold.
     pub(crate) run: fn(&[u8]) -> bool,
 }
 
@@ -25,13 +25,13 @@ impl Target {
         Self { name, seeds, run }
     }
 
-    /// Whether it is there for this program's own tests, and fails.
+    /// Returns whether the target exists for this program's own tests, and fails on purpose.
     pub(crate) fn is_for_tests(&self) -> bool {
         self.name.starts_with("test-")
     }
 }
 
-/// All of them.
+/// Returns all targets.
 pub(crate) fn all() -> Vec<Target> {
     let mut all = Vec::new();
     all.extend(files::targets());
@@ -64,7 +64,7 @@ fn one_seed() -> Vec<Vec<u8>> {
     vec![b"seed".to_vec()]
 }
 
-/// The files of a folder of the repository whose names end so.
+/// Returns the files of a folder of the repository whose names have this ending.
 fn files_of(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -84,7 +84,7 @@ fn files_of(folder: &str, ending: &str) -> Vec<Vec<u8>> {
     paths.iter().filter_map(read).collect()
 }
 
-/// A file of the repository; nothing where it is gone, which the test of seeds finds.
+/// Returns a file of the repository; empty if it is missing, which the test of seeds detects.
 fn file(path: &str) -> Vec<Vec<u8>> {
     let path = Path::new(env!("CARGO_MANIFEST_DIR"))
         .join("../..")
@@ -92,7 +92,7 @@ fn file(path: &str) -> Vec<Vec<u8>> {
     std::fs::read(path).into_iter().collect()
 }
 
-/// Several texts in one input, with a zero byte between.
+/// Splits an input into several texts, with a zero byte between them.
 fn texts<const N: usize>(bytes: &[u8]) -> Option<[&str; N]> {
     let mut parts = bytes.splitn(N, |byte| *byte == 0);
     let mut texts = [""; N];

@@ -1,4 +1,4 @@
-//! Targets in processes of their own, and what watches them.
+//! Runs targets in processes of their own, and watches them.
 
 use std::fs::File;
 use std::os::unix::fs::FileExt;
@@ -18,18 +18,18 @@ use crate::Args;
 use crate::mutate::Mutator;
 use crate::targets::Target;
 
-/// A target may map so much memory, bytes.
+/// Maximum memory that a target may map, bytes.
 const MOST_MEMORY_BYTES: u64 = 2 << 30;
-/// No input of at most 256 KiB may take longer, in time of a processor: targets run beside other work.
+/// Maximum processor time of one input of at most 256 KiB. Wall-clock time is not used, because targets run beside other work.
 const LONGEST: Duration = Duration::from_secs(10);
-/// One that waits takes no processor's time, and is given up after so long.
+/// A target that waits uses no processor time; it is ended after this time without progress.
 const STANDS_STILL: Duration = Duration::from_secs(120);
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// What a process that works has done: numbers in a file, for its end may be any.
+/// The progress of a working process: numbers in a file, because the process may end in any way.
 #[derive(Debug, Clone, Copy, Default)]
 struct Progress {
-    /// The input that is being read.
+    /// The number of the current input.
     number: u64,
     accepted: u64,
     slowest_ns: u64,
@@ -46,7 +46,7 @@ impl Progress {
         let mut words = [0; 3];
         for (place, word) in words.iter_mut().enumerate() {
             let mut bytes = [0; 8];
-            // Not written yet: nothing has been done.
+            // The file is still empty: nothing has been done yet.
             if from.read_exact_at(&mut bytes, place as u64 * 8).is_ok() {
                 *word = u64::from_le_bytes(bytes);
             }
@@ -60,16 +60,16 @@ impl Progress {
     }
 }
 
-/// What this process has had of the processors.
+/// Returns the processor time of this process.
 fn cpu_time() -> Duration {
     let time = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(time.tv_sec as u64, time.tv_nsec as u32)
 }
 
-/// What another process has had of them, as far as the kernel says; to a hundredth of a second.
+/// Returns the processor time of another process from the kernel, in steps of 10 ms.
 fn cpu_time_of(pid: u32) -> Duration {
     let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
-    // The program's name before it may hold anything.
+    // The program's name comes before these fields and may contain anything.
     let fields = stat
         .rsplit(')')
         .next()
@@ -83,7 +83,7 @@ fn cpu_time_of(pid: u32) -> Duration {
     Duration::from_millis(ticks * 1000 / clock_ticks_per_second().max(1))
 }
 
-/// Runs one target in this process for so long, in time of a processor.
+/// Runs one target in this process for a given processor time.
 pub(crate) fn work(
     target: &Target,
     seed: u64,
@@ -113,7 +113,7 @@ pub(crate) fn work(
     Ok(())
 }
 
-/// Runs all, some at a time; returns how many were found wanting.
+/// Runs all targets, several in parallel; returns the number of targets that failed.
 pub(crate) fn all(targets: &[&Target], args: &Args) -> anyhow::Result<usize> {
     let processors = std::thread::available_parallelism().map_or(1, |n| n.get());
     let jobs = args
@@ -146,7 +146,7 @@ pub(crate) fn all(targets: &[&Target], args: &Args) -> anyhow::Result<usize> {
     }
 }
 
-/// Runs a target in a process of its own; returns whether nothing was found.
+/// Runs a target in a process of its own; returns whether it found no failure.
 fn watched(target: &Target, args: &Args) -> anyhow::Result<bool> {
     let progress = tempfile::NamedTempFile::new()?;
     let mut child = Command::new(std::env::current_exe()?)
@@ -212,7 +212,7 @@ fn how(ended: Option<ExitStatus>) -> String {
     }
 }
 
-/// Writes the input where it can be run again.
+/// Writes the input to a file, from which it can be run again.
 fn keep(target: &Target, args: &Args, number: u64) -> anyhow::Result<PathBuf> {
     let seeds = (target.seeds)();
     let input = Mutator::new(target.name, args.seed, &seeds).input(number);

@@ -148,12 +148,12 @@ pub(crate) const DATASIZE: Quantity = Quantity {
 pub struct DataRate(u64);
 
 impl DataRate {
-    /// A rate of `bps` bits per second.
+    /// Returns a rate of `bps` bits per second.
     pub const fn from_bps(bps: u64) -> Self {
         Self(bps)
     }
 
-    /// Bits per second.
+    /// Returns the rate in bits per second.
     pub const fn bps(self) -> u64 {
         self.0
     }
@@ -187,12 +187,12 @@ impl fmt::Display for DataRate {
 pub struct DataSize(u64);
 
 impl DataSize {
-    /// A size of `bytes` bytes.
+    /// Returns a size of `bytes` bytes.
     pub const fn from_bytes(bytes: u64) -> Self {
         Self(bytes)
     }
 
-    /// Bytes.
+    /// Returns the size in bytes.
     pub const fn bytes(self) -> u64 {
         self.0
     }

@@ -10,7 +10,7 @@ pub(crate) struct Decimal {
     pub(crate) exponent: i32,
 }
 
-/// Why the leading number of a text could not be read.
+/// The reason why the leading number of a text could not be read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum NumberError {
     /// No decimal number at the start.
@@ -120,7 +120,7 @@ impl Decimal {
         ))
     }
 
-    /// The shortest decimal that reads back as `value`. `value` must be finite.
+    /// Returns the shortest decimal that reads back as `value`. `value` must be finite.
     pub(crate) fn from_f64(value: f64) -> Self {
         match Self::split(&format!("{value:e}")) {
             Ok((decimal, _)) => decimal,
@@ -128,7 +128,7 @@ impl Decimal {
         }
     }
 
-    /// An integer as a decimal.
+    /// Converts an integer to a decimal.
     pub(crate) fn from_integer(value: i128) -> Self {
         let mut decimal = Self {
             negative: value < 0,
@@ -142,7 +142,7 @@ impl Decimal {
         decimal
     }
 
-    /// The same digits times `10^power`.
+    /// Returns the same digits times `10^power`.
     pub(crate) fn shifted(mut self, power: i32) -> Self {
         if self.mantissa != 0 {
             self.exponent += power;
@@ -150,7 +150,7 @@ impl Decimal {
         self
     }
 
-    /// The nearest f64 (correctly rounded); infinite when too large.
+    /// Returns the nearest f64 (correctly rounded); infinite if too large.
     pub(crate) fn to_f64(self) -> f64 {
         let sign = if self.negative { "-" } else { "" };
         format!("{sign}{}e{}", self.mantissa, self.exponent)
@@ -158,7 +158,7 @@ impl Decimal {
             .unwrap_or(f64::INFINITY)
     }
 
-    /// `self * factor` as an integer. `Ok(None)`: has a fraction; `Err(())`: does not fit.
+    /// Returns `self * factor` as an integer. `Ok(None)`: has a fraction; `Err(())`: does not fit.
     pub(crate) fn times_exact(self, factor: u64) -> Result<Option<i128>, ()> {
         if self.mantissa == 0 {
             return Ok(Some(0));
@@ -196,7 +196,7 @@ impl Decimal {
         Ok(Some(if self.negative { -value } else { value }))
     }
 
-    /// Digits after the decimal point when printed plainly.
+    /// Returns the number of digits after the decimal point when printed plainly.
     pub(crate) fn decimals(self) -> u32 {
         self.exponent.min(0).unsigned_abs()
     }

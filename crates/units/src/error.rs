@@ -1,4 +1,4 @@
-//! What can be wrong with the text of a quantity.
+//! Errors in the text of a quantity.
 
 use thiserror::Error;
 
@@ -20,8 +20,8 @@ pub const FORMATS: [&str; 14] = [
     "utc",
 ];
 
-/// Why a text is not a quantity. Messages name the quantity, the offending text and what is
-/// allowed, so that they can be shown to the user as they are.
+/// The reason why a text is not a quantity. Messages name the quantity, the offending text and the allowed values, so that they
+/// can be shown to the user unchanged.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum UnitError {
@@ -63,10 +63,10 @@ pub enum UnitError {
         unit: String,
         /// Every unit allowed for this quantity.
         allowed: Vec<&'static str>,
-        /// What was probably meant.
+        /// The probably intended unit.
         hint: Option<String>,
     },
-    /// Outside what the quantity can hold.
+    /// A value outside the range of the quantity.
     #[error("{quantity} {text:?} is out of range; {range}")]
     OutOfRange {
         /// Name of the quantity.
@@ -76,7 +76,7 @@ pub enum UnitError {
         /// The range in words.
         range: &'static str,
     },
-    /// Finer than the quantity can hold.
+    /// A value with more digits than the quantity can hold.
     #[error("{quantity} {text:?} loses precision: it must be a whole number of {smallest}")]
     LosesPrecision {
         /// Name of the quantity.
@@ -86,17 +86,17 @@ pub enum UnitError {
         /// The smallest step, for example "ns".
         smallest: &'static str,
     },
-    /// Not an RFC 3339 instant in UTC.
+    /// A text that is not an RFC 3339 instant in UTC.
     #[error("instant {text:?} is not RFC 3339 in UTC: {reason}; write it like {example:?}")]
     BadInstant {
         /// The text as given.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
         /// A valid example.
         example: &'static str,
     },
-    /// [`crate::parse_format`] was asked for a format that does not exist.
+    /// A format that [`crate::parse_format`] does not have.
     #[error("unknown format {format:?}; known: {}", FORMATS.join(", "))]
     UnknownFormat {
         /// The format as given.

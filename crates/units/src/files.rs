@@ -1,4 +1,4 @@
-//! Files that a user names, or that another program left: read within a bound, and without waiting for a writer that may never come.
+//! Reads files from users or other programs, within a size limit and without waiting for a writer that may never come.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
@@ -7,26 +7,27 @@ use std::path::Path;
 
 use crate::text;
 
-/// Largest file of text that is read as a whole, bytes: element files, matrices, recordings.
+/// Maximum size of a text file that is read as a whole, bytes: element files, matrices, recordings.
 pub const MAX_TEXT_BYTES: u64 = 256 << 20;
 
-/// Longest line of a table or log that is read line by line, bytes: an event that names each of 100,000 nodes is shorter.
+/// Maximum length of a line of a table or log that is read line by line, bytes. An event that names each of 100,000 nodes is
+/// shorter.
 pub const MAX_LINE_BYTES: u64 = 16 << 20;
 
-/// Opens a regular file for reading. A named pipe would block for as long as nobody writes, a device may have no end, and opening one
-/// can have effects.
+/// Opens a regular file for reading. Other files are rejected: a named pipe blocks until a program writes to it, a device may
+/// have no end, and opening a device can have effects.
 ///
-/// Files that the caller of the program has opened already (`/dev/stdin`, `/dev/fd/N`) may be anything: whoever gave them means a
-/// stream.
+/// Descriptors that the calling program has opened already (`/dev/stdin`, `/dev/fd/N`) may be anything, because the caller
+/// intends a stream.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidInput`], with what it is, for anything but a regular file; those of the operating system.
+/// [`io::ErrorKind::InvalidInput`], with the kind of file, for anything but a regular file; errors of the operating system.
 pub fn open(path: &Path) -> io::Result<File> {
     if is_given_stream(path) {
         return File::open(path);
     }
     regular(&std::fs::metadata(path)?)?;
-    // It may have been replaced since.
+    // The file may have been replaced since the check.
     let flags = (rustix::fs::OFlags::NONBLOCK | rustix::fs::OFlags::NOCTTY).bits();
     let mut options = OpenOptions::new();
     let file = options.read(true).custom_flags(flags as i32).open(path)?;
@@ -45,7 +46,7 @@ pub fn read(path: &Path, most_bytes: u64) -> io::Result<Vec<u8>> {
 /// Reads a file of text as [`read`] does, of at most [`MAX_TEXT_BYTES`], and decodes it by [`text::decode`].
 ///
 /// # Errors
-/// As [`read`]; [`io::ErrorKind::InvalidData`] for bytes that are no text, with the line.
+/// As [`read`]; [`io::ErrorKind::InvalidData`] for bytes that are not text, with the line.
 pub fn read_text(path: &Path) -> io::Result<String> {
     text(read(path, MAX_TEXT_BYTES)?)
 }
@@ -98,7 +99,7 @@ pub fn read_stdin_text(most_bytes: u64) -> io::Result<String> {
 /// Reads to the end.
 ///
 /// # Errors
-/// [`io::ErrorKind::FileTooLarge`] for more than `most_bytes`, of which no more than one is read beyond; those of the reader.
+/// [`io::ErrorKind::FileTooLarge`] above `most_bytes`, after reading at most one byte more; errors of the reader.
 pub fn read_all(from: impl Read, most_bytes: u64) -> io::Result<Vec<u8>> {
     let mut bytes = Vec::new();
     from.take(most_bytes.saturating_add(1))
@@ -119,7 +120,7 @@ fn text(bytes: Vec<u8>) -> io::Result<String> {
     Ok(decoded.into_owned())
 }
 
-/// Whether the path stands for a descriptor that this process was started with.
+/// Returns whether the path is a descriptor that this process was started with.
 fn is_given_stream(path: &Path) -> bool {
     path == Path::new("/dev/stdin")
         || path.starts_with("/dev/fd")

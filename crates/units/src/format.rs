@@ -28,7 +28,7 @@ pub(crate) const QUANTITIES: &[&Quantity] = &[
 /// Checks that `text` is a quantity of `format`.
 ///
 /// # Errors
-/// What the quantity's own parser says, or [`UnitError::UnknownFormat`].
+/// The error of the quantity's own parser, or [`UnitError::UnknownFormat`].
 pub fn parse_format(format: &str, text: &str) -> Result<(), UnitError> {
     match format {
         "length" => text.parse::<Length>().map(drop),
@@ -51,7 +51,7 @@ pub fn parse_format(format: &str, text: &str) -> Result<(), UnitError> {
     }
 }
 
-/// A valid example of `format`, for messages; empty for a format that is not in [`crate::FORMATS`].
+/// Returns a valid example of `format`, for messages; empty for a format that is not in [`crate::FORMATS`].
 pub fn format_example(format: &str) -> &'static str {
     QUANTITIES
         .iter()

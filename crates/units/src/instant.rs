@@ -1,4 +1,4 @@
-//! Instants as foreign files write them, in one parser for all formats.
+//! Parses instants in the forms of foreign files; all formats use this one parser.
 //!
 //! | form | who writes it |
 //! |---|---|
@@ -16,11 +16,11 @@ const MONTHS: [&str; 12] = [
 
 /// Parses an instant in any of the forms above. Digits beyond nanoseconds are rounded.
 ///
-/// The text says nothing of leap seconds or time scales: the result is that of a clock that reads so in UTC. For a file in
-/// TAI, TT or GPS time, `constel_orbit::scales` makes UTC of it.
+/// The text has no leap seconds or time scale: the result is the instant at which a UTC clock shows this text. For a file in
+/// TAI, TT or GPS time, `constel_orbit::scales` converts it to UTC.
 ///
 /// # Errors
-/// [`UnitError::BadInstant`] for any other text, for dates that there are not, and for a second 60.
+/// [`UnitError::BadInstant`] for any other text, for dates that do not exist, and for a second 60.
 pub fn instant(text: &str) -> Result<Utc, UnitError> {
     let bad = |reason: &str| UnitError::BadInstant {
         text: text.chars().take(60).collect(),
@@ -66,13 +66,13 @@ pub fn instant(text: &str) -> Result<Utc, UnitError> {
         .ok_or_else(|| UTC.out_of_range(trimmed))
 }
 
-/// The date and the time of day.
+/// Splits a text into the date and the time of day.
 fn split(text: &str) -> Option<(&str, &str)> {
     if !text.is_ascii() {
         return None;
     }
     if let Some(parts) = text.split_once(['T', 't']).filter(|(date, time)| {
-        // The T of `Oct` is none.
+        // The T of `Oct` is not the separator between date and time.
         date.ends_with(|c: char| c.is_ascii_digit())
             && time.starts_with(|c: char| c.is_ascii_digit())
     }) {
@@ -90,7 +90,7 @@ fn split(text: &str) -> Option<(&str, &str)> {
     Some((&text[..text.len() - left.len()], left))
 }
 
-/// Year, month and day; the day is not judged.
+/// Parses year, month and day; the day's range is not checked.
 fn date_of(text: &str) -> Option<(i64, i64, i64)> {
     let parts: Vec<&str> = text
         .split(|c: char| c == '-' || c == '/' || c.is_ascii_whitespace())
@@ -113,7 +113,7 @@ fn date_of(text: &str) -> Option<(i64, i64, i64)> {
     }
 }
 
-/// The date of a day of a year, from 1.
+/// Returns the date of a day of a year, from 1.
 fn day_of_year(year: i64, day: i64) -> Option<(i64, i64, i64)> {
     let mut left = day;
     for month in 1..=12 {
@@ -126,13 +126,13 @@ fn day_of_year(year: i64, day: i64) -> Option<(i64, i64, i64)> {
     None
 }
 
-/// One to four digits and nothing else.
+/// Parses a text of one to four digits.
 fn digits(text: &str) -> Option<i64> {
     let good = (1..=4).contains(&text.len()) && text.bytes().all(|b| b.is_ascii_digit());
     good.then(|| text.parse().ok()).flatten()
 }
 
-/// Digits after a decimal point as nanoseconds, rounded.
+/// Returns the digits after a decimal point as nanoseconds, rounded.
 fn nanoseconds(fraction: &str) -> Option<i64> {
     if !fraction.bytes().all(|b| b.is_ascii_digit()) {
         return None;

@@ -6,7 +6,7 @@
 //! [`Utc`]) are parsed in exact decimal arithmetic: `0.1 Gbit/s` is 100 000 000 bit/s to the bit,
 //! and a number finer than the quantity can hold is an error, not a rounding.
 //!
-//! Two modules are for bytes from elsewhere, which every crate reads or shows: [`files`] and [`shown`].
+//! Two modules handle bytes from other programs, which every crate reads or prints: [`files`] and [`shown`].
 //!
 //! Printing and parsing round-trip: `text.parse::<Q>()?.to_string().parse::<Q>()? == q`.
 //!

@@ -1,4 +1,4 @@
-//! From text to a number and its unit, and the hunt for what was meant.
+//! Splits a text into a number and its unit, and suggests corrections.
 
 use crate::decimal::{Decimal, NumberError};
 use crate::error::UnitError;
@@ -66,8 +66,7 @@ impl Quantity {
         self.units.iter().map(|unit| unit.name).collect()
     }
 
-    /// The advice for an unknown unit: a known mistake, another quantity's unit, another case, or
-    /// one edit away.
+    /// Returns the advice for an unknown unit: a known mistake, another quantity's unit, another case, or one edit away.
     fn hint(&self, unit: &str) -> Option<String> {
         if let Some((_, advice)) = self.hints.iter().find(|(wrong, _)| *wrong == unit) {
             return Some((*advice).to_owned());
@@ -90,7 +89,7 @@ impl Quantity {
     }
 }
 
-/// Whether `a` and `b` differ by at most one inserted, removed or replaced character.
+/// Returns whether `a` and `b` differ by at most one inserted, removed or replaced character.
 fn one_edit_apart(a: &str, b: &str) -> bool {
     let (a, b): (Vec<char>, Vec<char>) = (a.chars().collect(), b.chars().collect());
     if a.len().min(b.len()) < 2 {

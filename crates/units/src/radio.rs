@@ -8,7 +8,7 @@ use crate::error::UnitError;
 use crate::quantity::{Quantity, Unit};
 use crate::serial::text_form;
 
-/// A unit whose worth is not in its factor: decimal shifts and offsets are applied by the types.
+/// Returns a unit without a factor: the types apply decimal shifts and offsets themselves.
 const fn named(name: &'static str) -> Unit {
     Unit { name, factor: 1 }
 }
@@ -77,7 +77,7 @@ pub(crate) const RAIN_RATE: Quantity = Quantity {
     range: "it must be a finite number of millimetres an hour, not negative",
 };
 
-/// A real-valued quantity: its struct, what it holds, how units become it.
+/// Defines a real-valued quantity: its struct, its base unit, and its conversions.
 macro_rules! real {
     ($(#[$doc:meta])* $name:ident, $quantity:ident, $make:ident, $get:ident, $what:literal, $unit:literal,
      least $least:expr, $convert:expr) => {
@@ -89,7 +89,7 @@ macro_rules! real {
             #[doc = concat!("So many ", $what, ".")]
             ///
             /// # Panics
-            /// If it is not finite, or below what the quantity can be.
+            /// If it is not finite, or below the quantity's minimum.
             pub const fn $make(value: f64) -> Self {
                 assert!(value.is_finite() && value >= $least, "out of range");
                 Self(value + 0.0)
@@ -128,7 +128,7 @@ macro_rules! real {
 pub struct Frequency(f64);
 
 impl Frequency {
-    /// So many hertz.
+    /// Returns a frequency of `hz` hertz.
     ///
     /// # Panics
     /// If it is not finite, or negative.
@@ -137,7 +137,7 @@ impl Frequency {
         Self(hz + 0.0)
     }
 
-    /// In hertz.
+    /// Returns the frequency in hertz.
     pub const fn hz(self) -> f64 {
         self.0
     }
@@ -199,7 +199,7 @@ real!(
 );
 
 real!(
-    /// How hard it rains, finite, not negative.
+    /// A rain rate, finite, not negative.
     RainRate, RAIN_RATE, from_mm_per_h, mm_per_h, "millimetres an hour", "mm/h", least 0.0,
     |number, _| number.to_f64()
 );

@@ -117,7 +117,7 @@ pub(crate) const RATIO: Quantity = Quantity {
 pub struct Length(f64);
 
 impl Length {
-    /// A length of `m` metres.
+    /// Returns a length of `m` metres.
     ///
     /// # Panics
     /// If `m` is not finite.
@@ -126,7 +126,7 @@ impl Length {
         Self(m + 0.0) // -0.0 becomes 0.0, so that equal lengths print alike
     }
 
-    /// Metres.
+    /// Returns the length in metres.
     pub const fn m(self) -> f64 {
         self.0
     }
@@ -163,7 +163,7 @@ impl fmt::Display for Length {
 pub struct Speed(f64);
 
 impl Speed {
-    /// A speed of `m_per_s` metres per second.
+    /// Returns a speed of `m_per_s` metres per second.
     ///
     /// # Panics
     /// If `m_per_s` is not finite.
@@ -172,7 +172,7 @@ impl Speed {
         Self(m_per_s + 0.0)
     }
 
-    /// Metres per second.
+    /// Returns the speed in metres per second.
     pub const fn m_per_s(self) -> f64 {
         self.0
     }
@@ -199,13 +199,13 @@ impl fmt::Display for Speed {
     }
 }
 
-/// A plane angle, finite, of either sign, not reduced to one turn. Held in degrees, so that what
-/// users write in degrees stays exact.
+/// A plane angle, finite, of either sign, not reduced to one turn. Stored in degrees, so that values written in degrees stay
+/// exact.
 #[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
 pub struct Angle(f64);
 
 impl Angle {
-    /// An angle of `deg` degrees.
+    /// Returns an angle of `deg` degrees.
     ///
     /// # Panics
     /// If `deg` is not finite.
@@ -214,7 +214,7 @@ impl Angle {
         Self(deg + 0.0)
     }
 
-    /// An angle of `rad` radians (rounded once, to degrees).
+    /// Returns an angle of `rad` radians (rounded once, to degrees).
     ///
     /// # Panics
     /// If `rad` is not finite in degrees.
@@ -222,12 +222,12 @@ impl Angle {
         Self::from_deg(rad.to_degrees())
     }
 
-    /// Degrees.
+    /// Returns the angle in degrees.
     pub const fn deg(self) -> f64 {
         self.0
     }
 
-    /// Radians.
+    /// Returns the angle in radians.
     pub const fn rad(self) -> f64 {
         self.0.to_radians()
     }
@@ -262,7 +262,7 @@ impl fmt::Display for Angle {
 pub struct Ratio(f64);
 
 impl Ratio {
-    /// A ratio from its plain value.
+    /// Returns a ratio from its plain value.
     ///
     /// # Errors
     /// [`UnitError::OutOfRange`] unless `0 <= ratio <= 1`.
@@ -274,7 +274,7 @@ impl Ratio {
         }
     }
 
-    /// The plain value, `0 <= value <= 1`.
+    /// Returns the plain value, `0 <= value <= 1`.
     pub const fn get(self) -> f64 {
         self.0
     }

@@ -1,17 +1,17 @@
-//! Text from elsewhere that is shown to people: a node, an image, an engine, another machine or a file may have written anything.
+//! Makes text from other sources safe to print: nodes, images, engines, other machines and files may contain anything.
 
 use std::borrow::Cow;
 
-/// Returns whether a terminal would obey this character, or show other text than there is, instead of showing it: controls of C0 and
-/// C1 and DEL, and those that change the direction of what follows. Line feeds and tabs are among them.
+/// Returns whether a terminal would interpret this character instead of showing it: controls of C0 and C1, DEL, and characters
+/// that change the direction of text. Line feeds and tabs are among them.
 #[must_use]
 pub fn is_unprintable(c: char) -> bool {
     c.is_control()
         || matches!(c, '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}')
 }
 
-/// Returns the text with all [unprintable characters](is_unprintable) but line feeds and tabs escaped as in Rust (`\u{1b}`), so that
-/// nothing in it is a command to a terminal.
+/// Returns the text with all [unprintable characters](is_unprintable) except line feeds and tabs escaped as in Rust (`\u{1b}`),
+/// so that a terminal does not interpret any part of it as a command.
 ///
 /// ```
 /// use constel_units::shown::printable;
@@ -23,8 +23,9 @@ pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |c| is_unprintable(c) && !matches!(c, '\n' | '\t'))
 }
 
-/// Returns bytes as text of one line for a message: without surrounding white space, every [unprintable character](is_unprintable)
-/// escaped, and of at most `most_chars` characters before they are escaped; `...` follows when there were more.
+/// Returns bytes as one line of text for a message: without surrounding white space, and with every [unprintable
+/// character](is_unprintable) escaped. A text of more than `most_chars` characters, counted before escaping, is cut and ends
+/// with `...`.
 ///
 /// ```
 /// use constel_units::shown::one_line;
@@ -34,7 +35,7 @@ pub fn printable(text: &str) -> Cow<'_, str> {
 /// ```
 #[must_use]
 pub fn one_line(bytes: &[u8], most_chars: usize) -> String {
-    // A character has at most 4 bytes: what is beyond need not be looked at.
+    // A character has at most 4 bytes, so later bytes need not be checked.
     let head = &bytes[..bytes
         .len()
         .min(most_chars.saturating_add(64).saturating_mul(4))];

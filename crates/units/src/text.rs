@@ -1,4 +1,4 @@
-//! Bytes of a file to text: one place for byte order marks, encodings and line ends.
+//! Converts the bytes of a file to text: one place for byte order marks, encodings and line ends.
 //!
 //! Windows tools write a byte order mark before UTF-8, PowerShell writes UTF-16, old Mac tools end lines with a carriage
 //! return. Every reader of a text format gets its text from [`decode`] or [`plain`], so no format has rules of its own.
@@ -7,11 +7,11 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-/// A file that is no text.
+/// The error of a file that is not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum NotText {
-    /// A byte that UTF-8 does not allow.
+    /// A byte that is not valid in UTF-8.
     #[error("this byte is not UTF-8 text")]
     Utf8 {
         /// Offset of the byte in the file, from 0.
@@ -26,7 +26,7 @@ pub enum NotText {
 }
 
 impl NotText {
-    /// Offset of the first wrong byte, from 0.
+    /// Returns the offset of the first wrong byte, from 0.
     pub fn offset(self) -> usize {
         match self {
             Self::Utf8 { offset } | Self::Utf16 { offset } => offset,
@@ -34,7 +34,8 @@ impl NotText {
     }
 }
 
-/// The text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is left out, and every line ends with `\n`.
+/// Returns the text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is removed, and every line ends with `
+/// `.
 ///
 /// # Errors
 /// [`NotText`] with the place of the first wrong byte.
@@ -51,7 +52,8 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
     }
 }
 
-/// Text without a byte order mark before it, every line ended with `\n`.
+/// Returns a text without a byte order mark before it, every line ended with `
+/// `.
 pub fn plain(text: &str) -> Cow<'_, str> {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     if text.contains('\r') {

@@ -75,25 +75,25 @@ pub(crate) const TIMESPAN: Quantity = Quantity {
 pub struct TimeSpan(i64);
 
 impl TimeSpan {
-    /// No time at all.
+    /// A span of length zero.
     pub const ZERO: Self = Self(0);
 
-    /// A span of `ns` nanoseconds.
+    /// Returns a span of `ns` nanoseconds.
     pub const fn from_ns(ns: i64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds.
+    /// Returns the span in nanoseconds.
     pub const fn ns(self) -> i64 {
         self.0
     }
 
-    /// Seconds, rounded to the nearest f64.
+    /// Returns the span in seconds, rounded to the nearest f64.
     pub fn seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
 
-    /// A span of `seconds`, rounded to the nearest nanosecond.
+    /// Returns a span of `seconds`, rounded to the nearest nanosecond.
     ///
     /// # Errors
     /// [`UnitError::OutOfRange`] if not finite or beyond 64-bit nanoseconds.
@@ -118,7 +118,7 @@ impl TimeSpan {
         }
     }
 
-    /// The sum, or `None` if out of range.
+    /// Returns the sum, or `None` if out of range.
     pub const fn checked_add(self, other: Self) -> Option<Self> {
         match self.0.checked_add(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -126,7 +126,7 @@ impl TimeSpan {
         }
     }
 
-    /// The difference, or `None` if out of range.
+    /// Returns the difference, or `None` if out of range.
     pub const fn checked_sub(self, other: Self) -> Option<Self> {
         match self.0.checked_sub(other.0) {
             Some(ns) => Some(Self(ns)),
@@ -134,7 +134,7 @@ impl TimeSpan {
         }
     }
 
-    /// The span `factor` times as long, or `None` if out of range.
+    /// Returns the span multiplied by `factor`, or `None` if out of range.
     pub const fn checked_mul(self, factor: i64) -> Option<Self> {
         match self.0.checked_mul(factor) {
             Some(ns) => Some(Self(ns)),
@@ -161,7 +161,7 @@ impl Sub for TimeSpan {
     }
 }
 
-/// Panics for the one span that has no opposite.
+/// Panics for the one span that has no opposite, `i64::MIN`.
 impl Neg for TimeSpan {
     type Output = Self;
     fn neg(self) -> Self {

@@ -28,17 +28,17 @@ const S_PER_DAY: i64 = 86_400;
 pub struct Utc(i64);
 
 impl Utc {
-    /// The instant `ns` nanoseconds after the Unix epoch.
+    /// Returns the instant `ns` nanoseconds after the Unix epoch.
     pub const fn from_unix_ns(ns: i64) -> Self {
         Self(ns)
     }
 
-    /// Nanoseconds since the Unix epoch.
+    /// Returns the nanoseconds since the Unix epoch.
     pub const fn unix_ns(self) -> i64 {
         self.0
     }
 
-    /// The instant `span` later, or `None` if out of range.
+    /// Returns the instant `span` later, or `None` if out of range.
     pub const fn checked_add(self, span: TimeSpan) -> Option<Self> {
         match self.0.checked_add(span.ns()) {
             Some(ns) => Some(Self(ns)),
@@ -46,7 +46,7 @@ impl Utc {
         }
     }
 
-    /// The time since `earlier`, or `None` if out of range.
+    /// Returns the time since `earlier`, or `None` if out of range.
     pub const fn checked_since(self, earlier: Self) -> Option<TimeSpan> {
         match self.0.checked_sub(earlier.0) {
             Some(ns) => Some(TimeSpan::from_ns(ns)),
@@ -84,8 +84,8 @@ impl Sub for Utc {
     }
 }
 
-/// Days since 1970-01-01 of a proleptic Gregorian date. Years are counted from March, so that the
-/// leap day is a year's last; 146 097 days make 400 years.
+/// Returns the days since 1970-01-01 of a proleptic Gregorian date. Years are counted from March, so that the leap day is the
+/// last day of a year; 146 097 days make 400 years.
 pub(crate) fn days_from_date(year: i64, month: i64, day: i64) -> i64 {
     let year = if month <= 2 { year - 1 } else { year };
     let era = year.div_euclid(400);
@@ -124,7 +124,8 @@ pub(crate) fn days_in_month(year: i64, month: i64) -> i64 {
     }
 }
 
-/// The instant `seconds` and `fraction_ns` into the day that is `days` after 1970-01-01; `None` out of range.
+/// Returns the instant `seconds` and `fraction_ns` after the begin of a day, which is `days` after 1970-01-01; `None` if out of
+/// range.
 pub(crate) fn from_parts(days: i64, seconds: i64, fraction_ns: i64) -> Option<Utc> {
     let seconds = i128::from(days) * i128::from(S_PER_DAY) + i128::from(seconds);
     let ns = seconds * i128::from(NS_PER_S) + i128::from(fraction_ns);

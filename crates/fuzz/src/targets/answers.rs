@@ -1,4 +1,4 @@
-//! What comes over connections: answers of engines and of etcd, requests of web clients.
+//! Data from connections: answers of engines and of etcd, requests of web clients.
 
 use std::time::{Duration, Instant};
 
@@ -23,7 +23,7 @@ pub(super) fn targets() -> Vec<Target> {
     ]
 }
 
-/// A head and a body within their bounds; a name that is not this server's passes no guard.
+/// Reads a head and a body within their bounds; a host name that is not this server's must not pass the guard.
 fn requested(bytes: &[u8]) -> bool {
     let end = Instant::now() + Duration::from_secs(60);
     let mut from = bytes;

@@ -25,7 +25,7 @@ pub(super) fn targets() -> Vec<Target> {
                 ]
             },
             |bytes| {
-                // What other machines of a lab leave, and old results.
+                // Documents of other machines of a lab, and old results.
                 drop(serde_json::from_slice::<constel_api::summary::Summary>(
                     bytes,
                 ));

@@ -1,4 +1,4 @@
-//! Files that users have from others: scenarios, elements, ephemerides, recordings, other tools' networks.
+//! Files that users receive from others: scenarios, elements, ephemerides, recordings, other tools' networks.
 
 use constel_exchange::draft::{Shell, Station};
 use constel_exchange::{
@@ -150,7 +150,7 @@ fn imports() -> Vec<Target> {
     ]
 }
 
-/// Every file that a scenario names holds the same bytes, so that readers of those are reached as well.
+/// All files that a scenario names have the same bytes, so that their readers are reached as well.
 struct Same<'a>(&'a [u8]);
 
 impl Files for Same<'_> {
@@ -162,7 +162,7 @@ impl Files for Same<'_> {
     }
 }
 
-/// Errors are bounded, and nothing in them is a command to a terminal.
+/// Checks that errors are bounded, and that no part of them is a command to a terminal.
 fn judged(read: Result<(), Diagnostics>) -> bool {
     match read {
         Ok(()) => true,
@@ -206,7 +206,7 @@ fn objects(
     }
 }
 
-/// Laws that can be, or errors with lines that exist; a frame's flow is the same once it is marked.
+/// Checks that laws are valid, or that errors name existing lines; marking a frame must not change its flow.
 fn recorded(bytes: &[u8]) -> bool {
     let mut frame = bytes.to_vec();
     let flow = packet::traits(&frame).flow;
@@ -269,7 +269,7 @@ fn tles() -> Vec<Vec<u8>> {
     ]
 }
 
-/// JSON, CSV, XML and KVN: the reader finds out which.
+/// Seeds in JSON, CSV, XML and KVN; the reader detects the format.
 fn omms() -> Vec<Vec<u8>> {
     let mut all = vec![
         br#"[{"OBJECT_NAME":"ISS (ZARYA)","OBJECT_ID":"1998-067A","EPOCH":"2026-11-21T11:25:29.126688","MEAN_MOTION":15.49,"ECCENTRICITY":0.0006703,"INCLINATION":51.64,"RA_OF_ASC_NODE":247.46,"ARG_OF_PERICENTER":130.53,"MEAN_ANOMALY":325.02,"EPHEMERIS_TYPE":0,"CLASSIFICATION_TYPE":"U","NORAD_CAT_ID":25544,"ELEMENT_SET_NO":999,"REV_AT_EPOCH":56353,"BSTAR":-0.000011606,"MEAN_MOTION_DOT":-0.00002182,"MEAN_MOTION_DDOT":0}]"#.to_vec(),
@@ -297,7 +297,7 @@ fn ephemerides_stk() -> Vec<Vec<u8>> {
     ephemerides(".e")
 }
 
-/// Those of the tests.
+/// The tests' ephemerides with this ending.
 fn ephemerides(ending: &str) -> Vec<Vec<u8>> {
     files_of("crates/exchange/tests/data/ephemeris", ending)
 }

@@ -1,8 +1,7 @@
-//! Three gateways that share a key, and an attacker who has all the wires but not the
-//! key: the script says what is lost, recorded, sent back, sent again, shown to another,
-//! changed, made up, and which gateway starts anew. Each message must be taken once
-//! at most, by the one it was said to, in the session in which it was said; nobody passes
-//! for somebody who has started anew; and when the attacker is gone, everything arrives.
+//! Three gateways share a key; an attacker controls all wires but does not have the key. The script decides which messages are
+//! lost, recorded, sent back, repeated, sent to another gateway, changed or invented, and which gateway restarts. Each message
+//! must be accepted at most once, by its addressee, in the session in which it was sent. A restarted gateway's identity cannot
+//! be taken over. When the attacker stops, everything must arrive.
 
 use leotp::gateway::control::{Control, Event, Message};
 use std::collections::HashMap;
@@ -33,14 +32,14 @@ fn ip(g: usize) -> IpAddr {
 }
 
 struct World {
-    /// Of each gateway, its conversations with the others.
+    /// Each gateway's sessions with the others.
     controls: Vec<HashMap<usize, Control>>,
     starts: [u8; GATEWAYS],
     now: u64,
-    /// Connection number -> (who said it, to whom, starts of both, whether it has been taken).
+    /// Connection number -> (sender, addressee, start numbers of both, whether it was accepted).
     said: HashMap<u64, (usize, usize, u8, u8, bool)>,
-    /// Restarts that have not been noticed: (who did, by whom not), how many. A late word of the
-    /// last start but one makes two of what one notice could tell.
+    /// Restarts that have not been noticed: (restarted gateway, gateway that has not noticed), how many. A late message of the
+    /// start before the last one turns one notice into two.
     restarts: HashMap<(usize, usize), u32>,
     recorded: Vec<(usize, usize, Vec<u8>)>,
 }
@@ -48,7 +47,7 @@ struct World {
 impl World {
     fn start(&mut self, g: usize) {
         self.starts[g] += 1;
-        // Who starts anew knows nobody, and notices nothing.
+        // A restarted gateway has no sessions and notices nothing.
         self.restarts.retain(|(_, by), _| *by != g);
         self.controls[g] = (0..GATEWAYS)
             .filter(|p| *p != g)
@@ -83,7 +82,7 @@ impl World {
         }
     }
 
-    /// `bytes` come to `to` with `from`'s address.
+    /// Delivers `bytes` to `to` with `from`'s address.
     fn hear(&mut self, from: usize, to: usize, bytes: &[u8]) {
         let Some(c) = self.controls[to].get_mut(&from) else {
             return;
@@ -117,7 +116,7 @@ impl World {
         }
     }
 
-    /// What the gateways send now, if it is not too much.
+    /// Returns the messages that the gateways send now, within a limit.
     fn sent(&mut self) -> Vec<(usize, usize, Vec<u8>)> {
         let mut all = Vec::new();
         for (g, controls) in self.controls.iter_mut().enumerate() {
@@ -154,7 +153,7 @@ fn gateways(data: &[u8]) -> bool {
         match op % 8 {
             0 => w.say(a, b),
             1 if w.starts[a] < 20 => w.start(a),
-            // Something recorded, to whom the script likes, from whom it likes.
+            // A recorded message, with an addressee and a sender that the script chooses.
             2 | 3 if !w.recorded.is_empty() => {
                 let which = usize::from(script.next().unwrap_or(0)) % w.recorded.len();
                 let mut bytes = w.recorded[which].2.clone();
@@ -185,7 +184,7 @@ fn gateways(data: &[u8]) -> bool {
             }
         }
     }
-    // The attacker is gone; nothing is lost any more.
+    // The attacker stops; no message is lost any more.
     for (from, to) in [(0, 1), (1, 2), (2, 0), (1, 0)] {
         w.say(from, to);
     }
@@ -196,8 +195,8 @@ fn gateways(data: &[u8]) -> bool {
         w.now += STEP;
     }
     for (from, to, at_from, at_to, taken) in w.said.values() {
-        // What was said to a start that is over, or by one, may be lost with it; a restart that
-        // was noticed late takes with it what was said in between.
+        // Messages to or from an earlier start may be lost with it. If a restart was noticed late, messages sent in between may
+        // be lost too.
         let still = (*at_from, *at_to) == (w.starts[*from], w.starts[*to]);
         assert!(*taken || !still || w.starts.iter().any(|s| *s > 1));
     }

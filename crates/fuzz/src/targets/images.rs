@@ -1,4 +1,4 @@
-//! Images: documents, names, archives, and what is unpacked to disk.
+//! Images: documents, names, archives, and files unpacked to disk.
 
 use std::fs;
 use std::path::Path;
@@ -22,7 +22,7 @@ pub(super) fn targets() -> Vec<Target> {
     ]
 }
 
-/// A configuration that is taken has only what can be run.
+/// Checks that an accepted configuration has only valid settings.
 fn read_documents(bytes: &[u8]) -> bool {
     let platform = Platform {
         architecture: "amd64".to_owned(),
@@ -45,7 +45,7 @@ fn read_documents(bytes: &[u8]) -> bool {
     accepted
 }
 
-/// A name is written as it is read.
+/// Checks that a name is written as it is read.
 fn read_names([name, passwd, group]: [&str; 3]) -> bool {
     let mut accepted = false;
     if let Ok(read) = name.parse::<Reference>() {
@@ -63,7 +63,7 @@ fn read_names([name, passwd, group]: [&str; 3]) -> bool {
     accepted
 }
 
-/// Two layers in one input: the first two bytes say where the other one begins, in blocks.
+/// Splits one input into two layers: the first two bytes are the offset of the second one, in blocks.
 fn two(bytes: &[u8]) -> Option<[&[u8]; 2]> {
     let (head, rest) = bytes.split_at_checked(2)?;
     let at = usize::from(u16::from_be_bytes(head.try_into().ok()?)) * 512;
@@ -73,7 +73,7 @@ fn two(bytes: &[u8]) -> Option<[&[u8]; 2]> {
     )
 }
 
-/// No path leads out, and read in jumps an archive has the same entries.
+/// Checks that no path leads out, and that an archive read with seeking has the same entries.
 fn read_layers(bytes: &[u8]) -> bool {
     let Some(layers) = two(bytes) else {
         return false;
@@ -132,7 +132,8 @@ fn layout(folder: &Path, layers: [&[u8]; 2]) -> std::io::Result<()> {
     fs::write(folder.join("index.json"), index)
 }
 
-/// Nothing is written outside the store, and of what is refused nothing is kept. Owners and devices need root; without it all is refused.
+/// Checks that nothing is written outside the store, and that nothing of a rejected image is kept. Owners and devices need
+/// root; without it all images are rejected.
 fn unpack(bytes: &[u8]) -> bool {
     let Some(layers) = two(bytes) else {
         return false;
@@ -169,7 +170,7 @@ fn unpack(bytes: &[u8]) -> bool {
         "what an import needed while it ran is gone"
     );
     let kept = names(&at("store/layers")).len();
-    // Layers that were whole and verified stay for another import; of an image that is refused nothing else does.
+    // Complete and verified layers stay for another import; nothing else of a rejected image stays.
     if came.is_err() {
         assert!(
             store.hold("x").is_err(),

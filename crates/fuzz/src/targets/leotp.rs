@@ -1,4 +1,4 @@
-//! LEOTP: datagrams of anybody, at its state machines and between them.
+//! LEOTP: datagrams of an attacker, at its state machines and between them.
 
 use std::collections::BTreeMap;
 
@@ -42,7 +42,7 @@ fn packets() -> Vec<Vec<u8>> {
     ]
 }
 
-/// A mode, then operations with what they do: datagrams among them.
+/// A mode byte, then operations with their arguments, datagrams among them.
 fn scripts() -> Vec<Vec<u8>> {
     let mut all: Vec<Vec<u8>> = (0..8).map(|mode| vec![mode; 64]).collect();
     for packet in packets() {
@@ -51,7 +51,7 @@ fn scripts() -> Vec<Vec<u8>> {
     all
 }
 
-/// A packet survives being written and parsed again.
+/// Checks that a packet is the same after writing and parsing.
 fn packet(data: &[u8]) -> bool {
     let Ok(read) = Packet::parse(data) else {
         return false;
@@ -84,7 +84,7 @@ impl Source for Zeros {
     }
 }
 
-/// The path of an Interest from the Consumer to the Producer.
+/// Returns the path of an Interest from the Consumer to the Producer.
 fn upstream() -> Path {
     Path {
         src: ([10, 0, 0, 1], 1).into(),
@@ -92,7 +92,7 @@ fn upstream() -> Path {
     }
 }
 
-/// Makes a Producer, a Midnode and a Consumer; `None` for parameters that one of them refuses.
+/// Makes a Producer, a Midnode and a Consumer; `None` if one of them rejects the parameters.
 fn three_machines(p: &Params) -> Option<(Producer, Midnode, Consumer)> {
     Some((
         Producer::new(p.clone()).ok()?,
@@ -185,10 +185,9 @@ impl Source for Bytes {
     }
 }
 
-/// An honest flow over a hostile network: the script says for each datagram
-/// whether it arrives, is lost, comes twice or late, and when the Midnode is
-/// replaced by one that knows nothing. What is delivered must be the flow's
-/// bytes, in order; once the network behaves, the flow must end.
+/// An honest flow over a hostile network. The script decides for each datagram whether it arrives, is lost, is duplicated or
+/// late, and when the Midnode is replaced by one without state. The delivered bytes must be the flow's, in order. Once the
+/// network behaves, the flow must end.
 fn network(data: &[u8]) -> bool {
     let Some((&mode, script)) = data.split_first() else {
         return false;
@@ -219,7 +218,7 @@ fn network(data: &[u8]) -> bool {
         return false;
     };
     prod.publish(0, Box::new(Bytes(meta)));
-    // The longest script, all losses, ends long before the clock below does.
+    // Even the longest script with all losses ends long before the clock below does.
     let mut script = script[..script.len().min(256)].iter();
     let mut now = 1_000_000_000u64;
     // (arrival, order) -> (node: 0 consumer, 1 midnode, 2 producer; path; bytes)

@@ -1,8 +1,8 @@
-//! Packets of whatever bytes, at a node of a table: never a panic; what goes on differs in its hops to live alone, and what
-//! does not is as it came; nobody complains about a complaint.
+//! Packets with arbitrary bytes at a node of a table. The node must not panic. A forwarded packet differs only in its TTL or
+//! hop limit, and any other packet is unchanged. An ICMP error never causes another ICMP error.
 //!
-//! The first byte says what is put right before: addresses that the node knows and IPv4's checksum, which chance does not
-//! find, and whether the packet is the first piece of a super-frame.
+//! The first byte selects the fields that are corrected before: addresses that the node has and IPv4's checksum, which chance
+//! does not find, and whether the packet is the first segment of a super-frame.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::LazyLock;
@@ -51,7 +51,7 @@ pub(super) fn targets() -> Vec<Target> {
     vec![Target::new("transit-verdicts", packets, verdicts)]
 }
 
-/// A selector, and a packet that it mends: an echo request for the node by each family, and one that passes.
+/// A selector, and a packet that it corrects: an echo request for the node in each family, and one that is forwarded.
 fn packets() -> Vec<Vec<u8>> {
     let mut all = Vec::new();
     for (family, ttl) in [(1, 64), (2, 64), (1, 1), (2, 1)] {
@@ -72,13 +72,13 @@ fn packets() -> Vec<Vec<u8>> {
 
 static TABLE: LazyLock<Table> = LazyLock::new(table);
 
-/// Of the node and of those that it knows: itself, both destinations, the port beside it.
+/// Returns an address of the node or of a known node: itself, both destinations, the neighbour on the port.
 fn known(version: u8, which: u8) -> Vec<u8> {
     let n = which & 3;
     match version {
         4 if n == 0 => vec![10, 64, 0, 4],
         4 => vec![10, 0, 0, n],
-        // The link-local address of port 3, from where it came.
+        // The link-local address of port 3, where the packet came from.
         _ if n == 0 => {
             let mac = mac_of(PortId(3));
             let eui = [
@@ -99,7 +99,7 @@ fn known(version: u8, which: u8) -> Vec<u8> {
     }
 }
 
-/// Put right what the selector's bits say.
+/// Corrects the fields that the selector's bits name.
 fn mend(selector: u8, packet: &mut [u8]) {
     let (kind, version, from, to, len) = match selector & 3 {
         0 => return,
@@ -162,7 +162,7 @@ fn verdicts(data: &[u8]) -> bool {
         Verdict::Answer(_, cause) => {
             assert!(differ == 0 && answer.len() > 22 && answer.len() <= 1502);
             assert_eq!(cause.is_some(), is_complaint(&answer));
-            // It comes back to the node: whatever that does, it does not complain.
+            // The error comes back to the node, which must not answer it with another error.
             let mut again = Vec::new();
             let about = judge(&mut answer, 0, &mut again);
             let complains = matches!(about, Verdict::Answer(_, Some(_)));

@@ -25,7 +25,8 @@ fn cipher() -> Cipher {
     Cipher::new(&Key::new([7; 32]), 1, 0, 1)
 }
 
-/// Frames come to our ports alone, from ports of the other machine alone; a sealed one that was changed is refused.
+/// Checks that frames reach only our ports, and only from ports of the other machine; a sealed frame that was changed is
+/// rejected.
 fn receive(bytes: &[u8], cipher: Option<Cipher>) -> bool {
     let mut receiver = Receiver::new(9, 1, 1).sealed(cipher.clone());
     let whose = |port: PortId| match port.0 {
@@ -34,7 +35,7 @@ fn receive(bytes: &[u8], cipher: Option<Cipher>) -> bool {
         _ => Whose::Nobody,
     };
     let mut accepted = false;
-    // A copy is never taken.
+    // A copy is never accepted.
     for time in 0..2 {
         let mut datagram = bytes.to_vec();
         match receiver.receive(&mut datagram, 0, whose) {
