@@ -1,11 +1,11 @@
-"""Constel: real software over a low-earth-orbit network that moves.
+"""Constel: real software over an emulated low-earth-orbit network.
 
-* `Scenario`: load, build, edit, check and plan a scenario; answers about it as frames. Needs no root.
+* `Scenario`: load, build, edit, check and plan a scenario, with results as frames. Needs no root.
 * `Scenario.run()`: a lab, as a context manager; `constel.aio` has the same for asyncio. Needs root.
-* `read_results`: what a run left behind, as frames.
-* `sweep`: a function over parameters and seeds, labs side by side, resumable.
-* `gsl_policy`, `routing`, `failure_law`, `link_law`, `trajectory`, `topology`: rules of your own, as functions.
-* `find_binary`: the program `constel` that came with this package.
+* `read_results`: the results of a run, as frames.
+* `sweep`: a function over parameters and seeds, with labs in parallel, resumable.
+* `gsl_policy`, `routing`, `failure_law`, `link_law`, `trajectory`, `topology`: your own rules, as functions.
+* `find_binary`: the program `constel` of this package.
 """
 
 from ._binary import find_binary

@@ -1,4 +1,4 @@
-"""The program `constel`."""
+"""Finds the program `constel`."""
 
 from __future__ import annotations
 
@@ -12,9 +12,10 @@ from .errors import ConstelError
 
 
 def find_binary() -> str:
-    """The path of the program `constel`: `$CONSTEL`, or the one that was installed with this package, or the PATH's.
+    """Returns the path of the program `constel`: `$CONSTEL`, or the program installed with this package, or the one on the
+    PATH.
 
-    Raises `ConstelError` where there is none.
+    Raises `ConstelError` if there is none.
     """
     given = os.environ.get("CONSTEL")
     if given:

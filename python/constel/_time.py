@@ -1,4 +1,4 @@
-"""Spans of lab time, as people write them."""
+"""Spans of lab time as texts or `timedelta`s."""
 
 from __future__ import annotations
 
@@ -8,11 +8,12 @@ from ._native import nanoseconds
 from .errors import UsageError
 
 Span = str | timedelta
-"""A span of time: a text with its unit (`"1.5 s"`, `"20 ms"`, `"2 h"`) or a `timedelta`. A bare number has no unit, and is refused."""
+"""A span of time: a text with its unit (`"1.5 s"`, `"20 ms"`, `"2 h"`) or a `timedelta`. A bare number has no unit and raises
+`UsageError`."""
 
 
 def text_of(span: Span) -> str:
-    """The span as the command line takes it."""
+    """Returns the span in the form of the command line."""
     if isinstance(span, timedelta):
         microseconds = (span.days * 86_400 + span.seconds) * 1_000_000 + span.microseconds
         return f"{microseconds} us"
@@ -22,5 +23,5 @@ def text_of(span: Span) -> str:
 
 
 def seconds_of(span: Span) -> float:
-    """The span in seconds."""
+    """Returns the span in seconds."""
     return nanoseconds(text_of(span)) / 1e9

@@ -1,4 +1,4 @@
-"""Python's values as YAML that scenarios are written in."""
+"""Writes Python's values as the YAML of scenarios."""
 
 from __future__ import annotations
 
@@ -10,21 +10,21 @@ from typing import Any
 
 from .errors import UsageError
 
-# Read back as the same text whatever it is next to: no word or number of YAML's, no sign of its grammar.
+# Texts that are safe without quotes in every context: no word, number or grammar sign of YAML.
 _PLAIN = re.compile(r"[A-Za-z_/][A-Za-z0-9_./ %+-]*")
 _QUANTITY = re.compile(r"-?[0-9]+(\.[0-9]+)? [A-Za-z%][A-Za-z0-9/%]*")
 _WORDS = {"null", "true", "false", "yes", "no", "on", "off", "y", "n"}
 
 
 def dump(value: Mapping[str, Any]) -> str:
-    """A document, a key a line."""
+    """Returns a document, a key per line."""
     if not value:
         return "{}\n"
     return "".join(line + "\n" for line in _block(value, ""))
 
 
 def flow(value: Any) -> str:
-    """A value on one line."""
+    """Returns a value on one line."""
     if isinstance(value, Mapping):
         return "{" + ", ".join(f"{_scalar(_key(key))}: {flow(item)}" for key, item in value.items()) + "}"
     if isinstance(value, Sequence) and not isinstance(value, (str, bytes)):
@@ -40,7 +40,7 @@ def _block(value: Any, indent: str) -> list[str]:
         return lines
     for item in value:
         if isinstance(item, Mapping) and item:
-            # The first key stands beside the dash.
+            # The first key is on the line of the dash.
             first, *rest = _block(item, indent + "  ")
             lines += [f"{indent}- {first.lstrip()}", *rest]
         else:

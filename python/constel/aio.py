@@ -1,4 +1,4 @@
-"""Labs for asyncio: what `constel.Lab` has, awaited.
+"""Labs for asyncio: the methods of `constel.Lab` as coroutines.
 
     async with aio.run(scenario) as lab:
         await lab.exec("tokyo", "ping -c 1 london")
@@ -32,28 +32,28 @@ _LONGEST_LINE = 64 << 20
 
 
 class Lab:
-    """A lab that this interpreter runs. Leaving the block takes it down; so do exceptions, cancellation, and the interpreter's
-    end."""
+    """A lab that this interpreter runs. It ends when the block is left, also by an exception, by cancellation, or by the end
+    of the interpreter."""
 
     def __init__(self, lab: OwnLab) -> None:
         self._lab = lab
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The lab's name."""
         return self._lab.name
 
     @property
     def sync(self) -> OwnLab:
-        """The same lab without asyncio, for what is not here."""
+        """The same lab without asyncio, for methods that this class does not have."""
         return self._lab
 
     async def ask(self, request: Mapping[str, Any]) -> Any:
-        """Asks the lab over its socket."""
+        """Sends a request to the lab over its socket."""
         return await _aside(self._lab.ask, request)
 
     async def state(self) -> dict[str, Any]:
-        """`lab, state, scenario, pid, nodes, edges, t_ns`."""
+        """Returns `lab, state, scenario, pid, nodes, edges, t_ns`."""
         return await _aside(self._lab.state)
 
     async def exec(
@@ -65,7 +65,7 @@ class Lab:
         timeout: Span | None = None,
         check: bool = True,
     ) -> Completed:
-        """A command in a node, as `Node.exec`. Cancelled, it ends the command."""
+        """Runs a command in a node, as `Node.exec`. Cancelling the call ends the command."""
         process = await self.popen(
             node, command, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE, stderr=asyncio.subprocess.PIPE
         )
@@ -87,25 +87,25 @@ class Lab:
         return await asyncio.create_subprocess_exec(*self._lab[node].argv(command), **options)
 
     def link(self, a: str, b: str) -> AsyncLink:
-        """The link between two nodes."""
+        """Returns the link between two nodes."""
         return AsyncLink(self._lab.link(a, b))
 
     async def path(self, a: str, b: str, at: Span | None = None) -> dict[str, Any]:
-        """As `constel.Lab.path`."""
+        """See `constel.Lab.path`."""
         return await _aside(self._lab.path, a, b, at)
 
     async def routes(self, node: str) -> Frame:
-        """As `constel.Lab.routes`."""
+        """See `constel.Lab.routes`."""
         return await _aside(self._lab.routes, node)
 
     async def converged(self, pairs: Iterable[tuple[str, str]] | None = None, *, within: Span = "60 s") -> float:
-        """As `constel.Lab.converged`."""
+        """See `constel.Lab.converged`."""
         return await _aside(lambda: self._lab.converged(pairs, within=within))
 
     async def events(
         self, *kinds: str, node: str | None = None, follow: bool = True, timeout: Span | None = None
     ) -> AsyncIterator[Event]:
-        """As `constel.Lab.events`."""
+        """See `constel.Lab.events`."""
         limit = None if timeout is None else seconds_of(timeout)
         path = str(_RUNTIME / self.name / "api.sock")
         try:
@@ -129,7 +129,7 @@ class Lab:
             writer.close()
 
     async def sleep(self, span: Span) -> None:
-        """Waits for so much lab time."""
+        """Waits for a span of lab time."""
         began = (await _aside(lambda: self._lab.t_s)) or 0.0
         until_s = began + seconds_of(span)
         while True:
@@ -139,16 +139,16 @@ class Lab:
             await asyncio.sleep(_LOOK_S if now_s is None else min(max(until_s - now_s, 0.001), 1.0))
 
     async def wait(self) -> Results:
-        """Waits until the lab has come to its end by itself."""
+        """Waits until the lab has ended by itself."""
         return await _aside(self._lab.wait)
 
     async def stop(self) -> Results:
-        """Takes the lab down and closes its results."""
+        """Stops the lab and closes its results."""
         return await _aside(self._lab.stop)
 
     @property
     def results(self) -> Results:
-        """What it left, once it is down."""
+        """The lab's results, after its end."""
         return self._lab.results
 
     async def __aenter__(self) -> Self:
@@ -168,20 +168,20 @@ class Lab:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         if error is not None:
-            # A task that is cancelled once more still leaves no lab.
+            # The lab is stopped even if the task is cancelled a second time.
             await asyncio.shield(_aside(self._lab.abandon))
         else:
             await asyncio.shield(_aside(self._lab.stop))
 
 
 class AsyncLink:
-    """As `constel.Link`."""
+    """See `constel.Link`."""
 
     def __init__(self, link: Link) -> None:
         self._link = link
 
     async def set(self, **effects: Any) -> dict[str, Any]:
-        """Changes what is named."""
+        """Changes the given effects."""
         return await _aside(lambda: self._link.set(**effects))
 
     async def fail(self, *, wait: bool = True) -> dict[str, Any]:
@@ -193,16 +193,16 @@ class AsyncLink:
         return await _aside(lambda: self._link.heal(wait=wait))
 
     async def reset(self) -> dict[str, Any]:
-        """Takes away all that was set by hand."""
+        """Removes all effects that were set by hand."""
         return await _aside(self._link.reset)
 
     async def show(self) -> dict[str, Any]:
-        """Both directions, with all effects in force."""
+        """Returns both directions with all effects in force."""
         return await _aside(self._link.show)
 
 
 def run(scenario: Scenario, **options: Any) -> Lab:
-    """A lab of the scenario, to be entered with `async with`; options are those of `Scenario.run`."""
+    """Returns a lab of the scenario, to be entered with `async with`; options are those of `Scenario.run`."""
     return Lab(scenario.run(**options))
 
 

@@ -1,4 +1,4 @@
-"""What can go wrong. Every exception is a `ConstelError`; `exit` is the exit code that the command line has for it."""
+"""Exceptions. Every exception is a `ConstelError`; `exit` is the exit code of the command line for it."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from typing import Any
 
 @dataclass(frozen=True)
 class Diagnostic:
-    """One thing that is wrong with a scenario, and where."""
+    """One error in a scenario, with its place."""
 
     file: str
     line: int
-    """From 1."""
+    """The line, from 1."""
     column: int
-    """From 1, in characters."""
+    """The column, from 1, in characters."""
     code: str
     """A stable word, such as `unknown-key`."""
     message: str
     path: str | None = None
-    """Where in the structure of the file, such as `traffic[3].ping.to`."""
+    """The place in the structure of the file, such as `traffic[3].ping.to`."""
     reason: str | None = None
     suggestion: str | None = None
     allowed: tuple[str, ...] = field(default=())
@@ -32,19 +32,19 @@ class Diagnostic:
 
 
 class ConstelError(Exception):
-    """Something went wrong."""
+    """The base class of all exceptions of this package."""
 
     exit = 1
 
 
 class UsageError(ConstelError, ValueError):
-    """Something was asked for that does not exist or does not go together."""
+    """Arguments that are invalid or contradict each other."""
 
     exit = 2
 
 
 class ScenarioError(ConstelError, ValueError):
-    """The scenario is not valid. `diagnostics` has every finding."""
+    """The scenario is not valid. `diagnostics` has all errors."""
 
     exit = 4
 
@@ -54,17 +54,17 @@ class ScenarioError(ConstelError, ValueError):
 
 
 class HostError(ConstelError):
-    """This host is not able: rights, programs or room are missing. `constel doctor` says more."""
+    """This host cannot run the lab: permissions, programs or resources are missing. `constel doctor` prints details."""
 
     exit = 5
 
 
 class LabError(ConstelError):
-    """A lab did not do what it was to."""
+    """A lab failed."""
 
 
 class LabDied(LabError):
-    """The lab ended before its time; `stderr` is what it said."""
+    """The lab ended too early; `stderr` is its standard error."""
 
     def __init__(self, message: str, returncode: int | None = None, stderr: str = "") -> None:
         super().__init__(message)
@@ -73,11 +73,12 @@ class LabDied(LabError):
 
 
 class LabTimeout(LabError, TimeoutError):
-    """It took longer than was allowed."""
+    """An operation took longer than its limit."""
 
 
 class LabRefused(LabError):
-    """The lab refused. `code` is a stable word (docs/reference/cli.md), `nearest` what was perhaps meant."""
+    """The lab refused a request. `code` is a stable word (docs/reference/cli.md); `nearest` is the most similar valid
+    name."""
 
     def __init__(self, message: str, code: str, nearest: str | None = None) -> None:
         super().__init__(message)
@@ -86,7 +87,7 @@ class LabRefused(LabError):
 
 
 class CommandFailed(LabError):
-    """A command in a node ended with another exit code than 0."""
+    """A command in a node ended with an exit code other than 0."""
 
     def __init__(self, node: str, command: list[str], returncode: int, stdout: str, stderr: str) -> None:
         said = stderr.strip() or stdout.strip()

@@ -1,4 +1,4 @@
-"""Tables: columns with names, for any library that reads Arrow, and for plain Python."""
+"""Tables: columns with names, for any library that reads Arrow and for plain Python."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _SHOWN = 10
 
 
 class Frame:
-    """Columns of equal length. Units stand in the columns' names: `delay_ns`, `x_m`, `rate_bps`; `t_s` is lab time.
+    """Columns of equal length. Units are part of the columns' names: `delay_ns`, `x_m`, `rate_bps`; `t_s` is lab time.
 
-    `__arrow_c_stream__` hands the columns to polars, pyarrow, pandas, DuckDB and others without a copy:
-    `polars.DataFrame(frame)`, `pyarrow.table(frame)`. None of them is needed: `frame["delay_ns"]` is a list, and
-    `for row in frame.rows()` gives dictionaries.
+    `__arrow_c_stream__` exports the columns to polars, pyarrow, pandas, DuckDB and others without a copy:
+    `polars.DataFrame(frame)`, `pyarrow.table(frame)`. These libraries are optional: `frame["delay_ns"]` is a list, and `for
+    row in frame.rows()` yields dictionaries.
     """
 
     def __init__(self, table: Table) -> None:
@@ -31,38 +31,38 @@ class Frame:
 
     @classmethod
     def of(cls, columns: Mapping[str, tuple[Kind, Sequence[Any]]]) -> Frame:
-        """A frame of `{name: (kind, values)}`; `None` is no value."""
+        """Returns a frame of `{name: (kind, values)}`; `None` is a missing value."""
         return cls(Table.of([(name, kind, list(values)) for name, (kind, values) in columns.items()]))
 
     @classmethod
     def of_rows(cls, kinds: Mapping[str, Kind], rows: Iterable[Mapping[str, Any]]) -> Frame:
-        """A frame of rows; what a row does not have is no value, and what is not in `kinds` is left out."""
+        """Returns a frame of rows; missing keys are missing values, and keys that are not in `kinds` are ignored."""
         rows = list(rows)
         return cls.of({name: (kind, [row.get(name) for row in rows]) for name, kind in kinds.items()})
 
     @property
     def columns(self) -> list[str]:
-        """Names of the columns."""
+        """The names of the columns."""
         return [name for name, _ in self._table.schema]
 
     @property
     def kinds(self) -> dict[str, str]:
-        """What stands in each column: `integer`, `float`, `bool` or `text`."""
+        """The type of each column: `integer`, `float`, `bool` or `text`."""
         return dict(self._table.schema)
 
     def __len__(self) -> int:
         return len(self._table)
 
     def __getitem__(self, name: str) -> list[Any]:
-        """A column as a list; `None` where there is no value."""
+        """Returns a column as a list; `None` is a missing value."""
         return self._table.column(name)
 
     def part(self, first: int, rows: int) -> Frame:
-        """So many rows from one on."""
+        """Returns `rows` rows, from row `first` on."""
         return Frame.of({name: (kind, self._table.column(name, first, rows)) for name, kind in self.kinds.items()})  # type: ignore[misc]
 
     def rows(self) -> Iterator[dict[str, Any]]:
-        """Row after row."""
+        """Yields the rows as dictionaries."""
         names = self.columns
         for first in range(0, len(self), 4096):
             columns = [self._table.column(name, first, 4096) for name in names]
@@ -70,24 +70,24 @@ class Frame:
                 yield dict(zip(names, values))
 
     def to_dict(self) -> dict[str, list[Any]]:
-        """All columns as lists."""
+        """Returns all columns as lists."""
         return {name: self[name] for name in self.columns}
 
     def to_csv(self, path: str | Path) -> None:
-        """Writes the frame as CSV; no value is an empty cell."""
+        """Writes the frame as CSV; a missing value is an empty cell."""
         with open(path, "w", newline="", encoding="utf-8") as file:
             out = csv.writer(file, lineterminator="\n")
             out.writerow(self.columns)
             out.writerows(row.values() for row in self.rows())
 
     def to_polars(self) -> polars.DataFrame:
-        """As a frame of polars, which must be installed."""
+        """Returns a frame of polars, which must be installed."""
         import polars
 
         return polars.DataFrame(self)
 
     def to_pandas(self) -> pandas.DataFrame:
-        """As a frame of pandas, which must be installed. With pyarrow it costs no Python object for each value."""
+        """Returns a frame of pandas, which must be installed. With pyarrow no Python object is made for each value."""
         import pandas
 
         try:

@@ -1,6 +1,7 @@
-"""Labs: a scenario that runs, as an object.
+"""Labs: running scenarios, as objects.
 
-The lab is a process of its own, `constel run`, and is asked over its socket. It ends with this interpreter, whatever ends that.
+The lab is a process of its own, `constel run`, and is controlled over its socket. It ends with this interpreter, however that
+ends.
 """
 
 from __future__ import annotations
@@ -45,30 +46,30 @@ if TYPE_CHECKING:
 _RUNTIME = Path("/run/constel")
 _ANSWER_S = 60.0
 _LOOK_S = 0.05
-"""Between two looks at something that tells nobody when it changes."""
+"""The interval between two polls of something that does not notify."""
 
 
 @dataclass(frozen=True)
 class Event:
-    """Something that happened in a lab (docs/reference/api.schema.json has all kinds)."""
+    """An event of a lab (docs/reference/api.schema.json has all kinds)."""
 
     seq: int
     t_s: float | None
-    """Lab time; None before the lab's clock starts."""
+    """Lab time; `None` before the lab's clock starts."""
     wall: str
     kind: str
     data: dict[str, Any]
-    """What else is said of it."""
+    """The other fields of the event."""
 
     @classmethod
     def of(cls, row: Mapping[str, Any]) -> Event:
-        """An event from its JSON."""
+        """Returns an event from its JSON."""
         data = dict(row)
         seq, wall, kind, t_ns = data.pop("seq"), data.pop("wall"), data.pop("kind"), data.pop("t_ns", None)
         return cls(seq, None if t_ns is None else t_ns / 1e9, wall, kind, data)
 
     def names(self, node: str) -> bool:
-        """Whether a node is named in it, by itself or as an end of a link."""
+        """Whether the event names a node, by itself or as an end of a link."""
         texts = [item for value in self.data.values() for item in (value if isinstance(value, list) else [value])]
         ends = (f"{node}-", f"-{node}")
         return any(isinstance(t, str) and (t == node or t.startswith(ends[0]) or t.endswith(ends[1])) for t in texts)
@@ -76,11 +77,11 @@ class Event:
 
 @dataclass(frozen=True)
 class Completed:
-    """A command in a node that has ended."""
+    """A finished command in a node."""
 
     command: list[str]
     returncode: int
-    """128 and the signal's number where one ended it."""
+    """The exit code; 128 plus the signal's number if a signal ended the command."""
     stdout: str
     stderr: str
 
@@ -90,7 +91,7 @@ Command = str | Sequence[str]
 
 
 def command_of(command: Command) -> list[str]:
-    """A command as a list of arguments."""
+    """Returns a command as a list of arguments."""
     return ["sh", "-c", command] if isinstance(command, str) else [str(argument) for argument in command]
 
 
@@ -102,7 +103,8 @@ class Node:
         self.name = name
 
     def argv(self, command: Command) -> list[str]:
-        """The command of this host that runs `command` in the node; streams, signals and exit code pass through it."""
+        """Returns the command of this host that runs `command` in the node; streams, signals and exit code are passed
+        through."""
         return [find_binary(), "exec", self._lab.name, self.name, "--", *command_of(command)]
 
     def exec(
@@ -115,8 +117,8 @@ class Node:
     ) -> Completed:
         """Runs a command and waits for its end.
 
-        Raises `CommandFailed` when it ends with another code than 0, unless `check` is false; `LabTimeout` when it takes
-        longer than `timeout`, and is then ended.
+        Raises `CommandFailed` if its exit code is not 0, unless `check` is false; `LabTimeout` if it takes longer than
+        `timeout`, after ending it.
         """
         process = self.popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         try:
@@ -130,24 +132,24 @@ class Node:
         return completed(self.name, command_of(command), process.returncode, stdout, stderr, check)
 
     def popen(self, command: Command, **options: Any) -> subprocess.Popen[Any]:
-        """Starts a command; options are those of `subprocess.Popen`. `terminate()` reaches the command in the node."""
+        """Starts a command; options are those of `subprocess.Popen`. `terminate()` also ends the command in the node."""
         self._lab._alive()
-        # Ctrl-C is for the interpreter to hear; it decides what becomes of commands.
+        # Ctrl-C must reach only the interpreter, which decides whether its commands end.
         options.setdefault("start_new_session", True)
         return subprocess.Popen(self.argv(command), **options)
 
     @property
     def ipv4(self) -> str:
-        """Its own IPv4 address."""
+        """The node's IPv4 address."""
         return str(self._shown()["ipv4"])
 
     @property
     def ipv6(self) -> str:
-        """Its own IPv6 address."""
+        """The node's IPv6 address."""
         return str(self._shown()["ipv6"])
 
     def routes(self) -> Frame:
-        """Its kernel's routes."""
+        """Returns the kernel's routes."""
         return self._lab.routes(self.name)
 
     def put(self, source: str | Path, path: str) -> None:
@@ -169,14 +171,14 @@ class Node:
 
 
 class Link:
-    """A link between two nodes, or all that leaves a port."""
+    """A link between two nodes, or all edges that leave a port."""
 
     def __init__(self, lab: Lab, ends: tuple[str, ...]) -> None:
         self._lab = lab
         self._ends = ends
 
     def set(self, **effects: Any) -> dict[str, Any]:
-        """Changes what is named, in both directions, on top of the geometry and the scenario; the rest stays.
+        """Changes the given effects in both directions, on top of geometry and scenario; other effects are unchanged.
 
         The names are the options of `constel link set`: `delay="20 ms"`, `extra_delay`, `rate="10 Mbit/s"`, `queue`,
         `loss="1 %"`, `gilbert_elliott=["1 %", "10 %", "0 %", "50 %"]`, `jitter`, `ecn=True`, `reset=True`...
@@ -197,8 +199,8 @@ class Link:
         return self._change("set", flags)
 
     def fail(self, *, wait: bool = True) -> dict[str, Any]:
-        """Breaks the link: what arrives or waits is dropped, what is in flight arrives. Returns when computed routes lead
-        round it, unless `wait` is false."""
+        """Breaks the link: arriving and queued packets are dropped, those in flight arrive. Returns when computed routes
+        avoid the link, unless `wait` is false."""
         return self._change("fail", [] if wait else ["--no-wait"])
 
     def heal(self, *, wait: bool = True) -> dict[str, Any]:
@@ -206,11 +208,11 @@ class Link:
         return self._change("heal", [] if wait else ["--no-wait"])
 
     def reset(self) -> dict[str, Any]:
-        """Takes away all that was set by hand."""
+        """Removes all effects that were set by hand."""
         return self._change("set", ["--reset"])
 
     def show(self) -> dict[str, Any]:
-        """Both directions, with all effects in force and what the link driver counted."""
+        """Returns both directions with all effects in force and the link driver's counters."""
         if len(self._ends) != 2:
             raise UsageError(f"{self._ends[0]} is a port: the links that it has now are asked one by one")
         answer: dict[str, Any] = self._lab.ask({"verb": "link", "a": self._ends[0], "b": self._ends[1]})
@@ -218,12 +220,12 @@ class Link:
 
     @property
     def up(self) -> bool:
-        """Whether there is an edge between the two."""
+        """Whether there is an edge between the two nodes."""
         return bool(self.show()["up"])
 
     @property
     def why(self) -> str:
-        """Why it is up or down, in words."""
+        """The reason why the link is up or down, as a text."""
         return str(self.show()["why"])
 
     def _change(self, verb: str, flags: list[str]) -> dict[str, Any]:
@@ -235,32 +237,32 @@ class Link:
 
 
 class Lab:
-    """A lab that runs. `attach(name)` finds one that another process runs; `Scenario.run()` makes one."""
+    """A running lab. `attach(name)` finds a lab of another process; `Scenario.run()` makes a new one."""
 
     def __init__(self, name: str) -> None:
         self.name = name
 
     def ask(self, request: Mapping[str, Any], *, within: Span = "60 s") -> Any:
-        """Asks the lab over its socket (docs/reference/cli.md: "A running lab answers").
+        """Sends a request to the lab over its socket (docs/reference/cli.md: "A running lab answers").
 
-        Raises `LabRefused`; `LabTimeout`; `LabDied` where no lab answers.
+        Raises `LabRefused`; `LabTimeout`; `LabDied` if no lab answers.
         """
         with self._connected(seconds_of(within)) as wire:
             return _answer(self.name, self._sent(wire, request))
 
     def state(self) -> dict[str, Any]:
-        """`lab, state, scenario, pid, nodes, edges, t_ns`."""
+        """Returns `lab, state, scenario, pid, nodes, edges, t_ns`."""
         row: dict[str, Any] = self.ask({"verb": "state"})
         return row
 
     @property
     def t_s(self) -> float | None:
-        """Lab time; None while the clock is held."""
+        """Lab time; `None` while the clock is held."""
         t_ns = self.state()["t_ns"]
         return None if t_ns is None else t_ns / 1e9
 
     def show(self) -> dict[str, Any]:
-        """`state`, nodes and the link plane's health."""
+        """Returns `state`, nodes and the state of the link plane."""
         shown: dict[str, Any] = self.ask({"verb": "show"})
         return shown
 
@@ -270,26 +272,27 @@ class Lab:
         return [str(node["name"]) for node in self.show().get("node_list", [])]
 
     def __getitem__(self, name: str) -> Node:
-        """A node. Whether there is one of this name shows when it is asked for something."""
+        """Returns a node. An unknown name raises an error only when the node is used."""
         return Node(self, name)
 
     def link(self, a: str, b: str) -> Link:
-        """The link between two nodes, whether it is up or down."""
+        """Returns the link between two nodes, whether it is up or down."""
         return Link(self, (a, b))
 
     def port(self, port: str) -> Link:
-        """All that leaves a port (`"tokyo/gsl0"`), wherever it leads."""
+        """Returns all edges that leave a port (`"tokyo/gsl0"`), whatever their destination."""
         return Link(self, (port,))
 
     def exec(self, pattern: str, command: Command, *, at_once: int = 16) -> Frame:
-        """A command in all nodes whose name is a pattern (`"iridium-p00-*"`): `node, exit, stdout, stderr, error`."""
+        """Runs a command in all nodes whose name matches a pattern (`"iridium-p00-*"`): `node, exit, stdout, stderr,
+        error`."""
         call = ["exec", self.name, pattern, "--json", "--at-once", str(at_once), "--", *command_of(command)]
         rows = self._call(call, codes=(0, 1))
         kinds = {"node": "text", "exit": "integer", "stdout": "text", "stderr": "text", "error": "text"}
         return Frame.of_rows(kinds, rows)  # type: ignore[arg-type]
 
     def routes(self, node: str) -> Frame:
-        """A node's routes as its kernel has them, a row for each next hop."""
+        """Returns a node's kernel routes, a row for each next hop."""
         answer = self.ask({"verb": "routes", "node": node})
         rows = [
             {**route, **hop}
@@ -310,7 +313,7 @@ class Lab:
         )
 
     def path(self, a: str, b: str, at: Span | None = None) -> dict[str, Any]:
-        """The way by the kernels' tables, for each family (`kernel`), and the way of least delay (`optimum`)."""
+        """Returns the path by the kernels' tables, for each family (`kernel`), and the path of least delay (`optimum`)."""
         request: dict[str, Any] = {"verb": "path", "from": a, "to": b}
         if at is not None:
             request["at_ns"] = round(seconds_of(at) * 1e9)
@@ -320,9 +323,9 @@ class Lab:
     def converged(
         self, pairs: Iterable[tuple[str, str]] | None = None, *, within: Span = "60 s"
     ) -> float:
-        """Waits until the kernels' routes lead from each node of `pairs` to the other; gives the seconds that took.
+        """Waits until the kernels' routes lead from each node of `pairs` to the other; returns the seconds that this took.
 
-        Unless given: every two ground stations. Raises `LabTimeout`, naming a pair that is not joined.
+        Default: all pairs of ground stations. Raises `LabTimeout`, which names a pair without a route.
         """
         if pairs is None:
             ground = [node["name"] for node in self.show().get("node_list", []) if node["kind"] == "ground"]
@@ -346,9 +349,10 @@ class Lab:
         follow: bool = True,
         timeout: Span | None = None,
     ) -> Iterator[Event]:
-        """Events from the lab's first on, of these kinds and naming this node if given; with `follow`, until it ends.
+        """Yields events from the lab's first one on, optionally only of these kinds or naming this node; with `follow`, until
+        the lab ends.
 
-        Raises `LabTimeout` when the lab says nothing for longer than `timeout`.
+        Raises `LabTimeout` if the lab sends nothing for longer than `timeout`.
         """
         limit = None if timeout is None else seconds_of(timeout)
         with self._connected(_ANSWER_S) as wire:
@@ -367,14 +371,14 @@ class Lab:
                     yield event
 
     def sleep(self, span: Span) -> None:
-        """Waits for so much lab time; while the clock is held, for its start too."""
+        """Waits for a span of lab time; while the clock is held, also for its start."""
         began = self.t_s or 0.0
         self.sleep_until(f"{round((began + seconds_of(span)) * 1e9)} ns")
 
     def sleep_until(self, at: Span) -> None:
         """Waits until a lab time.
 
-        Raises `LabDied` when the lab ends before.
+        Raises `LabDied` if the lab ends before that time.
         """
         until_s = seconds_of(at)
         while True:
@@ -382,18 +386,19 @@ class Lab:
             now_s = self.t_s
             if now_s is not None and now_s >= until_s:
                 return
-            # Looked at again in between, because the lab may end.
+            # Polls in intervals, because the lab may end.
             time.sleep(_LOOK_S if now_s is None else min(max(until_s - now_s, 0.001), 1.0))
 
     def sample(
         self, links: Iterable[tuple[str, str]], *, over: Span = "10 s", every: Span = "200 ms"
     ) -> Frame:
-        """What waits in links' queues, and what the links have counted, looked at `every` so often for a span of lab time.
+        """Samples links' queues and counters for a span of lab time, at intervals of `every`.
 
         A row for each instant and direction: `t_s, from, to` (as `NODE/PORT`), `queue_bytes, queue_limit_bytes, delay_ns` and
         the link driver's counts so far: `offered_bytes, delivered_bytes, dropped_queue, dropped_aqm, dropped_loss,
-        dropped_outage` (frames). A link that is down has no rows; the driver `netem` cannot tell what waits, and says 0. Each look is a question to the lab: meant for a few tens
-        of links. Raises `LabDied` when the lab ends meanwhile.
+        dropped_outage` (frames). A link that is down has no rows; the driver `netem` cannot report its queue and has 0. Each
+        sample is a request to the lab, which is suitable for a few tens of links. Raises `LabDied` if the lab ends before the
+        span.
         """
         pairs, rows = list(links), list[dict[str, Any]]()
         pause_s, until = seconds_of(every), None
@@ -412,12 +417,12 @@ class Lab:
 
     @contextlib.contextmanager
     def capture(self, of: str, file: str | Path, *, filter: str | None = None) -> Iterator[None]:
-        """Writes frames of a port, a node or a rule to a pcapng file as they pass, as long as the block lasts."""
+        """Writes the frames of a port, a node or a rule to a pcapng file for the duration of the block."""
         call = [find_binary(), "capture", self.name, of, "-w", str(file)]
         call += [] if filter is None else ["--filter", filter]
         process = subprocess.Popen(call, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, start_new_session=True)
         try:
-            # The file's first block is there once the lab captures.
+            # The file's first block is written when the capture has started.
             while process.poll() is None and not (os.path.exists(file) and os.path.getsize(file)):
                 time.sleep(0.01)
             if process.returncode is not None:
@@ -427,14 +432,14 @@ class Lab:
             _end(process, signal.SIGINT)
 
     def down(self) -> None:
-        """Asks for the lab to be taken down; returns when that is done."""
+        """Requests the end of the lab; returns when it has ended."""
         self._call(["down", self.name])
 
     def _alive(self) -> None:
-        """Raises `LabDied` when its process, if it is ours, has ended."""
+        """Raises `LabDied` if its process is ours and has ended."""
 
     def _call(self, arguments: list[str], codes: tuple[int, ...] = (0,)) -> Any:
-        """What a verb of the command line prints as JSON."""
+        """Returns the JSON output of a command of the command line."""
         self._alive()
         done = subprocess.run(
             [find_binary(), *arguments],
@@ -471,7 +476,7 @@ class Lab:
 class OwnLab(Lab):
     """A lab that this interpreter runs: a context manager.
 
-    Leaving the block takes the lab down and closes its results; so does an exception in it, Ctrl-C, and the end of the
+    The lab ends and its results are closed when the block is left, also by an exception, by Ctrl-C, and by the end of the
     interpreter, even by kill -9.
     """
 
@@ -500,7 +505,7 @@ class OwnLab(Lab):
         self._flags += [] if profile_hz is None else ["--profile", str(profile_hz)]
 
     def start(self) -> Self:
-        """Brings the lab up; returns when it is.
+        """Starts the lab; returns when it is up.
 
         Raises `HostError`, `ScenarioError`, `UsageError` (another lab has the name), `LabTimeout`, `LabDied`.
         """
@@ -517,13 +522,13 @@ class OwnLab(Lab):
         return self
 
     def launch(self) -> None:
-        """Starts the process, and waits for nothing."""
+        """Starts the process without waiting."""
         if self._process is not None:
             raise UsageError(f"lab '{self.name}' was started already: `Scenario.run` makes another")
         self._said = tempfile.TemporaryFile()
         call = [find_binary(), "run", "-", "--name", self.name, "--results", str(self._folder)]
         call += ["--ends-with", str(os.getpid()), *self._flags]
-        # The text is read before anything is made, so that nothing of it needs to lie in a file.
+        # The scenario is passed as a text, so that no file is necessary.
         self._process = subprocess.Popen(
             call,
             cwd=self.scenario.folder,
@@ -537,9 +542,9 @@ class OwnLab(Lab):
             stdin.write(self.scenario.text.encode())
 
     def is_up(self) -> bool:
-        """Whether the lab runs.
+        """Whether the lab is up.
 
-        Raises what kept it from that.
+        Raises the error that prevented its start.
         """
         self._alive()
         try:
@@ -547,30 +552,30 @@ class OwnLab(Lab):
         except LabDied:
             self._alive()
             return False
-        # Another lab may have the name; ours is about to say so.
+        # Another lab may have the name; ours will report that soon.
         return bool(row["state"] == "running" and row["pid"] == self.pid)
 
     @property
     def pid(self) -> int:
-        """Its process."""
+        """The lab's process number."""
         if self._process is None:
             raise UsageError(f"lab '{self.name}' was not started: enter it with `with`")
         return self._process.pid
 
     @property
     def folder(self) -> Path:
-        """Its results folder."""
+        """The results folder."""
         return self._folder
 
     @property
     def results(self) -> Results:
-        """What it left, once it is down."""
+        """The lab's results, after its end."""
         return read_results(self._folder)
 
     def wait(self, timeout: Span | None = None) -> Results:
-        """Waits until the lab has come to its end by itself.
+        """Waits until the lab has ended by itself.
 
-        Raises `LabTimeout` when that takes longer than `timeout`; the lab then runs on.
+        Raises `LabTimeout` if that takes longer than `timeout`; the lab keeps running.
         """
         process = self._started()
         try:
@@ -580,10 +585,10 @@ class OwnLab(Lab):
         return self._ended()
 
     def stop(self, within: Span = "120 s") -> Results:
-        """Takes the lab down and closes its results."""
+        """Stops the lab and closes its results."""
         process = self._started()
         if process.poll() is None:
-            # SIGTERM would be an interruption; this is a wish.
+            # SIGTERM would be recorded as an interruption; this is a regular end.
             with contextlib.suppress(LabError):
                 self.ask({"verb": "down"})
             try:
@@ -594,8 +599,8 @@ class OwnLab(Lab):
         return self._ended()
 
     def abandon(self) -> None:
-        """Takes the lab down whatever state it is in, and raises nothing: first politely, after a minute with SIGKILL, and
-        then what it left is cleaned up."""
+        """Stops the lab in any state, without raising an error: first by a signal, after a minute by SIGKILL; then cleans up
+        after it."""
         process = self._process
         if process is None:
             return
@@ -620,7 +625,7 @@ class OwnLab(Lab):
         process, said = self._started(), self._stderr()
         if process.returncode in (0, 3):
             return read_results(self._folder)
-        # 1 with a summary: software in the lab failed, which is a result.
+        # Exit code 1 with a summary: software in the lab failed, which is a result.
         if process.returncode == 1 and (results := Results(self._folder)).finished and results.failed:
             return results
         raise _failure(process.returncode, said, f"lab '{self.name}'")
@@ -646,9 +651,9 @@ class OwnLab(Lab):
 
 
 def attach(name: str) -> Lab:
-    """A lab that another process runs.
+    """Returns a lab that another process runs.
 
-    Raises `LabDied` where there is none.
+    Raises `LabDied` if there is none.
     """
     lab = Lab(name)
     lab.state()
@@ -658,14 +663,14 @@ def attach(name: str) -> Lab:
 def completed(
     node: str, command: list[str], returncode: int, stdout: str, stderr: str, check: bool
 ) -> Completed:
-    """A command's end, or `CommandFailed`."""
+    """Returns a finished command, or raises `CommandFailed`."""
     if check and returncode != 0:
         raise CommandFailed(node, command, returncode, stdout, stderr)
     return Completed(command, returncode, stdout, stderr)
 
 
 def event_of(lab: str, line: bytes) -> Event:
-    """An event from the line that a lab sent."""
+    """Returns an event from a line that a lab sent."""
     return Event.of(_answered(lab, line))
 
 
@@ -697,7 +702,7 @@ _SAMPLE: dict[str, Kind] = {
 
 
 def _sampled(t_s: float, edge: Mapping[str, Any]) -> dict[str, Any]:
-    """A row of `Lab.sample`."""
+    """Returns a row of `Lab.sample`."""
     stats = edge["counters"] or {"counters": {}}
     counted = stats["counters"]
     return {
@@ -717,7 +722,7 @@ def _arrives(answer: Mapping[str, Any]) -> bool:
 
 
 def _end(process: subprocess.Popen[Any], first: signal.Signals = signal.SIGTERM, within_s: float = 5.0) -> None:
-    """Ends a process: with a signal that it may hear, then with one that it may not."""
+    """Ends a process: with a signal that it may handle, then with SIGKILL."""
     process.send_signal(first)
     try:
         process.wait(within_s)

@@ -1,7 +1,7 @@
-"""Pictures for the usual questions, one call each. They need matplotlib: `pip install 'constel[plots]'`.
+"""Plots for common questions, one call each. They need matplotlib: `pip install 'constel[plots]'`.
 
-Every call draws into `ax`, or into a figure of its own, and gives the axes; `ax.figure.savefig("x.pdf")` writes it. Axes say
-their units. Lines differ by dashes, marks and shades of grey, so that paper shows what the screen does.
+Every call draws into `ax`, or into a new figure, and returns the axes; `ax.figure.savefig("x.pdf")` writes a file. Axis
+labels have units. Lines differ by dashes, markers and shades of grey, so that a print on paper is readable.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
 _DASHES = ("-", "--", "-.", ":", (0, (5, 1, 1, 1, 1, 1)), (0, (8, 2)))
 _SHADES = ("0.35", "0.75")
 _BINS = 120
-"""Columns of a heat map, at most."""
+"""The maximum number of columns of a heat map."""
 
 
 def rtt(results: Results, flow: str, ax: Axes | None = None) -> Axes:
-    """Round trips of a flow over lab time. Beneath them those of its path and of the shortest path by geometry; a line where the
-    path changes, a cross where the emulation was late.
+    """Plots a flow's round-trip times over lab time. Below are those of its path and of the shortest path, both from
+    geometry; a line marks a change of path, a cross a late packet of the emulation.
 
-    Raises `UsageError` when the flow measured none.
+    Raises `UsageError` if the flow has no round-trip times.
     """
     ax = _axes(ax)
     rows = sorted(_valued(results.flow(flow), "rtt_us"), key=lambda row: float(row["t_s"]))
@@ -56,9 +56,9 @@ def rtt(results: Results, flow: str, ax: Axes | None = None) -> Axes:
 
 
 def throughput(results: Results, *flows: str, ax: Axes | None = None) -> Axes:
-    """Payload per second of flows over lab time; of all that have any unless named.
+    """Plots the payload throughput of flows over lab time. Default: all flows that have one.
 
-    Raises `UsageError` when none has.
+    Raises `UsageError` if no flow has a throughput.
     """
     ax = _axes(ax)
     names = flows or tuple(row["name"] for row in results.summary["flows"] if results.has_series(row["name"]))
@@ -83,10 +83,10 @@ def cdf(
     label: str | None = None,
     ax: Axes | None = None,
 ) -> Axes:
-    """The share of rows whose `value` is at most x, a line for each value of `by`. `label` is what the axis says, with its unit;
-    unless given, the column's name is read: `rtt_us` is "rtt (us)".
+    """Plots the share of rows whose `value` is at most x, a line for each value of `by`. `label` is the label of the axis,
+    with its unit; the default is made from the column's name: `rtt_us` is "rtt (us)".
 
-    Raises `UsageError` when the column has no values.
+    Raises `UsageError` if the column has no values.
     """
     ax = _axes(ax)
     values = frame[value]
@@ -109,10 +109,10 @@ def cdf(
 
 
 def handovers(of: Results | Scenario, ax: Axes | None = None) -> Axes:
-    """Which satellite serves a station when: a bar for each, and nothing while the station is dark. Of a scenario all stations,
-    by geometry; of a run those that handed over.
+    """Plots the satellite that serves each station over time: a bar for each satellite, and a gap while the station is dark.
+    For a scenario, all stations, by geometry; for a run, the stations with handovers.
 
-    Raises `UsageError` when there is nothing to show.
+    Raises `UsageError` if there is nothing to plot.
     """
     ax = _axes(ax)
     bars, end_s = _served(of)
@@ -132,10 +132,10 @@ def handovers(of: Results | Scenario, ax: Axes | None = None) -> Axes:
 
 
 def paths(of: Results | Scenario, what: str | tuple[str, str], ax: Axes | None = None) -> Axes:
-    """Which way is taken when: of a run, a flow's by the kernels' routes; of a scenario, a pair's of least delay. A row for each
-    way, in the order in which they come; nothing where there is none.
+    """Plots the path in use over time: for a run, a flow's path by the kernels' routes; for a scenario, a pair's path of
+    least delay. Each path has a row, in the order of first use; gaps are times without a path.
 
-    Raises `UsageError` when there never is one.
+    Raises `UsageError` if there never is a path.
     """
     ax = _axes(ax)
     times, ways, end_s = _ways(of, what)
@@ -154,10 +154,10 @@ def paths(of: Results | Scenario, what: str | tuple[str, str], ax: Axes | None =
 
 
 def queues(frame: Frame, value: str = "queue_bytes", *, ax: Axes | None = None) -> Axes:
-    """What waits in queues, edge by edge over lab time: darker is more. `frame` is of `Lab.sample`; `value` may be another of its
-    columns. Each field has the greatest of its piece of time.
+    """Plots the content of queues, edge by edge over lab time; darker is more. `frame` is the result of `Lab.sample`; `value`
+    may be another of its columns. Each field shows the maximum of its interval.
 
-    Raises `UsageError` when there are no values.
+    Raises `UsageError` if there are no values.
     """
     ax = _axes(ax)
     rows = _valued(frame, value)
@@ -188,9 +188,10 @@ def queues(frame: Frame, value: str = "queue_bytes", *, ax: Axes | None = None) 
 
 
 def sky(scenario: Scenario, station: str, at: Span = "0 s", ax: Axes | None = None) -> Axes:
-    """Satellites over a station: north above, the zenith in the middle; filled where there is a link. `ax` has to be polar.
+    """Plots the satellites above a station: north is up, the zenith in the middle; linked satellites are filled. `ax` must be
+    polar.
 
-    Raises `UsageError` when there is no such station.
+    Raises `UsageError` if there is no such station.
     """
     ax = _axes(ax, "polar")
     polar: Any = ax
@@ -219,9 +220,9 @@ def sky(scenario: Scenario, station: str, at: Span = "0 s", ax: Axes | None = No
 
 
 def map(scenario: Scenario, pair: tuple[str, str] | None = None, at: Span = "0 s", ax: Axes | None = None) -> Axes:
-    """Satellites (dots) and stations (triangles) by longitude and latitude, and the least-delay path of a pair.
+    """Plots satellites (dots) and stations (triangles) by longitude and latitude, and the least-delay path of a pair.
 
-    Raises `UsageError` when the pair has none then.
+    Raises `UsageError` if the pair has no path at that time.
     """
     ax = _axes(ax)
     places: dict[str, tuple[float, float]] = {}
@@ -230,7 +231,7 @@ def map(scenario: Scenario, pair: tuple[str, str] | None = None, at: Span = "0 s
         if place is None:
             continue
         x, y, z = place
-        # Geocentric: within 0.2 deg of what maps have.
+        # Geocentric latitude: within 0.2 deg of the geodetic latitude of maps.
         spot = (math.degrees(math.atan2(y, x)), math.degrees(math.atan2(z, math.hypot(x, y))))
         places[row["node"]] = spot
         if row["kind"] in ("satellite", "spacecraft"):
@@ -282,7 +283,7 @@ _UNITS = {"s": "s", "ns": "ns", "us": "us", "ms": "ms", "bps": "bit/s", "bytes":
 
 
 def _with_unit(column: str) -> str:
-    """What an axis says of a column whose name ends with its unit."""
+    """Returns the label of an axis for a column whose name ends with its unit."""
     head, _, unit = column.rpartition("_")
     return f"{head.replace('_', ' ')} ({_UNITS[unit]})" if head and unit in _UNITS else column
 
@@ -292,14 +293,14 @@ def _shown(at: Span) -> str:
 
 
 def _shortened(way: tuple[str, ...]) -> str:
-    """A way in one line of a tick."""
+    """Returns a path as one line for a tick label."""
     if len(way) > 4:
         return f"{way[0]} > {way[1]} > ({len(way) - 4} more) > {way[-2]} > {way[-1]}"
     return " > ".join(way)
 
 
 def _served(of: Results | Scenario) -> tuple[list[tuple[str, float, float, str]], float]:
-    """Station, since, until, satellite; and the end of lab time."""
+    """Returns tuples of station, since, until and satellite; and the end of lab time."""
     bars: list[tuple[str, float, float, str]] = []
     if isinstance(of, Scenario):
         stations = {row["node"] for row in of.plan().nodes.rows() if row["kind"] != "satellite"}
@@ -325,7 +326,7 @@ def _served(of: Results | Scenario) -> tuple[list[tuple[str, float, float, str]]
 
 
 def _ways(of: Results | Scenario, what: str | tuple[str, str]) -> tuple[list[float], list[tuple[str, ...]], float]:
-    """Instants, the way from each on, and the end."""
+    """Returns instants, the path from each instant on, and the end."""
     if isinstance(of, Scenario):
         if isinstance(what, str):
             raise UsageError(f"of a scenario give two nodes, not {what!r}")
@@ -341,13 +342,13 @@ def _ways(of: Results | Scenario, what: str | tuple[str, str]) -> tuple[list[flo
     if not rows:
         raise UsageError(f"the run kept no paths of flow {what!r}")
     numbers = [row["path"] for row in rows]
-    # A run lists the first paths of a flow only; later ones have no number.
+    # A run lists only the first paths of a flow; later ones have no number.
     ways = [tuple(known[number - 1]) if number else () for number in numbers]
     return [row["t_s"] for row in rows], ways, of.summary["lab_time_ns"] / 1e9
 
 
 def _way(scenario: Scenario, pair: tuple[str, str], at: Span) -> list[str]:
-    """The path of the step that holds at a time."""
+    """Returns the path of the step that contains a time."""
     frame = scenario.paths([pair])
     at_s = seconds_of(at)
     if at_s >= scenario.duration_s:
@@ -364,12 +365,12 @@ def _place(row: Mapping[str, Any] | None) -> tuple[float, float, float] | None:
 
 
 def _look(here: tuple[float, float, float], there: tuple[float, float, float]) -> tuple[float, float]:
-    """Azimuth and elevation, radians, over the sphere through `here`."""
+    """Returns azimuth and elevation, radians, relative to the sphere through `here`."""
     x, y, z = here
     r, flat = math.hypot(x, y, z), math.hypot(x, y)
     d = (there[0] - x, there[1] - y, there[2] - z)
     up = (x * d[0] + y * d[1] + z * d[2]) / r
-    # At a pole every way is south; the meridian of Greenwich is taken as the one to measure from.
+    # At a pole every direction is south; azimuth is then measured from the meridian of Greenwich.
     along = (x / flat, y / flat) if flat else (1.0, 0.0)
     east = -along[1] * d[0] + along[0] * d[1]
     north = (flat * d[2] - z * (along[0] * d[0] + along[1] * d[1])) / r
@@ -377,7 +378,7 @@ def _look(here: tuple[float, float, float], there: tuple[float, float, float]) -
 
 
 def _across(a: tuple[float, float], b: tuple[float, float]) -> list[list[tuple[float, float]]]:
-    """A line between two places, in two parts where it crosses 180 deg."""
+    """Returns a line between two places, in two parts if it crosses 180 deg."""
     if abs(a[0] - b[0]) <= 180:
         return [[a, b]]
     turn = 360.0 if a[0] < b[0] else -360.0

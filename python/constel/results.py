@@ -1,4 +1,4 @@
-"""What runs leave behind (docs/reference/results.md), as frames."""
+"""Results of runs (docs/reference/results.md), as frames."""
 
 from __future__ import annotations
 
@@ -68,38 +68,38 @@ class Results:
 
     @property
     def finished(self) -> bool:
-        """Whether the run came to its end."""
+        """Whether the run was completed."""
         return (self.folder / "summary.json").is_file()
 
     @property
     def seed(self) -> int:
-        """The seed."""
+        """The run's seed."""
         return int(self.manifest["seed"])
 
     @property
     def trustworthy(self) -> bool:
-        """Whether the host kept up, so that the figures are the scenario's and not the machine's."""
+        """Whether the emulator kept up, so that the figures are those of the scenario and not limits of the machine."""
         return bool(self.summary["verdict"]["trustworthy"])
 
     @property
     def reasons(self) -> list[str]:
-        """Why it is not trustworthy."""
+        """The reasons why the run is not trustworthy."""
         return list(self.summary["verdict"]["reasons"])
 
     @property
     def failed(self) -> bool:
-        """Whether software in the lab failed: exit codes, signals, containers, daemons, tools without a result. It says nothing
-        about `trustworthy`."""
+        """Whether software in the lab failed: exit codes, signals, containers, daemons, tools without a result. Independent
+        of `trustworthy`."""
         return bool(self.summary.get("software", {}).get("failed", False))
 
     @property
     def failures(self) -> list[dict[str, Any]]:
-        """What failed: `node`, `flow` where it is one, `reason`."""
+        """The failures: `node`, `flow` if it is a flow's, `reason`."""
         return list(self.summary.get("software", {}).get("failures", []))
 
     @property
     def flows(self) -> Frame:
-        """A row for each flow: what it came to, and whether that is to be trusted."""
+        """A row for each flow: its results, and whether it was affected by the emulator."""
         call = [find_binary(), "results", str(self.folder), "--csv"]
         done = subprocess.run(call, capture_output=True, text=True)
         if done.returncode:
@@ -107,7 +107,7 @@ class Results:
         return _table(list(csv.reader(done.stdout.splitlines())), _FLOWS, call[1])
 
     def flow(self, name: str) -> Frame:
-        """What a flow measured: `t_s, rtt_us, owd_us, owd_back_us, throughput_bps, fate, path, marked`."""
+        """A flow's samples: `t_s, rtt_us, owd_us, owd_back_us, throughput_bps, fate, path, marked`."""
         path = self.folder / "flows" / f"{name}.csv"
         if not path.is_file():
             known = ", ".join(sorted(file.stem for file in path.parent.glob("*.csv"))) or "none"
@@ -115,16 +115,16 @@ class Results:
         return _csv(path, _FLOW)
 
     def has_series(self, flow: str) -> bool:
-        """Whether a flow left samples: those of `http` and `run` do not."""
+        """Whether a flow has samples; flows of `http` and `run` have none."""
         return (self.folder / "flows" / f"{flow}.csv").is_file()
 
     def output(self, flow: str) -> str:
-        """What a flow's tool printed."""
+        """The output of a flow's tool."""
         return (self.folder / "flows" / f"{flow}.out").read_text(encoding="utf-8", errors="replace")
 
     @property
     def paths(self) -> Frame:
-        """`t_s, flow, path, path_rtt_us, shortest_rtt_us`: what geometry gave flows' paths."""
+        """`t_s, flow, path, path_rtt_us, shortest_rtt_us`: round-trip times of flows' paths by geometry."""
         return _csv(self.folder / "paths.csv", _PATHS)
 
     @property
@@ -135,26 +135,27 @@ class Results:
 
     @property
     def events(self) -> Frame:
-        """`seq, t_s, wall, kind, data`: what else is said of an event, as JSON."""
+        """`seq, t_s, wall, kind, data`; `data` has the other fields of an event, as JSON."""
         return Frame.of_rows(_EVENTS, self._events())
 
     @property
     def host(self) -> Frame:
-        """A row a second: processor, memory, nodes built, daemons started, nodes converged."""
+        """A row per second: processor, memory, nodes built, daemons started, nodes converged."""
         return _csv(self.folder / "series.csv", {})
 
     def interfaces(self, nodes: Sequence[str] | None = None) -> Frame:
-        """What interfaces counted (`sample` of the scenario, or `profile_hz`): `t_s, node, port, rx_packets, tx_packets, rx_bytes,
-        tx_bytes, rx_dropped, tx_dropped`, as far as it was wanted, a row for each interface and instant; of all nodes, or of these."""
+        """Interfaces' counters (`sample` of the scenario, or `profile_hz`): `t_s, node, port, rx_packets, tx_packets,
+        rx_bytes, tx_bytes, rx_dropped, tx_dropped`, those that were requested, a row for each interface and instant; of all
+        nodes, or of these."""
         folder = self.folder / "interfaces"
         if not folder.is_dir():
             raise UsageError(f"{self.folder} has no counters of interfaces: run with profile_hz, or with `sample` in the scenario")
         return Frame(_native.interfaces(folder, None if nodes is None else list(nodes)))
 
     def edges(self, nodes: Sequence[str] | None = None) -> Frame:
-        """What edges held and counted (`sample` of the scenario): `t_s, from_node, from_port, to_node, to_port`, then the metrics that
-        were wanted. A row where anything but the delay is other than in the edge's row before, so its last row is all that it did; of
-        all edges, or of those that leave these nodes."""
+        """Edges' queues and counters (`sample` of the scenario): `t_s, from_node, from_port, to_node, to_port`, then the
+        requested metrics. An edge has a row when any value other than the delay differs from its row before, so its last row
+        has its final counters. Of all edges, or of the edges that leave these nodes."""
         folder = self.folder / "edges"
         if not folder.is_dir():
             raise UsageError(f"{self.folder} has no samples of edges: run with `sample` in the scenario")
@@ -163,7 +164,7 @@ class Results:
     def _events(self) -> Iterator[dict[str, Any]]:
         with open(self.folder / "events.ndjson", encoding="utf-8") as lines:
             for line in lines:
-                # A run that was killed may have written its last line in part.
+                # The last line of a killed run may be incomplete.
                 if line.endswith("\n"):
                     row = json.loads(line)
                     t_ns = row.pop("t_ns", None)
@@ -183,9 +184,9 @@ class Results:
 
 
 def read_results(path: str | Path) -> Results:
-    """The results folder of a run.
+    """Returns the results folder of a run.
 
-    Raises `UsageError` where it is none.
+    Raises `UsageError` if it is not one.
     """
     folder = Path(path)
     if not (folder / "manifest.json").is_file():
@@ -194,12 +195,12 @@ def read_results(path: str | Path) -> Results:
 
 
 def read_runs(path: str | Path) -> list[Results]:
-    """The runs of a folder, by their names; what is none is left out."""
+    """Returns the runs in a folder, sorted by name; other content is ignored."""
     return [Results(folder) for folder in sorted(Path(path).iterdir()) if (folder / "manifest.json").is_file()]
 
 
 def _csv(path: Path, kinds: Mapping[str, Kind]) -> Frame:
-    """A file with a head; columns that nobody knows are numbers where all cells are."""
+    """Reads a CSV file with a header; an unknown column is numeric if all its cells are numbers."""
     with open(path, newline="", encoding="utf-8") as file:
         return _table(list(csv.reader(file)), kinds, str(path))
 
@@ -208,7 +209,7 @@ def _table(rows: list[list[str]], kinds: Mapping[str, Kind], path: str) -> Frame
     if not rows:
         raise UsageError(f"{path} is empty")
     head, *body = rows
-    # Of a run that was killed.
+    # The last line of a killed run may be incomplete.
     if body and len(body[-1]) != len(head):
         body.pop()
     columns: dict[str, tuple[Kind, list[Any]]] = {}

@@ -1,8 +1,10 @@
-"""Rules of your own, as functions: who serves whom, what breaks, what ground links carry, where things fly, who is linked at all.
+"""Your own rules, as functions: which satellites serve stations, failures, properties of ground links, trajectories, the
+topology.
 
-A function is asked at each step, before anything runs. What it says goes to files that the scenario then names
-(`Scenario.with_rules`), so a lab never waits for Python, and a run repeats byte for byte where there is none. A function
-that fails, takes too long or says something impossible is a `RuleFailed` with its traceback, and no file is left half written.
+A function is called for each step before the lab starts. Its results are written to files that the scenario then names
+(`Scenario.with_rules`). A lab therefore never waits for Python, and a run can be repeated exactly on a machine without
+Python. A function that raises an exception, takes too long or returns an invalid value raises `RuleFailed` with its
+traceback, and no file is left incomplete.
 """
 
 from __future__ import annotations
@@ -27,12 +29,12 @@ if TYPE_CHECKING:
 _Asked = TypeVar("_Asked")
 _Said = TypeVar("_Said")
 
-# How much is looked up at a time: enough that asking costs little, few enough that it fits.
+# Steps per query: enough that the overhead is small, few enough that the result fits into memory.
 _STEPS_AT_ONCE = 64
 
 
 class RuleFailed(ConstelError):
-    """A rule of the user's failed, took too long, or said something impossible; `__cause__` has its own exception."""
+    """A user's rule raised an exception, took too long, or returned an invalid value; `__cause__` is its own exception."""
 
     def __init__(self, rule: str, t_s: float, words: str) -> None:
         super().__init__(f"rule `{rule}` at {t_s:g} s: {words}")
@@ -42,30 +44,30 @@ class RuleFailed(ConstelError):
 
 @dataclass(frozen=True)
 class Choice:
-    """What a policy is asked at a step."""
+    """The argument of a policy at a step."""
 
     t_s: float
     """Lab time."""
     candidates: Frame
-    """`t_s, station, satellite, range_m, elevation_deg, remaining_s`: all that stations can use, of all stations."""
+    """`t_s, station, satellite, range_m, elevation_deg, remaining_s`: the satellites that each station can use."""
     serving: Mapping[str, Sequence[str]]
-    """What was said in the step before, by station."""
+    """The result of the step before, by station."""
 
 
 @dataclass(frozen=True)
 class Sky:
-    """What other rules are asked at a step."""
+    """The argument of other rules at a step."""
 
     t_s: float
     """Lab time."""
     positions: Frame
     """`t_s, node, x_m, y_m, z_m` (ITRF) of every node."""
     edges: Frame
-    """The links of the scenario as it is, each direction a row: the columns of `Scenario.edges`."""
+    """The links of the unchanged scenario, each direction a row: the columns of `Scenario.edges`."""
 
 
 class Rule(Generic[_Asked, _Said]):
-    """A function and how long it may take at a step, seconds."""
+    """A function and its maximum time per step, seconds."""
 
     def __init__(self, function: Callable[[_Asked], _Said], within: Span = "10 s") -> None:
         self.function = function
@@ -74,14 +76,14 @@ class Rule(Generic[_Asked, _Said]):
 
     @property
     def name(self) -> str:
-        """What errors call it."""
+        """The rule's name in errors."""
         return getattr(self.function, "__name__", type(self).__name__)
 
     def __call__(self, asked: _Asked) -> _Said:
         return self.function(asked)
 
     def asked(self, t_s: float, what: _Asked) -> _Said:
-        """What it says; raises `RuleFailed`."""
+        """Returns the function's result; raises `RuleFailed`."""
         began = time.monotonic()
         try:
             said = self.function(what)
@@ -96,13 +98,13 @@ class Rule(Generic[_Asked, _Said]):
         return RuleFailed(self.name, t_s, words)
 
     def record(self, scenario: Scenario, folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
-        """Texts of files by name, and what is set in the scenario so that it names them."""
+        """Returns the texts of files by name, and the settings of the scenario that name them."""
         raise NotImplementedError
 
 
 class gsl_policy(Rule[Choice, Mapping[str, "str | Sequence[str] | None"]]):
-    """A rule of which satellites stations use: gives, for each station that can use any, one or several names, the most wanted
-    first; `None` or an empty list leaves it dark.
+    """A rule that chooses satellites for stations. Returns, for each station that can use any, one or several names, the
+    preferred one first; `None` or an empty list leaves the station dark.
 
         @constel.gsl_policy
         def lowest(choice):
@@ -112,7 +114,7 @@ class gsl_policy(Rule[Choice, Mapping[str, "str | Sequence[str] | None"]]):
                     best[row["station"]] = row
             return {station: row["satellite"] for station, row in best.items()}
 
-    Masks, obstacles, radio, failures, antennas, beams and what a handover costs are seen to by Constel, as for the policies built in.
+    Constel applies masks, obstacles, radio, failures, antennas, beams and the cost of handovers, as for built-in policies.
     """
 
     def record(self, scenario: Scenario, folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
@@ -128,7 +130,7 @@ class gsl_policy(Rule[Choice, Mapping[str, "str | Sequence[str] | None"]]):
                 if serving.get(station) != now[station]:
                     out.row([t_s, station, " ".join(now[station])])
             serving = now
-        # Who can use nothing is dark, whatever its last row says.
+        # A station without candidates is dark, whatever its last row contains.
         return {"choices.csv": out.text}, {"ground.choices": str(folder / "choices.csv")}
 
     def checked(self, t_s: float, said: Any, able: Mapping[str, set[str]]) -> dict[str, list[str]]:
@@ -148,15 +150,16 @@ class gsl_policy(Rule[Choice, Mapping[str, "str | Sequence[str] | None"]]):
 
 
 class routing(Rule[Sky, Mapping[str, Mapping[str, "str | None"]]]):
-    """A rule of which way packets take: gives, for each destination (`routing.destinations`: stations and hosts unless the scenario says
-    `all`), the neighbour that each node hands packets for it to. A node without one, or with `None`, has no route there.
+    """A rule that chooses paths. Returns, for each destination (`routing.destinations`: stations and hosts; all nodes with
+    `all`), the neighbour to which each node forwards packets. A node without an entry, or with `None`, has no route to it.
 
         @constel.routing
         def eastward(sky):
             return {"london": {row["from_node"]: row["to_node"] for row in sky.edges.rows() if ...}}
 
-    Ways must arrive: one that comes round, or that takes a link that is not there, is an error. A link that fails in the lab takes
-    along the routes over it, and nobody looks for others until the next step. In place of `routing.metric` and `paths`; without daemons.
+    Paths must reach the destination: a loop, or a missing link, is an error. A link that fails in the lab removes the routes
+    over it, and they are not replaced before the next step. Replaces `routing.metric` and `paths`; cannot be combined with
+    daemons.
     """
 
     def record(self, scenario: Scenario, folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
@@ -199,7 +202,8 @@ class routing(Rule[Sky, Mapping[str, Mapping[str, "str | None"]]]):
 
 
 class failure_law(Rule[Sky, "Iterable[str | tuple[str, str]]"]):
-    """A rule of what is broken: gives names of nodes, which have no links then, and pairs of linked satellites, whose link is none."""
+    """A rule for failures. Returns names of nodes, which then have no links, and pairs of satellites, whose link is then
+    down."""
 
     def record(self, scenario: Scenario, folder: Path) -> tuple[dict[str, str], dict[str, Any]]:
         known = set(scenario.nodes)
@@ -233,8 +237,9 @@ class failure_law(Rule[Sky, "Iterable[str | tuple[str, str]]"]):
 
 
 class link_law(Rule[Sky, Mapping[str, Mapping[str, float]]]):
-    """A rule of what stations' ground links carry: gives, by station, any of `down_bit_per_s`, `up_bit_per_s` (instead of the
-    scenario's), `loss_ratio` and `extra_delay_s` (added to it); the same ones at each step. Stations it never names are as they were."""
+    """A rule for stations' ground links. Returns, by station, any of `down_bit_per_s`, `up_bit_per_s` (instead of the
+    scenario's), `loss_ratio` and `extra_delay_s` (in addition to the scenario's); the same ones at each step. Stations that
+    it never names are unchanged."""
 
     COLUMNS = ("down_bit_per_s", "up_bit_per_s", "loss_ratio", "extra_delay_s")
 
@@ -267,15 +272,16 @@ class link_law(Rule[Sky, Mapping[str, Mapping[str, float]]]):
 
 
 class trajectory(Rule[datetime, Mapping[str, Sequence[float]]]):
-    """A rule of where things fly: gives positions by name, metres, ITRF, at an instant (UTC). `write` makes the file that
-    `constellations.NAME.ephemeris.file` names; Constel interpolates between its instants."""
+    """A rule for positions. Returns positions by name, metres, ITRF, at an instant (UTC). `write` writes the file for
+    `constellations.NAME.ephemeris.file`; Constel interpolates between its instants."""
 
     def write(self, path: str | Path, start: datetime, span: Span, every: Span = "10 s") -> Path:
-        """Asks from `start` to at least `span` after it, `every` so often; the same names each time."""
+        """Calls the rule from `start` to at least `span` after it, at intervals of `every`; the names must be the same each
+        time."""
         out = _Csv(["t_utc", "sat_id", "x_m", "y_m", "z_m", "frame"])
         names: list[str] | None = None
         t_s, end_s, every_s = 0.0, seconds_of(span), seconds_of(every)
-        # One beyond the end: between two instants there is a position, after the last there is none.
+        # One instant beyond the end, because positions are interpolated only between instants.
         while t_s < end_s + 2 * every_s:
             at = start + timedelta(seconds=t_s)
             said = self.asked(t_s, at)
@@ -293,7 +299,7 @@ class trajectory(Rule[datetime, Mapping[str, Sequence[float]]]):
 
 @dataclass(frozen=True)
 class Joined:
-    """A link of a whole topology of the user's, one way."""
+    """One direction of a link in a user's topology."""
 
     a: str
     b: str
@@ -303,11 +309,11 @@ class Joined:
 
 
 class topology(Rule[float, Iterable[Joined]]):
-    """A rule of the whole topology: gives, for a lab time in seconds, every link, each way a `Joined`. `write` makes the table
-    that `networks.NAME.law.matrix` names, by which the network's members are linked."""
+    """A rule for the whole topology. Returns, for a lab time in seconds, each direction of every link as a `Joined`. `write`
+    writes the table for `networks.NAME.law.matrix`, by which the network's members are linked."""
 
     def write(self, path: str | Path, span: Span, step: Span = "1 s") -> Path:
-        """Asks from 0 to `span`, `step` so often; an instant that is as the one before has no rows."""
+        """Calls the rule from 0 to `span`, at intervals of `step`; an instant equal to the one before has no rows."""
         out = _Csv(["from", "to", "delay_ms", "rate_bit_per_s", "loss_ratio", "t_s"])
         t_s, last = 0.0, None
         while t_s < seconds_of(span):
@@ -324,10 +330,10 @@ class topology(Rule[float, Iterable[Joined]]):
 
 
 def with_rules(scenario: Scenario, rules: Sequence[Rule[Any, Any]], folder: str | Path | None) -> Scenario:
-    """`Scenario.with_rules`."""
+    """Implements `Scenario.with_rules`."""
     where = Path(folder) if folder is not None else scenario.folder / f"{scenario.name}-rules"
     for rule in rules:
-        # Each sees what those before it have changed.
+        # Each rule gets the scenario as changed by the rules before it.
         files, settings = rule.record(scenario, where.resolve())
         _write(where, files)
         scenario = scenario.replace(settings)
@@ -335,7 +341,7 @@ def with_rules(scenario: Scenario, rules: Sequence[Rule[Any, Any]], folder: str 
 
 
 class _Csv:
-    """A table in the making."""
+    """A CSV table under construction."""
 
     def __init__(self, head: Sequence[str]) -> None:
         self._file = io.StringIO()
@@ -343,7 +349,7 @@ class _Csv:
         self._out.writerow(head)
 
     def row(self, cells: Sequence[Any]) -> None:
-        # As short as it can be said, so that the same is always the same bytes.
+        # The shortest form of each number, so that equal values always give equal bytes.
         self._out.writerow([repr(cell).removesuffix(".0") if isinstance(cell, float) else cell for cell in cells])
 
     @property
@@ -360,7 +366,7 @@ def _write(folder: Path, files: Mapping[str, str]) -> None:
 
 
 def _by_step(scenario: Scenario, ask: Callable[[str, str], Frame]) -> Iterator[tuple[float, Frame]]:
-    """Of each step its time and its rows of a frame that has a column `t_s`, in order."""
+    """Yields for each step its time and its rows of a frame with a column `t_s`, in order."""
     steps = round(scenario.duration_s / scenario.step_s)
     for first in range(0, steps, _STEPS_AT_ONCE):
         last = min(first + _STEPS_AT_ONCE, steps)

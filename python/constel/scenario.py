@@ -1,4 +1,4 @@
-"""Scenarios: what flies, what stands on the ground, what runs; and answers about them that need no lab and no root."""
+"""Scenarios: constellations, stations and programs; and queries about them that need no lab and no root."""
 
 from __future__ import annotations
 
@@ -24,32 +24,33 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Check:
-    """What was found of a scenario. `ok` is false where it is not valid; then `errors` says why, and the rest is empty."""
+    """The result of checking a scenario. `ok` is false if the scenario is not valid; then `errors` has the reasons, and the
+    rest is empty."""
 
     ok: bool
     errors: tuple[Diagnostic, ...] = ()
     warnings: tuple[str, ...] = ()
     document: dict[str, Any] = field(default_factory=dict)
-    """What `constel check --json` prints."""
+    """The output of `constel check --json`."""
 
     def __bool__(self) -> bool:
         return self.ok
 
 
 class Plan:
-    """Who links to whom at an instant."""
+    """The links at an instant."""
 
     def __init__(self, native: _native.Plan) -> None:
         self._native = native
 
     @property
     def json(self) -> str:
-        """What `constel plan --json` prints, byte for byte."""
+        """The output of `constel plan --json`, byte for byte."""
         return self._native.json
 
     @property
     def document(self) -> dict[str, Any]:
-        """The same as Python's values."""
+        """The output as Python's values."""
         document: dict[str, Any] = json.loads(self.json)
         return document
 
@@ -64,7 +65,8 @@ class Plan:
         return Frame(self._native.edges())
 
     def graph(self) -> networkx.MultiDiGraph[str]:
-        """As a graph of networkx, which must be installed: nodes by name, an arc for each edge, `delay_ns` as its weight."""
+        """Returns a graph of networkx, which must be installed: nodes by name, an arc for each edge, `delay_ns` as its
+        weight."""
         import networkx
 
         graph: networkx.MultiDiGraph[str] = networkx.MultiDiGraph()
@@ -83,22 +85,22 @@ class Pairs:
     samples: Frame
     """`t_s, a_node, b_node, delay_ns, hops, changed`"""
     summary: Frame
-    """A row for each pair: samples, with_path, least, mean and greatest delay, hops, changes."""
+    """A row for each pair: samples, with_path, minimum, mean and maximum delay, hops, changes."""
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """What the sky does for stations and flows."""
+    """The coverage of stations and flows."""
 
     stations: Frame
     flows: Frame
 
 
 class Scenario:
-    """A scenario, checked and laid out. It never changes: `replace` gives another.
+    """A scenario, checked and laid out. It is immutable: `replace` returns a new one.
 
-    Times are texts with their unit (`"30 s"`) or `timedelta`s. Intervals are `[start, stop)`, looked at `every` so often;
-    unless given, the scenario's whole time at each of its steps.
+    Times are texts with their unit (`"30 s"`) or `timedelta`s. Intervals are `[start, stop)`, sampled at intervals of
+    `every`; the default is the scenario's whole duration at each of its steps.
     """
 
     def __init__(self, native: _native.Scenario, folder: Path, file: Path | None) -> None:
@@ -108,29 +110,29 @@ class Scenario:
 
     @classmethod
     def load(cls, path: str | Path) -> Scenario:
-        """Reads a file; others that it names are looked for beside it.
+        """Reads a file; files that it names are relative to its folder.
 
-        Raises `ScenarioError` with every finding.
+        Raises `ScenarioError` with all errors.
         """
         path = Path(path)
         return cls(_native.Scenario.load(path), path.resolve().parent, path)
 
     @classmethod
     def from_text(cls, text: str, folder: str | Path = ".", name: str = "<text>") -> Scenario:
-        """A scenario of a text in YAML; `name` is what errors call it."""
+        """Returns the scenario of a YAML text; `name` is used in errors."""
         folder = Path(folder).resolve()
         return cls(_native.Scenario.of_text(name, text, folder, []), folder, None)
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
-        """A scenario built from nothing: the keys of docs/reference/scenario.md as dictionaries and lists."""
+        """Returns a scenario built from scratch: the keys of docs/reference/scenario.md as dictionaries and lists."""
         return cls.from_text(_yaml.dump(values), folder, "<dict>")
 
     def replace(self, settings: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:
-        """Another scenario with values set: `replace(seed=2, duration="60 s")`, `replace({"links.driver": "relay"})`.
+        """Returns a scenario with changed values: `replace(seed=2, duration="60 s")`, `replace({"links.driver": "relay"})`.
 
-        A key is where in the file, as errors name places (`traffic[3].ping.to`; an item of a list also by its name). All
-        else stays as it is written, comments too.
+        A key is a place in the file, as errors name it (`traffic[3].ping.to`; an item of a list also by its name). All other
+        content is unchanged, comments too.
         """
         texts = [f"{key}={_yaml.flow(value)}" for key, value in {**(settings or {}), **more}.items()]
         shown = str(self._file) if self._file else "<text>"
@@ -143,11 +145,11 @@ class Scenario:
         return self._native.text
 
     def to_yaml(self) -> str:
-        """The scenario in YAML: as it was read, with comments, and as it was changed."""
+        """The scenario in YAML: as it was read, with comments, and with all changes."""
         return self.text
 
     def to_dict(self) -> dict[str, Any]:
-        """The keys as dictionaries and lists; `from_dict` is the way back."""
+        """Returns the keys as dictionaries and lists; `from_dict` is the inverse."""
         values: dict[str, Any] = _native.parse_yaml(self.name, self.text)
         return values
 
@@ -157,17 +159,17 @@ class Scenario:
 
     @property
     def folder(self) -> Path:
-        """Where files that it names are looked for."""
+        """The folder that relative file names refer to."""
         return self._folder
 
     @property
     def name(self) -> str:
-        """Its name."""
+        """The scenario's name."""
         return self._native.name
 
     @property
     def seed(self) -> int:
-        """Its seed."""
+        """The scenario's seed."""
         return self._native.seed
 
     @property
@@ -177,12 +179,12 @@ class Scenario:
 
     @property
     def duration_s(self) -> float:
-        """How long it runs."""
+        """The duration in seconds of lab time."""
         return self._native.duration_ns / 1e9
 
     @property
     def step_s(self) -> float:
-        """Between two decisions."""
+        """The interval between two steps, seconds."""
         return self._native.step_ns / 1e9
 
     @property
@@ -191,8 +193,9 @@ class Scenario:
         return self._native.nodes
 
     def check(self) -> Check:
-        """Looks at the whole time: can the sky do what is asked? Takes seconds for large constellations."""
-        # The program knows what a lab of it would be held to as well.
+        """Checks the scenario over its whole duration: whether the network can provide what the scenario needs. Takes seconds
+        for large constellations."""
+        # The program also checks the host's limits for a lab of it.
         call = [find_binary(), "check", "-", "--json"]
         done = subprocess.run(call, cwd=self._folder, input=self.text, capture_output=True, text=True)
         if done.returncode:
@@ -201,7 +204,7 @@ class Scenario:
         return Check(True, (), tuple(document["warnings"]), document)
 
     def plan(self, at: Span = "0 s") -> Plan:
-        """Who links to whom at a lab time."""
+        """Returns the links at a lab time."""
         return Plan(self._native.plan(text_of(at)))
 
     def positions(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
@@ -213,7 +216,8 @@ class Scenario:
         return Frame(self._native.edges(_over(start, stop, every)))
 
     def contacts(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
-        """When who hears whom: `from_s, to_s, kind, a_node, a_port, b_node, b_port` and least and greatest range and delay."""
+        """Returns the times of contacts: `from_s, to_s, kind, a_node, a_port, b_node, b_port` and minimum and maximum range
+        and delay."""
         return Frame(self._native.contacts(_over(start, stop, every)))
 
     def pairs(
@@ -223,7 +227,8 @@ class Scenario:
         stop: Span | None = None,
         every: Span | None = None,
     ) -> Pairs:
-        """Delay, hops and changes of least-delay paths. `pairs`: `[("tokyo", "london"), ...]`, or `"all"` stations."""
+        """Returns delay, hops and changes of least-delay paths. `pairs`: `[("tokyo", "london"), ...]`, or `"all"` pairs of
+        stations."""
         samples, summary = self._native.pairs(_pairs(pairs), _over(start, stop, every))
         return Pairs(Frame(samples), Frame(summary))
 
@@ -234,25 +239,28 @@ class Scenario:
         stop: Span | None = None,
         every: Span | None = None,
     ) -> Frame:
-        """`t_s, a_node, b_node, delay_ns, hops, nodes`: least-delay paths node by node, with blanks between."""
+        """`t_s, a_node, b_node, delay_ns, hops, nodes`: least-delay paths node by node, separated by spaces."""
         return Frame(self._native.paths(_pairs(pairs), _over(start, stop, every)))
 
     def candidates(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Frame:
-        """`t_s, station, satellite, range_m, elevation_deg, remaining_s`: what stations could use, whatever they choose."""
+        """`t_s, station, satellite, range_m, elevation_deg, remaining_s`: the satellites that stations could use, whatever
+        they choose."""
         return Frame(self._native.candidates(_over(start, stop, every)))
 
     def with_rules(self, *rules: Rule[Any, Any], folder: str | Path | None = None) -> Scenario:
-        """A scenario in which functions have decided: `constel.gsl_policy`, `routing`, `failure_law`, `link_law`.
+        """Returns a scenario with the decisions of functions: `constel.gsl_policy`, `routing`, `failure_law`, `link_law`.
 
-        Each is asked at every step, now. Files with what it said go to `folder` (`NAME-rules` beside the scenario unless given), and
-        the scenario names them: plans and labs of it, and of its YAML, need no Python any more. Raises `RuleFailed`.
+        Each function is called at every step, now. Files with its results go to `folder` (default: `NAME-rules` beside the
+        scenario), and the scenario names them: plans and labs of it, and of its YAML, no longer need Python. Raises
+        `RuleFailed`.
         """
         from .rules import with_rules
 
         return with_rules(self, rules, folder)
 
     def coverage(self, start: Span | None = None, stop: Span | None = None, every: Span | None = None) -> Coverage:
-        """Dark times, handovers and satellites in view of stations; the share of their time in which flows have a path."""
+        """Returns stations' dark times, handovers and satellites in view, and the share of time in which flows have a
+        path."""
         stations, flows = self._native.coverage(_over(start, stop, every))
         return Coverage(Frame(stations), Frame(flows))
 
@@ -267,12 +275,12 @@ class Scenario:
         profile_hz: int | None = None,
         up_within: Span = "300 s",
     ) -> OwnLab:
-        """A lab of this scenario, to be entered with `with`; needs root.
+        """Returns a lab of this scenario, to be entered with `with`; needs root.
 
-        `name`: the scenario's unless given. `results`: a folder that must not exist; `results/NAME-TIME` unless given.
-        `duration`: of lab time, instead of the scenario's. `traffic`: whether the scenario's runs. `anyway`: also where it
-        will not fit. `profile_hz`: how often a second interfaces' counters are kept (1 to 100). `up_within`: how long it
-        may take to come up.
+        `name`: default: the scenario's. `results`: a folder that must not exist; default: `results/NAME-TIME`. `duration`: in
+        lab time, instead of the scenario's. `traffic`: whether to run the scenario's traffic. `anyway`: start even if the lab
+        does not fit. `profile_hz`: samples of interfaces' counters per second (1 to 100). `up_within`: maximum time of
+        starting.
         """
         from .lab import OwnLab
 
@@ -292,7 +300,7 @@ class Scenario:
 
 
 def check(scenario: str | Path | Mapping[str, Any], folder: str | Path = ".") -> Check:
-    """Checks a file, or a mapping as `Scenario.from_dict` takes it, and raises nothing about what is in it."""
+    """Checks a file, or a mapping as for `Scenario.from_dict`; invalid content does not raise an exception."""
     try:
         if isinstance(scenario, Mapping):
             return Scenario.from_dict(scenario, folder).check()

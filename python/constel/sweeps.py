@@ -1,4 +1,4 @@
-"""A function over parameters and seeds: labs side by side, resumable, one frame over all runs."""
+"""Sweeps: a function over parameters and seeds, with labs in parallel, resumable, and one frame over all runs."""
 
 from __future__ import annotations
 
@@ -26,24 +26,24 @@ if TYPE_CHECKING:
     from .scenario import Scenario
 
 Figures = Mapping[str, float | int | str | bool | None]
-"""What a run came to."""
+"""The figures of a run."""
 
 
 class Run:
-    """One run of a sweep: its parameters and seed, and the lab that it may make."""
+    """One run of a sweep: its parameters and seed, and the labs that it makes."""
 
     def __init__(self, number: int, params: Mapping[str, Any], seed: int, folder: Path) -> None:
         self.number = number
         self.params = dict(params)
         self.seed = seed
         self.folder = folder
-        """The run's own; what a run before it left there is gone."""
+        """The run's own folder; files of an earlier, unfinished run are removed."""
         self._labs: list[OwnLab] = []
         self._stopped = threading.Event()
 
     def lab(self, scenario: Scenario, *, duration: Span | None = None, **options: Any) -> OwnLab:
-        """A lab of the scenario with this run's seed, in a folder and with a name of its own: labs of a sweep do not see each
-        other. Options are those of `Scenario.run`."""
+        """Returns a lab of the scenario with this run's seed, and with a folder and a name of its own: labs of a sweep are
+        independent. Options are those of `Scenario.run`."""
         if self._stopped.is_set():
             raise UsageError("the sweep is being stopped")
         place = len(self._labs)
@@ -55,11 +55,11 @@ class Run:
 
     @property
     def results(self) -> list[Results]:
-        """Of the run's labs that have ended."""
+        """The results of the run's labs that have ended."""
         return [read_results(lab.folder) for lab in self._labs if (lab.folder / "summary.json").is_file()]
 
     def __getitem__(self, name: str) -> Any:
-        """A parameter."""
+        """Returns a parameter."""
         return self.params[name]
 
     def _end(self) -> None:
@@ -70,16 +70,16 @@ class Run:
 
 @dataclass(frozen=True)
 class Sweep:
-    """What a sweep came to."""
+    """The results of a sweep."""
 
     folder: Path
     rows: list[dict[str, Any]] = field(repr=False)
     failures: dict[int, str] = field(repr=False)
-    """Runs that raised something, with the traceback. Called again, the sweep makes them anew."""
+    """The runs that raised an exception, with the traceback. A further call of the sweep runs them again."""
 
     def frame(self, *, trustworthy_only: bool = False) -> Frame:
-        """A row for each run: `run`, the parameters, `seed`, `trustworthy`, and the figures. Untrustworthy runs are in it,
-        unless asked otherwise."""
+        """Returns a row for each run: `run`, the parameters, `seed`, `trustworthy`, and the figures. Includes untrustworthy
+        runs unless `trustworthy_only` is set."""
         rows = [row for row in self.rows if row["trustworthy"] is not False or not trustworthy_only]
         names = dict.fromkeys(name for row in self.rows for name in row)
         return Frame.of({name: _column([row.get(name) for row in rows]) for name in names})
@@ -96,12 +96,12 @@ def sweep(
 ) -> Sweep:
     """Calls `fn(run)` for every combination of parameters and every seed, `jobs` at a time, each in a thread.
 
-    `params`: a list of values for each name, of which all combinations are made, or the combinations themselves. `fn` gives
-    figures, a value for each name; what it raises is kept as that run's failure, and the others go on. A run is untrustworthy
-    when a lab that it made is.
+    `params`: a list of values for each name, of which all combinations are made; or the combinations themselves. `fn` returns
+    figures, a value for each name. An exception of `fn` is kept as that run's failure, and the other runs continue. A run is
+    untrustworthy if one of its labs is.
 
-    Every run that is done is in `folder`, at once: killed and called again, the sweep goes on where it was. A folder of other
-    parameters is refused. Ctrl-C takes the labs under way down.
+    Every completed run is written to `folder` immediately: if the sweep is killed, calling it again resumes it. A folder of
+    other parameters is refused. Ctrl-C stops the running labs.
     """
     if jobs < 1:
         raise UsageError(f"jobs={jobs}: at least one at a time")
@@ -142,7 +142,7 @@ def _work(
     left = iter(waiting)
     try:
         while True:
-            # No more than `jobs` are handed in, so that Ctrl-C leaves none behind that has not begun.
+            # At most `jobs` runs are submitted at a time, so that Ctrl-C leaves no run that starts later.
             for key, run in itertools.islice(left, jobs - len(under_way)):
                 under_way[pool.submit(_one, fn, run)] = (key, run)
             if not under_way:
@@ -168,7 +168,7 @@ def _work(
 
 
 def _one(fn: Callable[[Run], Figures], run: Run) -> dict[str, Any]:
-    # Of a run that was killed: in part, so of no use.
+    # An incomplete folder of a killed run is of no use.
     shutil.rmtree(run.folder, ignore_errors=True)
     run.folder.mkdir(parents=True)
     figures = fn(run)
@@ -194,7 +194,7 @@ def _combinations(params: Mapping[str, Sequence[Any]] | Iterable[Mapping[str, An
 
 
 def _claim(folder: Path, combinations: list[dict[str, Any]]) -> None:
-    """The folder is this sweep's: of the same names of parameters. Other values and seeds may come later."""
+    """Reserves the folder for sweeps with the same names of parameters. Other values and seeds may be added later."""
     folder.mkdir(parents=True, exist_ok=True)
     mine = {"names": sorted({name for values in combinations for name in values})}
     claim = folder / "sweep.json"

@@ -1,1 +1,1 @@
-"""Doors for users of other emulators."""
+"""Compatibility with other emulators."""

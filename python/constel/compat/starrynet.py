@@ -1,10 +1,10 @@
-"""StarryNet's Python class over Constel: its scripts run, with Constel's physics.
+"""StarryNet's Python class over Constel: its scripts run with Constel's physics.
 
     python -m constel.compat.starrynet example.py      a script as it is; its imports of `starrynet` lead here
     from constel.compat.starrynet import StarryNet     in a script of your own
 
-Answers differ from StarryNet's where its physics or its clock is off; `StarryNet.differences` has them in words, and they are
-printed when a network is made. Nothing is left on the host, and nothing but this lab is touched.
+Results differ from StarryNet's where its physics or its clock is inaccurate; `StarryNet.differences` lists the differences,
+which are printed when a network is made. Nothing remains on the host, and only this lab is changed.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from ..scenario import Plan, Scenario
 __all__ = ["StarryNet"]
 
 _EPOCH = "2022-01-01T01:00:00Z"
-"""When StarryNet's emulations begin."""
+"""The start of StarryNet's emulations."""
 _PINGS = ("-c", "4", "-i", "0.01")
 _PERF_S = 5
 _SLACK_S = 60.0
-"""How long what was started may take to end after the lab has ended, which ends it."""
+"""The maximum time for programs to end after the lab, which ends them."""
 
 _ALWAYS = (
     "delays are true distances at the speed of light, and glide; StarryNet divides by 0.587 c (1.70 times too long), and changes"
@@ -57,25 +57,25 @@ _ALWAYS = (
 
 @dataclass(frozen=True)
 class _Deed:
-    """Something that is done while the lab runs."""
+    """An action that is done while the lab runs."""
 
     at_s: float
     order: int
     node: int
     file: str | None
-    """Where its output goes."""
+    """The file for its output."""
     what: Callable[[OwnLab], Sequence[str]]
-    """The command, once the lab is there."""
+    """Returns the command, when the lab is up."""
 
 
 class StarryNet:
     """StarryNet's class: nodes are numbered from 1, satellites plane by plane, then the ground stations.
 
-    `configuration_file_path`: StarryNet's `config.json`. `GS_lat_long`: latitude and longitude of stations, degrees. `hello_interval`:
-    of OSPF, seconds. `AS`: `[[1, n]]`, one autonomous system; others are refused. Outputs go where StarryNet puts them, in a folder
-    beside the configuration.
+    `configuration_file_path`: StarryNet's `config.json`. `GS_lat_long`: latitude and longitude of stations, degrees.
+    `hello_interval`: of OSPF, seconds. `AS`: `[[1, n]]`, one autonomous system; others are refused. Outputs are written as by
+    StarryNet, to a folder beside the configuration.
 
-    Raises `ScenarioError` when the configuration is none, `UsageError` for what has no counterpart.
+    Raises `ScenarioError` for an invalid configuration, `UsageError` for functions without a counterpart.
     """
 
     def __init__(
@@ -99,12 +99,12 @@ class StarryNet:
         words = ("Name", "# of orbit", "# of satellites", "Altitude (km)", "Inclination", "Satellite link", "Link policy")
         self.file_path = "-".join(str(table[word]) for word in words if word in table)
         self.folder = config.resolve().parent / self.file_path
-        """Where outputs go."""
+        """The folder for outputs."""
         names = self.scenario.nodes
         self.nodes = names[: self.constellation_size] + [_station(self.constellation_size + 1 + n) for n in range(self.fac_num)]
         """Constel's names of nodes 1, 2, ..."""
         self.differences = [*_ALWAYS, *notes, *self._blocked()]
-        """Where and why answers differ from StarryNet's."""
+        """The differences from StarryNet's results, with reasons."""
         self._routing = False
         self._deeds: list[_Deed] = []
         self._damages: list[tuple[float, list[str]]] = []
@@ -113,43 +113,44 @@ class StarryNet:
         self._addresses: dict[str, str] = {}
         self._lab: OwnLab | None = None
         self.results: Results | None = None
-        """What the emulation left, once it is over."""
+        """The results of the emulation, after its end."""
         for line in self.differences:
             _say(f"unlike StarryNet: {line}")
 
     def create_nodes(self) -> None:
-        """Nothing: nodes are made when the emulation starts."""
+        """Does nothing: nodes are made when the emulation starts."""
         _say(f"{self.node_size} nodes will be made.")
 
     def create_links(self) -> None:
-        """Nothing: links are made when the emulation starts."""
+        """Does nothing: links are made when the emulation starts."""
         _say("Links will be made.")
 
     def run_routing_deamon(self) -> None:
-        """BIRD with OSPF runs in every node of the emulation; without this call there are no routes."""
+        """Runs BIRD with OSPF in every node of the emulation; without this call there are no routes."""
         self._routing = True
 
     run_routing_daemon = run_routing_deamon
 
     def get_distance(self, sat1_index: int, sat2_index: int, time_index: float) -> float:
-        """Kilometres between two nodes."""
+        """Returns the distance of two nodes in kilometres."""
         a, b = (self._place(index, time_index) for index in (sat1_index, sat2_index))
         return math.dist(a, b) / 1e3
 
     def get_neighbors(self, sat_index: int, time_index: float) -> list[int]:
-        """Satellites that a node is linked to."""
+        """Returns the satellites that a node is linked to."""
         return [index for index in self._linked(sat_index, time_index) if index <= self.constellation_size]
 
     def get_GSes(self, sat_index: int, time_index: float) -> list[int]:
-        """Ground stations that a node is linked to."""
+        """Returns the ground stations that a node is linked to."""
         return [index for index in self._linked(sat_index, time_index) if index > self.constellation_size]
 
     def get_position(self, sat_index: int, time_index: float) -> str:
-        """`latitude,longitude,height`: degrees and kilometres, WGS84."""
+        """Returns `latitude,longitude,height`: degrees and kilometres, WGS84."""
         return "%f,%f,%f\n" % _geodetic(*self._place(sat_index, time_index))
 
     def get_IP(self, sat_index: int) -> list[str]:
-        """Addresses of a node. Addresses do not depend on time; before the emulation the lab is brought up once to read them."""
+        """Returns the addresses of a node. Addresses do not depend on time; before the emulation the lab is started once to
+        read them."""
         name = self._name(sat_index)
         if not self._addresses:
             with self._scenario().run(name=f"{self._lab_name()}-ip", results=self._fresh(), traffic=False) as lab:
@@ -157,11 +158,11 @@ class StarryNet:
         return [self._addresses[name]]
 
     def get_utility(self, time_index: float) -> None:
-        """Asks for `vmstat` of this machine: `utility-info_TIME.txt`."""
+        """Requests `vmstat` of this machine: `utility-info_TIME.txt`."""
         self._do(time_index, 0, 1, f"utility-info_{time_index}.txt", lambda lab: ["vmstat"])
 
     def set_damage(self, damaging_ratio: float, time_index: float) -> None:
-        """This share of the satellites loses all links."""
+        """Removes all links of this share of the satellites."""
         if not 0 <= damaging_ratio <= 1:
             raise UsageError(f"{damaging_ratio} is no share between 0 and 1")
         chance = random.Random(f"{self.scenario.seed} {time_index}")
@@ -169,15 +170,15 @@ class StarryNet:
         self._damages.append((self._within(time_index), sorted(hit)))
 
     def set_recovery(self, time_index: float) -> None:
-        """All that was damaged before has its links again."""
+        """Restores the links of all damaged satellites."""
         self._recoveries.append(self._within(time_index))
 
     def check_routing_table(self, sat_index: int, time_index: float) -> None:
-        """Asks for the kernel's routes: `route-NODE_TIME.txt`."""
+        """Requests the kernel's routes: `route-NODE_TIME.txt`."""
         self._do(time_index, 4, sat_index, f"route-{sat_index}_{time_index}.txt", lambda lab: ["ip", "-4", "route"])
 
     def set_next_hop(self, sat_index: int, des: int, next_hop_sat: int, time_index: float) -> None:
-        """From then on packets of a node for `des` go to a neighbour."""
+        """Sends a node's packets for `des` to a neighbour from then on."""
         here, there, over = (self._name(index) for index in (sat_index, des, next_hop_sat))
 
         def command(lab: OwnLab) -> Sequence[str]:
@@ -190,13 +191,13 @@ class StarryNet:
         self._do(time_index, 2, sat_index, None, command)
 
     def set_ping(self, sat1_index: int, sat2_index: int, time_index: float) -> None:
-        """Four echo requests, 10 ms apart: `ping-A-B_TIME.txt`."""
+        """Sends four echo requests, 10 ms apart: `ping-A-B_TIME.txt`."""
         there = self._name(sat2_index)
         file = f"ping-{sat1_index}-{sat2_index}_{time_index}.txt"
         self._do(time_index, 3, sat1_index, file, lambda lab: ["ping", lab[there].ipv4, *_PINGS])
 
     def set_perf(self, sat1_index: int, sat2_index: int, time_index: float) -> None:
-        """iperf3 over TCP for five seconds: `perf-A-B_TIME.txt`."""
+        """Runs iperf3 over TCP for five seconds: `perf-A-B_TIME.txt`."""
         there, port = self._name(sat2_index), 5201 + len(self._deeds)
         file = f"perf-{sat1_index}-{sat2_index}_{time_index}.txt"
         serve = f"iperf3 -s -1 -D -p {port} >/dev/null"
@@ -228,7 +229,7 @@ class StarryNet:
             _say(f"NOT trustworthy: {'; '.join(self.results.reasons)}")
 
     def stop_emulation(self) -> None:
-        """Takes the lab down, if it still runs."""
+        """Stops the lab if it still runs."""
         if self._lab is not None and self.results is None:
             self._lab.abandon()
 
@@ -298,7 +299,7 @@ class StarryNet:
         return f"{self.scenario.name}-{os.getpid()}"
 
     def _fresh(self) -> Path:
-        """A results folder that is not there yet."""
+        """Returns the path of a new results folder."""
         parent = self.folder / "results"
         parent.mkdir(parents=True, exist_ok=True)
         return parent / f"run-{len(list(parent.iterdir()))}"
@@ -317,7 +318,7 @@ def _table(config: Path) -> dict[str, Any]:
 def _scenario(
     config: Path, table: dict[str, Any], stations: Sequence[Sequence[float]], hello: int
 ) -> tuple[Scenario, list[str]]:
-    """The configuration as a scenario, and what the importer has to say of it."""
+    """Returns the configuration as a scenario, and the importer's warnings."""
     done = subprocess.run([find_binary(), "import", str(config)], capture_output=True, text=True)
     if done.returncode == ScenarioError.exit:
         raise ScenarioError(done.stderr.strip())
@@ -346,7 +347,8 @@ def _ns(seconds: float) -> str:
 
 
 def _geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
-    """Latitude and longitude, degrees, and height, kilometres, over WGS84 (Bowring 1976; below a micrometre after three turns)."""
+    """Returns latitude and longitude, degrees, and height, kilometres, over WGS84 (Bowring 1976; below a micrometre after
+    three iterations)."""
     a, f = 6_378_137.0, 1 / 298.257223563
     e2 = f * (2 - f)
     flat = math.hypot(x, y)
@@ -355,7 +357,7 @@ def _geodetic(x: float, y: float, z: float) -> tuple[float, float, float]:
         n = a / math.sqrt(1 - e2 * math.sin(latitude) ** 2)
         latitude = math.atan2(z + e2 * n * math.sin(latitude), flat)
     n = a / math.sqrt(1 - e2 * math.sin(latitude) ** 2)
-    # Well-behaved at the poles too, where the usual quotient by the cosine is not.
+    # Accurate at the poles too, unlike the usual quotient by the cosine.
     height = flat * math.cos(latitude) + z * math.sin(latitude) - a * a / n
     return math.degrees(latitude), math.degrees(math.atan2(y, x)), height / 1e3
 
@@ -365,7 +367,7 @@ def _say(text: str) -> None:
 
 
 def run_script(script: str | Path) -> None:
-    """Runs a script of StarryNet's; what it imports of `starrynet` is this module."""
+    """Runs a script of StarryNet; its imports of `starrynet` get this module."""
     package = types.ModuleType("starrynet")
     package.__path__ = []
     sys.modules["starrynet"] = package
@@ -380,7 +382,7 @@ def run_script(script: str | Path) -> None:
 if __name__ == "__main__":
     if len(sys.argv) < 2:
         sys.exit("usage: python -m constel.compat.starrynet SCRIPT [ARGUMENT...]")
-    # The script sees its own arguments.
+    # The script gets its own arguments.
     sys.argv = sys.argv[1:]
     from constel.compat import starrynet as shim
 
