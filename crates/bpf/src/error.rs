@@ -1,4 +1,4 @@
-//! What can go wrong with BPF objects.
+//! Errors of BPF objects.
 
 use std::io;
 
@@ -13,19 +13,19 @@ pub enum BpfError {
     /// The kernel refused programs or maps, or an entry of a map.
     #[error("{what}: {source}{detail}")]
     Refused {
-        /// What was being done.
+        /// The step that failed.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: libbpf_rs::Error,
-        /// The last messages of libbpf, which has the verifier's words: empty, or starting with ": ".
+        /// The last messages of libbpf, which contain the verifier's log: empty, or starting with ": ".
         detail: String,
     },
     /// A system call failed.
     #[error("{what}: {source}")]
     Os {
-        /// What was being done.
+        /// The step that failed.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// The object is not the one that the program was made with.
@@ -34,7 +34,8 @@ pub enum BpfError {
 }
 
 impl BpfError {
-    /// Turns libbpf's error into one that says what was being done, with what libbpf has said since the last one.
+    /// Turns an error of libbpf into one that names the step that failed and carries the messages that libbpf has
+    /// printed since the last call.
     pub fn refused(what: &str) -> impl Fn(libbpf_rs::Error) -> BpfError {
         let what = what.to_owned();
         move |source| BpfError::Refused {

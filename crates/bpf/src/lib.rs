@@ -1,9 +1,9 @@
-//! BPF objects: what all crates with BPF programs have in common.
+//! Loading and sharing of BPF objects, for all crates with BPF programs.
 //!
-//! Objects are compiled by `tools/compile_bpf.rs` and stand in the library as [`Aligned`] bytes. Once loaded by
-//! libbpf-rs, their [`map`]s, [`program`]s and [`constants`] are found by name; arrays are read and written as
-//! [`Mapped`] memory without system calls; programs are put on interfaces by [`attach`]. Call [`listen`] before loading: errors
-//! ([`BpfError::refused`]) then say what libbpf and the verifier said.
+//! Objects are compiled by `tools/compile_bpf.rs` and are in the library as [`Aligned`] bytes. Once loaded by
+//! libbpf-rs, their [`map`]s, [`program`]s and [`constants`] are found by name. Arrays are read and written as
+//! [`Mapped`] memory without system calls. [`attach`] puts programs on interfaces. Call [`listen`] before loading:
+//! errors ([`BpfError::refused`]) then carry the messages of libbpf and the verifier.
 
 mod error;
 mod mapped;

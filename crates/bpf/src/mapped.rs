@@ -20,7 +20,8 @@ unsafe impl Send for Mapped {}
 unsafe impl Sync for Mapped {}
 
 impl Mapped {
-    /// Map `len` bytes of `fd`, from `offset` on (both in whole pages), faulted in at once. `what` names it in errors.
+    /// Maps `len` bytes of `fd`, from `offset` on (both in whole pages), faulted in at once. `what` names the mapping
+    /// in errors.
     ///
     /// # Errors
     /// When the kernel does not share it.
@@ -81,7 +82,7 @@ impl Mapped {
         unsafe { self.at.as_ptr().add(offset) }
     }
 
-    /// A value of type `T` in the mapping, at `offset`.
+    /// Returns a value of type `T` in the mapping, at `offset`.
     ///
     /// # Panics
     /// When it is not inside the mapping, or not aligned.

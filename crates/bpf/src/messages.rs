@@ -1,12 +1,12 @@
-//! What libbpf says: it prints to standard error unless somebody listens.
+//! Messages of libbpf. It prints them to standard error unless [`listen`] was called.
 
 use std::sync::{Mutex, Once};
 
 use libbpf_rs::PrintLevel;
 
-/// Bytes kept until somebody asks: a verifier's log may be megabytes.
+/// Bytes kept until [`take`] is called: a verifier's log may be megabytes.
 const BYTES_MAX: usize = 65_536;
-/// What a verifier objects to comes last.
+/// Lines that [`take`] returns: the verifier prints its objection last.
 const LINES_MAX: usize = 12;
 
 static MESSAGES: Mutex<String> = Mutex::new(String::new());
@@ -20,7 +20,7 @@ fn remember(level: PrintLevel, message: String) {
     }
 }
 
-/// From now on warnings of libbpf are kept instead of printed. Once is enough for a process.
+/// Keeps warnings of libbpf from now on instead of printing them. One call is enough for a process.
 pub fn listen() {
     static LISTENS: Once = Once::new();
     LISTENS.call_once(|| {
@@ -28,7 +28,7 @@ pub fn listen() {
     });
 }
 
-/// The last lines of what libbpf has said since the last call: empty, or starting with ": ".
+/// Returns the last lines that libbpf has printed since the last call: empty, or starting with ": ".
 #[must_use]
 pub fn take() -> String {
     let said = MESSAGES.lock().map(|mut m| std::mem::take(&mut *m));

@@ -1,4 +1,4 @@
-//! What is in a loaded object.
+//! Maps, programs and constants of a loaded object, and attaching its programs.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
@@ -8,12 +8,12 @@ use libbpf_rs::{Map, MapCore, Object, Program};
 use crate::error::{BpfError, Result};
 use crate::mapped::Mapped;
 
-/// BPF's ELF reader wants the object aligned.
+/// Bytes aligned as BPF's ELF reader requires.
 #[derive(Debug)]
 #[repr(C, align(8))]
 pub struct Aligned<T: ?Sized>(pub T);
 
-/// A map by its name.
+/// Returns the map of this name.
 ///
 /// # Errors
 /// [`BpfError::Mismatch`] when the object has none of this name.
@@ -31,7 +31,7 @@ pub fn mapped(object: &Object, name: &str, bytes: usize) -> Result<Mapped> {
     Mapped::new(name, map(object, name)?.as_fd(), len, 0, true)
 }
 
-/// A program by its name.
+/// Returns the program of this name.
 ///
 /// # Errors
 /// [`BpfError::Mismatch`] when the object has none of this name.
@@ -40,8 +40,8 @@ pub fn program<'a>(object: &'a Object, name: &str) -> Result<Program<'a>> {
     found.ok_or_else(|| BpfError::Mismatch(format!("the BPF object has no program {name}")))
 }
 
-/// An object's constants (its `.rodata`), if they are those that its source has, in the order of their definition: in
-/// a wrong order they would send frames astray.
+/// Returns an object's constants (its `.rodata`), if they equal those of its source in the order of their definition.
+/// Constants written in a wrong order would send frames to wrong ports.
 ///
 /// # Errors
 /// [`BpfError::Mismatch`] when they are others.
@@ -66,16 +66,17 @@ pub fn attach(object: &Object, name: &str, ifindex: u32) -> Result<()> {
     })
 }
 
-/// Which frames of an interface a program sees.
+/// Side of an interface, which decides the frames that a program receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Side {
-    /// Those that come in.
+    /// Frames that enter the node at the interface.
     Ingress,
-    /// Those that go out.
+    /// Frames that leave the node at the interface.
     Egress,
 }
 
-/// The same by a link, on either side: the program is taken off when the descriptor closes, and so with the process that holds it.
+/// Attaches a program by a link, on either side. The kernel detaches it when the descriptor closes, thus at the latest
+/// when the process that holds it ends.
 ///
 /// # Errors
 /// When the object has no such program, or the kernel refuses.
@@ -102,7 +103,7 @@ pub fn link(object: &Object, name: &str, ifindex: u32, side: Side) -> Result<Own
     if fd < 0 {
         return Err(refused(io::Error::from_raw_os_error(-fd)));
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a fresh descriptor that has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

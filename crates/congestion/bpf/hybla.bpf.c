@@ -3,13 +3,13 @@
 // TCP Hybla: Caini and Firrincieli, "TCP Hybla: a TCP enhancement for heterogeneous networks", International
 // Journal of Satellite Communications and Networking 22(5), 2004.
 //
-// A connection with a long round trip grows as fast as one with RTT0 = 25 ms would: with rho = RTT / RTT0, at
+// A connection with a long round trip grows as fast as one with RTT0 = 25 ms would. With rho = RTT / RTT0, at
 // least 1, each acknowledged segment adds (equation 7)
 //
 //   slow start            2^rho - 1
 //   congestion avoidance  rho^2 / W
 //
-// The reaction to loss is NewReno's. Numbers with a fraction have 16 bits of it.
+// The reaction to loss is NewReno's. Fixed-point numbers have 16 fractional bits.
 #include "tcp.h"
 
 #define RTT0_US 25000
@@ -48,7 +48,7 @@ void BPF_PROG(cst_hybla_init, struct sock *sk)
 	h->rho = ONE;
 	h->least_rtt_us = 0;
 	h->fraction = 0;
-	// Section 4: without spacing, windows that grow that fast come in bursts.
+	// Section 4: without pacing, windows that grow this fast are sent in bursts.
 	if (sk->sk_pacing_status == PACING_NONE)
 		sk->sk_pacing_status = PACING_NEEDED;
 }
@@ -58,7 +58,7 @@ void BPF_PROG(cst_hybla_acked, struct sock *sk, const struct ack_sample *sample)
 {
 	struct hybla *h = private_of(sk);
 
-	// Queueing must not make a connection more aggressive: the shortest round trip counts.
+	// Queueing must not make a connection more aggressive, so rho follows the shortest round trip.
 	if (sample->rtt_us > 0 && (!h->least_rtt_us || sample->rtt_us < h->least_rtt_us))
 		remember_rtt(h, sample->rtt_us);
 }

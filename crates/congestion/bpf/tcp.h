@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (MIT OR GPL-2.0-only) */
 /*
- * What a congestion control sees of the kernel. Only the members that are used; their places are filled in
- * when the program is loaded, from the running kernel's own description of its types.
+ * Kernel types that a congestion control uses, with only the members that are read or written. Their offsets are
+ * filled in when the program is loaded, from the running kernel's own type information (BTF).
  */
 #ifndef CONSTEL_TCP_H
 #define CONSTEL_TCP_H
@@ -85,10 +85,10 @@ static __always_inline bool in_slow_start(struct tcp_sock *tp)
 	return tp->snd_cwnd < tp->snd_ssthresh;
 }
 
-/* A window that the application does not fill says nothing about the network (RFC 7661). */
+/* A window that the application does not fill carries no information about the network (RFC 7661). */
 static __always_inline bool window_is_used(struct tcp_sock *tp)
 {
-	/* Which bit it is differs between kernels: a plain read would take the one it is here. */
+	/* The bit's position differs between kernels: a plain read would use the position of this header. */
 	if (BPF_CORE_READ_BITFIELD(tp, is_cwnd_limited))
 		return true;
 	return in_slow_start(tp) && tp->snd_cwnd < 2 * tp->max_packets_out;

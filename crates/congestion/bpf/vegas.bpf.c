@@ -3,9 +3,9 @@
 // TCP Vegas: Brakmo and Peterson, "TCP Vegas: end to end congestion avoidance on a global internet", IEEE JSAC
 // 13(8), 1995.
 //
-// Once a round trip it compares what the window would carry on an empty path with what it carries:
+// Once per round trip it compares the throughput that the window would have on an empty path with the actual one:
 //
-//   diff = W/BaseRTT - W/RTT, times BaseRTT: the segments that wait in the path
+//   diff = W/BaseRTT - W/RTT, times BaseRTT: the segments queued in the path
 //
 //   congestion avoidance  W + 1 when diff < alpha, W - 1 when diff > beta
 //   slow start            doubles every other round trip, ends when diff > gamma
@@ -19,7 +19,7 @@
 
 struct vegas {
 	__u32 base_rtt_us; // shortest ever
-	__u32 rtt_us; // shortest of this round trip: one late segment is no queue
+	__u32 rtt_us; // shortest of this round trip: a single late segment is not a queue
 	__u32 samples;
 	__u32 ends_at; // the round trip is over when this is acknowledged
 	__u32 grows; // whether slow start may grow in this round trip
@@ -66,7 +66,7 @@ void BPF_PROG(cst_vegas_event, struct sock *sk, int event)
 		begin_round(private_of(sk), tcp(sk));
 }
 
-// Only a window that is used may grow; one that is held back elsewhere may still be too large.
+// Only a window that is in use may grow. A window limited by the application or the receiver may still be too large.
 static __always_inline void judge(struct vegas *v, struct tcp_sock *tp, bool used)
 {
 	__u32 window = tp->snd_cwnd, fits, waiting;
@@ -95,7 +95,7 @@ void BPF_PROG(cst_vegas_avoid, struct sock *sk, __u32 ack, __u32 acked)
 	struct vegas *v = private_of(sk);
 
 	if (!before(ack, v->ends_at)) {
-		// One sample could be that of a delayed acknowledgement.
+		// A single sample could be that of a delayed acknowledgement.
 		if (v->samples > 1)
 			judge(v, tp, window_is_used(tp));
 		begin_round(v, tp);

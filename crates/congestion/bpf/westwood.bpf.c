@@ -5,11 +5,11 @@
 // Westwood+, New Reno, and Vegas TCP congestion control", SIGCOMM CCR 34(2), 2004: one sample each round trip,
 // so that compressed acknowledgements do not look like bandwidth.
 //
-//   sample     b_k = what was delivered in a round trip / its length (at least 50 ms)
+//   sample     b_k = segments delivered in a round trip / its length (at least 50 ms)
 //   estimate   B_k = 7/8 B_{k-1} + 1/8 b_k
 //   loss       ssthresh = B * RTTmin
 //
-// Windows grow as NewReno's do.
+// Windows grow as with NewReno.
 #include "tcp.h"
 
 #define SHORTEST_SAMPLE_US 50000
@@ -54,7 +54,7 @@ void BPF_PROG(cst_westwood_acked, struct sock *sk, const struct ack_sample *samp
 	if (took_us < length)
 		return;
 	rate = ((__u64)(tp->delivered - w->delivered) * US_PER_S << RATE_SHIFT) / took_us;
-	// The first sample is the best guess there is.
+	// The filter starts at the first sample: there is no better estimate yet.
 	w->rate = w->rate ? (7 * w->rate + rate) / 8 : rate;
 	begin_sample(w, tp);
 }
@@ -62,7 +62,7 @@ void BPF_PROG(cst_westwood_acked, struct sock *sk, const struct ack_sample *samp
 SEC("struct_ops")
 void BPF_PROG(cst_westwood_event, struct sock *sk, int event)
 {
-	// An idle connection delivers nothing, which says nothing about the path.
+	// An idle connection delivers nothing. Its sample would be a rate of the application, not of the path.
 	if (event == EVENT_TX_START || event == EVENT_CWND_RESTART)
 		begin_sample(private_of(sk), tcp(sk));
 }

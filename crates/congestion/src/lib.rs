@@ -1,9 +1,9 @@
 //! TCP Hybla, Westwood+ and Vegas, written from their papers as BPF programs, for kernels without such modules.
 //!
-//! [`provide`] gives the kernel a congestion control that it lacks. It is then chosen like any other: by socket
-//! (`TCP_CONGESTION`, `iperf3 -C hybla`) or by namespace (`net.ipv4.tcp_congestion_control`). It stays as long
-//! as somebody holds a [`Provided`]: several labs share one, the kernel counts, and nothing is left after
-//! `kill -9`. Connections that use it when it goes keep it until they end.
+//! [`provide`] gives the kernel a congestion control that it lacks. Programs then choose it like any other: by socket
+//! (`TCP_CONGESTION`, `iperf3 -C hybla`) or by namespace (`net.ipv4.tcp_congestion_control`). It stays while any
+//! process holds a [`Provided`]. Several labs share one: the kernel counts the holders, and nothing is left after
+//! `kill -9`. Connections that still use it when the last holder ends keep it until they end.
 
 use std::ffi::OsStr;
 use std::os::fd::{FromRawFd, OwnedFd};
@@ -25,17 +25,17 @@ pub const NAMES: [&str; 3] = ["hybla", "vegas", "westwood"];
 /// Why a congestion control cannot be provided.
 #[derive(Debug, thiserror::Error)]
 pub enum CongestionError {
-    /// It is none of [`NAMES`].
+    /// The name is not in [`NAMES`].
     #[error("Constel has no congestion control '{0}'")]
     Unknown(String),
     /// The kernel refuses it.
     #[error("the kernel does not take the congestion control '{name}': {source}{said}")]
     Refused {
-        /// Its name.
+        /// Name of the congestion control.
         name: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: libbpf_rs::Error,
-        /// The last lines of what libbpf had to say.
+        /// The last messages of libbpf.
         said: String,
     },
 }
@@ -59,8 +59,8 @@ enum Holds {
 #[allow(unsafe_code, reason = "see above")]
 unsafe impl Send for Provided {}
 
-/// Whether the kernel has a congestion control of this name. What cannot be found out counts as yes: the first
-/// connection will say.
+/// Returns whether the kernel has a congestion control of this name. The result is true where this cannot be found out:
+/// the first connection then fails with the kernel's error.
 pub fn kernel_has(name: &str) -> bool {
     let Ok(socket) = socket(AddressFamily::INET, SocketType::STREAM, None) else {
         return true;
@@ -68,10 +68,10 @@ pub fn kernel_has(name: &str) -> bool {
     sockopt::set_tcp_congestion(&socket, name) != Err(rustix::io::Errno::NOENT)
 }
 
-/// Sees to it that the kernel has the congestion control `name` while the result lives.
+/// Makes the congestion control `name` available in the kernel while the result lives.
 ///
 /// # Errors
-/// Names that are none of [`NAMES`]; kernels without BPF struct_ops or type information; missing rights.
+/// Names that are not in [`NAMES`]; kernels without BPF struct_ops or type information; missing rights.
 pub fn provide(name: &str) -> Result<Provided, CongestionError> {
     let object = match name {
         "hybla" => &HYBLA.0,
@@ -79,7 +79,7 @@ pub fn provide(name: &str) -> Result<Provided, CongestionError> {
         "vegas" => &VEGAS.0,
         _ => return Err(CongestionError::Unknown(name.to_owned())),
     };
-    // Another process may load or drop it between a look and a try.
+    // Another process may load or drop it between the search for its link and our own attempt.
     let mut tries = 0;
     loop {
         if let Some(link) = loaded_by_another(name) {
@@ -90,7 +90,7 @@ pub fn provide(name: &str) -> Result<Provided, CongestionError> {
             Ok(link) => return Ok(Provided(Holds::Own(link))),
             Err(source) if source.kind() == libbpf_rs::ErrorKind::AlreadyExists => {
                 if tries >= 10 {
-                    // Nobody's link, and it does not go: it is the kernel's own.
+                    // No process holds a link to it and it does not go away: it is built into the kernel.
                     return Ok(Provided(Holds::Nothing));
                 }
                 std::thread::sleep(std::time::Duration::from_millis(5));
@@ -141,6 +141,6 @@ fn open_link(id: u32) -> Option<OwnedFd> {
     if fd < 0 {
         return None;
     }
-    // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+    // SAFETY: the call above has just returned this descriptor; it has no other owner.
     Some(unsafe { OwnedFd::from_raw_fd(fd) })
 }

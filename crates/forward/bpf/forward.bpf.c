@@ -2,12 +2,12 @@
 //
 // Forwarding by one map that all nodes of a lab share, in front of their kernels' own tables.
 //
-//   node's port, ingress   cst_forward: who am I, where is it going, which way is that? One hop less to live, new
-//                          addresses, out at the port.
+//   node's port, ingress   cst_forward: looks up the route of this node to the destination, decrements the TTL or hop
+//                          limit, writes the new MAC addresses and sends the frame out at the route's port.
 //
-// What is not plain transit goes up to the node's kernel as if this program were not there: frames for the node itself
-// and for destinations that the map does not have, the last hop to live, options, fragments, what does not fit the
-// next link, and whatever a router would not forward. src/forward.rs mirrors the layouts.
+// Everything that is not plain transit passes to the node's kernel as if this program did not exist: frames for the node
+// itself and for destinations without an entry, packets whose TTL expires, options, fragments, packets too large for the
+// next link, and everything that a router must not forward. src/lib.rs mirrors the layouts.
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <linux/if_ether.h>
@@ -18,7 +18,7 @@
 #include <bpf/bpf_endian.h>
 #include <bpf/bpf_helpers.h>
 
-#define FRAGMENT 0x3fff // more of them, or not the first
+#define FRAGMENT 0x3fff // more fragments follow, or not the first one
 #define HOP_BY_HOP 0
 
 // Only the fields we read, found by name in the running kernel's own type information.
@@ -32,7 +32,7 @@ struct sk_buff {
 
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
 
-// A destination: its address in the one form for both families, an IPv4 address after ::ffff.
+// A destination. IPv4 addresses are mapped to IPv6 (::ffff:a.b.c.d), so that both families share one key.
 struct goal {
 	__be32 words[4];
 };
@@ -45,8 +45,8 @@ struct {
 	__type(value, __u32);
 } cst_goals SEC(".maps");
 
-// The ways: row after row, a node each, in it an entry for each destination. One word, so that it changes as one:
-// interface (16 bits; 0: no way), the port that the frame leaves (24) and the one that it goes to (24).
+// The routes: one row per node, one entry per destination in a row. An entry is one word, so that a change is atomic:
+// interface (16 bits; 0: no route), the port that the frame leaves (24) and the port that it reaches (24).
 struct {
 	__uint(type, BPF_MAP_TYPE_ARRAY);
 	__uint(map_flags, BPF_F_MMAPABLE);
@@ -57,9 +57,9 @@ struct {
 
 const volatile __u32 nodes = 0;
 const volatile __u32 goals = 1;
-const volatile __u32 mac_prefix = 0; // the first three bytes of all ports' addresses, in the upper ones
+const volatile __u32 mac_prefix = 0; // the first three bytes of all ports' addresses, in the upper bytes
 
-// Where a frame for `to` goes; 0: up.
+// The route of this node to the destination `to`; 0: the frame passes to the node's kernel.
 static __always_inline __u64 way_to(struct __sk_buff *ctx, struct goal *to)
 {
 	struct sk_buff *skb = bpf_cast_to_kern_ctx(ctx);
@@ -87,7 +87,7 @@ static __always_inline void put_mac(__u8 *at, __u32 port)
 	at[5] = port;
 }
 
-// Whether it fits the link behind that interface, super-frames by the frames they are cut into.
+// Whether the frame fits the MTU of that interface; a GSO frame is judged by its segments.
 static __always_inline int fits(struct __sk_buff *ctx, __u32 ifindex)
 {
 	__u32 mtu = 0;
@@ -115,11 +115,11 @@ int cst_forward(struct __sk_buff *ctx)
 		if (ip->ttl <= 1 || (ip->frag_off & bpf_htons(FRAGMENT)) ||
 		    bpf_ntohs(ip->tot_len) > ctx->len - ETH_HLEN)
 			return TC_ACT_UNSPEC;
-		// No router forwards for these (RFC 1812, 5.3.7).
+		// Routers must not forward packets with these source addresses (RFC 1812, 5.3.7).
 		__u8 from = bpf_ntohl(ip->saddr) >> 24;
 		if (from == 0 || from == 127 || from >= 224)
 			return TC_ACT_UNSPEC;
-		// Nor what was damaged on the way (5.2.2).
+		// They must not forward packets with a wrong header checksum either (5.2.2).
 		for (int i = 0; i < 10; i++)
 			sum += ((__u16 *)ip)[i];
 		sum = (sum & 0xffff) + (sum >> 16);
@@ -132,7 +132,7 @@ int cst_forward(struct __sk_buff *ctx)
 		ifindex = way >> 48;
 		if (!ifindex || !fits(ctx, ifindex))
 			return TC_ACT_UNSPEC;
-		// RFC 1624, of the one byte that changes.
+		// Incremental checksum update (RFC 1624): only the TTL byte changes.
 		sum = ip->check + bpf_htons(0x0100);
 		ip->check = sum + (sum >= 0xffff);
 		ip->ttl--;
@@ -144,7 +144,8 @@ int cst_forward(struct __sk_buff *ctx)
 		if (ip->hop_limit <= 1 || ip->nexthdr == HOP_BY_HOP ||
 		    bpf_ntohs(ip->payload_len) > ctx->len - ETH_HLEN - sizeof(*ip))
 			return TC_ACT_UNSPEC;
-		// None forwards for link-local addresses (RFC 4291, 2.5.6), groups, :: and ::1; and IPv4's look like ::1.
+		// Routers must not forward packets from link-local addresses (RFC 4291, 2.5.6), multicast groups, :: and ::1.
+		// IPv4-mapped addresses begin with a zero word as ::1 does and are refused too.
 		__be32 from = ip->saddr.in6_u.u6_addr32[0];
 		if ((from & bpf_htonl(0xffc00000)) == bpf_htonl(0xfe800000) ||
 		    (from & bpf_htonl(0xff000000)) == bpf_htonl(0xff000000) || !from)

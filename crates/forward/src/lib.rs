@@ -1,14 +1,16 @@
 //! Forwarding by one map that all nodes of a lab share, in front of their kernels' tables.
 //!
-//! A program at the ingress of every node's port looks up (node, destination), counts the packet's hops to live down,
-//! writes the next link's MAC addresses and sends the frame out at the next port. Everything else goes up to the node's
-//! kernel as if there were no program: frames for the node itself, destinations without an entry, the last hop to live
-//! (so that the kernel answers "time exceeded"), options, fragments, and what does not fit the next link.
+//! A program at the ingress of every node's port looks up (node, destination), decrements the TTL or hop limit, writes
+//! the next link's MAC addresses and sends the frame out at the next port. Everything else passes to the node's kernel
+//! as if there were no program:
 //!
-//! A change of a route is one store into memory shared with the kernel: no system call, no lock, and both families at once.
-//! Map and program live by descriptors: with the [`Forwarder`] and the ports that it was attached to they go.
+//! - frames for the node itself, and destinations without an entry;
+//! - packets whose TTL expires here, so that the kernel sends "time exceeded";
+//! - options and fragments, and packets too large for the next link.
+//! A change of a route is one store into memory shared with the kernel: no system call, no lock, and both families at
+//! once. Map and program live by descriptors: they end with the [`Forwarder`] and the ports that it was attached to.
 //!
-//! A node is known by the group of its interfaces ([`Forwarder::group`]), which frames cannot choose.
+//! The program identifies a node by the group of its interfaces ([`Forwarder::group`]), which frames cannot choose.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -25,15 +27,15 @@ static OBJECT: &Aligned<[u8]> =
 
 const PROGRAM: &str = "cst_forward";
 
-/// Port numbers take so many bits of a way.
+/// Bits of a way that hold a port number.
 const PORT_BITS: u32 = 24;
 
-/// The way from a node towards a destination.
+/// The route from a node to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Way {
     /// Index of the interface in the node, 1 to 65,535.
     pub ifindex: u32,
-    /// The port behind it.
+    /// The node's port at that interface.
     pub port: PortId,
     /// The port at the far end.
     pub far_port: PortId,
@@ -79,7 +81,8 @@ unsafe impl Send for Forwarder {}
 unsafe impl Sync for Forwarder {}
 
 impl Forwarder {
-    /// For nodes 0 to `nodes` - 1 and destinations 0 to `goals` - 1, with the addresses of each. No way leads anywhere yet.
+    /// Loads the program for nodes 0 to `nodes` - 1 and destinations 0 to `goals` - 1, with the addresses of each
+    /// destination. The map has no routes yet.
     ///
     /// # Errors
     /// When the kernel refuses the program or has no memory for 8 bytes for every node and destination.
@@ -126,13 +129,14 @@ impl Forwarder {
         })
     }
 
-    /// The group that all ports of this node must be in.
+    /// Returns the interface group that all ports of this node must be in.
     #[must_use]
     pub const fn group(node: u32) -> u32 {
         node + 1
     }
 
-    /// Puts the program on an interface of the calling thread's namespace. It goes with the interface.
+    /// Puts the program on an interface of the calling thread's namespace. It is detached when the interface is
+    /// deleted.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -140,8 +144,8 @@ impl Forwarder {
         constel_bpf::attach(&self.object, PROGRAM, ifindex)
     }
 
-    /// From now on this is the node's way to the destination; without one, its kernel decides. Ways set one after the
-    /// other are seen in this order.
+    /// Sets the node's route to the destination. With `None` the node's kernel decides. The program sees successive
+    /// changes in the order in which they were made.
     ///
     /// # Panics
     /// When there is no such node, destination or interface.
@@ -150,7 +154,7 @@ impl Forwarder {
             .store(way.map_or(0, Way::pack), Ordering::Release);
     }
 
-    /// The node's way to the destination.
+    /// Returns the node's route to the destination.
     ///
     /// # Panics
     /// When there is no such node or destination.
@@ -173,7 +177,7 @@ impl Forwarder {
     }
 }
 
-/// Whether this host can do it, tried in a namespace of its own.
+/// Tests in a temporary namespace whether this host supports the forwarding program.
 #[must_use]
 pub fn probe() -> ProbeItem {
     let addresses = BTreeMap::from([(Ipv6Addr::LOCALHOST.into(), 0)]);
@@ -194,7 +198,7 @@ pub fn probe() -> ProbeItem {
 /// Index of `lo` in every namespace.
 const LOOPBACK: u32 = 1;
 
-/// The one form of both families' addresses.
+/// Returns the map key of an address: IPv4 addresses are mapped to IPv6.
 fn key(address: IpAddr) -> [u8; 16] {
     let v6 = match address {
         IpAddr::V4(v4) => v4.to_ipv6_mapped(),

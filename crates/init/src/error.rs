@@ -1,35 +1,35 @@
-//! What can go wrong.
+//! Errors of the program.
 
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why the program could not do its work.
+/// Why the program failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Fault {
     /// The system refused something.
     #[error("{doing}: {source}")]
     Io {
-        /// What was being done.
+        /// The step that failed.
         doing: String,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
     /// A template that cannot be read or filled.
     #[error("{}:{}: {message}", .template.display(), .line.unwrap_or(1))]
     Template {
-        /// Its file.
+        /// The template's file.
         template: PathBuf,
-        /// Where in it.
+        /// Line of the template, if known.
         line: Option<usize>,
-        /// What is wrong.
+        /// Description of the error.
         message: String,
     },
-    /// A document that is none.
+    /// A document that is not valid JSON.
     #[error("{}: {source}", .document.display())]
     Document {
-        /// Its file.
+        /// The document's file.
         document: PathBuf,
-        /// What is wrong.
+        /// The parser's error.
         source: serde_json::Error,
     },
 }

@@ -1,4 +1,4 @@
-//! Files made of templates.
+//! Configuration files, rendered from templates.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use crate::error::Fault;
 
-/// A template and what it becomes.
+/// A template and the file that it is rendered to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Target {
     template: PathBuf,
@@ -59,7 +59,7 @@ impl Files {
         })
     }
 
-    /// Writes each file that becomes another than it is, in one instant; whether there was any.
+    /// Renders all files and replaces each one whose contents changed, atomically. Returns whether any file changed.
     pub(crate) fn write(&self, told: &Value) -> Result<bool, Fault> {
         let mut any = false;
         for Target { template, file } in &self.targets {

@@ -1,4 +1,4 @@
-//! The program and the changes around it: started when there is a topology, told when there is another, ended with.
+//! The program's life: it starts with the first topology, reloads after each change, and its end ends this process.
 
 use std::convert::Infallible;
 use std::io::Read;
@@ -16,14 +16,14 @@ use crate::error::Fault;
 use crate::files::Files;
 use crate::told::Told;
 
-/// Signals that are the program's.
+/// Signals that are forwarded to the program.
 const FORWARDED: [(i32, Signal); 3] = [
     (SIGTERM, Signal::TERM),
     (SIGINT, Signal::INT),
     (SIGHUP, Signal::HUP),
 ];
 
-/// A command that has the program read its configuration anew.
+/// A command that makes the program read its configuration again.
 #[derive(Debug, Clone)]
 pub(crate) struct Reload(Vec<String>);
 
@@ -35,7 +35,7 @@ impl FromStr for Reload {
     }
 }
 
-/// Signals as something that becomes readable.
+/// Signals as sockets that become readable, for `poll`.
 struct Signals {
     children: UnixStream,
     forwarded: Vec<(UnixStream, Signal)>,
@@ -59,7 +59,7 @@ impl Signals {
     }
 }
 
-/// Whether there was anything to read.
+/// Empties the pipe and returns whether it contained anything.
 fn drained(mut pipe: &UnixStream) -> bool {
     let mut any = false;
     let mut buffer = [0; 64];
@@ -69,7 +69,8 @@ fn drained(mut pipe: &UnixStream) -> bool {
     any
 }
 
-/// From the first topology to the program's end, whose exit code is given: 128 and the signal's number, if one ended it.
+/// Runs from the first topology until the program ends. Returns the program's exit code: 128 plus the signal's number
+/// if a signal ended it.
 pub(crate) fn live(
     told: &Told,
     files: &Files,
@@ -78,7 +79,7 @@ pub(crate) fn live(
 ) -> Result<ExitCode, Fault> {
     let signals = Signals::catch()?;
     let mut running: Option<Pid> = None;
-    // What comes while it is being read wakes this up again.
+    // Changes that arrive while the documents are read wake this loop again.
     told.look_anew()?;
     loop {
         if let Some(documents) = told.read()? {
@@ -97,7 +98,7 @@ pub(crate) fn live(
             for (pipe, signal) in &signals.forwarded {
                 if drained(pipe) {
                     match running {
-                        // It may have ended; that is seen next.
+                        // The program may have ended; the next call of `bury` handles that.
                         Some(program) => {
                             let _ = kill_process(program, *signal);
                         }
@@ -113,7 +114,7 @@ pub(crate) fn live(
     }
 }
 
-/// Waits for anything; whether the node was told something.
+/// Waits for any event. Returns whether the node's documents may have changed.
 fn wait_for(told: &Told, signals: &Signals) -> Result<bool, Fault> {
     let mut polls = vec![
         PollFd::from_borrowed_fd(told.changes(), PollFlags::IN),
@@ -127,7 +128,7 @@ fn wait_for(told: &Told, signals: &Signals) -> Result<bool, Fault> {
     }
 }
 
-/// Waits for those that have ended, orphans of a container too; the exit code, if the program is among them.
+/// Reaps ended processes, also the orphans of a container. Returns the exit code if the program is among them.
 fn bury(signals: &Signals, program: Option<Pid>) -> Result<Option<ExitCode>, Fault> {
     if !drained(&signals.children) {
         return Ok(None);
@@ -151,7 +152,7 @@ fn code(status: WaitStatus) -> ExitCode {
     ExitCode::from(u8::try_from(number).unwrap_or(1))
 }
 
-/// Starts it in a group of its own, so that a terminal's signals come to it once.
+/// Starts the program in a process group of its own, so that a terminal's signals reach it only once.
 fn start(program: &[String]) -> Result<Pid, Fault> {
     let (name, arguments) = program.split_first().expect("clap asks for a program");
     let started = Command::new(name).args(arguments).process_group(0).spawn();
@@ -159,14 +160,15 @@ fn start(program: &[String]) -> Result<Pid, Fault> {
     Ok(Pid::from_child(&child))
 }
 
-/// A reload that fails is said, and tried again with the next change: the program runs with what it had.
+/// Makes the program reload its files. A reload that fails is printed and tried again at the next change: the program
+/// goes on with its old configuration.
 fn have_reloaded(program: Pid, reload: Option<&Reload>) -> Result<(), Fault> {
     let Some((name, arguments)) = reload.and_then(|Reload(words)| words.split_first()) else {
-        // It may have ended; that is seen next.
+        // The program may have ended; the next call of `bury` handles that.
         let _ = kill_process(program, Signal::HUP);
         return Ok(());
     };
-    // It is waited for with all others.
+    // `bury` reaps this child together with all others.
     match Command::new(name).args(arguments).spawn() {
         Ok(_) => {}
         Err(error) => eprintln!("constel-init: start {name}: {error}"),

@@ -1,8 +1,9 @@
 //! The first program of a node that configures itself.
 //!
-//! It waits until the node is told its first topology (`/run/constel`, see `docs/reference/information.md`), renders templates
-//! of configuration from that, starts a program, renders anew whenever something changes, and has the program read what is
-//! new. It is optional: a setup program may be in any language. Static, it runs in every image: `make init-static`.
+//! It waits for the node's first topology (`/run/constel`, see `docs/reference/information.md`), renders configuration
+//! templates from it and starts a program. Whenever the topology changes, it renders the templates again and makes the
+//! program reload. It is optional: a setup program may be written in any language. The static build runs in every
+//! image: `make init-static`.
 #![forbid(unsafe_code)]
 
 mod error;
@@ -20,21 +21,21 @@ use files::{Files, Target};
 use life::Reload;
 use told::Told;
 
-/// Waits for the node's first topology, renders templates from it, starts a program, and renders anew on each change.
+/// Renders configuration from the node's topology, starts a program, and reloads it on each change.
 #[derive(Debug, Parser)]
 #[command(version, about)]
 struct Arguments {
-    /// A template (Jinja syntax) and the file that it becomes. Its variables are the documents: `node`, `ports`, `peers`,
-    /// `topology`, and `user`, texts by name.
+    /// A template (Jinja syntax) and the file to render it to. The variables are the documents `node`, `ports`,
+    /// `peers`, `topology`, and `user`, the texts of the user's files by name.
     #[arg(long = "render", value_name = "TEMPLATE=FILE", required = true)]
     render: Vec<Target>,
-    /// What is run when a file has become another: words with spaces between. By default the program gets SIGHUP.
+    /// Command to run after a file has changed, words separated by spaces. Default: send SIGHUP to the program.
     #[arg(long, value_name = "COMMAND")]
     reload: Option<Reload>,
-    /// Where the node is told.
+    /// Folder with the node's documents.
     #[arg(long, value_name = "FOLDER", default_value = "/run/constel")]
     told: PathBuf,
-    /// The program with its arguments; it ends with it, and its exit code is the program's.
+    /// The program with its arguments. constel-init exits when the program exits, with the same code.
     #[arg(last = true, required = true)]
     program: Vec<String>,
 }

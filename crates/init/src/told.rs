@@ -1,4 +1,4 @@
-//! What the node is told: read, and waited for.
+//! The documents in which a node receives its topology: reading them and waiting for changes.
 
 use std::fs;
 use std::io;
@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::error::Fault;
 
-/// A folder in which a node is told.
+/// The folder with a node's documents.
 #[derive(Debug)]
 pub(crate) struct Told {
     folder: PathBuf,
@@ -19,7 +19,7 @@ pub(crate) struct Told {
 }
 
 impl Told {
-    /// Watches the folder, which need not be there yet: its parent must.
+    /// Watches the folder, which need not exist yet; its parent must exist.
     pub(crate) fn at(folder: &Path) -> Result<Self, Fault> {
         let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
         let told = Self {
@@ -30,11 +30,11 @@ impl Told {
         Ok(told)
     }
 
-    /// Watches what is there by now; what is watched already is no matter.
+    /// Watches all folders that exist by now. Watching a folder a second time has no effect.
     fn watch(&self) -> Result<(), Fault> {
         let parent = self.folder.parent().unwrap_or(Path::new("/"));
         for folder in [parent, &self.folder, &self.folder.join("user")] {
-            // A document is replaced in one instant, by a file of another name.
+            // Writers replace a document atomically, by renaming another file onto it.
             let news = WatchFlags::MOVED_TO | WatchFlags::CREATE | WatchFlags::DELETE;
             let news = news | WatchFlags::ONLYDIR;
             match inotify::add_watch(&self.changes, folder, news) {
@@ -47,12 +47,12 @@ impl Told {
         Ok(())
     }
 
-    /// Readable when something may have changed.
+    /// A descriptor that becomes readable when a document may have changed.
     pub(crate) fn changes(&self) -> BorrowedFd<'_> {
         self.changes.as_fd()
     }
 
-    /// Reads away what made [`Told::changes`] readable. What comes from here on makes it so again.
+    /// Drains the events that made [`Told::changes`] readable. Events from now on make it readable again.
     pub(crate) fn look_anew(&self) -> Result<(), Fault> {
         let mut buffer = [0; 4096];
         loop {
@@ -64,7 +64,7 @@ impl Told {
         }
     }
 
-    /// All documents; `None` until each is there.
+    /// Reads all documents; `None` until every document exists.
     pub(crate) fn read(&self) -> Result<Option<Value>, Fault> {
         let mut all = Map::new();
         for name in ["node", "ports", "peers", "topology"] {
@@ -74,7 +74,7 @@ impl Told {
             };
             let value: Value = serde_json::from_str(&text)
                 .map_err(|source| Fault::Document { document, source })?;
-            // `ports` and `peers` are lists of what they are called.
+            // The documents `ports` and `peers` wrap a list in a key of their own name.
             let value = match value.get(name) {
                 Some(list) => list.clone(),
                 None => value,
@@ -85,7 +85,7 @@ impl Told {
         Ok(Some(Value::Object(all)))
     }
 
-    /// The user's own files, by name.
+    /// Reads the user's own files, by name.
     fn user(&self) -> Result<Value, Fault> {
         let folder = self.folder.join("user");
         let doing = || format!("read {}", folder.display());
@@ -97,7 +97,7 @@ impl Told {
         let mut all = Map::new();
         for entry in entries {
             let entry = entry.map_err(Fault::io(doing()))?;
-            // It may be gone again; then its going is the next change.
+            // The file may have been deleted since; its deletion causes the next event.
             if let (Ok(name), Some(text)) = (entry.file_name().into_string(), text(&entry.path())?)
             {
                 all.insert(name, Value::String(text));

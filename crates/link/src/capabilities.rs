@@ -1,5 +1,5 @@
-//! What each link driver can do of the edge model. Asking for more is an error, never an
-//! approximation in silence.
+//! Capabilities of the link drivers: the parts of the edge model that each supports. Requiring more is an error; a
+//! driver never approximates silently.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,7 +11,7 @@ use crate::types::{Impairment, Loss, PortId};
 
 /// Largest queue limit of `edt` and `netem`: with more, the kernel's arithmetic could overflow.
 const QUEUE_BYTES_MAX: u64 = 2_000_000_000;
-/// Steepest slope of `edt` and `netem`, ns/s: delay changes by a second each second.
+/// Steepest slope of `edt` and `netem`, ns/s: the delay changes by one second per second.
 const SLOPE_MAX: i64 = 1_000_000_000;
 
 /// A link driver.
@@ -32,7 +32,7 @@ impl DriverKind {
     /// All drivers, in the order in which `auto` tries them.
     pub const ALL: [DriverKind; 3] = [DriverKind::Relay, DriverKind::Edt, DriverKind::Netem];
 
-    /// Its name in scenarios and results.
+    /// The driver's name in scenarios and results.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
@@ -42,7 +42,7 @@ impl DriverKind {
         }
     }
 
-    /// What it can do.
+    /// The driver's capabilities.
     #[must_use]
     pub const fn capabilities(self) -> Capabilities {
         let all = matches!(self, DriverKind::Relay);
@@ -91,45 +91,45 @@ impl std::fmt::Display for DriverKind {
     }
 }
 
-/// What a driver declares. All of them have delay, rate, a drop-tail queue, Bernoulli loss, links
-/// that fail, and frames of every EtherType.
+/// Capabilities of a driver. All drivers have delay, rate, a drop-tail queue, Bernoulli loss, failing links, and frames
+/// of every EtherType.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Capabilities {
-    /// Whose.
+    /// The driver.
     pub driver: DriverKind,
-    /// The delay follows its slope between two updates; else it stays as it was at the update.
+    /// Whether the delay follows its slope between two updates; otherwise it stays constant until the next update.
     pub delay_glides: bool,
-    /// An update is all or nothing, in one instant; else edge by edge.
+    /// Whether an update is applied at one instant, completely or not at all; otherwise edge by edge.
     pub atomic_updates: bool,
-    /// No frame overtakes another of its edge; else that may happen to neighbours that were sent or
-    /// released on different CPUs.
+    /// Whether frames of an edge never overtake each other; otherwise neighbours may do so that were sent or released
+    /// on different CPUs.
     pub keeps_order: bool,
-    /// The same seed loses the same frames.
+    /// Whether the same seed loses the same frames.
     pub seeded: bool,
-    /// The queue's limit counts bytes; else whole frames of 1,514 bytes.
+    /// Whether the queue's limit counts bytes; otherwise it counts frames of 1,514 bytes.
     pub queue_in_bytes: bool,
-    /// It knows how much later than due each frame left.
+    /// Whether the driver measures how much later than due each frame left.
     pub measures_lateness: bool,
-    /// Largest MTU of a port, bytes above Ethernet: what a slot of the relay holds, what the trunk of `edt` passes, and
-    /// for `netem`, whose queues count frames, the frame they are counted by.
+    /// Largest MTU of a port, bytes above Ethernet: the size of a relay slot, the largest frame of the trunk of `edt`,
+    /// and for `netem`, whose queues count frames, the frame size by which they are computed.
     pub mtu_max_bytes: u32,
-    /// Fields of [`Effects`] it has, loss as Bernoulli's law only, disciplines as far as they do
-    /// nothing but mark by a threshold; `None`: all of them.
+    /// Supported fields of [`Effects`]; `None`: all. If a list is given, loss is limited to Bernoulli's law, and
+    /// disciplines to those that only mark above a threshold.
     pub effects: Option<&'static [&'static str]>,
 }
 
-/// One thing that a driver does not have.
+/// A requested feature that a driver does not have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Refusal {
-    /// The field of [`Effects`] that asks for it.
+    /// The field of [`Effects`] that requires it.
     pub field: &'static str,
-    /// What is missing, and which drivers have it.
+    /// The missing feature, and which drivers have it.
     pub why: String,
 }
 
-/// The fields of effects that ask for something, by name.
+/// Names of the fields of effects that are set.
 fn asked(effects: &Effects) -> impl Iterator<Item = &'static str> {
-    // A field that is added must be named here, and is refused by drivers until they declare it.
+    // A new field must be listed here (the pattern is exhaustive). Drivers refuse it until they declare it.
     let Effects {
         down,
         delay_ns,
@@ -167,7 +167,7 @@ fn asked(effects: &Effects) -> impl Iterator<Item = &'static str> {
 }
 
 impl Capabilities {
-    /// What of these effects the driver does not have; empty when it has all.
+    /// Returns the effects that the driver does not support; empty if it supports all.
     #[must_use]
     pub fn refusals(&self, effects: &Effects) -> Vec<Refusal> {
         let Some(known) = self.effects else {
@@ -211,7 +211,7 @@ impl Capabilities {
         refusals
     }
 
-    /// Why ports cannot have this MTU; `None` where they can.
+    /// Returns why ports cannot have this MTU; `None` if they can.
     #[must_use]
     pub fn mtu_refusal(&self, mtu_bytes: u32) -> Option<String> {
         (mtu_bytes > self.mtu_max_bytes).then(|| {
@@ -220,14 +220,14 @@ impl Capabilities {
         })
     }
 
-    /// Why a bound of the lateness of frames cannot be looked at; `None` where it can.
+    /// Returns why the lateness of frames cannot be checked against a bound; `None` if it can.
     #[must_use]
     pub fn lateness_refusal(&self) -> Option<String> {
         (!self.measures_lateness)
             .then(|| self.lacks("measure of lateness", |c| c.measures_lateness))
     }
 
-    /// Whether a queue may be so long; else why not.
+    /// Checks that a queue may hold so many bytes. The error is the reason why not.
     fn holds(&self, queue_bytes: u64) -> Result<(), String> {
         if matches!(self.driver, DriverKind::Relay) || queue_bytes <= QUEUE_BYTES_MAX {
             return Ok(());
@@ -238,13 +238,13 @@ impl Capabilities {
         ))
     }
 
-    /// What of an edge of the plan the driver does not have.
+    /// Returns why the driver cannot emulate this edge of the plan; `None` if it can.
     #[must_use]
     pub fn edge_refusal(&self, from: PortId, to: PortId, edge: &Impairment) -> Option<String> {
         if matches!(self.driver, DriverKind::Relay) {
             return None;
         }
-        // What every driver has; a new law must be decided on here.
+        // Every driver has these loss laws. The exhaustive pattern forces a decision for a new law.
         let (Loss::None | Loss::Bernoulli { .. }) = edge.loss;
         let why = if let Err(why) = self.holds(edge.queue.bytes) {
             why

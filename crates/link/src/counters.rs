@@ -1,4 +1,4 @@
-//! What happened on an edge, counted.
+//! Counters of an edge.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,18 +7,18 @@ use crate::types::DropCause;
 
 /// Frames of one edge (or a sum over edges) since its start.
 ///
-/// `offered + duplicated = delivered + dropped() + held` at every instant.
+/// The equation `offered + duplicated = delivered + dropped() + held` holds at every instant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeCounters {
     /// Frames that reached the edge.
     pub offered: u64,
-    /// Bytes of those.
+    /// Bytes of the offered frames.
     pub offered_bytes: u64,
     /// Frames released to the far port.
     pub delivered: u64,
-    /// Bytes of those.
+    /// Bytes of the delivered frames.
     pub delivered_bytes: u64,
-    /// Copies that the edge made of its frames.
+    /// Copies of frames that the edge made.
     #[serde(default)]
     pub duplicated: u64,
     /// Frames delivered with a bit flipped.
@@ -27,26 +27,26 @@ pub struct EdgeCounters {
     /// Frames delivered with the mark "congestion experienced" of the edge's queue discipline.
     #[serde(default)]
     pub marked: u64,
-    /// Dropped because the queue was full.
+    /// Frames dropped because the queue was full.
     pub dropped_queue: u64,
-    /// Dropped by the queue discipline, before the queue was full.
+    /// Frames dropped by the queue discipline before the queue was full.
     #[serde(default)]
     pub dropped_aqm: u64,
-    /// Taken by the loss law.
+    /// Frames dropped by the loss law.
     pub dropped_loss: u64,
-    /// Arrived before the edge was up, or while it was failed.
+    /// Frames that arrived before the edge was up, or while it had failed.
     pub dropped_outage: u64,
-    /// Were waiting for service when the edge was removed or failed.
+    /// Frames that waited for service when the edge was removed or failed.
     pub dropped_removed: u64,
-    /// Copies that could not be made for want of a buffer (not intended by the scenario).
+    /// Copies that could not be made because no buffer was free (dropped by the emulator).
     pub dropped_no_buffer: u64,
-    /// Let go because the host did not keep up and they were far too late (not intended by the scenario).
+    /// Frames dropped because the host did not keep up and they were far too late (dropped by the emulator).
     #[serde(default)]
     pub dropped_overload: u64,
 }
 
 impl EdgeCounters {
-    /// Frames dropped, for whatever cause.
+    /// Returns the number of dropped frames, for all causes.
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.dropped_queue
@@ -58,7 +58,7 @@ impl EdgeCounters {
             + self.dropped_overload
     }
 
-    /// Add another edge's (or another life's) counts.
+    /// Adds the counts of another edge, or of another life of the same edge.
     pub fn add(&mut self, other: &EdgeCounters) {
         self.offered += other.offered;
         self.offered_bytes += other.offered_bytes;

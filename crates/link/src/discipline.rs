@@ -1,46 +1,44 @@
-//! Queue disciplines: what may be asked of the queue in front of the service. How they work is in
-//! `aqm`.
+//! Queue disciplines and their parameters, for the queue in front of the service. `aqm` implements them.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::types::Nanos;
 
-/// Who waits, who is dropped, who is marked. Limits in bytes and frames hold besides, for all of
-/// them; the frame in service does not count as waiting.
+/// Rule that decides which frames wait, are dropped or are marked. All disciplines also have limits in bytes and
+/// frames. The frame in service does not count as waiting.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum Discipline {
-    /// First in, first out; what does not fit is dropped.
+    /// First in, first out. Frames that do not fit are dropped.
     DropTail,
     /// Controlled Delay (RFC 8289).
     Codel(CodelParams),
     /// Flow Queue CoDel (RFC 8290).
     FqCodel {
-        /// Of each flow's queue.
+        /// CoDel's parameters for each flow's queue.
         codel: CodelParams,
         /// Number of queues that flows are hashed to, at least 1.
         flows: u32,
-        /// Bytes a queue may send per round, at least 1.
+        /// Bytes that a queue may send per round, at least 1.
         quantum_bytes: u32,
     },
     /// Random Early Detection (Floyd and Jacobson 1993), average and thresholds in bytes.
     Red(RedParams),
     /// Proportional Integral controller Enhanced (RFC 8033), delay by time stamps.
     Pie(PieParams),
-    /// NIST Net's Derivative Random Drop (Carson and Santay 2003): by the number of frames that
-    /// wait, 0 up to `min_frames`, then in a straight line up to 0.95 at `max_frames`, and 0.95
-    /// above.
+    /// NIST Net's Derivative Random Drop (Carson and Santay 2003). The drop probability depends on the number of
+    /// waiting frames: 0 up to `min_frames`, then linear up to 0.95 at `max_frames`, and 0.95 above.
     Drd {
-        /// Up to this many waiting frames nothing is dropped.
+        /// Largest number of waiting frames at which nothing is dropped.
         min_frames: u64,
-        /// From this many on 0.95 are dropped; more than `min_frames`.
+        /// Number of waiting frames from which on 0.95 are dropped; more than `min_frames`.
         max_frames: u64,
-        /// Mark instead of dropping, as long as fewer than `max_frames` wait.
+        /// Mark instead of dropping while fewer than `max_frames` wait.
         ecn: bool,
     },
-    /// First in, first out, and a mark (never a drop) for every frame that waited too long: the step
-    /// that DCTCP wants (RFC 8257, section 3.1), by time as `ce_threshold` of Linux's fq has it.
+    /// First in, first out, and a mark (never a drop) for every frame that waited too long. This is the step function
+    /// of DCTCP (RFC 8257, section 3.1), with a threshold in time as `ce_threshold` of Linux's fq.
     CeThreshold {
         /// Time in the queue above which a frame is marked.
         above_ns: Nanos,
@@ -51,9 +49,9 @@ pub enum Discipline {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CodelParams {
-    /// Standing delay that is fine; RFC 8289: 5 ms.
+    /// Acceptable standing delay; RFC 8289: 5 ms.
     pub target_ns: Nanos,
-    /// Time in which it must have been seen; RFC 8289: 100 ms. At least 1.
+    /// Time for which the delay must exceed the target before frames are dropped; RFC 8289: 100 ms. At least 1.
     pub interval_ns: Nanos,
     /// Mark instead of dropping.
     pub ecn: bool,
@@ -71,11 +69,11 @@ pub struct RedParams {
     pub max_ratio: f64,
     /// Weight of a new value in the average, above 0, up to 1.
     pub weight: f64,
-    /// From `max_bytes` to twice that the probability rises to 1, instead of jumping there.
+    /// Whether the probability rises linearly to 1 between `max_bytes` and twice that, instead of jumping to 1.
     pub gentle: bool,
-    /// Mark instead of dropping, where the probability is not 1.
+    /// Mark instead of dropping, except where the probability is 1.
     pub ecn: bool,
-    /// Length of a typical frame, by which the average falls while the link is idle; at least 1.
+    /// Length of a typical frame, which determines how fast the average falls while the link is idle; at least 1.
     pub frame_bytes: u32,
 }
 
@@ -83,13 +81,13 @@ pub struct RedParams {
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct PieParams {
-    /// Delay to be kept; RFC 8033: 15 ms. At least 1.
+    /// Delay that the controller aims at; RFC 8033: 15 ms. At least 1.
     pub target_ns: Nanos,
-    /// Time between two looks; RFC 8033: 15 ms. At least 1 ms.
+    /// Time between two updates of the probability; RFC 8033: 15 ms. At least 1 ms.
     pub update_ns: Nanos,
-    /// A burst of this length passes after the queue was short; RFC 8033: 150 ms.
+    /// Length of a burst that passes without drops after the queue was short; RFC 8033: 150 ms.
     pub burst_ns: Nanos,
-    /// Mark instead of dropping, as long as the probability is below 0.1.
+    /// Mark instead of dropping while the probability is below 0.1.
     pub ecn: bool,
 }
 

@@ -1,8 +1,8 @@
-//! What an edge does on top of the impairment that geometry and the plan give it at each step.
+//! Effects: changes of an edge on top of the impairment that geometry and the plan give it at each step.
 //!
-//! Effects belong to a profile (all edges of a kind of link), to a port (all edges that leave it) or
-//! to one edge; the later in this list goes before. They stay when a step changes, removes and
-//! brings back the edge, until they are replaced.
+//! Effects belong to a profile (all edges of a kind of link), to a port (all edges that leave it) or to one edge. An
+//! edge's effects take precedence over its port's, and those over its profile's. They remain when a step changes,
+//! removes and restores the edge, until they are replaced.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,56 +14,55 @@ use crate::loss::LossLaw;
 use crate::rate::RateLaw;
 use crate::types::{Delay, Impairment, Loss, Nanos, PortId};
 
-/// Some frames are held back, so that others overtake them.
+/// Holding back of some frames, so that others overtake them.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Reorder {
     /// Probability of holding a frame back, 0 to 1.
     pub ratio: f64,
-    /// How long it is held back: it arrives behind what was served up to this much later.
+    /// How long a frame is held back: it arrives behind the frames served up to this much later.
     pub extent_ns: u64,
 }
 
-/// Every field that is set replaces what the impairment says, or adds to it.
+/// Fields that replace or extend the impairment of an edge.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub struct Effects {
-    /// The edge is broken: what arrives is dropped with cause `outage`, what waits for service is
-    /// dropped too (cause `removed`), what is in flight still arrives.
+    /// The link is broken: arriving frames are dropped with cause `outage`, frames that wait for service are dropped
+    /// with cause `removed`, frames in flight still arrive.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub down: Option<bool>,
-    /// Instead of the geometry's delay.
+    /// Replaces the geometry's delay.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub delay_ns: Option<u64>,
-    /// On top of the geometry's delay, or of `delay_ns`.
+    /// Added to the geometry's delay, or to `delay_ns`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub extra_delay_ns: Option<u64>,
-    /// Instead of the plan's rate, bit/s, at least 1.
+    /// Replaces the plan's rate, bit/s, at least 1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// A rate that changes in time, instead of the plan's rate and of `rate_bps`.
+    /// A rate that changes over time. It replaces the plan's rate and `rate_bps`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rate_law: Option<RateLaw>,
-    /// Instead of the plan's queue limit.
+    /// Replaces the plan's queue limit.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_bytes: Option<u64>,
-    /// Frames that may wait, on top of the limit in bytes.
+    /// Limit of waiting frames, in addition to the limit in bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub queue_frames: Option<u64>,
-    /// Instead of drop-tail.
+    /// Replaces drop-tail.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub discipline: Option<Discipline>,
-    /// Bytes of framing that each frame takes on the link besides its own, for service only.
+    /// Framing bytes that each frame additionally takes on the link, for service only.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub overhead_bytes: Option<u32>,
-    /// Instead of the plan's loss.
+    /// Replaces the plan's loss.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss: Option<LossLaw>,
-    /// Added to the delay. Frames stay in order: one that would overtake arrives with the one
-    /// before it.
+    /// Added to the delay. Frames stay in order: a frame that would overtake arrives together with the one before it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub jitter: Option<Jitter>,
-    /// The only thing that makes frames overtake each other.
+    /// Reordering of frames.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub reorder: Option<Reorder>,
     /// Probability that a frame arrives twice, one right after the other.
@@ -74,7 +73,7 @@ pub struct Effects {
     pub corrupt_ratio: Option<f64>,
 }
 
-/// Everything wrong with some effects.
+/// All errors in some effects.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{}", .errors.join("; "))]
 pub struct EffectsError {
@@ -83,7 +82,7 @@ pub struct EffectsError {
 }
 
 impl Effects {
-    /// A link that fails, or is healed.
+    /// Returns the effect that makes a link fail, or restores it.
     #[must_use]
     pub fn failed(failed: bool) -> Effects {
         Effects {
@@ -92,7 +91,7 @@ impl Effects {
         }
     }
 
-    /// Whether all values can be.
+    /// Checks that all values are valid.
     ///
     /// # Errors
     /// Every value out of its bounds.
@@ -131,7 +130,7 @@ impl Effects {
         }
     }
 
-    /// These effects with what is set in `other` replaced.
+    /// Returns these effects, replaced where `other` sets a field.
     #[must_use]
     pub fn merged(&self, other: &Effects) -> Effects {
         fn pick<T: Clone>(new: &Option<T>, old: &Option<T>) -> Option<T> {
@@ -142,7 +141,7 @@ impl Effects {
             delay_ns: pick(&other.delay_ns, &self.delay_ns),
             extra_delay_ns: pick(&other.extra_delay_ns, &self.extra_delay_ns),
             rate_bps: pick(&other.rate_bps, &self.rate_bps),
-            // Whichever kind of rate is asked for last holds.
+            // The kind of rate that was set last is in force.
             rate_law: match other.rate_bps {
                 Some(_) => other.rate_law.clone(),
                 None => pick(&other.rate_law, &self.rate_law),
@@ -159,8 +158,8 @@ impl Effects {
         }
     }
 
-    /// With all laws of time beginning so much later: they are written by lab time, and edges
-    /// live by the clock of the data plane.
+    /// Returns the effects with all laws of time starting `by_ns` later. Laws are written in lab time; edges use the
+    /// clock of the data plane.
     #[must_use]
     pub fn starting_later(mut self, by_ns: Nanos) -> Effects {
         self.rate_law = self.rate_law.map(|law| law.starting_later(by_ns));
@@ -174,13 +173,13 @@ impl Effects {
         self
     }
 
-    /// Whether nothing is set.
+    /// Returns whether no field is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Effects::default()
     }
 
-    /// The impairment with what these effects replace.
+    /// Returns the impairment with the fields that these effects replace.
     #[must_use]
     pub fn over(&self, base: &Impairment) -> Impairment {
         let mut effective = *base;
@@ -193,6 +192,7 @@ impl Effects {
             effective.rate_bps = std::num::NonZeroU64::new(rate);
         }
         if let Some(law) = &self.rate_law {
+            // Disciplines and the plan need one rate; service itself uses the law.
             effective.rate_bps = std::num::NonZeroU64::new(law.mean_bps());
         }
         if let Some(bytes) = self.queue_bytes {
@@ -202,6 +202,7 @@ impl Effects {
             Some(LossLaw::Bernoulli { loss_ratio }) => {
                 effective.loss = Loss::Bernoulli { loss_ratio };
             }
+            // The other laws are stateful and evaluated by `laws`, so the plan's loss must not be applied in addition.
             Some(_) => effective.loss = Loss::None,
             None => {}
         }
@@ -209,36 +210,36 @@ impl Effects {
     }
 }
 
-/// One change of effects; `None` takes them away.
+/// One change of effects; `None` removes them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EffectsChange {
-    /// Of all edges whose impairment names this profile.
+    /// Of all edges whose impairment has this profile.
     Profile {
-        /// Its number, at least 1.
+        /// The profile's number, at least 1.
         number: u16,
-        /// What they do.
+        /// Their effects.
         effects: Option<Effects>,
     },
     /// Of all edges that leave this port.
     Port {
         /// The port.
         port: PortId,
-        /// What they do.
+        /// Their effects.
         effects: Option<Effects>,
     },
-    /// Of one edge, whether it exists at the moment or not; on top of its port's.
+    /// Of one edge, whether it exists at the moment or not; on top of the port's effects.
     Edge {
         /// Edge start.
         from: PortId,
         /// Edge end.
         to: PortId,
-        /// What it does.
+        /// The edge's effects.
         effects: Option<Effects>,
     },
 }
 
 impl EffectsChange {
-    /// The ports named.
+    /// Returns the ports that the change names.
     pub(crate) fn ports(&self) -> Vec<PortId> {
         match *self {
             EffectsChange::Profile { .. } => Vec::new(),
@@ -247,7 +248,7 @@ impl EffectsChange {
         }
     }
 
-    /// The effects given; `None` takes away what there is.
+    /// Returns the new effects; `None` removes the present ones.
     #[must_use]
     pub fn effects(&self) -> Option<&Effects> {
         match self {
@@ -258,7 +259,7 @@ impl EffectsChange {
     }
 }
 
-/// Changes of effects known to be sound for a table of so many ports.
+/// Changes of effects that are valid for a table of so many ports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedEffects {
     pub(crate) changes: Vec<EffectsChange>,
@@ -266,10 +267,10 @@ pub struct CheckedEffects {
 }
 
 impl CheckedEffects {
-    /// Check all values and ports.
+    /// Checks all values and ports.
     ///
     /// # Errors
-    /// Everything wrong, together.
+    /// All errors together.
     pub fn new(changes: Vec<EffectsChange>, ports: u32) -> Result<CheckedEffects, EffectsError> {
         let mut errors = Vec::new();
         for change in &changes {
@@ -292,7 +293,7 @@ impl CheckedEffects {
         }
     }
 
-    /// The changes, in their order.
+    /// Returns the changes, in their order.
     #[must_use]
     pub fn changes(&self) -> &[EffectsChange] {
         &self.changes

@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::Nanos;
 
-/// Sub-buckets per power of two, as a power of two.
+/// Number of sub-buckets per power of two, as a power of two.
 const SUB_BITS: u32 = 5;
 const SUB: usize = 1 << SUB_BITS;
 const BUCKETS: usize = (64 - SUB_BITS as usize + 1) * SUB;
@@ -19,7 +19,7 @@ pub struct Histogram {
     max: Nanos,
 }
 
-/// The figures a histogram is read by.
+/// Quantiles of a histogram.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[schemars(rename = "TimeQuantiles")]
 pub struct Quantiles {
@@ -37,16 +37,17 @@ pub struct Quantiles {
     pub max_ns: Nanos,
 }
 
-/// Which bucket a value falls into, of those that are at most 1 / 2^`SUB_BITS` of their values wide.
+/// Returns the bucket of a value. Buckets are at most 1 / 2^`SUB_BITS` of their values wide.
 pub(crate) fn bucket_of<const SUB_BITS: u32>(value: u64) -> usize {
     if value < 1 << SUB_BITS {
         return value as usize;
     }
+    // The value's upper SUB_BITS + 1 bits select the bucket; its highest bit is implied by the exponent.
     let exponent = 63 - value.leading_zeros() - SUB_BITS;
     ((exponent as usize + 1) << SUB_BITS) + ((value >> exponent) as usize - (1 << SUB_BITS))
 }
 
-/// Largest value that falls into the bucket.
+/// Returns the largest value that falls into the bucket.
 pub(crate) fn bucket_end<const SUB_BITS: u32>(bucket: usize) -> u64 {
     let sub = 1 << SUB_BITS;
     if bucket < sub {
@@ -69,7 +70,8 @@ impl Histogram {
         }
     }
 
-    /// An empty histogram that takes memory as values come, up to the bucket of the largest: for many at once.
+    /// Returns an empty histogram whose memory grows up to the bucket of the largest value. Use it where there are many
+    /// histograms.
     #[must_use]
     pub fn growing() -> Histogram {
         Histogram {
@@ -80,23 +82,23 @@ impl Histogram {
         }
     }
 
-    /// Room for so many buckets, at least.
+    /// Makes room for at least so many buckets.
     fn grow(&mut self, buckets: usize) {
         if buckets > self.buckets.len() {
             let mut more = std::mem::take(&mut self.buckets).into_vec();
-            // A power of two further up at a time.
+            // Grows to the end of a power of two, so that growing is rare.
             more.resize(buckets.next_multiple_of(SUB), 0);
             self.buckets = more.into_boxed_slice();
         }
     }
 
-    /// Count one value.
+    /// Counts one value.
     #[inline]
     pub fn record(&mut self, value: Nanos) {
         self.record_n(value, 1);
     }
 
-    /// Count a value `n` times.
+    /// Counts a value `n` times.
     pub fn record_n(&mut self, value: Nanos, n: u64) {
         let bucket = bucket_of::<SUB_BITS>(value);
         self.grow(bucket + 1);
@@ -122,8 +124,8 @@ impl Histogram {
         }
     }
 
-    /// A value not below the given share (0..=1) of all values, at most 1/32 too large. 0 when
-    /// nothing was recorded.
+    /// Returns a value not below the given share (0..=1) of all values, at most 1/32 too large; 0 when nothing was
+    /// recorded.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Nanos {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -131,13 +133,14 @@ impl Histogram {
         for (bucket, n) in self.buckets.iter().enumerate() {
             seen += n;
             if seen >= rank {
+                // The maximum is exact, so no quantile is reported above it.
                 return bucket_end::<SUB_BITS>(bucket).min(self.max);
             }
         }
         self.max
     }
 
-    /// How many values are not above a bound, counting a bucket where it ends.
+    /// Returns how many values are not above a bound. A bucket counts if its end is not above the bound.
     #[must_use]
     pub fn not_above(&self, bound: Nanos) -> u64 {
         let buckets = self.buckets.iter().enumerate();
@@ -145,7 +148,7 @@ impl Histogram {
         whole.map(|(_, n)| n).sum()
     }
 
-    /// The usual quantiles.
+    /// Returns the usual quantiles.
     #[must_use]
     pub fn quantiles(&self) -> Quantiles {
         Quantiles {
@@ -158,7 +161,7 @@ impl Histogram {
         }
     }
 
-    /// Add the counts of another histogram.
+    /// Adds the counts of another histogram.
     pub fn merge(&mut self, other: &Histogram) {
         self.grow(other.buckets.len());
         for (a, b) in self.buckets.iter_mut().zip(&other.buckets) {
@@ -169,7 +172,7 @@ impl Histogram {
         self.max = self.max.max(other.max);
     }
 
-    /// Forget everything.
+    /// Removes all counts.
     pub fn clear(&mut self) {
         self.buckets.fill(0);
         self.count = 0;

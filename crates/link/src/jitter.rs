@@ -1,9 +1,8 @@
-//! Jitter laws: what is added to an edge's delay, frame by frame.
+//! Jitter laws: random additions to an edge's delay, frame by frame.
 //!
-//! Correlation is in time, not per frame, and leaves the distribution what it is: an
-//! Ornstein-Uhlenbeck process (normal, deviation 1, correlation `2^(-dt / half_life)`) is mapped
-//! through the law's quantile function. Blending uniform numbers, as netem does, changes the
-//! distribution.
+//! Correlation is in time, not per frame, and does not change the distribution. An Ornstein-Uhlenbeck process (normal,
+//! deviation 1, correlation `2^(-dt / half_life)`) is mapped through the law's quantile function. Blending uniform
+//! numbers, as netem does, would change the distribution.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -11,27 +10,27 @@ use serde::{Deserialize, Serialize};
 use crate::rng::Rng;
 use crate::types::Nanos;
 
-/// Tail index of the Pareto laws; mean and deviation of the standard law follow from it.
+/// Tail index of the Pareto laws. Mean and deviation of the standard law follow from it.
 const SHAPE: f64 = 3.0;
 const PARETO_MEAN: f64 = 1.5;
 /// sqrt(3 / 4).
 const PARETO_SD: f64 = 0.866_025_403_784_438_6;
-/// Weights of the Pareto-normal mix, and the deviation they give.
+/// Weights of the Pareto-normal mix.
 const MIX_NORMAL: f64 = 0.25;
 const MIX_PARETO: f64 = 0.75;
-/// Where `(1 + d) exp(-d)`, the correlation of a smooth process, is a half.
+/// Solution of `(1 + d) exp(-d) = 1/2`, where the left side is the correlation of a smooth process.
 const HALVES: f64 = 1.678_346_990_016_661;
-/// A smooth process moves by a deviation in so many times what its addition may fall by: five deviations of its speed, which it
-/// exceeds once in millions of draws, are then no faster than time passes.
+/// Factor by which a smooth process is slowed down. Its speed exceeds five deviations once in millions of draws; at
+/// this factor the addition then still falls no faster than time passes, so that frames stay in order.
 const SLOWER: f64 = 5.0;
-/// sqrt(0.25^2 + 0.75^2).
+/// Deviation of the mix: sqrt(0.25^2 + 0.75^2).
 const MIX_SD: f64 = 0.790_569_415_042_094_8;
 
 /// Distribution of the addition.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum JitterLaw {
-    /// Evenly within `-half_width_ns..=half_width_ns`.
+    /// Uniform within `-half_width_ns..=half_width_ns`.
     Uniform {
         /// Half of the interval.
         half_width_ns: u64,
@@ -51,13 +50,13 @@ pub enum JitterLaw {
         /// Standard deviation.
         sd_ns: u64,
     },
-    /// Measured quantiles at equal steps of probability, the first at 0 and the last at 1; linear
-    /// in between.
+    /// Measured quantiles at equal steps of probability, the first at 0 and the last at 1. Values in between are
+    /// interpolated linearly.
     Table {
-        /// At least two, not falling.
+        /// At least two values in rising order.
         quantiles_ns: Vec<i64>,
     },
-    /// A recording in time, from the start again at its end; nothing is drawn.
+    /// A recording over time, repeated from its start at its end. No random numbers are drawn.
     Trace {
         /// Time from one value to the next, at least 1.
         interval_ns: u64,
@@ -68,28 +67,30 @@ pub enum JitterLaw {
     },
 }
 
-/// What happens where a frame's delay would have it arrive before one that was sent earlier.
+/// Behaviour when a frame's delay would make it arrive before one that was sent earlier.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, Hash)]
 #[serde(rename_all = "snake_case")]
 pub enum JitterOrder {
-    /// It arrives with the earlier one. The delay is then the running maximum of the law over the frames under way: the more
-    /// frames a second, the larger its mean and the smaller its spread.
+    /// The frame arrives together with the earlier one. The delay is then the running maximum of the law over the
+    /// frames in flight: the more frames a second, the larger its mean and the smaller its spread.
     #[default]
     Hold,
-    /// It overtakes, as with NIST Net and netem: each frame has its delay by the law, and frames change their order.
+    /// The frame overtakes, as with NIST Net and netem: each frame has its delay by the law, and the order of frames
+    /// changes.
     Overtake,
-    /// It does not happen: the addition follows the law at every instant, and changes so smoothly that frames stay in order. Mean
-    /// and spread are the law's, whatever the traffic. It remembers for the half-life, or as long as that takes.
+    /// Reordering does not occur: the addition follows the law at every instant and changes so smoothly that frames
+    /// stay in order. Mean and spread are those of the law, whatever the traffic. The correlation time is the
+    /// half-life, or longer if keeping the order requires it.
     Smooth,
 }
 
-/// A jitter law and how long it remembers.
+/// A jitter law and its correlation time.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Jitter {
-    /// Distribution. Delay and addition together never go below 0.
+    /// Distribution. The sum of delay and addition is never below 0.
     pub law: JitterLaw,
-    /// Time in which the correlation halves. 0: every frame for itself.
+    /// Time in which the correlation halves. 0: frames are independent.
     #[serde(default)]
     pub half_life_ns: u64,
     /// Whether frames may overtake each other.
@@ -102,7 +103,7 @@ fn is_default(order: &JitterOrder) -> bool {
 }
 
 impl Jitter {
-    /// Jitter of each frame by itself, or of a recording, in the usual order.
+    /// Returns jitter without correlation between frames, or of a recording, in the default order.
     #[must_use]
     pub fn of(law: JitterLaw) -> Jitter {
         Jitter {
@@ -112,13 +113,13 @@ impl Jitter {
         }
     }
 
-    /// The least addition, nanoseconds. Laws with a normal part have no bound: two deviations below the mean, and one below that of
-    /// the mix. Where a delay plus this is negative, the law is cut off at 0 and its mean is another one; of unbounded laws the
-    /// mean then moves by more than a hundredth of the deviation.
+    /// Returns the smallest addition, nanoseconds. Laws with a normal part have no bound: the result is two deviations
+    /// below the mean, and one below that of the mix. If the delay plus this value is negative, the law is cut off at 0
+    /// and its mean changes; for unbounded laws the mean then moves by more than a hundredth of the deviation.
     #[must_use]
     pub fn least_ns(&self) -> i64 {
         let share = |deviations: f64, sd_ns: u64| round(-deviations * sd_ns as f64);
-        // The Pareto law's least value: its quantile at 0.
+        // The Pareto law's smallest value is its quantile at 0.
         let pareto_least = -pareto(0.0);
         match &self.law {
             JitterLaw::Uniform { half_width_ns } => share(1.0, *half_width_ns),
@@ -130,10 +131,10 @@ impl Jitter {
         }
     }
 
-    /// Why this is too much for a delay, if it is: frames cannot arrive before they were sent.
+    /// Checks that the jitter is not too large for a delay: frames cannot arrive before they were sent.
     ///
     /// # Errors
-    /// A sentence with both values.
+    /// A message with both values.
     pub fn fits(&self, delay_ns: u64) -> Result<(), String> {
         let least_ns = self.least_ns();
         if i128::from(delay_ns) + i128::from(least_ns) >= 0 {
@@ -147,7 +148,8 @@ impl Jitter {
         ))
     }
 
-    /// Time in which the correlation halves, of smooth jitter at least so long that frames keep their order.
+    /// Returns the time in which the correlation halves. For smooth jitter it is long enough for frames to keep their
+    /// order.
     fn half_life(&self) -> u64 {
         match self.order {
             JitterOrder::Hold | JitterOrder::Overtake => self.half_life_ns,
@@ -157,12 +159,13 @@ impl Jitter {
         }
     }
 
-    /// How much the addition changes at most, ns, for each deviation that the process behind it moves; for laws whose tail has
-    /// no bound, where it is but for one frame in some hundred.
+    /// Returns the largest change of the addition, ns, per deviation that the underlying process moves. For laws with
+    /// an unbounded tail the bound holds for all but one frame in some hundred.
     fn steepest_ns(&self) -> f64 {
         /// Density of the normal law at 0.
         const PEAK: f64 = 0.398_942_280_401_432_7;
         match &self.law {
+            // d(quantile)/dz of the uniform law is its width times the normal density, which is largest at 0.
             JitterLaw::Uniform { half_width_ns } => 2.0 * PEAK * *half_width_ns as f64,
             JitterLaw::Normal { sd_ns } => *sd_ns as f64,
             JitterLaw::Pareto { sd_ns } | JitterLaw::ParetoNormal { sd_ns } => 8.0 * *sd_ns as f64,
@@ -204,11 +207,11 @@ impl Jitter {
     }
 }
 
-/// Where a law stands.
+/// State of a law.
 #[derive(Clone, Debug)]
 pub(crate) struct JitterState {
     rng: Rng,
-    /// The processes behind the law, and when they were looked at.
+    /// The processes behind the law, and the instant of their values.
     z: Option<(Nanos, [Process; 2])>,
 }
 
@@ -216,7 +219,7 @@ pub(crate) struct JitterState {
 #[derive(Clone, Copy, Debug)]
 struct Process {
     value: f64,
-    /// Its speed, in deviations of the speed; of a rough process nothing.
+    /// Speed, in deviations of the speed; 0 for a rough process.
     speed: f64,
 }
 
@@ -225,7 +228,7 @@ impl JitterState {
         JitterState { rng, z: None }
     }
 
-    /// What is added to the delay of a frame served at `t`.
+    /// Returns the addition to the delay of a frame served at `t`.
     pub(crate) fn extra_ns(&mut self, jitter: &Jitter, t: Nanos) -> i64 {
         let half_life = Memory {
             half_life_ns: jitter.half_life(),
@@ -245,6 +248,7 @@ impl JitterState {
                 round(mix / MIX_SD * *sd_ns as f64)
             }
             JitterLaw::Table { quantiles_ns } => {
+                // Linear interpolation between the two quantiles around the drawn probability.
                 let place = self.uniform(half_life, t) * (quantiles_ns.len() - 1) as f64;
                 let below = (place as usize).min(quantiles_ns.len() - 2);
                 let (a, b) = (quantiles_ns[below] as f64, quantiles_ns[below + 1] as f64);
@@ -269,7 +273,7 @@ impl JitterState {
         }
     }
 
-    /// Process 0 moves both on to `t`; process 1 is asked for after process 0.
+    /// Moves both processes on to `t` if `process` is 0. Process 1 must be read after process 0.
     fn normal(&mut self, memory: Memory, t: Nanos, process: usize) -> f64 {
         if memory.half_life_ns == 0 {
             return self.rng.normal();
@@ -288,6 +292,8 @@ impl JitterState {
                 (t, [begin(), begin()])
             }
         };
+        // Frames served at the same instant, or slightly before the last one, get the same value: time does not run
+        // backwards.
         if process == 1 || t <= then {
             self.z = Some((then, z));
             return z[process].value;
@@ -296,6 +302,7 @@ impl JitterState {
         let z = match memory.smooth {
             true => self.smoothly(z, HALVES * half_lives),
             false => {
+                // Exact discretization of the Ornstein-Uhlenbeck process: z' = rho z + sqrt(1 - rho^2) n.
                 let rho = (-half_lives).exp2();
                 let fresh = (1.0 - rho * rho).sqrt();
                 z.map(|z| Process {
@@ -308,12 +315,14 @@ impl JitterState {
         z[process].value
     }
 
-    /// Moves processes on by `d` of their own time: Matern's with index 3/2, whose correlation is `(1 + d) exp(-d)` and which has a
-    /// speed (Rasmussen and Williams, "Gaussian Processes for Machine Learning", 4.2.1 and appendix B). Exact whatever `d` is, as
-    /// value and speed together are a Markov process.
+    /// Moves processes on by `d` in units of their own time. They are Matern processes with index 3/2, whose
+    /// correlation is `(1 + d) exp(-d)` and which have a speed (Rasmussen and Williams, "Gaussian Processes for Machine
+    /// Learning", 4.2.1 and appendix B). Value and speed together are a Markov process, so the step is exact for every
+    /// `d`.
     fn smoothly(&mut self, z: [Process; 2], d: f64) -> [Process; 2] {
         let fade = (-d).exp();
-        // Covariance of what is fresh: 1 - A A', of which the first element is of the order of d^3.
+        // Covariance of the innovation: 1 - A A'. Its first element is of the order of d^3, so the difference would
+        // lose all digits at small d; `gamma_3` computes it directly.
         let q_value = gamma_3(2.0 * d);
         let q_both = 2.0 * d * d * fade * fade;
         let q_speed = 1.0 - fade * fade * (1.0 - 2.0 * d + 2.0 * d * d);

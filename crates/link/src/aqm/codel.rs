@@ -1,7 +1,7 @@
-//! Controlled Delay, RFC 8289 section 5: frames are dropped from the head when they have waited for
-//! longer than the target for a whole interval, then ever more often until they have not.
+//! Controlled Delay, RFC 8289 section 5. When frames have waited for longer than the target during a whole interval,
+//! frames are dropped from the head, more and more often, until the wait is below the target.
 //!
-//! With ECN, a frame that can be marked is marked instead, and goes out.
+//! With ECN, a frame that can be marked is marked and sent instead.
 
 use super::{Fifo, Packet};
 use crate::discipline::CodelParams;
@@ -10,14 +10,14 @@ use crate::types::Nanos;
 /// State of one queue.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Codel {
-    /// When the delay will have been above the target for an interval.
+    /// Instant at which the delay will have been above the target for an interval.
     first_above_ns: Option<Nanos>,
     drop_next_ns: Nanos,
-    /// Drops since the dropping state was entered, and as it stood when it was entered last.
+    /// Drops since the dropping state was entered.
     count: u32,
     last_count: u32,
     dropping: bool,
-    /// The largest frame seen: less than that waiting is no standing queue.
+    /// The largest frame seen. If no more bytes than this wait, there is no standing queue.
     largest_bytes: u32,
 }
 
@@ -56,7 +56,10 @@ impl Codel {
                 }
             }
             self.dropping = true;
-            // Where dropping stopped a short while ago, go on at the pace that worked then.
+            // The RFC enters the dropping state with this drop, so the state is set whether the frame was marked or
+            // dropped.
+            // If dropping stopped a short while ago, continue at the rate that worked then (RFC 8289, section 4.2: 16
+            // intervals).
             let drops = self.count.wrapping_sub(self.last_count);
             let recent = now.saturating_sub(self.drop_next_ns) < 16 * params.interval_ns;
             self.count = if drops > 1 && recent { drops } else { 1 };
@@ -66,13 +69,13 @@ impl Codel {
         head
     }
 
-    /// One more drop, and when the next one is.
+    /// Counts one more drop and computes the instant of the next.
     fn schedule(&mut self, params: &CodelParams) {
         self.count = self.count.saturating_add(1);
         self.drop_next_ns = law(self.drop_next_ns, params, self.count);
     }
 
-    /// The head of the queue, and whether the delay has been too long for an interval.
+    /// Takes the head of the queue. The flag says whether the delay has been above the target for an interval.
     fn take<F>(
         &mut self,
         params: &CodelParams,
@@ -89,6 +92,7 @@ impl Codel {
             self.first_above_ns = None;
             return (Some(packet), false);
         }
+        // The interval starts at the first frame above the target; later frames only compare with its end.
         let above = *self
             .first_above_ns
             .get_or_insert(now.saturating_add(params.interval_ns));
@@ -96,7 +100,7 @@ impl Codel {
     }
 }
 
-/// The frame with its mark, or as it is where it cannot have one.
+/// Returns the frame with its mark, or `Err` with the unchanged frame if it cannot be marked.
 fn marked<F>(mut packet: Packet<F>, ecn: bool) -> Result<Packet<F>, Packet<F>> {
     if ecn && packet.traits.ecn_capable {
         packet.ce = true;
@@ -106,7 +110,8 @@ fn marked<F>(mut packet: Packet<F>, ecn: bool) -> Result<Packet<F>, Packet<F>> {
     }
 }
 
-/// The next drop: an interval over the square root of their number after `t`.
+/// Returns the instant of the next drop: `t` plus the interval divided by the square root of the number of drops.
+/// Throughput of TCP falls with the inverse square root of the loss rate, so this schedule lowers it linearly.
 fn law(t: Nanos, params: &CodelParams, count: u32) -> Nanos {
     let step = params.interval_ns as f64 / f64::from(count).sqrt();
     t.saturating_add(step as u64)

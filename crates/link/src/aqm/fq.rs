@@ -1,8 +1,8 @@
-//! Flow Queue CoDel, RFC 8290: flows hashed to queues, each with a CoDel of its own, served by
-//! deficit round robin, new ones first.
+//! Flow Queue CoDel, RFC 8290: flows are hashed to queues, each with its own CoDel state. Queues are served by deficit
+//! round robin, new queues first.
 //!
-//! CoDel's "less than a frame waits" is asked of the flow's own queue. Queues exist from their first
-//! frame on; their CoDel state stays, as if all queues had always been there.
+//! CoDel's condition "less than a frame waits" applies to the flow's own queue. Queues exist from their first frame on
+//! and keep their CoDel state, as if all queues had always existed.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -11,16 +11,16 @@ use super::{Fifo, Limit, Packet};
 use crate::discipline::CodelParams;
 use crate::types::{DropCause, Nanos};
 
-/// Frames dropped at once at most, when there is no room (section 4.1).
+/// Most frames dropped at once when there is no room (section 4.1).
 const MOST_AT_ONCE: usize = 64;
 
 #[derive(Clone, Debug)]
 struct Flow<F> {
     queue: Fifo<F>,
     codel: Codel,
-    /// Bytes it may send in this round.
+    /// Bytes that the queue may still send in this round.
     credit: i64,
-    /// It is on one of the two lists.
+    /// Whether the queue is on one of the two lists.
     listed: bool,
 }
 
@@ -55,8 +55,11 @@ impl<F> FlowQueues<F> {
         self.len
     }
 
-    /// Section 4.1.
+    /// Enqueues a frame (section 4.1).
     pub(super) fn push(&mut self, packet: Packet<F>, flows: u32, quantum_bytes: u32) {
+        // The edge's own random number enters the hash, so that no choice of addresses collides in every lab (section
+        // 4.1.1 asks for a random perturbation). The 128-bit product mixes the high bits into the low ones, which `%`
+        // uses.
         let mixed = u128::from(packet.traits.flow ^ self.perturbation)
             * u128::from(0x9e37_79b9_7f4a_7c15_u64);
         let hash = (mixed >> 64) as u64 ^ mixed as u64;
@@ -77,16 +80,19 @@ impl<F> FlowQueues<F> {
         }
     }
 
-    /// Drop from the heads of the longest queues, half a queue at a time, until the limit holds.
+    /// Drops from the head of the longest queue, half a queue at a time, until the limit holds.
     pub(super) fn make_room(&mut self, limit: Limit, out: &mut impl FnMut(F, DropCause)) {
         while self.bytes > limit.bytes || self.len as u64 > limit.frames {
-            // Of equally long queues the first.
+            // Of queues with equal lengths the first one: `max_by_key` returns the last maximum, and the order is
+            // reversed.
             let longest = self
                 .flows
                 .iter_mut()
                 .rev()
                 .max_by_key(|(_, f)| f.queue.bytes);
             let Some((_, flow)) = longest else { return };
+            // Dropping half a queue makes the search for the longest queue rare, even if an unresponsive flow overloads
+            // the link.
             let half = (flow.queue.frames.len() / 2).clamp(1, MOST_AT_ONCE);
             for _ in 0..half {
                 if let Some(packet) = flow.queue.pop() {
@@ -98,7 +104,7 @@ impl<F> FlowQueues<F> {
         }
     }
 
-    /// Section 4.2.
+    /// Dequeues a frame (section 4.2).
     pub(super) fn pop(
         &mut self,
         now: Nanos,
@@ -111,6 +117,7 @@ impl<F> FlowQueues<F> {
             let list = if is_new { &mut self.new } else { &mut self.old };
             let number = *list.front()?;
             let flow = self.flows.get_mut(&number)?;
+            // A queue without credit gets its quantum and waits for its turn among the old queues.
             if flow.credit <= 0 {
                 flow.credit += i64::from(quantum_bytes);
                 list.pop_front();
@@ -123,6 +130,7 @@ impl<F> FlowQueues<F> {
                 .dequeue(params, now, &mut flow.queue, &mut |frame| {
                     out(frame, DropCause::Aqm);
                 });
+            // CoDel may have dropped several frames before it returned one: account for all of them.
             self.bytes -= bytes - flow.queue.bytes;
             self.len -= len - flow.queue.frames.len();
             if let Some(packet) = packet {
@@ -131,7 +139,8 @@ impl<F> FlowQueues<F> {
             }
             list.pop_front();
             if is_new {
-                // So that a flow cannot stay new by pausing.
+                // A queue that empties while it is new goes to the old queues first, so that a flow cannot stay new by
+                // pausing.
                 self.old.push_back(number);
             } else {
                 flow.listed = false;
@@ -144,6 +153,7 @@ impl<F> FlowQueues<F> {
         for flow in self.flows.values_mut() {
             all.extend(flow.queue.frames.drain(..));
         }
+        // `sort_by_key` is stable: frames of one flow that arrived at the same instant keep their order.
         all.sort_by_key(|packet| packet.arrived_ns);
         self.flows.clear();
         self.new.clear();

@@ -1,7 +1,7 @@
-//! Queues that do more than wait: one per edge, boxed, and only where a discipline was asked for.
+//! Queues with a discipline other than drop-tail: one per edge, boxed, and only where a scenario asks for one.
 //!
-//! RED, PIE and DRD decide when a frame comes, CoDel, FQ-CoDel and marking by a threshold when one
-//! is taken. All they know is virtual time, so that they are exact to the event; chance comes from the edge's own seed.
+//! RED, PIE and DRD decide when a frame arrives; CoDel, FQ-CoDel and marking by a threshold decide when one is taken.
+//! They depend only on virtual time, so that they are exact to the event. Random numbers come from the edge's own seed.
 
 mod codel;
 mod drd;
@@ -21,18 +21,18 @@ use crate::packet::Traits;
 use crate::rng::Rng;
 use crate::types::{DropCause, Nanos};
 
-/// A frame that waits, with what disciplines go by.
+/// A waiting frame, with the properties that disciplines use.
 #[derive(Clone, Debug)]
 pub(crate) struct Packet<F> {
     pub(crate) arrived_ns: Nanos,
     pub(crate) len_bytes: u32,
     pub(crate) traits: Traits,
-    /// Marked already.
+    /// Whether a discipline has marked it already.
     pub(crate) ce: bool,
     pub(crate) frame: F,
 }
 
-/// What may wait.
+/// Limits of the queue.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Limit {
     pub(crate) bytes: u64,
@@ -40,14 +40,14 @@ pub(crate) struct Limit {
 }
 
 impl Limit {
-    /// For a frame that goes into service at once.
+    /// No limit, for a frame that goes into service at once.
     pub(crate) const NONE: Limit = Limit {
         bytes: u64::MAX,
         frames: u64::MAX,
     };
 }
 
-/// What a discipline wants done with a frame that comes.
+/// Decision of a discipline about an arriving frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
     Take,
@@ -55,7 +55,7 @@ enum Verdict {
     Drop,
 }
 
-/// First in, first out.
+/// A first-in-first-out queue.
 #[derive(Clone, Debug)]
 struct Fifo<F> {
     frames: VecDeque<Packet<F>>,
@@ -104,7 +104,7 @@ enum Waiting<F> {
 
 #[derive(Clone, Debug)]
 enum State {
-    /// Those that need none.
+    /// For disciplines without state.
     Nothing,
     Codel(Codel),
     Red(Red),
@@ -139,8 +139,8 @@ impl<F> Aqm<F> {
         &self.discipline
     }
 
-    /// A frame comes, where it may wait within `limit`; the link serves `rate_bps` on average.
-    /// Others may have to go for it.
+    /// Enqueues an arriving frame that may wait within `limit`. The link serves `rate_bps` on average. To make room,
+    /// other frames may be dropped to `out`.
     pub(crate) fn enqueue(
         &mut self,
         now: Nanos,
@@ -163,8 +163,11 @@ impl<F> Aqm<F> {
                 queues.make_room(limit, out);
                 return Ok(());
             }
+            // Unreachable: `new` creates flow queues for FQ-CoDel only. The frame is returned rather than lost.
             (Waiting::Flows(_), _) => return Err((packet.frame, DropCause::Queue)),
         };
+        // The room is computed before the discipline decides, because PIE resets its accumulator when the queue
+        // overflows.
         let room = fifo.has_room(packet.len_bytes, limit);
         let verdict = match (&self.discipline, &mut self.state) {
             (Discipline::Red(params), State::Red(red)) => {
@@ -186,6 +189,7 @@ impl<F> Aqm<F> {
             }
             _ => Verdict::Take,
         };
+        // A frame that does not support ECN is dropped where others are marked (RFC 3168, section 5).
         let can_mark = verdict == Verdict::Mark && packet.traits.ecn_capable;
         if verdict == Verdict::Drop || (verdict == Verdict::Mark && !can_mark) {
             return Err((packet.frame, DropCause::Aqm));
@@ -198,7 +202,7 @@ impl<F> Aqm<F> {
         Ok(())
     }
 
-    /// The next frame to be served, at `now`.
+    /// Takes the next frame to be served, at `now`.
     pub(crate) fn dequeue(
         &mut self,
         now: Nanos,
@@ -225,6 +229,7 @@ impl<F> Aqm<F> {
             (_, State::Red(red)) => {
                 let packet = fifo.pop();
                 if packet.is_none() {
+                    // RED lets its average decay during idle time, so it must learn when the queue ran empty.
                     red.idle_from(now);
                 }
                 packet
@@ -248,14 +253,14 @@ impl<F> Aqm<F> {
         }
     }
 
-    /// Time goes on to `now`, itself included: what the discipline does by the clock.
+    /// Advances the discipline's clock to `now`, inclusive. Only PIE acts by the clock.
     pub(crate) fn tick(&mut self, now: Nanos) {
         if let (Discipline::Pie(params), State::Pie(pie)) = (&self.discipline, &mut self.state) {
             pie.tick(params, now);
         }
     }
 
-    /// Bytes that wait.
+    /// Bytes in the queue.
     pub(crate) fn bytes(&self) -> u64 {
         match &self.waiting {
             Waiting::One(fifo) => fifo.bytes,
@@ -263,7 +268,7 @@ impl<F> Aqm<F> {
         }
     }
 
-    /// Frames that wait.
+    /// Frames in the queue.
     pub(crate) fn len(&self) -> usize {
         match &self.waiting {
             Waiting::One(fifo) => fifo.frames.len(),
@@ -271,7 +276,7 @@ impl<F> Aqm<F> {
         }
     }
 
-    /// Take all frames out, in order of arrival.
+    /// Takes all frames out, in order of arrival.
     pub(crate) fn drain(&mut self) -> Vec<Packet<F>> {
         match &mut self.waiting {
             Waiting::One(fifo) => {
@@ -282,7 +287,7 @@ impl<F> Aqm<F> {
         }
     }
 
-    /// Put a frame in that waits already, whatever the discipline would say of one that comes.
+    /// Puts back a frame that was waiting before, without asking the discipline.
     pub(crate) fn put_back(&mut self, packet: Packet<F>) {
         match (&mut self.waiting, &self.discipline) {
             (
@@ -296,7 +301,7 @@ impl<F> Aqm<F> {
                 queues.push(packet, *flows, *quantum_bytes);
             }
             (Waiting::One(fifo), _) => fifo.push(packet),
-            // Flow queues have no other discipline.
+            // Flow queues exist with FQ-CoDel only.
             (Waiting::Flows(_), _) => {}
         }
     }

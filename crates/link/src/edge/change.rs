@@ -1,4 +1,4 @@
-//! What an edge does changes while frames are inside.
+//! Changes of an edge while frames are inside.
 
 use std::sync::Arc;
 
@@ -13,8 +13,8 @@ use crate::rng::Rng;
 use crate::types::{DropCause, Impairment, Nanos};
 
 impl<F> Edge<F> {
-    /// Start a further life of an edge whose last frames are still on the delay line: they arrive
-    /// first, and random draws start afresh.
+    /// Starts a further life of an edge whose last frames are still on the delay line. These frames arrive first, and
+    /// the random generators start again.
     pub(crate) fn reborn(&mut self, impairment: Impairment, rng: Rng) {
         debug_assert!(self.queue.is_empty(), "close() emptied the queue");
         self.impairment = impairment;
@@ -24,10 +24,10 @@ impl<F> Edge<F> {
         self.aqm = None;
     }
 
-    /// Have these effects on top of the impairment, from `now` on, instead of those before.
+    /// Replaces the effects on top of the impairment, from `now` on.
     ///
-    /// What is in flight keeps its time and its marks; frames waiting for service come under the
-    /// new laws. A law that is the same as before goes on where it stands.
+    /// Frames in flight keep their arrival time and marks. Frames that wait for service are subject to the new laws. A
+    /// law that has not changed keeps its state.
     pub fn set_effects(
         &mut self,
         now: Nanos,
@@ -36,6 +36,7 @@ impl<F> Edge<F> {
     ) {
         self.advance(now, out);
         let left = self.left(now);
+        // The effects are applied to the plan's impairment, not to the result of the previous effects.
         let base = match &self.laws {
             Some(laws) => laws.base,
             None => self.impairment,
@@ -51,7 +52,7 @@ impl<F> Edge<F> {
         }
     }
 
-    /// Have the queue that the effects ask for; frames that wait stay.
+    /// Sets up the queue discipline that the effects require. Waiting frames stay.
     fn fit_discipline(&mut self, now: Nanos) {
         let wanted = self.laws.as_ref().and_then(|laws| laws.set.discipline);
         let wanted = wanted.unwrap_or(Discipline::DropTail);
@@ -61,12 +62,14 @@ impl<F> Edge<F> {
         }
         let old = self.aqm.take();
         self.aqm = Aqm::new(wanted, self.origin.stream(DISCIPLINE), now).map(Box::new);
+        // The frame in service is at the head of the plain queue and stays there under every discipline.
         let in_service = usize::from(self.service.is_some());
         let waiting: Vec<Packet<F>> = match old {
             Some(mut old) => old.drain(),
             None => {
                 let plain = self.queue.drain(in_service..);
                 let packets = plain.map(|w| Packet {
+                    // The plain queue does not record arrival times. For the discipline the frames arrive now.
                     arrived_ns: now,
                     len_bytes: w.len_bytes,
                     traits: Traits::default(),
@@ -88,9 +91,8 @@ impl<F> Edge<F> {
         }
     }
 
-    /// Change what the edge does, from `now` on. Frames in flight keep their time; the frame in
-    /// service gets the new rate for what is left of it; frames in the queue stay even when the
-    /// new limit is smaller.
+    /// Changes the impairment, from `now` on. Frames in flight keep their arrival time. The rest of the frame in
+    /// service is sent at the new rate. Frames in the queue stay even if the new limit is smaller.
     pub fn reconfigure(
         &mut self,
         now: Nanos,
@@ -98,12 +100,13 @@ impl<F> Edge<F> {
         out: &mut impl FnMut(F, DropCause),
     ) {
         self.advance(now, out);
+        // The remaining bits are computed with the old rate, before the impairment changes.
         let left = self.left(now);
         self.go_by(now, new, left, out);
     }
 
-    /// Whether having this impairment instead of the present one comes to no more than writing it down: nothing is in
-    /// service, and there are no effects, of old or of new, on top of it. Then no frame is due at another time either.
+    /// Returns whether this impairment can replace the present one by a plain assignment: no frame is in service, and
+    /// there are neither old nor new effects. Then no frame becomes due at another time either.
     pub(crate) fn takes_plainly(&self, new: &Impairment) -> bool {
         self.service.is_none()
             && self.laws.is_none()
@@ -111,18 +114,18 @@ impl<F> Edge<F> {
             && self.impairment.profile == new.profile
     }
 
-    /// [`Edge::reconfigure`] where [`Edge::takes_plainly`].
+    /// Does the same as [`Edge::reconfigure`], if [`Edge::takes_plainly`] holds.
     pub(crate) fn take_plainly(&mut self, new: &Impairment) {
         self.impairment = *new;
     }
 
-    /// What is left at `now` of the frame in service.
+    /// Returns the remaining work at `now` for the frame in service.
     fn left(&self, now: Nanos) -> Option<u128> {
         let (end, supply) = self.service.zip(self.supply())?;
         Some(supply.left(now, end))
     }
 
-    /// Go by another impairment, and serve what is `left` by the rate of now.
+    /// Applies another impairment and serves the rest, `left`, at the new rate.
     fn go_by(
         &mut self,
         now: Nanos,
@@ -142,6 +145,7 @@ impl<F> Edge<F> {
             self.service = Some(supply.finish(supply.fresh(now), left));
             return;
         }
+        // The new impairment has no rate: service takes no time, so all waiting frames leave at once, in order.
         self.service = None;
         self.queue_bytes = 0;
         while let Some(frame) = self.queue.pop_front() {
@@ -153,9 +157,8 @@ impl<F> Edge<F> {
         }
     }
 
-    /// The edge goes away at `now`: frames in service or waiting are handed to `out` and counted
-    /// as removed (or as lost, if their service ended before); frames on the delay line still
-    /// arrive.
+    /// Removes the edge at `now`. Frames in service or waiting are passed to `out` and counted as removed (or as lost,
+    /// if their service ended before). Frames on the delay line still arrive.
     pub fn close(&mut self, now: Nanos, out: &mut impl FnMut(F, DropCause)) {
         self.advance(now, out);
         self.drop_waiting(out);
@@ -179,7 +182,7 @@ impl<F> Edge<F> {
         }
     }
 
-    /// Take every frame out, wherever it is (the lab goes down). Not counted.
+    /// Takes every frame out, wherever it is (the lab ends). The frames are not counted.
     pub fn clear(&mut self, out: &mut impl FnMut(F)) {
         self.clear_waiting(&mut |frame, _| out(frame));
         self.line.drain(..).for_each(|r| out(r.frame));

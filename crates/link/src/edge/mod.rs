@@ -1,9 +1,8 @@
 //! One edge: service, the queue in front of it, the delay line behind it.
 //!
-//! Service is exact to the event but advanced lazily: an edge has one timer, the instant at which
-//! its next frame comes out of the delay line, and finished services are worked off when that
-//! fires or a frame arrives. A frame moves once from the queue to the line, so the cost per frame
-//! is constant.
+//! Service is exact to the event but advanced lazily. An edge has one timer, the instant at which its next frame comes
+//! out of the delay line. When it fires or a frame arrives, all finished services are processed. A frame moves once
+//! from the queue to the line, so the cost per frame is constant.
 
 mod change;
 mod service;
@@ -25,27 +24,27 @@ use crate::types::{DropCause, Impairment, Loss, Nanos};
 pub struct Released<F> {
     /// Instant at which the frame reaches the far port.
     pub due_ns: Nanos,
-    /// Its length.
+    /// Length of the frame.
     pub len_bytes: u32,
-    /// What else happens to it now.
+    /// Other effects that apply to the frame now.
     pub marks: Marks,
     /// The frame.
     pub frame: F,
 }
 
-/// A frame an edge did not take.
+/// A frame that an edge did not accept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Refused<F> {
     /// The frame.
     pub frame: F,
-    /// Why.
+    /// Cause of the drop.
     pub cause: DropCause,
 }
 
 #[derive(Clone, Debug)]
 struct Waiting<F> {
     len_bytes: u32,
-    /// The queue discipline marked it.
+    /// Whether the queue discipline marked the frame.
     congestion: bool,
     frame: F,
 }
@@ -62,48 +61,48 @@ impl<F> From<Packet<F>> for Waiting<F> {
 
 /// A directed edge carrying frames of type `F` (a buffer handle, or anything in a simulation).
 ///
-/// Times given to one edge should not run backwards; an arrival slightly older than what was
-/// already worked off is served as soon as the server is free and never overtakes.
+/// Instants passed to one edge should not run backwards. A frame that arrives slightly before an instant already
+/// processed is served as soon as the server is free and never overtakes.
 #[derive(Clone, Debug)]
 #[repr(C)]
 pub struct Edge<F> {
-    // Up to `origin`: all that a plain update looks at or changes, side by side.
-    /// End of the service under way.
+    // The fields up to `origin` are all that a plain update reads or writes, and are adjacent in memory.
+    /// End of the service in progress.
     service: Option<Point>,
-    /// As the plan has it, but for what the effects replace.
+    /// The plan's impairment, with the fields that effects replace.
     impairment: Impairment,
-    /// Effects at work, if any; they know the impairment that they replace something of.
+    /// Active effects, if any. They keep the impairment that they are applied to.
     laws: Option<Box<Laws>>,
-    /// Where the others wait if not first in, first out.
+    /// Queue of the other waiting frames if a discipline other than drop-tail is set.
     aqm: Option<Box<Aqm<F>>>,
-    /// As it was when this life began: the laws' generators come from it.
+    /// State of the generator at the beginning of this life: the laws' generators are derived from it.
     origin: Rng,
     rng: Rng,
-    /// Frames not yet served; the first one is in service when `service` is set. Under a
-    /// discipline it is the only one here.
+    /// Frames not yet served. The first one is in service when `service` is set. Under a discipline only that frame is
+    /// here.
     queue: VecDeque<Waiting<F>>,
-    /// Bytes waiting here, without the frame in service.
+    /// Bytes in `queue`, without the frame in service.
     queue_bytes: u64,
     line: VecDeque<Released<F>>,
     last_due_ns: Nanos,
-    /// When the last service ended that no other followed.
+    /// End of the last service that was followed by an idle server.
     free_from_ns: Nanos,
-    /// Frames out of the order of the others, held back or with a delay of their own: by when they are due, then by when they
-    /// came here.
+    /// Frames outside the order of the line, held back or with a delay of their own. The key is the due time and then
+    /// the number of insertion.
     apart: BTreeMap<(Nanos, u64), Released<F>>,
-    /// Frames that came there.
+    /// Number of frames inserted into `apart`.
     set_apart: u64,
     counters: EdgeCounters,
-    /// Frames come out so much before they are due.
+    /// Frames come out this long before they are due.
     ahead_ns: Nanos,
 }
 
 impl<F> Edge<F> {
-    /// How many of its first bytes a plain update looks at.
+    /// Number of first bytes that a plain update accesses.
     pub(crate) const UPDATED_BYTES: usize = std::mem::offset_of!(Edge<F>, origin);
 
-    /// A new, empty edge `from -> to`. What it draws depends only on the lab's seed, the two port
-    /// numbers and `life` (how many times this edge has existed before).
+    /// Returns a new, empty edge `from -> to`. Its random numbers depend only on the lab's seed, the two port numbers
+    /// and `life` (how many times this edge has existed before).
     #[must_use]
     pub fn new(impairment: Impairment, lab_seed: u64, from: u32, to: u32, life: u32) -> Edge<F> {
         let rng = Rng::for_edge(lab_seed, from, to, life);
@@ -126,17 +125,19 @@ impl<F> Edge<F> {
         }
     }
 
-    /// From here on frames come out so much before they are due, and no earlier than they have been served: whoever takes them has
-    /// a way of its own to their port, and keeps them until [`Released::due_ns`].
+    /// Makes frames come out `ahead_ns` before they are due from here on, but not before they have been served. The
+    /// caller has its own path to the port and keeps the frames until [`Released::due_ns`].
     pub fn come_out_ahead(&mut self, ahead_ns: Nanos) {
         self.ahead_ns = ahead_ns;
     }
 
-    /// Whether many frames may be given as one of `len_bytes`: no law acts on single frames, the
-    /// service of them all takes no longer than `within_ns`, and the queue holds several such.
+    /// Returns whether many frames may be passed as one GSO frame of `len_bytes`: no law acts on single frames, the
+    /// service of all takes at most `within_ns`, and the queue holds several such frames.
     #[must_use]
     pub fn takes_gso(&self, len_bytes: u32, within_ns: Nanos) -> bool {
         let quick = self.impairment.rate_bps.is_none_or(|rate| {
+            // bits / rate <= within, multiplied out so that nothing is rounded. At least four GSO frames must fit the
+            // queue.
             let bit_ns = u128::from(len_bytes) * 8 * 1_000_000_000;
             bit_ns <= u128::from(within_ns) * u128::from(rate.get())
                 && u64::from(len_bytes) * 4 <= self.impairment.queue.bytes
@@ -144,7 +145,7 @@ impl<F> Edge<F> {
         quick && self.laws.is_none() && self.impairment.loss == Loss::None
     }
 
-    /// Whether its effects have it fail.
+    /// Returns whether its effects make the edge fail.
     #[must_use]
     pub fn is_down(&self) -> bool {
         self.laws
@@ -152,16 +153,16 @@ impl<F> Edge<F> {
             .is_some_and(|laws| laws.set.down == Some(true))
     }
 
-    /// Whether [`Edge::arrive_as`] makes a difference: the queue discipline goes by what frames are.
+    /// Returns whether [`Edge::arrive_as`] needs the frame's traits: a queue discipline uses them.
     #[must_use]
     pub fn wants_traits(&self) -> bool {
         self.aqm.is_some()
     }
 
-    /// As [`Edge::arrive_as`], of a frame that nothing is known of.
+    /// Passes a frame without known traits to [`Edge::arrive_as`].
     ///
     /// # Errors
-    /// As there.
+    /// As [`Edge::arrive_as`].
     pub fn arrive(
         &mut self,
         now: Nanos,
@@ -172,13 +173,11 @@ impl<F> Edge<F> {
         self.arrive_as(now, frame, len_bytes, Traits::default(), out)
     }
 
-    /// A frame reaches the near end at `now`. `out` gets frames that were taken earlier and go
-    /// now: those that earlier service ends turned out to lose, and those that the queue
-    /// discipline drops.
+    /// Handles a frame that reaches the near end at `now`. `out` gets frames accepted earlier that are dropped now: by
+    /// the loss law at service ends processed here, or by the queue discipline.
     ///
     /// # Errors
-    /// The frame itself, when the edge is not up yet, its queue is full or its discipline does not
-    /// take it.
+    /// The frame itself, when the edge is not up yet, its queue is full or its discipline drops the frame.
     pub fn arrive_as(
         &mut self,
         now: Nanos,
@@ -212,6 +211,8 @@ impl<F> Edge<F> {
             };
             self.queue.push_back(waiting);
             self.queue_bytes += u64::from(len_bytes);
+            // The service starts where the last one ended if the frame is stamped slightly before that instant: it must
+            // not overlap the previous frame.
             if self.service.is_none() {
                 self.serve_next(None, now.max(self.free_from_ns), out);
             }
@@ -224,8 +225,8 @@ impl<F> Edge<F> {
         Err(Refused { frame, cause })
     }
 
-    /// A frame that something else has served, a channel that several ports share: its last bit left the near end at `left_ns`. Loss,
-    /// delay and what else the edge does follow.
+    /// Handles a frame that was served elsewhere, by a channel that several ports share. Its last bit left the near end
+    /// at `left_ns`. Loss, delay and all other effects of the edge follow.
     ///
     /// # Errors
     /// The frame itself, when the edge is not up.
@@ -270,6 +271,7 @@ impl<F> Edge<F> {
             ce: false,
             frame,
         };
+        // As with drop-tail, the frame in service does not count: an idle link accepts every frame.
         let limit = if idle { Limit::NONE } else { limit };
         let counters = &mut self.counters;
         let result = aqm.enqueue(now, packet, limit, rate_bps, &mut |frame, cause| {
@@ -282,13 +284,16 @@ impl<F> Edge<F> {
         result.err()
     }
 
-    /// The last bit left the near end at `end_ns`: lost, or on its way.
+    /// Handles the end of a service: the last bit left the near end at `end_ns`. The frame is lost, or enters the delay
+    /// line.
     fn served(&mut self, end_ns: Nanos, waiting: Waiting<F>, out: &mut impl FnMut(F, DropCause)) {
         let Waiting {
             len_bytes,
             congestion,
             frame,
         } = waiting;
+        // A loss law of the effects replaces the plan's loss. Both draw after service, because a lost frame has used
+        // its air time.
         let taken = match self.laws.as_mut().and_then(|laws| laws.loses(len_bytes)) {
             Some(taken) => taken,
             None => match self.impairment.loss {
@@ -312,11 +317,12 @@ impl<F> Edge<F> {
             },
         };
         let at_ns = end_ns.saturating_add(fate.delay_ns);
+        // Frames held back arrive after the frames of the line by then, so that later frames can overtake them.
         let apart_ns = match fate.held_back_ns {
             Some(extent_ns) => Some(at_ns.max(self.last_due_ns).saturating_add(extent_ns)),
             None => fate.overtakes.then_some(at_ns),
         };
-        // A shrinking delay never lets a frame overtake the one before it.
+        // If the delay shrinks or jitter is small, the frame still does not overtake the one before it.
         let due_ns = apart_ns.unwrap_or_else(|| at_ns.max(self.last_due_ns));
         let released = Released {
             due_ns,
@@ -336,11 +342,11 @@ impl<F> Edge<F> {
         }
     }
 
-    /// When the frame served at `end_ns` can come out at the earliest.
+    /// Returns the earliest instant at which the frame served at `end_ns` can come out.
     fn due_after(&self, end_ns: Nanos) -> Nanos {
         let draws = |laws: &Laws| laws.set.jitter.is_some() || laws.set.reorder.is_some();
         if self.laws.as_ref().is_some_and(|laws| draws(laws)) {
-            // Not known before it is drawn.
+            // Jitter and reordering are drawn at the end of service, so only that instant is a safe lower bound.
             return end_ns;
         }
         end_ns
@@ -348,8 +354,8 @@ impl<F> Edge<F> {
             .max(self.last_due_ns)
     }
 
-    /// When to call [`Edge::pop_due`] next. With nothing on the delay line this is when the frame
-    /// in service may come out, if it is not lost: a call may then find nothing.
+    /// Returns when to call [`Edge::pop_due`] next. If the delay line is empty, this is the instant at which the frame
+    /// in service comes out unless it is lost, so a call may return no frame.
     #[must_use]
     pub fn next_event(&self) -> Option<Nanos> {
         let apart = self.apart.first_key_value();
@@ -361,6 +367,7 @@ impl<F> Edge<F> {
                 service.map(|(end, supply)| {
                     let done_ns = supply.done_ns(end);
                     let due_ns = self.due_after(done_ns);
+                    // A frame cannot come out before its service ends, however far ahead of its due time it may leave.
                     due_ns.saturating_sub(self.ahead_ns).max(done_ns)
                 })
             }
@@ -371,12 +378,12 @@ impl<F> Edge<F> {
         }
     }
 
-    /// When a frame that has been served comes out.
+    /// Returns the instant at which a served frame comes out.
     fn comes_out_ns(&self, released: &Released<F>) -> Nanos {
         released.due_ns.saturating_sub(self.ahead_ns)
     }
 
-    /// The next frame that comes out by `now`, in the order of arrival but for frames held back.
+    /// Returns the next frame that comes out by `now`, in the order of arrival except for frames held back.
     pub fn pop_due(
         &mut self,
         now: Nanos,
@@ -395,7 +402,7 @@ impl<F> Edge<F> {
         Some(released)
     }
 
-    /// The next frame to come out, of those whose service has been worked off.
+    /// Returns the next frame to come out, of those whose service has been processed.
     pub(crate) fn next_out(&self) -> Option<&Released<F>> {
         match self.is_apart_next() {
             true => self.apart.first_key_value().map(|(_, next)| next),
@@ -403,7 +410,7 @@ impl<F> Edge<F> {
         }
     }
 
-    /// Whether that is one of those out of order.
+    /// Returns whether that frame is one of those out of order.
     fn is_apart_next(&self) -> bool {
         let in_line = self.line.front().map_or(Nanos::MAX, |r| r.due_ns);
         let apart = self.apart.first_key_value();
@@ -417,15 +424,15 @@ impl<F> Edge<F> {
         }
     }
 
-    /// That frame does not come out: the host is too far behind.
+    /// Drops that frame because the host is too far behind.
     pub(crate) fn give_up(&mut self) -> Option<F> {
         let released = self.take_next()?;
         self.counters.count_drop(DropCause::Overload);
         Some(released.frame)
     }
 
-    /// A second copy of a frame just taken out, to be taken out next; `None`: there was no room
-    /// for one.
+    /// Puts back a second copy of the frame just taken out, which comes out next. `None`: there was no buffer for a
+    /// copy.
     pub(crate) fn again(&mut self, copy: Option<Released<F>>) {
         self.counters.duplicated += 1;
         match copy {
@@ -434,13 +441,13 @@ impl<F> Edge<F> {
         }
     }
 
-    /// The effects in force.
+    /// Returns the active effects.
     #[must_use]
     pub fn effects(&self) -> Option<&Effects> {
         self.laws.as_ref().map(|laws| &*laws.set)
     }
 
-    /// What the edge does, with what its effects replace.
+    /// Returns the impairment, with the fields that its effects replace.
     #[must_use]
     pub fn impairment(&self) -> &Impairment {
         &self.impairment
@@ -450,7 +457,7 @@ impl<F> Edge<F> {
         self.impairment.profile
     }
 
-    /// What it did so far.
+    /// Returns the edge's counters.
     #[must_use]
     pub fn counters(&self) -> &EdgeCounters {
         &self.counters
@@ -460,14 +467,14 @@ impl<F> Edge<F> {
         &mut self.counters
     }
 
-    /// Frames inside: waiting, in service or in flight.
+    /// Returns the number of frames inside: waiting, in service or in flight.
     #[must_use]
     pub fn held(&self) -> usize {
         let in_aqm = self.aqm.as_ref().map_or(0, |aqm| aqm.len());
         self.queue.len() + in_aqm + self.line.len() + self.apart.len()
     }
 
-    /// Bytes waiting for service as of the last call, without the frame in service.
+    /// Returns the bytes waiting for service as of the last call, without the frame in service.
     #[must_use]
     pub fn queue_bytes(&self) -> u64 {
         self.queue_bytes + self.aqm.as_ref().map_or(0, |aqm| aqm.bytes())
