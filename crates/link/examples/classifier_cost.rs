@@ -1,4 +1,4 @@
-//! What a frame costs to classify, with 1 to 4,096 rules: nanoseconds, the least of 20 rounds.
+//! Cost of classifying a frame, with 1 to 4,096 rules: nanoseconds, the minimum of 20 rounds.
 
 use std::hint::black_box;
 use std::time::Instant;

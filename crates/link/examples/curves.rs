@@ -1,5 +1,5 @@
-//! The channel in virtual time beside closed forms, as CSV: `law`, what it depends on, what was seen, what is said. The
-//! tests in `tests/curves.rs` hold the two together; `experiments/swarm` draws them.
+//! Compares the channel in virtual time with closed forms, as CSV: `law`, the parameter, the simulated and the
+//! theoretical value. The tests in `tests/curves.rs` check that both agree; `experiments/swarm` draws them.
 
 #[path = "../tests/medium/drive/mod.rs"]
 mod drive;

@@ -1,4 +1,4 @@
-//! What the edge table costs per frame: `cargo run --release -p constel-link --example table_cost`.
+//! Cost of the edge table per frame: `cargo run --release -p constel-link --example table_cost`.
 
 use std::num::NonZeroU64;
 use std::time::Instant;
@@ -16,8 +16,8 @@ impl Frames<[u32; 3]> for Nobody {
     fn discard(&mut self, _: [u32; 3], _: DropCause) {}
 }
 
-/// Best of several runs: ns per frame in and out again, with this many edges taking turns and this
-/// many frames inside.
+/// Returns ns per frame for a frame that enters and leaves the table, the best of several runs, with this many edges
+/// used alternately and this many frames inside.
 fn cost(ports: u32, fan_out: u32, rate_bps: Option<NonZeroU64>, inside: u64) -> f64 {
     let mut table = EdgeTable::new(ports + fan_out, 1);
     let gap_ns = 1_000;
@@ -46,7 +46,7 @@ fn cost(ports: u32, fan_out: u32, rate_bps: Option<NonZeroU64>, inside: u64) -> 
         let frames = 200_000;
         for _ in 0..frames {
             now += gap_ns;
-            // A step that visits edges far apart in memory.
+            // A stride that visits edges far apart in memory.
             turn = turn.wrapping_add(7919);
             let (from, to) = if fan_out > 1 {
                 (0, 1 + turn % fan_out)

@@ -227,7 +227,7 @@ impl Capabilities {
             .then(|| self.lacks("measure of lateness", |c| c.measures_lateness))
     }
 
-    /// Checks that a queue may hold so many bytes. The error is the reason why not.
+    /// Checks that a queue may hold `queue_bytes`. The error is the reason why not.
     fn holds(&self, queue_bytes: u64) -> Result<(), String> {
         if matches!(self.driver, DriverKind::Relay) || queue_bytes <= QUEUE_BYTES_MAX {
             return Ok(());

@@ -213,21 +213,21 @@ impl Effects {
 /// One change of effects; `None` removes them.
 #[derive(Clone, Debug, PartialEq)]
 pub enum EffectsChange {
-    /// Of all edges whose impairment has this profile.
+    /// Effects of all edges whose impairment has this profile.
     Profile {
         /// The profile's number, at least 1.
         number: u16,
         /// Their effects.
         effects: Option<Effects>,
     },
-    /// Of all edges that leave this port.
+    /// Effects of all edges that leave this port.
     Port {
         /// The port.
         port: PortId,
         /// Their effects.
         effects: Option<Effects>,
     },
-    /// Of one edge, whether it exists at the moment or not; on top of the port's effects.
+    /// Effects of one edge, whether it exists at the moment or not; on top of the port's effects.
     Edge {
         /// Edge start.
         from: PortId,
@@ -259,7 +259,7 @@ impl EffectsChange {
     }
 }
 
-/// Changes of effects that are valid for a table of so many ports.
+/// Changes of effects that are valid for a table of `ports` ports.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedEffects {
     pub(crate) changes: Vec<EffectsChange>,

@@ -82,7 +82,7 @@ impl Histogram {
         }
     }
 
-    /// Makes room for at least so many buckets.
+    /// Makes room for at least `buckets` buckets.
     fn grow(&mut self, buckets: usize) {
         if buckets > self.buckets.len() {
             let mut more = std::mem::take(&mut self.buckets).into_vec();

@@ -321,11 +321,12 @@ impl JitterState {
     /// `d`.
     fn smoothly(&mut self, z: [Process; 2], d: f64) -> [Process; 2] {
         let fade = (-d).exp();
-        // Covariance of the innovation: 1 - A A'. Its first element is of the order of d^3, so the difference would
-        // lose all digits at small d; `gamma_3` computes it directly.
+        // Covariance of the innovation: 1 - A A'. The first element is of the order of d^3, so the difference would
+        // lose all digits at small d. `gamma_3` computes it without cancellation.
         let q_value = gamma_3(2.0 * d);
         let q_both = 2.0 * d * d * fade * fade;
         let q_speed = 1.0 - fade * fade * (1.0 - 2.0 * d + 2.0 * d * d);
+        // Cholesky factor of the 2 x 2 covariance: the value uses one normal number, the speed both.
         let of_value = q_value.sqrt();
         let shared = if of_value > 0.0 {
             q_both / of_value
@@ -343,15 +344,15 @@ impl JitterState {
     }
 }
 
-/// How a law remembers.
+/// Correlation of a law over time.
 #[derive(Clone, Copy)]
 struct Memory {
-    /// 0: not at all.
+    /// Time in which the correlation halves; 0: no correlation.
     half_life_ns: u64,
     smooth: bool,
 }
 
-/// `1 - exp(-x) (1 + x + x^2 / 2)` for `x >= 0`, also where it is tiny: by its series there, so that nothing cancels.
+/// Returns `1 - exp(-x) (1 + x + x^2 / 2)` for `x >= 0`. For small x it uses the series, so that nothing cancels.
 fn gamma_3(x: f64) -> f64 {
     if x > 1.0 {
         return 1.0 - (-x).exp() * (1.0 + x + x * x / 2.0);
@@ -366,18 +367,18 @@ fn gamma_3(x: f64) -> f64 {
 }
 
 fn round(x: f64) -> i64 {
-    // The cast saturates, which a Pareto law may need once in a blue moon.
+    // The cast saturates. A draw from the Pareto law's tail may exceed an i64 on very rare occasions.
     x.round() as i64
 }
 
-/// Quantile of the Pareto law with mean 0 and deviation 1.
+/// Returns the quantile of the Pareto law with mean 0 and deviation 1.
 fn pareto(u: f64) -> f64 {
     ((1.0 - u).powf(-1.0 / SHAPE) - PARETO_MEAN) / PARETO_SD
 }
 
-/// Distribution function of the standard normal law by Marsaglia's series ("Evaluating the Normal
-/// Distribution", 2004); exact to double precision within +-7, beyond which it is 0 or 1 but for
-/// 1e-12.
+/// Returns the distribution function of the standard normal law by Marsaglia's series ("Evaluating the Normal
+/// Distribution", 2004). It is exact to double precision within +-7. Beyond that the result is 1e-12 away from 0 or 1,
+/// so that quantile functions stay finite.
 fn normal_cdf(z: f64) -> f64 {
     if z < -7.0 {
         return 1e-12;

@@ -1,4 +1,4 @@
-//! The effects of one edge at work: which law stands where.
+//! State of the effects of one edge: the random generators and states of its laws.
 
 use std::sync::Arc;
 
@@ -8,39 +8,39 @@ use crate::loss::{LossLaw, LossState};
 use crate::rng::Rng;
 use crate::types::{Delay, Impairment, Nanos};
 
-/// What happens to a frame when it comes out of its edge.
+/// Effects applied to a frame when it comes out of its edge.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Marks {
-    /// It comes out twice.
+    /// Whether the frame comes out twice.
     pub duplicate: bool,
-    /// Its ECN field says "congestion experienced".
+    /// Whether its ECN field is set to "congestion experienced".
     pub congestion: bool,
-    /// One bit is to be flipped; which one is this number modulo the bits there are.
+    /// Whether one bit is flipped: the bit with this number modulo the number of bits.
     pub corrupt: Option<u64>,
 }
 
-/// A frame's way after service.
+/// Decisions about a frame after its service.
 pub(crate) struct Fate {
     pub(crate) delay_ns: u64,
-    /// Held back so much longer, out of order.
+    /// Additional time for which the frame is held back, out of order.
     pub(crate) held_back_ns: Option<u64>,
-    /// It comes out when its delay is over, before others if they take longer.
+    /// Whether the frame comes out when its delay is over, even before frames sent earlier.
     pub(crate) overtakes: bool,
     pub(crate) marks: Marks,
 }
 
-// Numbers of the laws' generators; they are part of what a seed means.
+// Numbers of the laws' generators. Changing them would change the random numbers of existing seeds.
 const LOSS: u64 = 1;
 const JITTER: u64 = 2;
 const REORDER: u64 = 3;
 const DUPLICATE: u64 = 4;
 const CORRUPT: u64 = 5;
-/// Of the queue discipline, which keeps its own.
+/// Number of the generator of the queue discipline, which has its own state.
 pub(crate) const DISCIPLINE: u64 = 6;
 
 #[derive(Clone, Debug)]
 pub(crate) struct Laws {
-    /// As the plan has it, without what the effects replace.
+    /// The plan's impairment, without the fields that the effects replace.
     pub(crate) base: Impairment,
     pub(crate) set: Arc<Effects>,
     loss: LossState,
@@ -63,8 +63,7 @@ impl Laws {
         }
     }
 
-    /// Other effects from now on. A law that stays the same goes on where it stands; one that
-    /// changes starts from its beginning.
+    /// Replaces the effects. A law that stays the same keeps its state; a law that changes starts again.
     pub(crate) fn change(&mut self, set: Arc<Effects>, edge: &Rng) {
         let fresh = Laws::new(set, edge, self.base);
         if self.set.loss != fresh.set.loss {
@@ -76,7 +75,7 @@ impl Laws {
         self.set = fresh.set;
     }
 
-    /// Whether the law takes a frame of so many bytes; `None` when the impairment decides.
+    /// Returns whether the law loses a frame of `len_bytes`; `None` if the impairment's own loss applies.
     pub(crate) fn loses(&mut self, len_bytes: u32) -> Option<bool> {
         match self.set.loss.as_ref()? {
             LossLaw::None | LossLaw::Bernoulli { .. } => None,
@@ -84,12 +83,14 @@ impl Laws {
         }
     }
 
-    /// What becomes of a frame served at `t` that is not lost.
+    /// Returns the delay and marks of a frame served at `t` that is not lost.
     pub(crate) fn fate(&mut self, t: Nanos, delay: &Delay) -> Fate {
         let mut delay_ns = delay.at(t);
         if let Some(jitter) = &self.set.jitter {
             delay_ns = delay_ns.saturating_add_signed(self.jitter.extra_ns(jitter, t));
         }
+        // Each effect draws from its own generator even if others are off, so switching one on does not change the
+        // others' draws.
         let held_back_ns = self
             .set
             .reorder

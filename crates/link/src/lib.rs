@@ -1,10 +1,9 @@
 //! The edge model of Constel, in virtual time.
 //!
-//! An *edge* is a directed connection between two ports with one impairment. It has three stages:
-//! **service** (rate, one frame at a time) with a limited **queue** under a discipline in front of
-//! it, then a **delay line** (propagation, FIFO). Nothing here reads a clock, draws from a global generator
-//! or touches the kernel: `now` comes in as an argument, so the relay and the tests run the same
-//! code.
+//! An *edge* is a directed connection between two ports with one impairment. It has three stages: **service** (rate,
+//! one frame at a time) with a limited **queue** under a discipline in front of it, then a **delay line** (propagation,
+//! FIFO). The crate never reads a clock, draws from a global generator or touches the kernel: `now` is an argument, so
+//! the relay and the tests run the same code.
 //!
 //! ```
 //! use constel_link::{DropCause, EdgeChange, EdgeTable, EdgeUpdate, Frames, Impairment, PortId};

@@ -1,27 +1,26 @@
 //! Loss laws beyond independent loss, one decision per frame in the order of service.
 //!
-//! Order of draw: [`LossLaw::GilbertElliott`] draws the loss with the present state's ratio, then
-//! the transition; [`LossLaw::FourState`] draws the transition, and the state reached decides;
-//! the laws without chance draw nothing. Every life of an edge starts in the good state with frame
-//! number 1.
+//! Order of draws: [`LossLaw::GilbertElliott`] draws the loss with the present state's ratio, then the transition.
+//! [`LossLaw::FourState`] draws the transition, and the new state decides. The laws without randomness draw nothing.
+//! Every life of an edge starts in the good state with frame number 1.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::rng::Rng;
 
-/// How an edge loses frames.
+/// Law by which an edge loses frames.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum LossLaw {
-    /// Nothing is lost.
+    /// No frame is lost.
     None,
     /// Each frame is lost independently.
     Bernoulli {
         /// Probability of losing a frame, 0 to 1.
         loss_ratio: f64,
     },
-    /// Each bit is wrong independently, and a frame with any wrong bit is lost: longer frames more often.
+    /// Each bit is wrong independently, and a frame with any wrong bit is lost. Longer frames are lost more often.
     BitErrors {
         /// Probability that a bit is wrong, 0 to 1.
         bit_error_ratio: f64,
@@ -40,30 +39,30 @@ pub enum LossLaw {
     /// Four states (Salsano, Ludovici, Ordine 2009): 1 received in a gap, 2 received in a burst,
     /// 3 lost in a burst, 4 lost alone. State 4 always goes back to 1.
     FourState {
-        /// From gap to burst.
+        /// Transition from gap to burst.
         p13: f64,
-        /// From burst back to the gap.
+        /// Transition from burst back to the gap.
         p31: f64,
-        /// From lost to received, within the burst.
+        /// Transition from lost to received, within the burst.
         p32: f64,
-        /// From received to lost, within the burst.
+        /// Transition from received to lost, within the burst.
         p23: f64,
-        /// A single loss within the gap.
+        /// Transition to a single loss within the gap.
         p14: f64,
     },
-    /// The last `burst` of every `every` frames.
+    /// The last `burst` frames of every `every` frames are lost.
     Periodic {
         /// Length of the period in frames, at least 1.
         every: u64,
         /// Frames lost per period, 1 to `every`.
         burst: u64,
     },
-    /// Exactly these frames, counted from 1: ranges with both ends included, rising, apart.
+    /// Exactly these frames are lost, counted from 1. Ranges include both ends, rise, and do not touch.
     Pattern {
         /// First and last frame of each range.
         frames: Vec<(u64, u64)>,
     },
-    /// A recording, one entry per frame (true: lost), from the start again at its end.
+    /// A recording, one entry per frame (true: lost), repeated from its start at its end.
     Trace {
         /// At least one entry.
         lost: Vec<bool>,
@@ -71,7 +70,7 @@ pub enum LossLaw {
 }
 
 impl LossLaw {
-    /// Everything wrong with the law's values.
+    /// Adds all errors in the law's values.
     pub(crate) fn check(&self, errors: &mut Vec<String>) {
         let mut ratio = |name: &str, value: f64| {
             let sound = (0.0..=1.0).contains(&value);
@@ -113,6 +112,8 @@ impl LossLaw {
                     ratio("p23", p23),
                     ratio("p14", p14),
                 ];
+                // The sums are probabilities of leaving a state, so they must not exceed 1 either. The check runs
+                // only if the terms are valid, to report each error once.
                 if sound.iter().all(|s| *s) {
                     ratio("p13 + p14", p13 + p14);
                     ratio("p31 + p32", p31 + p32);
@@ -144,15 +145,15 @@ impl LossLaw {
     }
 }
 
-/// Where a law stands.
+/// State of a law.
 #[derive(Clone, Debug)]
 pub(crate) struct LossState {
     rng: Rng,
-    /// Gilbert-Elliott: 0 good, 1 bad. Four-state: 1 to 4, 0 as 1.
+    /// Gilbert-Elliott: 0 good, 1 bad. Four-state: 1 to 4; the initial 0 counts as 1.
     state: u8,
     /// Frames decided so far.
     count: u64,
-    /// Pattern: first range that is not past. Trace: next entry.
+    /// Pattern: first range that has not passed. Trace: next entry.
     at: usize,
 }
 
@@ -166,7 +167,7 @@ impl LossState {
         }
     }
 
-    /// Whether the next frame, of so many bytes, is lost.
+    /// Decides whether the next frame, of `len_bytes`, is lost.
     pub(crate) fn next(&mut self, law: &LossLaw, len_bytes: u32) -> bool {
         self.count += 1;
         match *law {
@@ -200,6 +201,8 @@ impl LossState {
                 p14,
             } => {
                 let u = self.rng.unit();
+                // States 3 and 4 are the lost ones. One uniform number chooses among the transitions of the present
+                // state.
                 self.state = match self.state {
                     2 if u < p23 => 3,
                     2 => 2,
@@ -234,10 +237,10 @@ impl LossState {
     }
 }
 
-/// The chance that a frame of so many bytes has a wrong bit, where each bit is wrong by itself.
+/// Returns the probability that a frame of `len_bytes` has a wrong bit, if bits are wrong independently.
 fn frame_errors(bit_error_ratio: f64, len_bytes: u32) -> f64 {
     let bits = 8.0 * f64::from(len_bytes);
-    // 1 - (1 - p)^n without losing small p.
+    // 1 - (1 - p)^n, computed so that small p keep their digits.
     -(bits * (-bit_error_ratio).ln_1p()).exp_m1()
 }
 

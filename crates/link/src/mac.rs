@@ -1,7 +1,7 @@
-//! The MAC address of a port is its number, so that a unicast frame names its far port.
+//! The MAC address of a port contains its number, so that a unicast frame names its far port.
 //!
-//! Only the *destination* is ever read from a frame. Who sent it is known from the interface it
-//! was captured on, because software in a node can write any source it likes.
+//! Only the *destination* is ever read from a frame. The sender follows from the interface that captured the frame,
+//! because software in a node can write any source address.
 
 use crate::types::PortId;
 
@@ -11,7 +11,7 @@ pub const MAC_PREFIX: [u8; 3] = [0x02, 0xc5, 0x00];
 /// Largest port number that has an address (24 bits).
 pub const MAX_PORT: PortId = PortId(0x00ff_ffff);
 
-/// The address of a port: `02:c5:00` and the port number in three bytes, big-endian.
+/// Returns the address of a port: `02:c5:00` and the port number in three bytes, big-endian.
 ///
 /// # Panics
 /// When the port is above [`MAX_PORT`].
@@ -27,7 +27,7 @@ pub fn mac_of(port: PortId) -> [u8; 6] {
     [MAC_PREFIX[0], MAC_PREFIX[1], MAC_PREFIX[2], a, b, c]
 }
 
-/// The port an address belongs to, or `None` when it is not one of ours.
+/// Returns the port of an address, or `None` if the address does not have the lab's prefix.
 #[must_use]
 #[inline]
 pub fn port_of_mac(mac: [u8; 6]) -> Option<PortId> {
@@ -35,7 +35,7 @@ pub fn port_of_mac(mac: [u8; 6]) -> Option<PortId> {
     ([p0, p1, p2] == MAC_PREFIX).then(|| PortId(u32::from_be_bytes([0, a, b, c])))
 }
 
-/// True for multicast and broadcast addresses (the group bit).
+/// Returns true for multicast and broadcast addresses (the group bit).
 #[must_use]
 #[inline]
 pub fn is_group(mac: [u8; 6]) -> bool {

@@ -1,38 +1,37 @@
-//! What a queue discipline reads from a frame, and the one thing that it writes: the flow by IPv4
-//! and IPv6 5-tuple, and the ECN field (RFC 3168).
+//! Fields of a frame that queue disciplines use: the flow by IPv4 and IPv6 5-tuple, and the ECN field (RFC 3168), which
+//! is the only field that is written.
 //!
-//! All functions take a frame from behind its two Ethernet addresses: up to two VLAN tags,
-//! EtherType, payload. Frames that are cut short are frames without what is missing.
+//! All functions take a frame from behind its two Ethernet addresses: up to two VLAN tags, EtherType, payload. In
+//! truncated frames the missing fields count as absent.
 
 const ETHERTYPE_IPV4: u16 = 0x0800;
 const ETHERTYPE_IPV6: u16 = 0x86dd;
 const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
 const MAX_VLAN_TAGS: usize = 2;
-/// IPv6 extension headers looked through on the way to the transport header.
+/// IPv6 extension headers skipped before the transport header.
 const MAX_EXTENSIONS: usize = 8;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
-/// TCP, UDP, DCCP, SCTP, UDP-Lite: two ports at the start.
+/// TCP, UDP, DCCP, SCTP, UDP-Lite: their headers begin with two ports.
 const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
 /// The ECN field's value "congestion experienced".
 const CE: u8 = 0b11;
 
-/// What a queue discipline wants to know of a frame.
+/// Properties of a frame that a queue discipline uses.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traits {
-    /// Equal for frames of the same flow: a hash of addresses, protocol and ports. Fragments of a
-    /// packet go without ports, so that they stay together; what is not IP is one flow for each
-    /// EtherType.
+    /// Equal for frames of the same flow: a hash of addresses, protocol and ports. Fragments are hashed without ports,
+    /// so that all fragments of a packet stay together. Frames that are not IP form one flow for each EtherType.
     pub flow: u64,
-    /// The sender of the packet understands ECN: it can be marked instead of dropped.
+    /// Whether the packet's sender supports ECN: it can be marked instead of dropped.
     pub ecn_capable: bool,
 }
 
-/// Where the network header is, and which.
+/// Position and kind of the network header.
 enum Network {
     V4(usize),
     V6(usize),
@@ -65,7 +64,7 @@ fn network(frame: &[u8]) -> Network {
     }
 }
 
-/// Read a frame.
+/// Returns the traits of a frame.
 #[must_use]
 pub fn traits(frame: &[u8]) -> Traits {
     let mut hash = Hash(0);
@@ -74,7 +73,7 @@ pub fn traits(frame: &[u8]) -> Traits {
             hash.bytes(&frame[at + 12..at + 20]);
             let protocol = frame[at + 9];
             let header = usize::from(frame[at] & 0xf) * 4;
-            // More fragments, or not the first one.
+            // A fragment: more fragments follow, or it is not the first one.
             let whole = word(frame, at + 6).is_some_and(|w| w & 0x3fff == 0);
             hash.transport(frame, protocol, whole.then_some(at + header));
             frame[at + 1] & CE
@@ -96,7 +95,7 @@ pub fn traits(frame: &[u8]) -> Traits {
     }
 }
 
-/// The transport protocol of an IPv6 packet, and where its header is if it is here whole.
+/// Returns the transport protocol of an IPv6 packet, and the position of its header unless the packet is a fragment.
 fn behind_extensions(frame: &[u8], network: usize) -> (u8, Option<usize>) {
     let mut protocol = frame[network + 6];
     let mut at = network + 40;
@@ -108,6 +107,7 @@ fn behind_extensions(frame: &[u8], network: usize) -> (u8, Option<usize>) {
                 None => return (protocol, None),
             },
             FRAGMENT => {
+                // Offset and more-fragments flag; the two bits between them are reserved.
                 whole = word(frame, at + 2).is_some_and(|w| w & 0xfff9 == 0);
                 8
             }
@@ -122,8 +122,8 @@ fn behind_extensions(frame: &[u8], network: usize) -> (u8, Option<usize>) {
     (protocol, None)
 }
 
-/// The sum of the 16-bit words of up to 128 KiB, an odd byte at the end counted as a high one (RFC 1071); to be
-/// folded.
+/// Returns the sum of the 16-bit words of up to 128 KiB, for [`fold`]. An odd byte at the end counts as the high byte
+/// of a word (RFC 1071).
 #[must_use]
 #[inline]
 pub fn words_sum(bytes: &[u8]) -> u32 {
@@ -135,7 +135,7 @@ pub fn words_sum(bytes: &[u8]) -> u32 {
     words.sum::<u32>() + last
 }
 
-/// A sum of words in one's complement (RFC 1071); an Internet checksum is the complement of it.
+/// Folds a sum of words to 16 bits in one's complement (RFC 1071). An Internet checksum is its complement.
 #[must_use]
 #[inline]
 pub fn fold(mut sum: u32) -> u16 {
@@ -145,8 +145,8 @@ pub fn fold(mut sum: u32) -> u16 {
     sum as u16
 }
 
-/// Set the ECN field of an IP packet to "congestion experienced", and mend the IPv4 header's
-/// checksum (RFC 1624). What is not IP stays as it is. True when the frame is marked now.
+/// Sets the ECN field of an IP packet to "congestion experienced" and updates the IPv4 header's checksum (RFC 1624).
+/// Other frames are not changed. Returns whether the frame is marked now.
 pub fn mark_ce(frame: &mut [u8]) -> bool {
     match network(frame) {
         Network::V4(at) => {
@@ -155,6 +155,7 @@ pub fn mark_ce(frame: &mut [u8]) -> bool {
             frame[at + 1] |= CE;
             let new = first(frame);
             let check = u16::from_be_bytes([frame[at + 10], frame[at + 11]]);
+            // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
             let sum = fold(u32::from(!check) + u32::from(!old) + u32::from(new));
             frame[at + 10..at + 12].copy_from_slice(&(!sum).to_be_bytes());
             true
@@ -167,7 +168,7 @@ pub fn mark_ce(frame: &mut [u8]) -> bool {
     }
 }
 
-/// Multiply and fold, eight bytes at a time.
+/// A hash that multiplies and folds eight bytes at a time.
 struct Hash(u64);
 
 impl Hash {

@@ -1,8 +1,8 @@
-//! Rates that change in time: what they are. How frames are served at them is in `supply`.
+//! Rates that change over time: their definitions. `supply` serves frames at them.
 //!
-//! Every law is piecewise constant, so that service is exact to the bit: curves stand still for
-//! [`SLOT_NS`] at the value of the slot's middle. Laws run on the same clock as everything else;
-//! `origin_ns` is the instant at which they begin, and before it they go on backwards.
+//! Every law is piecewise constant, so that service is exact to the bit: curves are constant for [`SLOT_NS`] at the
+//! value of the slot's middle. Laws run on the same clock as everything else. `origin_ns` is the instant at which they
+//! begin; before it they are continued backwards.
 
 use std::sync::Arc;
 
@@ -11,12 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::types::Nanos;
 
-/// How long curves stand still.
+/// Length of the slots in which curves are constant.
 pub const SLOT_NS: u64 = 1_000_000;
-/// What one delivery opportunity of a Mahimahi trace carries: an IP packet of 1500 bytes and four
-/// bytes of the TUN device (Netravali et al., "Mahimahi", ATC 2015; its `PACKET_SIZE`).
+/// Bytes per delivery opportunity of a Mahimahi trace: an IP packet of 1500 bytes and four bytes of the TUN device
+/// (Netravali et al., "Mahimahi", ATC 2015; its `PACKET_SIZE`).
 pub const OPPORTUNITY_BYTES: u32 = 1504;
-/// The least mean rate of a law, bit/s: below it, serving one frame could take more than minutes.
+/// The lowest mean rate of a law, bit/s: below it, serving one frame could take more than minutes.
 pub const MIN_MEAN_BPS: u64 = 1_000;
 /// The highest rate of a law, bit/s.
 pub const MAX_BPS: u64 = 1_000_000_000_000;
@@ -25,38 +25,37 @@ pub const MAX_BPS: u64 = 1_000_000_000_000;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub enum RateLaw {
-    /// High for a while, low for a while, and so on; high first.
+    /// Alternates between a high and a low rate, high first.
     Square {
-        /// Bit/s.
+        /// High rate, bit/s.
         high_bps: u64,
-        /// Bit/s, may be 0.
+        /// Low rate, bit/s, may be 0.
         low_bps: u64,
-        /// How long it is high.
+        /// Duration of the high rate.
         high_ns: u64,
-        /// How long it is low.
+        /// Duration of the low rate.
         low_ns: u64,
-        /// When a high time begins.
+        /// Instant at which a high interval begins.
         origin_ns: Nanos,
     },
     /// `mean + amplitude * sin(2 pi t / period)`.
     Sine {
-        /// Bit/s.
+        /// Mean rate, bit/s.
         mean_bps: u64,
-        /// Bit/s, at most `mean_bps`.
+        /// Amplitude, bit/s, at most `mean_bps`.
         amplitude_bps: u64,
-        /// At least two slots.
+        /// Period, at least two slots.
         period_ns: u64,
-        /// Where the sine is 0 and rises.
+        /// Instant at which the sine is 0 and rises.
         origin_ns: Nanos,
     },
-    /// Around each handover the rate falls in a straight line to `low_bps` and rises again
-    /// likewise; in between it is `high_bps`.
+    /// Around each handover the rate falls linearly to `low_bps` and rises again likewise; otherwise it is `high_bps`.
     VCurve {
-        /// Bit/s.
+        /// Rate away from handovers, bit/s.
         high_bps: u64,
-        /// Bit/s at the handover.
+        /// Rate at the handover, bit/s.
         low_bps: u64,
-        /// How long it falls, and how long it rises; at most half of the period.
+        /// Duration of the fall, and of the rise; at most half of the period.
         half_width_ns: u64,
         /// Time from one handover to the next.
         period_ns: u64,
@@ -65,22 +64,22 @@ pub enum RateLaw {
     },
     /// A recording of rates.
     Steps {
-        /// From when on which rate, bit/s: the first at 0, times rising by a slot or more.
+        /// Start of each step and its rate in bit/s. The first step starts at 0; starts rise by a slot or more.
         #[serde(with = "shared")]
         #[schemars(with = "Vec<(u64, u64)>")]
         steps: Arc<[(u64, u64)]>,
-        /// After so long it starts again; `None`: the last rate stays.
+        /// Time after which the recording starts again; `None`: the last rate stays.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         period_ns: Option<u64>,
         /// Instant of the first step.
         origin_ns: Nanos,
     },
-    /// A recording of delivery opportunities of [`OPPORTUNITY_BYTES`] each, as Mahimahi has it: a
-    /// frame has been served when the opportunity has come that carries its last byte; what is
-    /// left of an opportunity goes to the next frame if it waits already, else it is lost.
+    /// A recording of delivery opportunities of [`OPPORTUNITY_BYTES`] each, as in Mahimahi. A frame has been served
+    /// when the opportunity has come that carries its last byte. The rest of an opportunity goes to the next frame if
+    /// one waits already; otherwise it is lost.
     Opportunities {
-        /// When, in milliseconds from the beginning of the recording, and how many: rising, from 1
-        /// on. After the last one it starts again.
+        /// Times in milliseconds from the beginning of the recording, and numbers of opportunities: rising, from 1 on.
+        /// After the last one the recording starts again.
         #[serde(with = "shared")]
         #[schemars(with = "Vec<(u32, u32)>")]
         batches: Arc<[(u32, u32)]>,
@@ -89,7 +88,7 @@ pub enum RateLaw {
     },
 }
 
-/// Recordings are shared between edges, and written as lists.
+/// Recordings are shared between edges, and serialized as lists.
 mod shared {
     use std::sync::Arc;
 
@@ -110,7 +109,7 @@ mod shared {
 }
 
 impl RateLaw {
-    /// The law that begins `by_ns` later.
+    /// Returns the law that begins `by_ns` later.
     #[must_use]
     pub fn starting_later(mut self, by_ns: Nanos) -> RateLaw {
         match &mut self {
@@ -125,7 +124,7 @@ impl RateLaw {
         self
     }
 
-    /// Bits per second in the long run, rounded down; of a recording that does not start again,
+    /// Returns the mean rate in the long run in bit/s, rounded down. For a recording that does not start again, this is
     /// the last rate.
     #[must_use]
     pub fn mean_bps(&self) -> u64 {
@@ -153,6 +152,7 @@ impl RateLaw {
                 period_ns,
                 ..
             } => {
+                // The rate is linear within the dip, so its mean there is the middle of both rates.
                 let dip = half_width_ns.saturating_mul(2).min(*period_ns);
                 let middle = low_bps + high_bps.saturating_sub(*low_bps) / 2;
                 weighted(&mut [(middle, dip), (*high_bps, period_ns - dip)].into_iter())
@@ -253,7 +253,7 @@ impl RateLaw {
     }
 }
 
-/// `must` takes what has to hold, and what is wrong when it does not.
+/// Checks the steps of a recording. `must` takes a condition and the error if it does not hold.
 fn check_steps(steps: &[(u64, u64)], period_ns: Option<u64>, must: &mut impl FnMut(bool, &str)) {
     must(
         steps.first().is_some_and(|s| s.0 == 0),
@@ -277,7 +277,7 @@ fn check_steps(steps: &[(u64, u64)], period_ns: Option<u64>, must: &mut impl FnM
     }
 }
 
-/// As [`check_steps`].
+/// Checks the batches of a recording, as [`check_steps`].
 fn check_opportunities(batches: &[(u32, u32)], must: &mut impl FnMut(bool, &str)) {
     must(
         batches.first().is_some_and(|b| b.0 > 0),

@@ -1,4 +1,4 @@
-//! What a link driver says of itself: a few figures that all drivers have, and each driver's own counters.
+//! Report of a link driver: figures that all drivers have, and each driver's own counters.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -13,33 +13,34 @@ use crate::histogram::{Histogram, Quantiles};
 use crate::table::Totals;
 use crate::types::Nanos;
 
-/// A link driver at an instant.
+/// Figures of a link driver at an instant.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct PlaneReport {
-    /// Which driver. Results of earlier versions, where the relay did not say so, are the relay's.
+    /// The driver. Results of earlier versions, in which the relay omitted this field, are the relay's.
     #[serde(default = "relay")]
     pub driver: DriverKind,
-    /// When, on `CLOCK_MONOTONIC`.
+    /// Instant of the report, on `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
-    /// Sums over all edges, past ones included; drops that the scenario asked for are in here.
+    /// Sums over all edges, including past ones. Drops that the scenario asked for are included.
     pub totals: Totals,
-    /// Frames lost by the emulator itself, by cause. All zero in a sound run.
+    /// Frames dropped by the emulator, by cause. All counts are zero in a sound run.
     pub unintended: Causes,
-    /// Actual minus due time of the frames released so far; `None` for a driver that cannot know.
+    /// Actual minus due time of the frames released so far; `None` for a driver that cannot measure it.
     pub lateness: Option<Quantiles>,
-    /// Of that, what the machine is not to blame for; absent for drivers that cannot tell.
+    /// Lateness without the time for which the machine is responsible; absent for drivers that cannot measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub own_lateness: Option<Quantiles>,
-    /// How many frames were how late; differences of two reports tell of the time between. Absent for drivers that cannot know.
+    /// Numbers of frames by lateness. The difference of two reports describes the time between them. Absent for drivers
+    /// that cannot measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_frames: Option<LateFrames>,
-    /// When the machine kept the driver from running; absent for drivers that cannot tell.
+    /// Times in which the machine kept the driver from running; absent for drivers that cannot measure them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub stalls: Option<StallStats>,
-    /// Frames released before their time; absent for a driver that cannot know.
+    /// Frames released before their time; absent for a driver that cannot measure it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub early: Option<u64>,
-    /// Whatever else the driver counts, by its own names; `docs/reference/drivers.md` explains them.
+    /// All other counters of the driver, by its own names; `docs/reference/drivers.md` explains them.
     #[serde(flatten)]
     pub counters: BTreeMap<String, u64>,
 }
@@ -47,17 +48,18 @@ pub struct PlaneReport {
 /// Bounds of [`LateFrames`].
 const LATE_BOUNDS: usize = 25;
 
-/// How many frames were how late: two lists of the same length.
+/// Numbers of frames by lateness: two lists of the same length.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LateFrames {
-    /// Nanoseconds, rising.
+    /// Bounds in nanoseconds, rising.
     pub up_to_ns: [Nanos; LATE_BOUNDS],
-    /// Frames that were not later than that.
+    /// Numbers of frames that were not later than the bound.
     pub frames: [u64; LATE_BOUNDS],
 }
 
 impl LateFrames {
-    /// Of frames whose lateness a histogram has: from 5 us, each bound half as much again as the one before, to 84 ms.
+    /// Counts frames from a histogram of their lateness. The bounds start at 5 us, and each is 1.5 times the one
+    /// before, up to 84 ms.
     #[must_use]
     pub fn of(lateness: &Histogram) -> Self {
         let up_to_ns =
@@ -71,48 +73,48 @@ fn relay() -> DriverKind {
     DriverKind::Relay
 }
 
-/// Sums over the times in which the driver's thread wanted to run and did not, or was slow.
+/// Sums over the times in which the driver's thread was ready to run and did not run, or ran slowly.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct StallStats {
-    /// How many, of 0.2 ms or more.
+    /// Number of stalls of 0.2 ms or more.
     pub count: u64,
-    /// All together, nanoseconds.
+    /// Total duration, nanoseconds.
     pub total_ns: Nanos,
-    /// The longest, nanoseconds.
+    /// Longest stall, nanoseconds.
     pub longest_ns: Nanos,
-    /// Of the total, what other tasks of this kernel held the processor, nanoseconds.
+    /// Part of the total in which other tasks of this kernel occupied the processor, nanoseconds.
     pub in_run_queue_ns: Nanos,
-    /// For how long the processor that it runs on had less than half of the most speed that was seen of it, nanoseconds; not
-    /// part of the total.
+    /// Time in which the thread's processor had less than half of its highest observed speed, nanoseconds; not part of
+    /// the total.
     #[serde(default)]
     pub slow_ns: Nanos,
-    /// The least speed of that processor against the most. `None`: the driver does not look.
+    /// Lowest speed of that processor relative to the highest. `None`: the driver does not measure it.
     #[serde(default)]
     pub least_speed_ratio: Option<f64>,
 }
 
-/// How late the frames of a class of edges were.
+/// Lateness of the frames of a class of edges.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ClassLateness {
     /// The class: `isl`, `gsl` or `cable`.
     pub class: String,
     /// Actual minus due time.
     pub lateness: Quantiles,
-    /// Without the time in which the machine kept the driver's thread from running.
+    /// Lateness without the time in which the machine kept the driver's thread from running.
     pub own_lateness: Quantiles,
 }
 
-/// Counts by cause, in the order in which the driver names them; written as an object.
+/// Counts by cause, in the driver's order; serialized as an object.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Causes(Vec<(String, u64)>);
 
 impl Causes {
-    /// All causes with their counts.
+    /// Returns all causes with their counts.
     pub fn iter(&self) -> impl Iterator<Item = (&str, u64)> {
         self.0.iter().map(|(cause, count)| (cause.as_str(), *count))
     }
 
-    /// The count of one cause; 0 when the driver does not know it.
+    /// Returns the count of one cause; 0 if the driver does not report it.
     #[must_use]
     pub fn get(&self, cause: &str) -> u64 {
         let found = self.iter().find(|(name, _)| *name == cause);
@@ -127,7 +129,7 @@ impl Causes {
         }
     }
 
-    /// All counts together.
+    /// Returns the sum of all counts.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.iter().map(|(_, count)| count).sum()

@@ -1,6 +1,6 @@
-//! The generator behind random impairments: xoshiro256** (Blackman and Vigna, "Scrambled linear
-//! pseudorandom number generators", 2018), seeded by splitmix64. One per edge, so that what one
-//! edge draws never depends on the traffic of another.
+//! The generator behind random impairments: xoshiro256** (Blackman and Vigna, "Scrambled linear pseudorandom number
+//! generators", 2018), seeded by splitmix64. Each edge has its own, so that an edge's draws never depend on the traffic
+//! of another.
 
 /// Random numbers of one edge, or of one port of a medium.
 #[derive(Clone, Debug)]
@@ -17,9 +17,8 @@ fn splitmix64(state: &mut u64) -> u64 {
 }
 
 impl Rng {
-    /// The generator of life number `life` (0 for the first) of the edge `from -> to` in a lab
-    /// with this seed. Every life has its own sequence, so a link that comes and goes does not
-    /// lose the same frames each time.
+    /// Returns the generator of life number `life` (0 for the first) of the edge `from -> to` in a lab with this seed.
+    /// Every life has its own sequence, so a link that comes and goes does not lose the same frames each time.
     #[must_use]
     pub fn for_edge(lab_seed: u64, from: u32, to: u32, life: u32) -> Rng {
         let mut state = lab_seed;
@@ -33,13 +32,13 @@ impl Rng {
         }
     }
 
-    /// Where the generator stands, for one that goes on elsewhere.
+    /// Returns the generator's state, for another implementation that continues the sequence.
     pub(crate) fn state(&self) -> [u64; 4] {
         self.s
     }
 
-    /// A further generator of the same edge and life. Each law has its own, so that what one law
-    /// draws does not depend on which others are in force.
+    /// Returns a further generator of the same edge and life. Each law has its own, so that a law's draws do not depend
+    /// on which other laws are in force.
     pub(crate) fn stream(&self, number: u64) -> Rng {
         let mut state = self.s[0] ^ number.wrapping_mul(0xd134_2543_de82_ef95);
         let mut mix = splitmix64(&mut state);
@@ -52,18 +51,19 @@ impl Rng {
         }
     }
 
-    /// Uniform within 0..1, both ends excluded: odd multiples of 2^-53.
+    /// Returns a uniform number within 0..1, both ends excluded: an odd multiple of 2^-53.
     pub fn unit(&mut self) -> f64 {
         ((self.next_u64() >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
     }
 
-    /// Normal with mean 0 and deviation 1 (Box and Muller 1958); two draws.
+    /// Returns a normal number with mean 0 and deviation 1 (Box and Muller 1958). It takes two draws; the second number
+    /// of the pair is not kept, so the state stays that of the generator alone.
     pub(crate) fn normal(&mut self) -> f64 {
         let radius = (-2.0 * self.unit().ln()).sqrt();
         radius * (std::f64::consts::TAU * self.unit()).cos()
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     pub fn next_u64(&mut self) -> u64 {
         let result = self.s[1].wrapping_mul(5).rotate_left(7).wrapping_mul(9);
         let t = self.s[1] << 17;
@@ -76,22 +76,23 @@ impl Rng {
         result
     }
 
-    /// True with this probability (exact to 2^-64); always at 1, never at 0.
+    /// Returns true with this probability (exact to 2^-64): always at 1, never at 0.
     pub fn chance(&mut self, ratio: f64) -> bool {
         let draw = self.next_u64();
-        // 2^64 as f64; the cast saturates, so 1.0 needs its own test.
+        // The factor is 2^64 as f64. The cast saturates, so 1.0 needs its own test.
         ratio >= 1.0 || draw < (ratio * 18_446_744_073_709_551_616.0) as u64
     }
 }
 
-/// State of the xoshiro256** generator that decides which frames an edge's Bernoulli law loses, one draw a frame:
-/// for drivers whose model is not this crate's code. Arguments as of [`crate::Edge::new`].
+/// Returns the state of the xoshiro256** generator that decides which frames an edge's Bernoulli law loses, one draw
+/// per frame. It is for drivers whose model is not this crate's code. Arguments as in [`crate::Edge::new`].
 #[must_use]
 pub fn loss_generator(lab_seed: u64, from: u32, to: u32, life: u32) -> [u64; 4] {
     Rng::for_edge(lab_seed, from, to, life).state()
 }
 
-/// The frames whose draw of [`loss_generator`] is below this get lost; `None`: all of them.
+/// Returns the threshold below which a draw of [`loss_generator`] means that the frame is lost; `None`: all frames are
+/// lost.
 #[must_use]
 pub fn loss_threshold(ratio: f64) -> Option<u64> {
     (ratio < 1.0).then_some((ratio * 18_446_744_073_709_551_616.0) as u64)

@@ -1,8 +1,8 @@
 //! Service at a rate, constant or not, to the bit.
 //!
-//! Work is counted in bit/s times nanoseconds: a bit is 1e9 of it, and a rate does as much of it in
-//! a nanosecond as it has bits per second. So the end of a service is exact, and a frame that is
-//! being served when the rate changes is served at both.
+//! Work is counted in bit/s times nanoseconds: a bit is 1e9 units of work, and in a nanosecond a rate does as many
+//! units as it has bits per second. So the end of a service is exact, and a frame in service at a change of the rate is
+//! served at both rates.
 
 use std::num::NonZeroU64;
 
@@ -12,26 +12,26 @@ use crate::types::Nanos;
 /// Work in one byte.
 const WORK_PER_BYTE: u128 = 8_000_000_000;
 const MS: u64 = 1_000_000;
-/// Of opportunities: none is left at this instant.
+/// Value of `rem` for opportunities: no bytes are left at this instant.
 const USED_UP: u64 = u64::MAX;
 
-/// A place in what is supplied. At a rate: the instant `ns + rem / rate`, with `rem < rate` of the
-/// rate that holds at `ns`; the fraction is carried from frame to frame of a busy period. Of
-/// opportunities: so many bytes of those at `ns` are used.
+/// A position in the supply. At a rate: the instant `ns + rem / rate`, with `rem < rate` of the rate that holds at
+/// `ns`; the fraction is carried from frame to frame of a busy period. For opportunities: `rem` bytes of those at `ns`
+/// are used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Point {
     ns: Nanos,
     rem: u64,
 }
 
-/// What serves an edge.
+/// The rate that serves an edge.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Supply<'a> {
     Constant(NonZeroU64),
     Law(&'a RateLaw),
 }
 
-/// What frames of so many bytes take.
+/// Returns the work of serving `len_bytes`.
 pub(crate) fn work_of(len_bytes: u32) -> u128 {
     u128::from(len_bytes) * WORK_PER_BYTE
 }
@@ -47,25 +47,26 @@ impl Supply<'_> {
         }
     }
 
-    /// Where the service of a frame begins that finds the server idle at `now`.
+    /// Returns the position at which the service of a frame begins that finds the server idle at `now`.
     pub(crate) fn fresh(&self, now: Nanos) -> Point {
         let rem = if self.trace().is_some() { USED_UP } else { 0 };
         Point { ns: now, rem }
     }
 
-    /// Where it ends.
+    /// Returns the position at which `work` that begins at `from` ends.
     pub(crate) fn finish(&self, from: Point, work: u128) -> Point {
         if let Some(trace) = self.trace() {
             return trace.finish(from, work);
         }
         let mut from = from;
+        // The fraction of the previous service is work that was already due at `from.ns`.
         let mut work = work + u128::from(from.rem);
         loop {
             let (rate, until) = self.segment(from.ns);
             let possible = u128::from(rate) * u128::from(until - from.ns);
             if work <= possible || until == Nanos::MAX {
                 let Some(rate) = NonZeroU64::new(rate) else {
-                    // Only at the end of all times: laws have a supply.
+                    // Reached at `Nanos::MAX` only: every valid law has a positive mean rate.
                     return Point { ns: until, rem: 0 };
                 };
                 let rate = u128::from(rate.get());
@@ -80,7 +81,7 @@ impl Supply<'_> {
         }
     }
 
-    /// What of a service that ends at `end` is left at `now`.
+    /// Returns the work that remains at `now` of a service that ends at `end`.
     pub(crate) fn left(&self, now: Nanos, end: Point) -> u128 {
         if let Some(trace) = self.trace() {
             return trace.left(now, end);
@@ -95,7 +96,7 @@ impl Supply<'_> {
         work
     }
 
-    /// First whole nanosecond at which the frame is completely served: never early.
+    /// Returns the first whole nanosecond at which the frame is completely served, so that it is never early.
     pub(crate) fn done_ns(&self, end: Point) -> Nanos {
         if self.trace().is_some() {
             return end.ns;
@@ -103,7 +104,7 @@ impl Supply<'_> {
         end.ns.saturating_add(u64::from(end.rem > 0))
     }
 
-    /// The rate at `t`, and up to when it stays.
+    /// Returns the rate at `t`, and the instant until which it holds.
     fn segment(&self, t: Nanos) -> (u64, Nanos) {
         let law = match self {
             Supply::Constant(rate) => return (rate.get(), Nanos::MAX),
@@ -142,6 +143,7 @@ impl Supply<'_> {
                 origin_ns,
             } => {
                 let at = phase(t, origin_ns, period_ns);
+                // Between two dips the rate is constant, so the whole stretch is one segment instead of many slots.
                 if (half_width_ns..period_ns - half_width_ns).contains(&at) {
                     let stays = period_ns - half_width_ns - at;
                     return (high_bps, t.saturating_add(stays));
@@ -174,19 +176,19 @@ impl Supply<'_> {
                     (steps[next - 1].1, end)
                 }
             },
-            // Not a rate; its own arithmetic is below.
+            // Opportunities are not a rate; `Opportunities` computes them.
             RateLaw::Opportunities { .. } => (0, Nanos::MAX),
         }
     }
 }
 
-/// How far `t` is into its period, which goes on backwards before the origin.
+/// Returns the position of `t` in its period. Periods are continued backwards before the origin.
 fn phase(t: Nanos, origin_ns: Nanos, period_ns: u64) -> u64 {
     let elapsed = i128::from(t) - i128::from(origin_ns);
     elapsed.rem_euclid(i128::from(period_ns)) as u64
 }
 
-/// A curve's value at the middle of `t`'s slot, and the end of that slot.
+/// Returns a curve's value at the middle of `t`'s slot, and the end of that slot.
 fn slot(t: Nanos, origin_ns: Nanos, period_ns: u64, curve: impl Fn(u64) -> u64) -> (u64, Nanos) {
     let at = phase(t, origin_ns, period_ns);
     let start = at - at % SLOT_NS;
@@ -194,7 +196,7 @@ fn slot(t: Nanos, origin_ns: Nanos, period_ns: u64, curve: impl Fn(u64) -> u64) 
     (curve(start + (end - start) / 2), t.saturating_add(end - at))
 }
 
-/// A recording of delivery opportunities, going round.
+/// A recording of delivery opportunities, repeated.
 struct Opportunities<'a> {
     batches: &'a [(u32, u32)],
     origin_ns: Nanos,
@@ -205,13 +207,12 @@ impl Opportunities<'_> {
         self.batches.last().map_or(MS, |b| u64::from(b.0) * MS)
     }
 
-    /// The first batch after `t`, or at `t`: which round, which of its batches.
+    /// Returns the first batch after `t`, or at `t` unless `after`: the round, and the batch's index in it.
     fn first(&self, t: Nanos, after: bool) -> (i128, usize) {
         let elapsed = i128::from(t) - i128::from(self.origin_ns);
         let period = i128::from(self.period_ns());
         let round = elapsed.div_euclid(period);
-        // Batches lie within 0 exclusive to the period inclusive: one at 0 is the last of the
-        // round before.
+        // Batches lie within (0, period]: a batch at time 0 of a round is the last one of the previous round.
         let at = elapsed.rem_euclid(period) as u64;
         if at == 0 && !after {
             return (round - 1, self.batches.len() - 1);
@@ -223,7 +224,7 @@ impl Opportunities<'_> {
         (round, place)
     }
 
-    /// Batches from one on: when and how many bytes.
+    /// Iterates over the batches from one on: instant and number of bytes.
     fn from(&self, (round, place): (i128, usize)) -> impl Iterator<Item = (Nanos, u64)> {
         let (period, origin) = (i128::from(self.period_ns()), i128::from(self.origin_ns));
         let rest = self.batches[place..].iter().map(move |b| (round, b));
@@ -237,10 +238,12 @@ impl Opportunities<'_> {
     }
 
     fn finish(&self, from: Point, work: u128) -> Point {
+        // An opportunity carries whole bytes, so a partial byte needs a whole one.
         let mut bytes = u64::try_from(work.div_ceil(WORK_PER_BYTE)).unwrap_or(u64::MAX);
         let used_up = from.rem == USED_UP;
         let mut used = if used_up { 0 } else { from.rem };
         for (ns, capacity) in self.from(self.first(from.ns, used_up)) {
+            // Only the batch at the start is partly used; all later ones are complete.
             let here = if ns == from.ns { used } else { 0 };
             let left = capacity.saturating_sub(here);
             if bytes <= left || ns == Nanos::MAX {
@@ -386,7 +389,7 @@ mod tests {
         );
         // The batch is empty: the next is the first of the second round.
         assert_eq!(supply.done_ns(supply.finish(third, work_of(1))), 7 * MS);
-        // Who comes at 5 ms is too late for it.
+        // A frame that arrives at 5 ms is too late for that batch.
         assert_eq!(
             supply.done_ns(supply.finish(supply.fresh(5 * MS), work_of(1))),
             7 * MS

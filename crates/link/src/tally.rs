@@ -1,4 +1,4 @@
-//! A series of any length in bounded memory: its exact least, largest and mean, its quantiles to a thousandth.
+//! A series of any length in bounded memory: exact minimum, maximum and mean, and quantiles to a thousandth.
 
 use std::collections::BTreeMap;
 
@@ -7,8 +7,8 @@ use crate::histogram::{bucket_end, bucket_of};
 /// Buckets are at most 1/1024 of their values wide; values below 1024 have one each.
 const SUB_BITS: u32 = 10;
 
-/// Counts of values in buckets, of which only those are kept that something fell into: never more than 56,320, and for
-/// values within a factor of a thousand of each other not more than 10,241.
+/// Counts of values in buckets. Only buckets with a value are stored: at most 56,320, and at most 10,241 for values
+/// within a factor of a thousand of each other.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     buckets: BTreeMap<u32, u64>,
@@ -21,7 +21,7 @@ pub struct Tally {
 impl Tally {
     /// Counts one value.
     pub fn record(&mut self, value: u64) {
-        // Fewer buckets than 2^16.
+        // There are fewer than 2^16 buckets, so the cast is exact.
         *self
             .buckets
             .entry(bucket_of::<SUB_BITS>(value) as u32)
@@ -36,32 +36,31 @@ impl Tally {
         self.sum += u128::from(value);
     }
 
-    /// How many values.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest, exact; 0 without any.
+    /// Returns the smallest value, exact; 0 without values.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// The largest, exact; 0 without any.
+    /// Returns the largest value, exact; 0 without values.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Their mean, exact; 0 without any.
+    /// Returns the mean, exact; 0 without values.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64
     }
 
-    /// The value of nearest rank below which the given share (0..=1) of all values is, at most 1/1024 too large; 0 without
-    /// any.
+    /// Returns the nearest-rank quantile for the given share (0..=1), at most 1/1024 too large; 0 without values.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
@@ -82,7 +81,7 @@ mod tests {
     use proptest::prelude::*;
 
     proptest! {
-        /// What is said of a series is within 1/1024 of what sorting it says, and exact at its ends.
+        /// The quantiles of a series are within 1/1024 of those found by sorting it, and exact at its ends.
         #[test]
         fn quantiles_are_within_a_thousandth(
             values in prop::collection::vec(prop_oneof![0..2000_u64, any::<u64>(), 1_000_000..9_000_000_u64], 1..500),

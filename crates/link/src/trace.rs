@@ -1,20 +1,20 @@
-//! Recordings as text: Mahimahi's delivery opportunities, rates as CSV, delays, losses. Pure; every
-//! line that is wrong is named.
+//! Parsers of recordings: Mahimahi's delivery opportunities, rates as CSV, delays, losses. The functions are pure.
+//! Errors name every wrong line.
 
 use thiserror::Error;
 
 use crate::rate::{MAX_BPS, RateLaw, SLOT_NS};
 
-/// At most so many errors are named.
+/// Largest number of reported errors.
 const MOST_ERRORS: usize = 20;
 
-/// What is wrong with a line.
+/// Error in a line.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("line {line}: {message}")]
 pub struct TraceError {
-    /// From 1; one more than there are for what is missing at the end.
+    /// Line number from 1; one more than the last line if the end of the file is missing something.
     pub line: u32,
-    /// Why.
+    /// Description of the error.
     pub message: String,
 }
 
@@ -39,7 +39,7 @@ impl Errors {
     }
 }
 
-/// Lines with something on them, with their numbers; `#` begins a comment.
+/// Iterates over non-empty lines with their numbers; `#` begins a comment.
 fn lines(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().filter_map(|(index, line)| {
         let line = line.split('#').next().unwrap_or("").trim();
@@ -51,11 +51,11 @@ fn end(text: &str) -> usize {
     text.lines().count() + 1
 }
 
-/// A Mahimahi trace: on each line the millisecond of a delivery opportunity of 1504 bytes, not
-/// falling. After the last one it starts again; one at 0 is one at the end.
+/// Parses a Mahimahi trace: each line is the millisecond of a delivery opportunity of 1504 bytes, in rising order.
+/// After the last one the trace starts again; an opportunity at 0 is one at the end.
 ///
 /// # Errors
-/// Every line that is no number or falls; a trace without time or opportunities.
+/// Every line that is not a number or falls; a trace without duration or opportunities.
 pub fn mahimahi(text: &str) -> Result<RateLaw, Vec<TraceError>> {
     let mut errors = Errors(Vec::new());
     let mut batches: Vec<(u32, u32)> = Vec::new();
@@ -96,7 +96,7 @@ pub fn mahimahi(text: &str) -> Result<RateLaw, Vec<TraceError>> {
     })
 }
 
-/// What the columns of a CSV are given in: nanoseconds, bit/s.
+/// Returns the units of the two columns of a CSV header, as factors to nanoseconds and bit/s.
 fn columns(header: &str) -> Option<(f64, f64)> {
     let (time, rate) = header.split_once(',')?;
     let time = match time.trim() {
@@ -114,9 +114,9 @@ fn columns(header: &str) -> Option<(f64, f64)> {
     Some((time, rate))
 }
 
-/// Rates as CSV: a header `t_s` or `t_ms`, a comma, and `rate_bps`, `rate_kbps`, `rate_mbps` or
-/// `rate_gbps`; then a time and the rate from it on, on each line. The first time is 0. With
-/// `again`, the recording starts again where the last rate has lasted as long as the one before.
+/// Parses rates as CSV: a header `t_s` or `t_ms`, a comma, and `rate_bps`, `rate_kbps`, `rate_mbps` or `rate_gbps`;
+/// then on each line a time and the rate from it on. The first time is 0. With `again`, the recording starts again
+/// after the last rate has lasted as long as the one before.
 ///
 /// # Errors
 /// Every line that is wrong.
@@ -140,7 +140,7 @@ pub fn rate_csv(text: &str, again: bool) -> Result<RateLaw, Vec<TraceError>> {
             fits.map(|v| v as u64)
         };
         let values = row.split_once(',').and_then(|(t, rate)| {
-            // A year is more than any lab lasts.
+            // No lab lasts longer than a year; the bound keeps the arithmetic far from overflow.
             let t = number(t, time_unit, 31_536_000_000_000_000)?;
             Some((t, number(rate, rate_unit, MAX_BPS)?))
         });
@@ -178,8 +178,8 @@ pub fn rate_csv(text: &str, again: bool) -> Result<RateLaw, Vec<TraceError>> {
     })
 }
 
-/// A recording of delays at a constant interval: milliseconds on each line, decimals allowed, up to
-/// 60,000. In nanoseconds.
+/// Parses a recording of delays at a constant interval: milliseconds on each line, decimals allowed, up to 60,000.
+/// Returns nanoseconds.
 ///
 /// # Errors
 /// Every line that is wrong; an empty recording.
@@ -201,7 +201,7 @@ pub fn delays_ms(text: &str) -> Result<Vec<i64>, Vec<TraceError>> {
     errors.or(delays)
 }
 
-/// A recording of losses: 0 (arrived) or 1 (lost) on each line.
+/// Parses a recording of losses: 0 (arrived) or 1 (lost) on each line.
 ///
 /// # Errors
 /// Every line that is wrong; an empty recording.

@@ -1,4 +1,4 @@
-//! What an edge is asked to do: delay, rate, queue and loss, in SI units and whole nanoseconds.
+//! Parameters of an edge: delay, rate, queue and loss, in SI units and whole nanoseconds.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -36,7 +36,7 @@ impl fmt::Display for PortId {
 
 /// Piecewise-linear propagation delay: `delay(t) = delay_ns + slope * (t - t0_ns)`.
 ///
-/// The slope lets the delay glide with an orbit between two updates instead of jumping.
+/// With the slope, the delay follows an orbit between two updates instead of jumping.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Delay {
     /// Instant at which the delay is exactly `delay_ns`.
@@ -48,14 +48,14 @@ pub struct Delay {
 }
 
 impl Delay {
-    /// No delay at all.
+    /// Delay 0.
     pub const ZERO: Delay = Delay {
         t0_ns: 0,
         delay_ns: 0,
         slope_ns_per_s: 0,
     };
 
-    /// A delay that does not change.
+    /// Returns a constant delay.
     #[must_use]
     pub const fn constant(delay_ns: u64) -> Delay {
         Delay {
@@ -65,14 +65,16 @@ impl Delay {
         }
     }
 
-    /// Delay at `t`, in nanoseconds: exact integer arithmetic, rounded down, never below zero and
-    /// never above `u64::MAX`. Also defined before `t0_ns` (the line is extended backwards).
+    /// Returns the delay at `t`, in nanoseconds: exact integer arithmetic, rounded down, never below zero and never
+    /// above `u64::MAX`. Also defined before `t0_ns` (the line is extended backwards).
     #[must_use]
     #[inline]
     pub fn at(&self, t: Nanos) -> u64 {
         if self.slope_ns_per_s == 0 {
             return self.delay_ns;
         }
+        // The product of a slope and a time exceeds 64 bits, so it is computed in 128. `div_euclid` rounds negative
+        // slopes down too.
         let elapsed = i128::from(t) - i128::from(self.t0_ns);
         let glide = (i128::from(self.slope_ns_per_s) * elapsed).div_euclid(1_000_000_000);
         let delay = i128::from(self.delay_ns) + glide;
@@ -88,11 +90,11 @@ pub struct QueueLimit {
     pub bytes: u64,
 }
 
-/// How frames get lost on the way.
+/// Loss law of an impairment.
 #[derive(Clone, Copy, Debug, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Loss {
-    /// Nothing is lost.
+    /// No frame is lost.
     #[default]
     None,
     /// Each frame is lost independently.
@@ -102,7 +104,7 @@ pub enum Loss {
     },
 }
 
-/// Everything one edge does to a frame.
+/// Delay, rate, queue and loss of one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Impairment {
     /// Propagation delay, applied when a frame has left the service stage.
@@ -110,14 +112,14 @@ pub struct Impairment {
     /// Service rate in bit/s over the bytes of the frame as the node sent it (Ethernet header
     /// included, no preamble or checksum). `None`: service takes no time and nothing ever queues.
     pub rate_bps: Option<NonZeroU64>,
-    /// What may wait for service.
+    /// Limit of the frames that wait for service.
     pub queue: QueueLimit,
     /// Loss, drawn when a frame has been served (it used its air time).
     pub loss: Loss,
     /// Frames that arrive before this instant are dropped with cause `outage`. 0: up at once.
     pub up_from_ns: Nanos,
-    /// Effects that all edges of a kind have: their number in the table, 0 for none. Told to the
-    /// table by [`EffectsChange::Profile`](crate::EffectsChange) before edges name it.
+    /// Number of the profile, whose effects all edges of a kind share; 0: none. The table must have received the
+    /// profile by [`EffectsChange::Profile`](crate::EffectsChange) before an edge refers to it.
     #[serde(default, skip_serializing_if = "is_none")]
     pub profile: u16,
 }
@@ -127,7 +129,7 @@ fn is_none(profile: &u16) -> bool {
 }
 
 impl Impairment {
-    /// A wire that only takes time: constant delay, no rate limit, no loss.
+    /// Returns an impairment with a constant delay, no rate limit and no loss.
     #[must_use]
     pub const fn delay_only(delay_ns: u64) -> Impairment {
         Impairment {
@@ -141,31 +143,30 @@ impl Impairment {
     }
 }
 
-/// Why a frame did not arrive.
+/// Cause of the drop of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DropCause {
     /// The queue was full.
     Queue,
-    /// The queue discipline took it, before the queue was full.
+    /// The queue discipline dropped it before the queue was full.
     Aqm,
-    /// The loss law took it.
+    /// The loss law dropped it.
     Loss,
-    /// The edge was not up yet, or failed.
+    /// The edge was not up yet, or had failed.
     Outage,
-    /// The port has no edge the frame could take.
+    /// The port has no edge for the frame.
     NoEdge,
     /// The edge was removed or failed while the frame waited for service.
     Removed,
-    /// A copy for a further edge could not be made (no frame buffer left): not intended by the
-    /// scenario.
+    /// A copy for a further edge could not be made because no frame buffer was free (dropped by the emulator).
     NoBuffer,
-    /// The host did not keep up, and the frame was far too late: not intended by the scenario.
+    /// The host did not keep up, and the frame was far too late (dropped by the emulator).
     Overload,
 }
 
 impl DropCause {
-    /// In a few words.
+    /// Returns a short description.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {

@@ -1,4 +1,4 @@
-//! Changes of the edge table: validated whole, applied whole.
+//! Changes of the edge table: validated as a whole and applied as a whole.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -9,16 +9,16 @@ use crate::types::{Impairment, Loss, PortId};
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EdgeChange {
-    /// Make the edge exist with this impairment, or give an existing edge this impairment.
+    /// Create the edge with this impairment, or give an existing edge this impairment.
     Set {
         /// Port the frames leave.
         from: PortId,
         /// Port the frames reach.
         to: PortId,
-        /// What happens to them in between.
+        /// The edge's impairment.
         impairment: Impairment,
     },
-    /// Remove the edge: what waits for service is dropped, what is in flight still arrives.
+    /// Remove the edge. Frames that wait for service are dropped, frames in flight still arrive.
     Remove {
         /// Port the frames leave.
         from: PortId,
@@ -28,7 +28,7 @@ pub enum EdgeChange {
 }
 
 impl EdgeChange {
-    /// The edge meant, as (from, to).
+    /// Returns the edge, as (from, to).
     #[must_use]
     pub fn edge(&self) -> (PortId, PortId) {
         match *self {
@@ -37,20 +37,20 @@ impl EdgeChange {
     }
 }
 
-/// A set of changes that takes effect in one instant, or not at all.
+/// A set of changes that takes effect at one instant, completely or not at all.
 ///
-/// An edge may be named once per update. Order does not matter to the result; changes sorted by
-/// (from, to) are checked fastest.
+/// An edge may be named once per update. The order does not affect the result; changes sorted by (from, to) are checked
+/// fastest.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct EdgeUpdate {
     /// The changes.
     pub changes: Vec<EdgeChange>,
 }
 
-/// One thing wrong with an update.
+/// One error in an update.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ChangeError {
-    /// A port number the table has no room for.
+    /// A port number that the table does not have.
     #[error("edge {from} -> {to}: {port} does not exist (the table has {ports} ports)")]
     NoSuchPort {
         /// Edge start.
@@ -78,7 +78,7 @@ pub enum ChangeError {
         /// The value given.
         loss_ratio: f64,
     },
-    /// The same edge named twice.
+    /// An edge named twice.
     #[error("edge {from} -> {to}: named more than once in one update")]
     Duplicate {
         /// Edge start.
@@ -86,7 +86,7 @@ pub enum ChangeError {
         /// Edge end.
         to: PortId,
     },
-    /// Effects that the table was not told of.
+    /// A profile that the table does not have.
     #[error("edge {from} -> {to}: there is no profile {profile}")]
     NoSuchProfile {
         /// Edge start.
@@ -106,7 +106,7 @@ pub enum ChangeError {
     },
 }
 
-/// Everything wrong with an update; nothing of it was applied.
+/// All errors in an update; no change was applied.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[error("{} of the edge changes cannot be made; first: {}", .errors.len(), .errors[0])]
 pub struct UpdateError {
@@ -114,33 +114,34 @@ pub struct UpdateError {
     pub errors: Vec<ChangeError>,
 }
 
-/// An update whose own values are known to be sound for a table of `ports` ports. Whether the
-/// edges it removes exist is only known to the table.
+/// An update whose own values are valid for a table of `ports` ports. Only the table can check that the edges to be
+/// removed exist.
 ///
-/// Made by [`EdgeUpdate::check`], so that a data plane can have the work done on another thread.
+/// [`EdgeUpdate::check`] creates it, so that a data plane can do this work on another thread.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CheckedUpdate {
     changes: Vec<EdgeChange>,
     ports: u32,
-    /// What only the table knows whether it is there: edges to be removed, and profiles, each once.
+    /// Parts that only the table can check: edges to be removed, and profiles, each once.
     removals: Vec<(PortId, PortId)>,
     profiles: Vec<u16>,
 }
 
 impl CheckedUpdate {
-    /// The changes.
+    /// Returns the changes.
     #[must_use]
     pub fn changes(&self) -> &[EdgeChange] {
         &self.changes
     }
 
-    /// Number of ports of the tables this update was checked for.
+    /// Returns the number of ports of the tables for which this update was checked.
     #[must_use]
     pub fn ports(&self) -> u32 {
         self.ports
     }
 
-    /// Its parts for tables that have a share of the edges each: `part_of` says whose the edges to a port are.
+    /// Divides the update among tables that each have a share of the edges. `part_of` returns the part that has the
+    /// edges to a port.
     #[must_use]
     pub fn divided(self, parts: usize, part_of: impl Fn(PortId) -> usize) -> Vec<CheckedUpdate> {
         let mut all = vec![EdgeUpdate::default(); parts];
@@ -169,10 +170,10 @@ impl CheckedUpdate {
 }
 
 impl EdgeUpdate {
-    /// Check all values for a table of `ports` ports.
+    /// Checks all values for a table of `ports` ports.
     ///
     /// # Errors
-    /// Every port out of range, edge to itself, bad loss ratio and duplicate, together.
+    /// All errors together: ports out of range, edges from a port to itself, invalid loss ratios and duplicates.
     pub fn check(self, ports: u32) -> Result<CheckedUpdate, UpdateError> {
         let mut errors = Vec::new();
         for change in &self.changes {
@@ -193,7 +194,7 @@ impl EdgeUpdate {
     }
 }
 
-/// The edges to be removed, and the profiles, each once.
+/// Returns the edges to be removed, and the profiles, each once.
 fn named(changes: &[EdgeChange]) -> (Vec<(PortId, PortId)>, Vec<u16>) {
     let (mut removals, mut profiles) = (Vec::new(), Vec::new());
     for change in changes {
@@ -237,7 +238,7 @@ fn check_one(change: &EdgeChange, ports: u32, errors: &mut Vec<ChangeError>) {
     }
 }
 
-/// Sorted updates (the usual case) are checked by one pass without allocation.
+/// Finds edges named more than once. Sorted updates (the usual case) are checked by one pass without allocation.
 fn find_duplicates(changes: &[EdgeChange], errors: &mut Vec<ChangeError>) {
     if changes.is_sorted_by(|a, b| a.edge() < b.edge()) {
         return;

@@ -1,9 +1,9 @@
-//! Which edge has something due next: a timing wheel with exact deadlines.
+//! Search for the edge whose next frame is due first: a timing wheel with exact deadlines.
 //!
-//! Slots of 4.096 us hold items as linked lists through arrays (no allocation per operation); a
-//! three-level bitmap finds the next occupied slot in a few instructions; what lies more than
-//! 268 ms ahead waits in a heap. Items of the current slot are sorted in a small heap, so they
-//! come out in the order of their deadlines (then item numbers), never early.
+//! Slots of 4.096 us hold items as linked lists through arrays (no allocation per operation). A three-level bitmap
+//! finds the next occupied slot in a few instructions. Items more than 268 ms ahead wait in a heap. Items of the
+//! current slot are sorted in a small heap, so they come out in the order of their deadlines (then item numbers), never
+//! early.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -39,12 +39,12 @@ pub struct Wheel {
     items: Vec<Item>,
     heads: Box<[u32]>,
     bits: Bitmap,
-    /// Absolute number of the last slot whose items were moved to `ready`. Everything in a slot
-    /// list is later than this and earlier than `cursor + SLOTS`; everything far is later still.
+    /// Absolute number of the last slot whose items were moved to `ready`. All items in slot lists are later than this
+    /// and earlier than `cursor + SLOTS`; all items in `far` are later still.
     cursor: u64,
     ready: Heap,
     far: Heap,
-    /// Earliest deadline in the slot lists, when known.
+    /// Earliest deadline in the slot lists, if known.
     earliest: Option<Nanos>,
     in_slots: usize,
 }
@@ -65,7 +65,7 @@ impl Wheel {
         }
     }
 
-    /// Make room for items `0..count`, so that later calls do not allocate.
+    /// Makes room for items `0..count`, so that later calls do not allocate.
     pub fn reserve_items(&mut self, count: usize) {
         let idle = Item {
             deadline: 0,
@@ -78,7 +78,7 @@ impl Wheel {
         }
     }
 
-    /// Give the item a deadline, replacing the one it has.
+    /// Gives the item a deadline, replacing its previous one.
     pub fn set(&mut self, item: u32, deadline: Nanos) {
         self.reserve_items(item as usize + 1);
         let Item {
@@ -94,6 +94,7 @@ impl Wheel {
         }
         self.items[item as usize].deadline = deadline;
         let slot = deadline >> SHIFT;
+        // The slot's items have been moved to the sorted heap already, so this one joins them there.
         if slot <= self.cursor {
             self.items[item as usize].place = Place::Ready;
             push(&mut self.ready, &self.items, Place::Ready, deadline, item);
@@ -105,7 +106,7 @@ impl Wheel {
         }
     }
 
-    /// Take the item's deadline away, if it has one.
+    /// Removes the item's deadline, if it has one.
     pub fn remove(&mut self, item: u32) {
         let Some(&Item { place, .. }) = self.items.get(item as usize) else {
             return;
@@ -114,12 +115,12 @@ impl Wheel {
             self.unlink(item);
         }
         if place != Place::Idle {
-            // Heaps keep a stale entry, recognised when it comes up.
+            // Heaps keep a stale entry; `top` recognizes it.
             self.items[item as usize].place = Place::Idle;
         }
     }
 
-    /// The earliest item due by `now`, which then has no deadline any more.
+    /// Takes the earliest item due by `now`, which then has no deadline.
     pub fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, u32)> {
         self.advance(now >> SHIFT);
         let (deadline, item) = top(&mut self.ready, &self.items, Place::Ready)?;
@@ -131,11 +132,12 @@ impl Wheel {
         Some((deadline, item))
     }
 
-    /// The earliest deadline.
+    /// Returns the earliest deadline.
     pub fn next_deadline(&mut self) -> Option<Nanos> {
         if let Some((deadline, _)) = top(&mut self.ready, &self.items, Place::Ready) {
             return Some(deadline);
         }
+        // Items in `ready` come before those in slots, and those before the items in `far`.
         if self.in_slots == 0 {
             return top(&mut self.far, &self.items, Place::Far).map(|(deadline, _)| deadline);
         }
@@ -153,7 +155,7 @@ impl Wheel {
         self.earliest
     }
 
-    /// Move every item up to this slot to the sorted heap.
+    /// Moves every item up to this slot to the sorted heap.
     fn advance(&mut self, target: u64) {
         if target <= self.cursor {
             return;
@@ -178,6 +180,7 @@ impl Wheel {
             self.bits.clear(slot as usize & (SLOTS - 1));
             self.earliest = None;
         }
+        // The window has moved: items in `far` may now belong into a slot.
         self.cursor = target;
         while let Some((deadline, item)) = top(&mut self.far, &self.items, Place::Far) {
             let slot = deadline >> SHIFT;
@@ -194,8 +197,9 @@ impl Wheel {
         }
     }
 
-    /// Absolute number of the first occupied slot after the cursor.
+    /// Returns the absolute number of the first occupied slot after the cursor.
     fn next_slot(&self) -> Option<u64> {
+        // Slot numbers wrap around at SLOTS: search to the end of the array, then from its beginning.
         let start = (self.cursor + 1) as usize & (SLOTS - 1);
         let found = self
             .bits
@@ -247,6 +251,7 @@ impl Wheel {
             self.items[prev as usize].next = next;
         }
         self.in_slots -= 1;
+        // The next earliest deadline is computed on demand, because most removals are followed by a new deadline.
         if self.earliest == Some(deadline) {
             self.earliest = None;
         }
@@ -259,7 +264,7 @@ impl Default for Wheel {
     }
 }
 
-/// The first entry that still holds; stale ones are thrown away on the way.
+/// Returns the first valid entry and removes stale ones before it.
 fn top(heap: &mut Heap, items: &[Item], place: Place) -> Option<(Nanos, u32)> {
     while let Some(&Reverse((deadline, item))) = heap.peek() {
         let it = &items[item as usize];
@@ -271,7 +276,7 @@ fn top(heap: &mut Heap, items: &[Item], place: Place) -> Option<(Nanos, u32)> {
     None
 }
 
-/// Add an entry; when stale entries outnumber the items, throw all of those away.
+/// Adds an entry. If stale entries outnumber the items, all of them are removed.
 fn push(heap: &mut Heap, items: &[Item], place: Place, deadline: Nanos, item: u32) {
     if heap.len() > 2 * items.len() + 64 {
         heap.retain(|&Reverse((deadline, item))| {
@@ -282,7 +287,7 @@ fn push(heap: &mut Heap, items: &[Item], place: Place, deadline: Nanos, item: u3
     heap.push(Reverse((deadline, item)));
 }
 
-/// A set of slot numbers with "first one from here on" in constant time.
+/// A set of slot numbers that finds the first one from a number on in constant time.
 #[derive(Debug)]
 struct Bitmap {
     leaf: Box<[u64]>,
@@ -332,7 +337,7 @@ impl Bitmap {
     }
 }
 
-/// The lowest set bit at or above `from` (0..=64).
+/// Returns the lowest set bit at or above `from` (0..=64).
 fn first_bit(word: u64, from: usize) -> Option<usize> {
     if from >= 64 {
         return None;

@@ -56,10 +56,8 @@ impl Codel {
                 }
             }
             self.dropping = true;
-            // The RFC enters the dropping state with this drop, so the state is set whether the frame was marked or
-            // dropped.
-            // If dropping stopped a short while ago, continue at the rate that worked then (RFC 8289, section 4.2: 16
-            // intervals).
+            // If dropping stopped a short while ago, continue at the rate that worked then. The RFC's pseudocode calls
+            // 16 intervals a short while.
             let drops = self.count.wrapping_sub(self.last_count);
             let recent = now.saturating_sub(self.drop_next_ns) < 16 * params.interval_ns;
             self.count = if drops > 1 && recent { drops } else { 1 };

@@ -83,7 +83,7 @@ impl<F> FlowQueues<F> {
     /// Drops from the head of the longest queue, half a queue at a time, until the limit holds.
     pub(super) fn make_room(&mut self, limit: Limit, out: &mut impl FnMut(F, DropCause)) {
         while self.bytes > limit.bytes || self.len as u64 > limit.frames {
-            // Of queues with equal lengths the first one: `max_by_key` returns the last maximum, and the order is
+            // Among queues of equal length take the first: `max_by_key` returns the last maximum, and the order is
             // reversed.
             let longest = self
                 .flows

@@ -1,23 +1,23 @@
-//! What is due when.
+//! Events of a channel, ordered by time.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 
-/// Something that happens at an instant. The order is that of things at the same instant: what ends makes room before what
-/// begins, and who decides does so before it can hear who decided at the same time.
+/// An event at an instant. The order of the variants is that of events at the same instant: frames end before others
+/// begin, and a port decides before it can hear the frame of another port that decided at the same instant.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Due {
     /// The frame with this number ends at a receiver.
     Ends { receiver: usize, number: u64 },
     /// The frame with this number has left the port that sent it.
     Left { port: usize, number: u64 },
-    /// A port may send, unless it has changed its mind since: decisions are counted.
+    /// A port may send, unless it has decided again since: decisions are numbered.
     MaySend { port: usize, decision: u64 },
     /// The frame with this number reaches a receiver.
     Reaches { receiver: usize, number: u64 },
 }
 
-/// Everything that is due.
+/// All pending events.
 #[derive(Debug, Default)]
 pub(crate) struct Agenda {
     heap: BinaryHeap<Reverse<(u64, Due)>>,
@@ -32,7 +32,7 @@ impl Agenda {
         self.heap.peek().map(|Reverse((at_ns, _))| *at_ns)
     }
 
-    /// The first that is due at `now_ns`.
+    /// Takes the first event due by `now_ns`.
     pub(crate) fn take(&mut self, now_ns: u64) -> Option<(u64, Due)> {
         let due = self.next_ns().is_some_and(|at_ns| at_ns <= now_ns);
         if !due {

@@ -1,4 +1,4 @@
-//! The channel: who sends when, and what each receiver gets of it.
+//! The channel: which port sends when, and which frames each receiver gets.
 
 use std::collections::BTreeMap;
 
@@ -6,51 +6,51 @@ use crate::medium::agenda::{Agenda, Due};
 use crate::medium::port::{Arrival, Counters, Port, Refused};
 use crate::medium::spec::{Access, Frame, Hearing, Lost, Spec, SpecError};
 
-/// What happened to a frame.
+/// Event in the life of a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// It began to be sent.
+    /// A port began to send it.
     Sent {
-        /// Who sends.
+        /// The sender.
         from: usize,
-        /// The frame's.
+        /// The frame's id.
         id: u64,
-        /// When.
+        /// The instant.
         at_ns: u64,
-        /// When its last bit has left.
+        /// When its last bit leaves the sender.
         until_ns: u64,
     },
-    /// A receiver has all of it.
+    /// A receiver has received all of it.
     Heard {
-        /// Who sent.
+        /// The sender.
         from: usize,
-        /// Who has it.
+        /// The receiver.
         to: usize,
-        /// The frame's.
+        /// The frame's id.
         id: u64,
-        /// When.
+        /// The instant.
         at_ns: u64,
     },
-    /// A receiver did not get it.
+    /// A receiver did not receive it.
     Lost {
-        /// Who sent.
+        /// The sender.
         from: usize,
-        /// Who does not have it.
+        /// The receiver.
         to: usize,
-        /// The frame's.
+        /// The frame's id.
         id: u64,
-        /// When its last bit was there.
+        /// When its last bit arrived.
         at_ns: u64,
-        /// Why.
+        /// The reason.
         why: Lost,
     },
-    /// It has left its sender and has ended at everyone whom it reached: nothing more happens to it.
+    /// It has left its sender and has ended at all receivers: no further event follows.
     Done {
-        /// Who sent.
+        /// The sender.
         from: usize,
-        /// The frame's.
+        /// The frame's id.
         id: u64,
-        /// When.
+        /// The instant.
         at_ns: u64,
     },
 }
@@ -60,7 +60,7 @@ pub enum Event {
 struct Flight {
     from: usize,
     frame: Frame,
-    /// Receivers that it has not ended at, and its sender while it has not left it.
+    /// Number of receivers at which it has not ended, plus one while it has not left its sender.
     left: usize,
 }
 
@@ -69,7 +69,7 @@ struct Flight {
 pub struct Medium {
     spec: Spec,
     ports: Vec<Port>,
-    /// Who hears each port, and how.
+    /// Receivers of each port, and how each hears it.
     hearers: Vec<BTreeMap<usize, Hearing>>,
     agenda: Agenda,
     flights: BTreeMap<u64, (Flight, BTreeMap<usize, Hearing>)>,
@@ -77,10 +77,10 @@ pub struct Medium {
 }
 
 impl Medium {
-    /// A channel of `ports` ports, none of which hears another yet.
+    /// Returns a channel of `ports` ports that do not hear each other yet.
     ///
     /// # Errors
-    /// What does not make sense.
+    /// A specification that is not valid.
     pub fn new(spec: Spec, ports: usize) -> Result<Self, SpecError> {
         spec.check(ports)?;
         Ok(Self {
@@ -93,13 +93,13 @@ impl Medium {
         })
     }
 
-    /// What it is.
+    /// Returns the channel's specification.
     #[must_use]
     pub fn spec(&self) -> &Spec {
         &self.spec
     }
 
-    /// Says how `to` hears `from` from now on; `None`: not at all. What is in the air goes on as it was sent.
+    /// Sets how `to` hears `from` from now on; `None`: not at all. Frames in the air are not affected.
     ///
     /// # Panics
     /// When there is no such port.
@@ -111,7 +111,7 @@ impl Medium {
         };
     }
 
-    /// How `to` hears `from`, if it does.
+    /// Returns how `to` hears `from`, if it does.
     ///
     /// # Panics
     /// When there is no such port.
@@ -120,16 +120,18 @@ impl Medium {
         self.hearers[from].get(&to)
     }
 
-    /// Puts a frame into a port's queue at `now_ns`, which must not be before what [`Medium::advance`] was told.
+    /// Puts a frame into a port's queue at `now_ns`, which must not be before the last instant passed to
+    /// [`Medium::advance`].
     ///
     /// # Errors
-    /// When the queue is full, or the frame could never be sent. It is counted.
+    /// When the queue is full, or the frame could never be sent. The refusal is counted.
     ///
     /// # Panics
     /// When there is no such port.
     pub fn send(&mut self, now_ns: u64, port: usize, frame: Frame) -> Result<(), Refused> {
         let airtime_ns = self.spec.airtime_ns(&frame);
         let own = &mut self.ports[port];
+        // A frame that fits no slot of the port would block its queue for ever.
         if let Access::Tdma { slot_ns, order } = &self.spec.access
             && (airtime_ns.saturating_add(self.spec.guard_ns) > *slot_ns || !order.contains(&port))
         {
@@ -149,13 +151,13 @@ impl Medium {
         Ok(())
     }
 
-    /// When something is due next.
+    /// Returns the instant of the next event.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.agenda.next_ns()
     }
 
-    /// Lets everything happen that is due until `now_ns`; what happened is added to `events` in order.
+    /// Processes all events due by `now_ns` and appends them to `events` in order.
     pub fn advance(&mut self, now_ns: u64, events: &mut Vec<Event>) {
         while let Some((at_ns, due)) = self.agenda.take(now_ns) {
             match due {
@@ -177,7 +179,7 @@ impl Medium {
         }
     }
 
-    /// What a port has counted.
+    /// Returns the counters of a port.
     ///
     /// # Panics
     /// When there is no such port.
@@ -186,7 +188,7 @@ impl Medium {
         self.ports[port].counters
     }
 
-    /// Bytes that wait at a port.
+    /// Returns the bytes in a port's queue.
     ///
     /// # Panics
     /// When there is no such port.
@@ -195,7 +197,8 @@ impl Medium {
         self.ports[port].queued_bytes
     }
 
-    /// Finds out when a port with a frame to send may send it, unless that is decided, or cannot be known yet.
+    /// Computes when a port with a queued frame may send it, unless that is decided already or depends on a frame being
+    /// received.
     fn decide(&mut self, port: usize, now_ns: u64) {
         let own = &mut self.ports[port];
         let Some(frame) = own.queue.front() else {
@@ -213,9 +216,11 @@ impl Medium {
                 tdma_start_ns(free_ns, port, needs_ns, *slot_ns, order)
             }
             Access::Csma { slot_ns, window } => {
+                // The backoff is drawn once per frame and survives interruptions, as in IEEE 802.11.
                 if own.backoff.is_none() {
                     own.backoff = Some((own.rng.next_u64() % u64::from(*window)) as u32);
                 }
+                // The port is busy: the countdown starts when the last arrival ends (`perhaps_quiet`).
                 if !own.arrivals.is_empty() {
                     return;
                 }
@@ -244,12 +249,14 @@ impl Medium {
         own.sending_until_ns = Some(until_ns);
         own.counters.sent += 1;
         own.counters.airtime_ns += airtime_ns;
+        // A port is deaf while it sends: all frames that are arriving are lost here.
         for arrival in &mut own.arrivals {
             arrival.spoiled.get_or_insert(Lost::Deaf);
         }
         let number = self.next_number;
         self.next_number += 1;
         self.agenda.add(until_ns, Due::Left { port, number });
+        // A frame in the air keeps the receivers of the moment it was sent, even if `hear` changes them.
         let hearers = self.hearers[port].clone();
         for (receiver, hearing) in &hearers {
             let (receiver, delay_ns) = (*receiver, hearing.delay_ns);
@@ -275,6 +282,7 @@ impl Medium {
     fn reaches(&mut self, at_ns: u64, receiver: usize, number: u64) {
         let own = &mut self.ports[receiver];
         let mut spoiled = own.sending_until_ns.is_some().then_some(Lost::Deaf);
+        // Overlapping frames spoil each other at this receiver. The first reason recorded for a frame stays.
         if !own.arrivals.is_empty() {
             spoiled.get_or_insert(Lost::Collision);
         }
@@ -282,7 +290,7 @@ impl Medium {
             other.spoiled.get_or_insert(Lost::Collision);
         }
         own.arrivals.push(Arrival { number, spoiled });
-        // A countdown stands still; the busy time that begins is a slot of it, once it had begun.
+        // The countdown pauses. If it had begun, the busy period that starts now counts as one of its slots.
         if let (Access::Csma { slot_ns, .. }, Some(from_ns)) =
             (&self.spec.access, own.counts_from_ns.take())
         {
@@ -306,6 +314,7 @@ impl Medium {
         };
         let arrival = own.arrivals.swap_remove(place);
         let noise = hearing.loss_of(frame.bytes);
+        // The noise is drawn for spoiled frames too, so that a collision does not shift the port's later draws.
         let noisy = noise > 0.0 && own.rng.chance(noise);
         let (to, id) = (receiver, frame.id);
         events.push(match arrival.spoiled.or(noisy.then_some(Lost::Noise)) {
@@ -333,7 +342,7 @@ impl Medium {
         self.perhaps_quiet(receiver, at_ns);
     }
 
-    /// A frame has ended at one receiver, or has left its sender.
+    /// Records that a frame has ended at one receiver, or has left its sender.
     fn ended_somewhere(&mut self, at_ns: u64, number: u64, events: &mut Vec<Event>) {
         let Some((flight, _)) = self.flights.get_mut(&number) else {
             return;
@@ -346,7 +355,7 @@ impl Medium {
         }
     }
 
-    /// After something has ended at a port.
+    /// Called after a frame has ended at a port, or has left it.
     fn perhaps_quiet(&mut self, port: usize, at_ns: u64) {
         let own = &mut self.ports[port];
         if !own.is_busy() {
@@ -356,8 +365,9 @@ impl Medium {
     }
 }
 
-/// The first time from `from_ns` on at which `needs_ns` fit in a slot of the port's.
+/// Returns the first instant from `from_ns` on at which `needs_ns` fit in a slot of the port.
 fn tdma_start_ns(from_ns: u64, port: usize, needs_ns: u64, slot_ns: u64, order: &[usize]) -> u64 {
+    // The loop ends: `send` refuses frames that do not fit in a slot and ports without slots.
     let mut slot = from_ns / slot_ns;
     loop {
         if order[(slot % order.len() as u64) as usize] == port {

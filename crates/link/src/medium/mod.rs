@@ -1,12 +1,12 @@
 //! One radio channel that several ports share, in virtual time.
 //!
-//! A [`Medium`] has ports; who hears whom, how late and how well is said by [`Medium::hear`]. A port's frames wait in its queue
-//! until its [`Access`] lets it send. A frame then takes the channel for [`Spec::airtime_ns`], once, however many hear it. A port is
-//! deaf while it sends, and where two frames overlap at a receiver both are lost there. Everything that happens to a frame is an
-//! [`Event`] and is counted.
+//! A [`Medium`] has ports. [`Medium::hear`] sets which port hears which, how late and how well. A port's frames wait in
+//! its queue until its [`Access`] lets it send. A frame then occupies the channel for [`Spec::airtime_ns`], once,
+//! however many ports hear it. A port is deaf while it sends, and if two frames overlap at a receiver, both are lost
+//! there. Everything that happens to a frame is an [`Event`] and is counted.
 //!
-//! Nothing here reads a clock: [`Medium::next_ns`] says when something is due, [`Medium::advance`] lets it happen. The same seed, ports
-//! and frames give the same events.
+//! The module does not read a clock: [`Medium::next_ns`] returns the next instant at which an event is due,
+//! [`Medium::advance`] processes it. The same seed, ports and frames give the same events.
 //!
 //! ```
 //! use constel_link::medium::{Access, Event, Frame, Hearing, Medium, Spec};

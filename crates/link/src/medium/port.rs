@@ -1,4 +1,4 @@
-//! One port: its queue, what it hears, what it counts.
+//! One port of a channel: its queue, the frames that reach it, and its counters.
 
 use std::collections::VecDeque;
 
@@ -7,20 +7,20 @@ use serde::{Deserialize, Serialize};
 
 use crate::medium::spec::{Frame, Lost};
 
-/// What a port has counted.
+/// Counters of a port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Counters {
-    /// Frames it has begun to send.
+    /// Frames that it began to send.
     pub sent: u64,
-    /// How long it has taken the channel, ns, with what it is sending now.
+    /// Time for which it has occupied the channel, ns, including the frame that it is sending now.
     pub airtime_ns: u64,
-    /// Frames it has got.
+    /// Frames that it has received.
     pub heard: u64,
     /// Frames that reached it and overlapped with another.
     pub collisions: u64,
-    /// Frames that reached it while it sent.
+    /// Frames that reached it while it was sending.
     pub deaf: u64,
-    /// Frames that it did not understand.
+    /// Frames lost to noise at this port.
     pub noise: u64,
     /// Frames that did not fit in its queue.
     pub refused_full: u64,
@@ -38,13 +38,13 @@ impl Counters {
     }
 }
 
-/// Why a port does not take a frame.
+/// Reason why a port refuses a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It does not fit in the queue.
+    /// The frame does not fit in the queue.
     #[error("the queue is full")]
     Full,
-    /// It is longer than a slot: it could never be sent.
+    /// The frame is longer than a slot: it could never be sent.
     #[error("the frame is longer than a slot")]
     Long,
 }
@@ -64,17 +64,17 @@ pub(crate) struct Port {
     pub(crate) arrivals: Vec<Arrival>,
     /// When its own frame will have left it.
     pub(crate) sending_until_ns: Option<u64>,
-    /// Before this it leaves the channel alone.
+    /// Until when it leaves the channel alone after its own frame.
     pub(crate) guard_until_ns: u64,
-    /// Since when it has heard and sent nothing.
+    /// Since when it has neither heard nor sent a frame.
     pub(crate) quiet_since_ns: u64,
-    /// Slots left to wait, of the frame at the head of the queue.
+    /// Remaining backoff slots of the frame at the head of the queue.
     pub(crate) backoff: Option<u32>,
-    /// Until when its countdown stands still, while it counts.
+    /// Instant at which its countdown starts, while it counts.
     pub(crate) counts_from_ns: Option<u64>,
-    /// Whether it is decided when it may send, unless something comes between.
+    /// Whether the instant at which it may send is decided, unless an arrival interrupts.
     pub(crate) decided: bool,
-    /// Its decisions before that: they do not count any more.
+    /// Number of the present decision: earlier decisions are void.
     pub(crate) decision: u64,
     pub(crate) rng: Rng,
     pub(crate) counters: Counters,
@@ -98,13 +98,13 @@ impl Port {
         }
     }
 
-    /// What was decided does not count any more.
+    /// Voids the present decision.
     pub(crate) fn undecide(&mut self) {
         self.decided = false;
         self.decision += 1;
     }
 
-    /// Whether it hears or sends something.
+    /// Returns whether the port hears or sends a frame.
     pub(crate) fn is_busy(&self) -> bool {
         self.sending_until_ns.is_some() || !self.arrivals.is_empty()
     }

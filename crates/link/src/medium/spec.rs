@@ -1,33 +1,34 @@
-//! What a channel is.
+//! Specification of a channel.
 
 use crate::PortId;
 use serde::{Deserialize, Serialize};
 
-/// A channel.
+/// A channel's parameters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Spec {
-    /// Bits per second of frames that name no rate of their own; at least 1.
+    /// Rate in bit/s of frames that have no rate of their own; at least 1.
     pub rate_bps: u64,
-    /// What goes before the bits of each frame, ns.
+    /// Duration of the preamble before the bits of each frame, ns.
     pub preamble_ns: u64,
-    /// How long a port leaves the channel alone after a frame of its own, and with [`Access::Csma`] after anybody's, ns.
+    /// How long a port leaves the channel alone after a frame of its own, ns. With [`Access::Csma`] this holds after
+    /// every frame that it hears, too.
     pub guard_ns: u64,
     /// When a port may send.
     pub access: Access,
     /// Bytes that may wait at each port; a frame that does not fit is refused.
     pub queue_bytes: u64,
-    /// Of backoffs and losses.
+    /// Seed of backoffs and losses.
     pub seed: u64,
 }
 
 /// A channel of a lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Shared {
-    /// What it is.
+    /// The channel's parameters.
     pub spec: Spec,
-    /// Who is on it, in the order of their places; each port is on one channel at most.
+    /// Ports on it, in the order of their places. Each port is on one channel at most.
     pub ports: Vec<PortId>,
-    /// Chance that a bit is wrong, for everyone; 0..=1.
+    /// Probability that a bit is wrong, for all receivers; 0..=1.
     pub bit_error_ratio: f64,
 }
 
@@ -37,61 +38,62 @@ pub struct Shared {
 pub enum Access {
     /// At once.
     Aloha,
-    /// At the next beginning of a slot.
+    /// At the beginning of the next slot.
     SlottedAloha {
         /// Length of a slot, ns.
         slot_ns: u64,
     },
-    /// When it has heard nothing for the guard and then for a number of slots that it draws for each frame, 0 to `window - 1`. A
-    /// busy time counts as one slot (Bianchi, "Performance analysis of the IEEE 802.11 distributed coordination function", JSAC
-    /// 2000, with one window for all tries; nobody acknowledges, so nobody tries again).
+    /// After it has heard no frame for the guard time and then for a number of slots that it draws for each frame, 0 to
+    /// `window - 1`. A busy period counts as one slot. This is the model of Bianchi, "Performance analysis of the IEEE
+    /// 802.11 distributed coordination function", JSAC 2000, with one window for all attempts; there are no
+    /// acknowledgements and thus no retransmissions.
     Csma {
         /// Length of a slot, ns.
         slot_ns: u64,
-        /// How many slots it draws from; at least 1.
+        /// Number of slots from which it draws; at least 1.
         window: u32,
     },
     /// In its own slots only, frame after frame while they fit in one, guard included.
     Tdma {
         /// Length of a slot, ns.
         slot_ns: u64,
-        /// Whose each slot is, over and over; slot 0 begins at 0.
+        /// Port of each slot, repeated; slot 0 begins at 0.
         order: Vec<usize>,
     },
 }
 
-/// Why a [`Spec`] is none.
+/// Reason why a [`Spec`] is not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SpecError {
-    /// Nothing could ever be sent.
+    /// No frame could ever be sent.
     #[error("the rate must be at least 1 bit/s")]
     NoRate,
-    /// Time would stand still.
+    /// A slot of length 0.
     #[error("a slot must be longer than nothing")]
     NoSlot,
-    /// Nothing to draw from.
+    /// A window without slots.
     #[error("the window must have at least one slot")]
     NoWindow,
-    /// A slot of nobody's.
+    /// A slot of a port that does not exist.
     #[error("slot {slot} is of port {port}, and there are {ports}")]
     NoPort {
-        /// Its place.
+        /// The slot's place.
         slot: usize,
-        /// Whose it is said to be.
+        /// The port that it names.
         port: usize,
-        /// How many ports there are.
+        /// Number of ports.
         ports: usize,
     },
-    /// No slots at all.
+    /// No slots.
     #[error("there must be at least one slot")]
     NoOrder,
 }
 
 impl Spec {
-    /// Whether it makes sense with so many ports.
+    /// Checks the parameters for a channel with `ports` ports.
     ///
     /// # Errors
-    /// What does not.
+    /// The first parameter that is not valid.
     pub fn check(&self, ports: usize) -> Result<(), SpecError> {
         if self.rate_bps == 0 {
             return Err(SpecError::NoRate);
@@ -118,10 +120,12 @@ impl Spec {
         }
     }
 
-    /// How long a frame takes the channel: preamble and bits, ns.
+    /// Returns the time for which a frame occupies the channel: preamble and bits, ns.
     #[must_use]
     pub fn airtime_ns(&self, frame: &Frame) -> u64 {
         let rate_bps = frame.rate_bps.unwrap_or(self.rate_bps).max(1);
+        // bytes * 8 * 1e9 exceeds 64 bits from 2.3 GB on, hence the wide arithmetic; a partial nanosecond is rounded
+        // up.
         let bits_ns = u128::from(frame.bytes) * 8_000_000_000;
         let ns = bits_ns.div_ceil(u128::from(rate_bps));
         self.preamble_ns
@@ -132,42 +136,43 @@ impl Spec {
 /// A frame to be sent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// What the caller knows it by.
+    /// The caller's identifier.
     pub id: u64,
-    /// Its length, all headers included.
+    /// Length in bytes, including all headers.
     pub bytes: u32,
-    /// The rate it is sent at; `None`: the channel's.
+    /// The rate at which it is sent; `None`: the channel's.
     pub rate_bps: Option<u64>,
 }
 
-/// How one port hears another.
+/// Quality of reception of one port's frames at another.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
 pub struct Hearing {
-    /// On the way, ns.
+    /// Propagation delay, ns.
     pub delay_ns: u64,
-    /// Chance that a frame is lost, whatever its length; 0..=1.
+    /// Probability that a frame is lost, whatever its length; 0..=1.
     pub loss_ratio: f64,
-    /// Chance that a bit is wrong; a frame with one wrong bit is lost. 0..=1.
+    /// Probability that a bit is wrong; a frame with one wrong bit is lost. 0..=1.
     pub bit_error_ratio: f64,
 }
 
 impl Hearing {
-    /// Chance that a frame of so many bytes is not understood.
+    /// Returns the probability that a frame of `bytes` is lost.
     #[must_use]
     pub fn loss_of(&self, bytes: u32) -> f64 {
+        // The frame arrives if no bit is wrong and the independent loss spares it.
         let right = (1.0 - self.bit_error_ratio).powf(f64::from(bytes) * 8.0);
         1.0 - (1.0 - self.loss_ratio) * right
     }
 }
 
-/// Why a receiver did not get a frame that reached it.
+/// Reason why a receiver lost a frame that reached it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Lost {
-    /// Another frame was there at the same time.
+    /// Another frame overlapped with it.
     Collision,
-    /// It was sending itself.
+    /// The receiver was sending.
     Deaf,
-    /// It was not understood.
+    /// Noise: wrong bits, or the independent loss.
     Noise,
 }

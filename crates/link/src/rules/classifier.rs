@@ -1,10 +1,12 @@
-//! Which rule is the first to take a frame, however many there are.
+//! Finding the first rule that matches a frame, independently of the number of rules.
 //!
-//! Each field that any rule looks at has a table: from a value to the set of rules that take it, as bits (Lakshman and
-//! Stiliadis 1998). The rules that take a frame are those in all of its fields' sets; a summary of each set (Baboescu and
-//! Varghese 2001) passes over 64 rules at a time. So a frame costs, with up to 4,096 rules: for each address field a search
-//! among the ends of their blocks (14 steps for one block each), for each other field one look, and at most one word of 64 rules for each field
-//! and summary bit.
+//! Each field that any rule restricts has a table: from a value to the set of rules that match it, as bits (Lakshman
+//! and Stiliadis 1998). The rules that match a frame are those in the sets of all its fields. A summary of each set
+//! (Baboescu and Varghese 2001) skips 64 rules at a time. With up to 4,096 rules a frame costs:
+//!
+//! - for each address field a binary search among the ends of the rules' blocks (14 steps for one block each);
+//! - for each other field one lookup;
+//! - at most one word of 64 rules for each field and summary bit.
 
 use std::net::IpAddr;
 
@@ -15,13 +17,13 @@ use crate::rules::prefix::number;
 use crate::rules::rule::{Direction, Rules};
 use crate::rules::sets::{SetId, Sets, change};
 
-/// Fields that a frame is looked at by: one family at a time, and `mac` apart.
+/// Lookups per frame: one address family at a time, and `mac` separately.
 const LOOKS: usize = 12;
 
-/// Finds the first rule that takes a frame.
+/// Finds the first rule that matches a frame.
 #[derive(Clone, Debug)]
 pub struct Classifier {
-    /// Places among all rules of those that are about this direction.
+    /// Places among all rules of those that have an action in this direction.
     places: Vec<u32>,
     sets: Sets,
     input: Option<Table>,
@@ -41,21 +43,21 @@ pub struct Classifier {
     ethertype: Option<Table>,
 }
 
-/// From a field's value to the rules that take it.
+/// From a field's value to the set of rules that match it.
 #[derive(Clone, Debug)]
 struct Table {
-    /// Rules that take a frame without this field.
+    /// Rules that match a frame without this field.
     absent: SetId,
     keys: Keys,
     sets: Vec<SetId>,
 }
 
-/// Where the set of a value stands.
+/// Index of a value's set.
 #[derive(Clone, Debug)]
 enum Keys {
-    /// At the value itself.
+    /// The value itself.
     Direct,
-    /// At the last of these that is not above it.
+    /// Index of the last key that is not above the value.
     Words(Vec<u32>),
     Longs(Vec<u64>),
     Wide(Vec<u128>),
@@ -73,15 +75,15 @@ impl Table {
     }
 }
 
-/// The first key is 0.
+/// Returns the index of the last key not above the value. It exists, because the first key is 0.
 fn last<K: Copy + PartialOrd>(keys: &[K], value: K) -> usize {
     keys.partition_point(|key| *key <= value) - 1
 }
 
-/// The table of a field; `None` where every rule takes everything.
+/// Builds the table of a field; `None` if every rule matches all of its values.
 fn table(field: Field, wanted: &[Wanted], sets: &mut Sets) -> Option<Table> {
     let mut current = sets.empty();
-    // Where rules begin and end to take values.
+    // Values at which a rule begins or ceases to match.
     let mut turns: Vec<(u128, usize, bool)> = Vec::new();
     let mut used = false;
     for (rule, wanted) in wanted.iter().enumerate() {
@@ -101,6 +103,8 @@ fn table(field: Field, wanted: &[Wanted], sets: &mut Sets) -> Option<Table> {
     if !used {
         return None;
     }
+    // A sweep over the sorted turns: between two of them the set of matching rules is constant. `absent` is taken
+    // before the first turn, when only rules without a condition are in the set.
     turns.sort_unstable();
     let absent = sets.keep(&current);
     let (mut keys, mut ids) = (vec![0], vec![absent]);
@@ -111,6 +115,7 @@ fn table(field: Field, wanted: &[Wanted], sets: &mut Sets) -> Option<Table> {
         let id = sets.keep(&current);
         match at_once[0].0 {
             0 => ids[0] = id,
+            // A turn that leaves the set unchanged needs no key.
             key if ids.last() != Some(&id) => {
                 keys.push(key);
                 ids.push(id);
@@ -131,7 +136,7 @@ fn table(field: Field, wanted: &[Wanted], sets: &mut Sets) -> Option<Table> {
     Some(Table { absent, keys, sets })
 }
 
-/// A set for each value up to the greatest.
+/// Returns a set for each value up to the greatest.
 fn direct(max: usize, keys: &[u128], ids: &[SetId]) -> Vec<SetId> {
     let ends = keys.iter().skip(1).map(|key| *key as usize);
     let ends = ends.chain([max + 1]);
@@ -143,7 +148,7 @@ fn direct(max: usize, keys: &[u128], ids: &[SetId]) -> Vec<SetId> {
 }
 
 impl Classifier {
-    /// For frames of one direction.
+    /// Builds a classifier for frames of one direction.
     #[must_use]
     pub fn new(rules: &Rules, direction: Direction) -> Classifier {
         let about = rules.iter().enumerate();
@@ -185,7 +190,7 @@ impl Classifier {
         }
     }
 
-    /// The place among all rules of the first that takes the frame.
+    /// Returns the place among all rules of the first one that matches the frame.
     #[must_use]
     pub fn find(&self, head: &Head) -> Option<usize> {
         if self.places.is_empty() {
@@ -195,6 +200,7 @@ impl Classifier {
         let ip = head.ip.as_ref();
         let src = ip.map(|ip| ip.src);
         let dst = ip.map(|ip| ip.dst);
+        // A frame without IP has no address; either table then gives its `absent` set.
         let family = |four, six, of: Option<IpAddr>| match of {
             Some(IpAddr::V6(_)) => six,
             _ => four,
@@ -216,13 +222,14 @@ impl Classifier {
         self.first(looks.ids(), either)
     }
 
-    /// The first rule that is in all of the sets, and in one of the two.
+    /// Returns the first rule that is in all of the sets, and in one of the two.
     fn first(&self, ids: &[SetId], either: Option<[SetId; 2]>) -> Option<usize> {
         let sets = &self.sets;
         let words = self.places.len().div_ceil(64);
         let all = if words >= 64 {
             u64::MAX
         } else {
+            // One summary bit per word in use; a shift by 64 would overflow.
             (1 << words) - 1
         };
         let one_of = |of: &dyn Fn(SetId) -> u64| either.map_or(u64::MAX, |[a, b]| of(a) | of(b));
@@ -231,19 +238,20 @@ impl Classifier {
         while left != 0 {
             let word = left.trailing_zeros() as usize;
             let bits = ids.iter().map(|id| sets.word(*id, word));
-            // Where no rule looks at anything, the first one takes it: its bit stands.
+            // If no rule restricts any field, `ids` is empty and the fold keeps all bits: the first rule matches.
             let found = bits.fold(one_of(&|id| sets.word(id, word)), |a, b| a & b);
             if found != 0 {
                 let rule = word * 64 + found.trailing_zeros() as usize;
                 return self.places.get(rule).map(|place| *place as usize);
             }
+            // Clears the lowest set bit: this word of 64 rules had no match.
             left &= left - 1;
         }
         None
     }
 }
 
-/// The sets that a frame's fields lead to.
+/// The sets found for a frame's fields.
 #[derive(Default)]
 struct Looks {
     ids: [SetId; LOOKS],

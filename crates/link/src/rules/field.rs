@@ -1,4 +1,4 @@
-//! A match, field by field, as ranges of numbers: what classifier and shadows work on.
+//! Conditions of a match as ranges of numbers per field, for the classifier and for the detection of shadowed rules.
 
 use std::ops::RangeInclusive;
 
@@ -6,7 +6,7 @@ use crate::rules::interface::Interface;
 use crate::rules::matching::{Match, Vlan};
 use crate::rules::prefix::Prefix;
 
-/// A field of a frame. The numbers of each are its own.
+/// A field of a frame. Each field has its own numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Field {
     Input,
@@ -45,34 +45,34 @@ impl Field {
         Field::Ethertype,
     ];
 
-    /// The greatest number.
+    /// Returns the greatest number of the field.
     pub(crate) const fn max(self) -> u128 {
         match self {
             Field::Src4 | Field::Dst4 => u32::MAX as u128,
             Field::Input | Field::Output | Field::Src6 | Field::Dst6 => u128::MAX,
             Field::Protocol | Field::Class => 0xff,
             Field::Sport | Field::Dport | Field::Ethertype => 0xffff,
-            // One more, for no tag.
+            // One more than the VLANs, for frames without a tag.
             Field::Vlan => UNTAGGED as u128,
             Field::Mac | Field::Smac | Field::Dmac => 0xffff_ffff_ffff,
         }
     }
 }
 
-/// The number of "no tag" among VLANs.
+/// Number of "no tag" among VLANs.
 pub(crate) const UNTAGGED: u16 = 0x1000;
 
-/// What a match takes in one field.
+/// Condition of a match on one field.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Wanted {
-    /// Everything, even nothing at all.
+    /// Every value matches, even if the frame does not have the field.
     Any,
-    /// These numbers, in rising order and apart from each other; none where the list is empty.
+    /// These numbers match, in rising order and disjoint; the list may be empty.
     Ranges(Vec<RangeInclusive<u128>>),
 }
 
 impl Wanted {
-    /// Whether all that `other` takes is taken.
+    /// Returns whether this condition matches everything that `other` matches.
     pub(crate) fn covers(&self, other: &Wanted) -> bool {
         match (self, other) {
             (Wanted::Any, _) => true,
@@ -124,7 +124,7 @@ fn addresses(of: &[Prefix], ipv4: bool) -> Wanted {
 }
 
 impl Match {
-    /// What it takes in a field.
+    /// Returns the condition on a field.
     pub(crate) fn wanted(&self, field: Field) -> Wanted {
         let ports = |of: &[RangeInclusive<u16>]| {
             list(of, |range| {

@@ -1,4 +1,4 @@
-//! What rules look at in a frame.
+//! Fields of a frame that rules match.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
@@ -7,38 +7,38 @@ use crate::rules::interface::Interface;
 const IPV4: u16 = 0x0800;
 const IPV6: u16 = 0x86dd;
 const VLAN_TAGS: [u16; 2] = [0x8100, 0x88a8];
-/// IPv6 extension headers that are looked through.
+/// IPv6 extension headers skipped before the transport header.
 const MAX_EXTENSIONS: usize = 8;
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
-/// TCP, UDP, DCCP, SCTP, UDP-Lite: two ports at the start.
+/// TCP, UDP, DCCP, SCTP, UDP-Lite: their headers begin with two ports.
 pub(crate) const WITH_PORTS: [u8; 5] = [6, 17, 33, 132, 136];
 
-/// What rules look at in a frame: inside one VLAN tag, and no deeper. What is cut short is absent.
+/// Fields of a frame that rules match: behind one VLAN tag, and no deeper. Truncated fields are absent.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Head {
-    /// Where it came in; `None` where nobody knows. Not read of the frame.
+    /// Interface at which it came in; `None` if unknown. Not read from the frame.
     pub input: Option<Interface>,
-    /// Where it goes out; `None` where that is on several.
+    /// Interface at which it goes out; `None` if there are several.
     pub output: Option<Interface>,
-    /// Source and destination address of Ethernet.
+    /// Source address of Ethernet.
     pub smac: [u8; 6],
-    /// See `smac`.
+    /// Destination address of Ethernet.
     pub dmac: [u8; 6],
-    /// VLAN of the outermost tag (802.1Q or 802.1ad), if there is one; 0 where the tag carries a priority only.
+    /// VLAN of the outermost tag (802.1Q or 802.1ad), if there is one; 0 if the tag carries only a priority.
     pub vlan: Option<u16>,
     /// EtherType, behind that tag. Below 1,536 it is the length of an IEEE 802.3 frame.
     pub ethertype: u16,
-    /// Of packets of IP.
+    /// Fields of the IP packet, if it is one.
     pub ip: Option<Ip>,
-    /// Source and destination port of TCP, UDP, DCCP, SCTP and UDP-Lite. Absent in all fragments of a packet but
-    /// the first.
+    /// Source and destination port of TCP, UDP, DCCP, SCTP and UDP-Lite. Absent in all fragments of a packet except the
+    /// first.
     pub ports: Option<(u16, u16)>,
 }
 
-/// What rules look at in a packet.
+/// Fields of an IP packet that rules match.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Ip {
     /// Source.
@@ -57,7 +57,7 @@ fn word(frame: &[u8], at: usize) -> Option<u16> {
 }
 
 impl Head {
-    /// Read a frame from its first byte on.
+    /// Reads a frame from its first byte on.
     #[must_use]
     pub fn read(frame: &[u8]) -> Head {
         let mac = |at: usize| {
@@ -67,7 +67,7 @@ impl Head {
         Head::behind(mac(6), mac(0), frame.get(12..).unwrap_or_default())
     }
 
-    /// Read a frame whose addresses stand elsewhere: `rest` begins with its VLAN tag or EtherType.
+    /// Reads a frame whose addresses are stored elsewhere: `rest` begins with its VLAN tag or EtherType.
     #[must_use]
     pub fn behind(smac: [u8; 6], dmac: [u8; 6], rest: &[u8]) -> Head {
         let outer = word(rest, 0).unwrap_or(0);
@@ -115,6 +115,7 @@ fn ipv4(packet: &[u8]) -> (Option<Ip>, Option<(u16, u16)>) {
         protocol: packet[9],
         class: packet[1],
     };
+    // Only the offset counts: the first fragment has the transport header, whether or not more fragments follow.
     let first = word(packet, 6).is_some_and(|w| w & 0x1fff == 0);
     let header = usize::from(packet[0] & 0xf) * 4;
     let ports = (first && header >= 20).then(|| ports_at(packet, ip.protocol, header));
@@ -140,7 +141,7 @@ fn ipv6(packet: &[u8]) -> (Option<Ip>, Option<(u16, u16)>) {
     (Some(ip), ports)
 }
 
-/// The protocol behind the extension headers, and where its header is if it is in this packet.
+/// Returns the protocol behind the extension headers, and the position of its header if this packet has it.
 fn behind_extensions(packet: &[u8]) -> (u8, Option<usize>) {
     let (mut protocol, mut at) = (packet[6], 40);
     let mut first = true;
@@ -165,7 +166,7 @@ fn behind_extensions(packet: &[u8]) -> (u8, Option<usize>) {
         }
         at += length;
         if !first {
-            // What follows is the middle of a packet.
+            // The bytes that follow are from the middle of a packet, not a header.
             return (protocol, None);
         }
     }

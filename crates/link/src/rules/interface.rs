@@ -1,19 +1,19 @@
-//! The interface of a box that a frame comes in at, or goes out on.
+//! The interface of a box at which a frame comes in or goes out.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// Longest name that the kernel gives an interface.
+/// Longest interface name of the kernel (IFNAMSIZ - 1).
 const BYTES: usize = 15;
 
-/// An interface, or the machine plugged into it, by its name of 1 to 15 bytes.
+/// An interface, or the machine connected to it, by its name of 1 to 15 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Interface([u8; BYTES + 1]);
 
 impl Interface {
-    /// The one of this name; `None` where none can be called so.
+    /// Returns the interface of this name; `None` if the kernel does not allow such a name.
     #[must_use]
     pub fn named(name: &str) -> Option<Interface> {
         let odd = |c: char| c == '/' || c.is_whitespace() || c.is_control();
@@ -25,14 +25,14 @@ impl Interface {
         Some(Interface(bytes))
     }
 
-    /// Its name.
+    /// Returns the name.
     #[must_use]
     pub fn name(&self) -> &str {
         let end = self.0.iter().position(|byte| *byte == 0).unwrap_or(BYTES);
         std::str::from_utf8(&self.0[..end]).unwrap_or_default()
     }
 
-    /// Another number for each name.
+    /// Returns a number that is different for each name.
     pub(crate) fn number(self) -> u128 {
         u128::from_be_bytes(self.0)
     }

@@ -1,4 +1,4 @@
-//! What a rule wants of a frame.
+//! Conditions of a rule on a frame.
 
 use std::net::IpAddr;
 use std::ops::RangeInclusive;
@@ -10,15 +10,15 @@ use crate::rules::interface::Interface;
 use crate::rules::prefix::Prefix;
 use crate::rules::rule::Direction;
 
-/// What a rule wants of a frame: of each list one entry; an empty list takes everything. A field that a frame does not
-/// have (a port of ARP) is taken by an empty list only.
+/// Conditions of a rule on a frame. Of each list one entry must match; an empty list matches everything. A field that a
+/// frame does not have (a port of ARP) is matched by an empty list only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Match {
-    /// Where it came in.
+    /// Interface at which it came in.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub input: Vec<Interface>,
-    /// Where it goes out.
+    /// Interface at which it goes out.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub output: Vec<Interface>,
     /// Source address.
@@ -36,7 +36,7 @@ pub struct Match {
     /// Destination port.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub dport: Vec<RangeInclusive<u16>>,
-    /// DSCP or whole traffic class.
+    /// DSCP or complete traffic class.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub class: Vec<TrafficClass>,
     /// VLAN of the outermost tag.
@@ -56,18 +56,18 @@ pub struct Match {
     pub ethertype: Vec<u16>,
 }
 
-/// Traffic classes: all with the same DSCP, or one.
+/// Traffic classes: all with the same DSCP, or a single one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TrafficClass {
     /// The upper six bits, 0 to 63.
     Dscp(u8),
-    /// All eight bits, ECN's among them.
+    /// All eight bits, including ECN's.
     Whole(u8),
 }
 
 impl TrafficClass {
-    /// The classes, as numbers.
+    /// Returns the range of traffic classes.
     #[must_use]
     pub fn range(self) -> RangeInclusive<u8> {
         match self {
@@ -77,13 +77,13 @@ impl TrafficClass {
     }
 }
 
-/// A VLAN, or none.
+/// A VLAN, or frames without a tag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Vlan {
     /// Frames without a tag.
     Untagged,
-    /// This one, 0 to 4,095.
+    /// The VLAN with this number, 0 to 4,095.
     Id(u16),
 }
 
@@ -92,7 +92,8 @@ fn any<T>(wanted: &[T], takes: impl FnMut(&T) -> bool) -> bool {
 }
 
 impl Match {
-    /// Whether it takes the frame. [`Classifier`](crate::rules::Classifier) answers the same for many at once.
+    /// Returns whether the frame matches. [`Classifier`](crate::rules::Classifier) gives the same result for many rules
+    /// at once.
     #[must_use]
     pub fn takes(&self, head: &Head) -> bool {
         let ip = head.ip.as_ref();
@@ -124,8 +125,8 @@ impl Match {
             && any(&self.ethertype, |kind| *kind == head.ethertype)
     }
 
-    /// The same conversation seen in a direction: a rule is written as frames go forward, so in reverse source and
-    /// destination change places.
+    /// Returns the match for frames of a direction. A rule is written for frames that go forward, so in reverse source
+    /// and destination are exchanged.
     #[must_use]
     pub fn seen(&self, direction: Direction) -> Match {
         let mut seen = self.clone();

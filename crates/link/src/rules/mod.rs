@@ -1,10 +1,10 @@
-//! Rules of a box: which frames of a wire are meant, and what happens to them.
+//! Rules of a box: which frames they match, and what happens to these frames.
 //!
-//! A box stands in a wire between two interfaces. Its [`Rules`] are ordered: the first whose [`Match`] takes a frame says
-//! what happens to it in that [`Direction`]. A [`Classifier`] finds that rule in a time that does not grow with the
-//! number of rules beyond a stated bound; [`shadowed`] names rules that can never be the first.
+//! A box is placed in a wire between two interfaces. Its [`Rules`] are ordered: the first whose [`Match`] matches a
+//! frame decides what happens to it in that [`Direction`]. A [`Classifier`] finds that rule in a time that does not
+//! grow with the number of rules beyond a stated bound. [`shadowed`] lists rules that can never be the first match.
 //!
-//! Nothing here reads a clock, a file or a network. The file that people write is read by `constel-scenario`.
+//! The module does not read a clock, a file or a network. `constel-scenario` reads the users' rule files.
 //!
 //! ```
 //! use constel_link::rules::{Action, Classifier, Direction, Head, Match, Rule, Rules};

@@ -16,15 +16,15 @@ pub struct Prefix {
     length: u8,
 }
 
-/// Why a text is no block of addresses.
+/// Reason why a text is not a block of addresses.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PrefixError {
-    /// It is neither an address nor one with a length.
+    /// The text is neither an address nor an address with a length.
     #[error(
         "an address such as `10.0.0.1`, or a block such as `10.0.0.0/8` or `2001:db8::/32`, is expected"
     )]
     Form,
-    /// The length is beyond the address.
+    /// The length exceeds that of the address.
     #[error("the length of a block is at most {0}")]
     Length(u8),
     /// The address is not the first of its block.
@@ -33,10 +33,10 @@ pub enum PrefixError {
 }
 
 impl Prefix {
-    /// The block of `length` bits that begins at `first`.
+    /// Returns the block of `length` bits that begins at `first`.
     ///
     /// # Errors
-    /// When the length is beyond the address, or the address not the first of its block.
+    /// When the length exceeds that of the address, or the address is not the first of its block.
     pub fn new(first: IpAddr, length: u8) -> Result<Prefix, PrefixError> {
         let bits = bits(first);
         if length > bits {
@@ -50,20 +50,20 @@ impl Prefix {
         Ok(prefix)
     }
 
-    /// Whether it is of IPv4.
+    /// Returns whether it is an IPv4 block.
     #[must_use]
     pub fn is_ipv4(&self) -> bool {
         self.first.is_ipv4()
     }
 
-    /// The addresses, as numbers.
+    /// Returns the range of the addresses, as numbers.
     #[must_use]
     pub fn range(&self) -> RangeInclusive<u128> {
         let first = number(self.first);
         first..=first | host_bits(bits(self.first) - self.length)
     }
 
-    /// Whether the address is in the block.
+    /// Returns whether the address is in the block.
     #[must_use]
     pub fn contains(&self, of: IpAddr) -> bool {
         of.is_ipv4() == self.is_ipv4() && self.range().contains(&number(of))
@@ -80,7 +80,7 @@ fn host_bits(count: u8) -> u128 {
         .map_or(u128::MAX, |size| size - 1)
 }
 
-/// An address as a number.
+/// Returns an address as a number.
 pub(crate) fn number(of: IpAddr) -> u128 {
     match of {
         IpAddr::V4(of) => u32::from(of).into(),

@@ -8,10 +8,10 @@ use crate::rules::interface::Interface;
 use crate::rules::matching::Match;
 use crate::rules::via::Via;
 
-/// Rules that a box can have.
+/// Maximum number of rules of a box.
 pub const MAX_RULES: usize = 4096;
 
-/// The way of a frame through a box with two interfaces.
+/// Direction of a frame through a box with two interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
@@ -22,10 +22,10 @@ pub enum Direction {
 }
 
 impl Direction {
-    /// Both, forward first.
+    /// Both directions, forward first.
     pub const BOTH: [Direction; 2] = [Direction::Forward, Direction::Reverse];
 
-    /// The word for it.
+    /// Returns the word of rule files and results.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -35,32 +35,32 @@ impl Direction {
     }
 }
 
-/// What happens to frames of a rule in one direction.
+/// Action of a rule on frames of one direction.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
-    /// They go on at once, untouched.
+    /// Frames pass at once, unchanged.
     Pass,
-    /// None arrives.
+    /// Frames are dropped.
     Drop,
-    /// They take a path.
+    /// Frames pass along an emulated path.
     Path(Box<Path>),
 }
 
-/// What a path does to frames, in the link plane's own terms.
+/// Effects of a path on frames, as parameters of the link plane.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Path {
-    /// Delay, rate, queue, loss. With `via` without the delay.
+    /// Delay, rate, queue, loss. With `via` the delay is computed instead.
     pub impairment: Impairment,
-    /// The sky that says the delay, and when nothing passes.
+    /// The constellation path that determines the delay and the outages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
-    /// All else.
+    /// All other effects.
     pub effects: Effects,
 }
 
 impl Action {
-    /// What the edge of a rule does.
+    /// Returns the impairment of the rule's edge.
     #[must_use]
     pub fn impairment(&self) -> Impairment {
         match self {
@@ -69,7 +69,7 @@ impl Action {
         }
     }
 
-    /// The sky that its path leads through, if it does.
+    /// Returns the constellation path, if there is one.
     #[must_use]
     pub fn via(&self) -> Option<&Via> {
         match self {
@@ -78,7 +78,7 @@ impl Action {
         }
     }
 
-    /// The effects on top of that, if there are any.
+    /// Returns the effects on top of the impairment, if there are any.
     #[must_use]
     pub fn effects(&self) -> Option<Effects> {
         match self {
@@ -95,18 +95,18 @@ impl Action {
 /// One rule.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Rule {
-    /// Its name, which no other rule of the box has.
+    /// Name, unique among the rules of the box.
     pub name: String,
-    /// The frames it is about, as they go forward.
+    /// The frames that it matches, written for the forward direction.
     pub matching: Match,
-    /// What happens to them on the way forward; `None`: the rule is not about this direction.
+    /// Action on frames that go forward; `None`: the rule does not apply to this direction.
     pub forward: Option<Action>,
-    /// The same in reverse, where source and destination of the match change places.
+    /// Action in reverse, where source and destination of the match are exchanged.
     pub reverse: Option<Action>,
 }
 
 impl Rule {
-    /// What happens in a direction, if the rule is about it.
+    /// Returns the action in a direction, if the rule applies to it.
     #[must_use]
     pub fn action(&self, direction: Direction) -> Option<&Action> {
         match direction {
@@ -116,12 +116,12 @@ impl Rule {
     }
 }
 
-/// The rules of a box: the first that takes a frame decides. What none takes goes on untouched.
+/// The rules of a box: the first that matches a frame decides. Frames without a match pass unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Rules(Vec<Rule>);
 
-/// What a rule says of an interface in vain.
+/// A condition on an interface that no frame can meet.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OddInterface {
     /// Place of the rule.
@@ -130,17 +130,17 @@ pub struct OddInterface {
     pub key: &'static str,
     /// The interface.
     pub interface: Interface,
-    /// Why no frame can have it.
+    /// Reason why no frame can have it.
     pub why: String,
 }
 
-/// More rules than a box can have.
+/// Error: more rules than a box can have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[error("{0} rules: a box has at most {MAX_RULES}")]
 pub struct TooManyRules(pub usize);
 
 impl Rules {
-    /// These rules, in this order.
+    /// Creates rules in this order.
     ///
     /// # Errors
     /// When there are more than [`MAX_RULES`].
@@ -151,37 +151,37 @@ impl Rules {
         }
     }
 
-    /// How many.
+    /// Returns the number of rules.
     #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
-    /// Whether there is none.
+    /// Returns whether there are no rules.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// All of them.
+    /// Iterates over all rules.
     pub fn iter(&self) -> std::slice::Iter<'_, Rule> {
         self.0.iter()
     }
 
-    /// The rule at a place.
+    /// Returns the rule at a place.
     #[must_use]
     pub fn get(&self, place: usize) -> Option<&Rule> {
         self.0.get(place)
     }
 
-    /// Where the rule of this name stands.
+    /// Returns the place of the rule of this name.
     #[must_use]
     pub fn place(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|rule| rule.name == name)
     }
 
-    /// What these rules say of interfaces that a box between these does not have or, being a router, cannot know: the place of
-    /// the rule, the key, the name, and why.
+    /// Returns the conditions on interfaces that a box between these interfaces does not have or, if it is a router,
+    /// cannot determine: the place of the rule, the key, the name, and the reason.
     #[must_use]
     pub fn odd_interfaces(&self, names: &[String], routes: bool) -> Vec<OddInterface> {
         let mut odd = Vec::new();
@@ -209,7 +209,7 @@ impl Rules {
         odd
     }
 
-    /// The rules themselves.
+    /// Returns the rules as a list.
     #[must_use]
     pub fn into_inner(self) -> Vec<Rule> {
         self.0

@@ -1,4 +1,4 @@
-//! Sets of rules, as bits, each kept once.
+//! Sets of rules, as bits, each stored once.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ const BITS: usize = u64::BITS as usize;
 /// Number of a set.
 pub(crate) type SetId = u32;
 
-/// Sets of rules. Each has a summary: one bit for each word that is not zero, so that 64 rules are passed over at a time.
+/// Sets of rules. Each has a summary with one bit for each non-zero word, so that 64 rules are skipped at a time.
 #[derive(Clone, Debug)]
 pub(crate) struct Sets {
-    /// Words of a set.
+    /// Number of words of a set.
     width: usize,
     words: Vec<u64>,
     summaries: Vec<u64>,
@@ -31,12 +31,12 @@ impl Sets {
         }
     }
 
-    /// A set to begin with, empty.
+    /// Returns an empty set to start from.
     pub(crate) fn empty(&self) -> Vec<u64> {
         vec![0; self.width]
     }
 
-    /// The number of a set; the same have one number.
+    /// Returns the number of a set; equal sets have the same number.
     pub(crate) fn keep(&mut self, set: &[u64]) -> SetId {
         if let Some(&id) = self.known.get(set) {
             return id;
@@ -50,7 +50,7 @@ impl Sets {
         id
     }
 
-    /// What was only needed while sets were kept.
+    /// Frees the index that is needed only while sets are stored.
     pub(crate) fn finish(&mut self) {
         self.known = HashMap::new();
     }
@@ -64,7 +64,7 @@ impl Sets {
     }
 }
 
-/// Put a rule into a set, or take it out.
+/// Adds a rule to a set, or removes it.
 pub(crate) fn change(set: &mut [u64], rule: usize, inside: bool) {
     let bit = 1 << (rule % BITS);
     if inside {

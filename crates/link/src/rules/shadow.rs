@@ -1,21 +1,21 @@
-//! Rules that can never be the first to take a frame.
+//! Rules that can never be the first to match a frame.
 
 use crate::rules::field::{Field, Wanted};
 use crate::rules::rule::{Direction, Rules};
 
-/// A rule that an earlier one leaves nothing to.
+/// A rule all of whose frames are matched by an earlier one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Shadow {
     /// Place of the rule.
     pub rule: usize,
-    /// Place of the first earlier one that takes all it would take.
+    /// Place of the first earlier rule that matches all of its frames.
     pub by: usize,
-    /// In which direction.
+    /// The direction.
     pub direction: Direction,
 }
 
-/// Rules that are never reached because one earlier rule takes all that they would take, in the order of the rules.
-/// Several earlier rules that only together take all are not found.
+/// Returns rules that are never reached because one earlier rule matches all of their frames, in the order of the
+/// rules. Combinations of several earlier rules that together match everything are not found.
 #[must_use]
 pub fn shadowed(rules: &Rules) -> Vec<Shadow> {
     let wanted: Vec<Vec<Wanted>> = rules
@@ -33,7 +33,8 @@ pub fn shadowed(rules: &Rules) -> Vec<Shadow> {
                 .filter(|(_, before)| before.action(direction).is_some())
                 .find(|(by, _)| {
                     let fields = wanted[*by].iter().zip(&wanted[place]);
-                    // Both are seen the same way, whatever the direction.
+                    // The reverse direction exchanges the same fields in both matches, so the comparison holds for both
+                    // directions.
                     fields.into_iter().all(|(outer, inner)| outer.covers(inner))
                 });
             if let Some((by, _)) = by {

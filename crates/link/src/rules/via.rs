@@ -2,24 +2,24 @@
 
 use serde::{Deserialize, Serialize};
 
-/// A way between two places on the ground through the sky. Its delay, and when it is not there, follow from orbits.
+/// A path between two places on the ground through a constellation. Its delay and its outages follow from orbits.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Via {
-    /// What flies, by a name that scenarios have for it, or `meo` or `geo`.
+    /// The constellation: a name that scenarios have for it, or `meo` or `geo`.
     pub sky: String,
-    /// Longitude of the one satellite of `geo`, degrees, east positive; `None` of others.
+    /// Longitude of the single satellite of `geo`, degrees, east positive; `None` for other constellations.
     pub orbital_slot_deg: Option<f64>,
-    /// Where what is plugged into the first interface stands.
+    /// Place of the equipment connected to the first interface.
     pub from: Place,
-    /// Where what is plugged into the second stands.
+    /// Place of the equipment connected to the second.
     pub to: Place,
-    /// UTC at which the path begins, nanoseconds since 1970; `None`: when the rule is put in force.
+    /// UTC at which the path begins, nanoseconds since 1970; `None`: when the rule is put into force.
     pub at_unix_ns: Option<i64>,
-    /// Satellites are used while they stand so high above the horizon, degrees.
+    /// Minimum elevation of usable satellites above the horizon, degrees.
     pub min_elevation_deg: f64,
-    /// For so long nothing passes when an end changes its satellite, nanoseconds.
+    /// Outage when an end changes its satellite, nanoseconds.
     pub outage_ns: u64,
-    /// Radio between the ends and their satellites: `gsl.radio` of a scenario, as JSON. `None`: only distance counts.
+    /// Radio between the ends and their satellites: `gsl.radio` of a scenario, as JSON. `None`: only distance matters.
     pub radio: Option<String>,
     /// Rain at `from` and at `to`, mm/h.
     pub rain_mm_per_h: [f64; 2],

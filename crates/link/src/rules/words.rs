@@ -1,4 +1,4 @@
-//! Words for numbers in frames, and what people write in rules.
+//! Names of numbers in frames, and parsers of the values in rule files.
 
 use std::ops::RangeInclusive;
 
@@ -35,7 +35,7 @@ pub const ETHERTYPES: [(&str, u16); 9] = [
     ("ptp", 0x88f7),
 ];
 
-/// DSCPs by name, besides `cs0` to `cs7` and `af11` to `af43`.
+/// DSCPs by name, in addition to `cs0` to `cs7` and `af11` to `af43`.
 const DSCPS: [(&str, u8); 4] = [("be", 0), ("le", 1), ("va", 44), ("ef", 46)];
 
 fn named<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
@@ -43,7 +43,7 @@ fn named<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
     found.map(|(_, number)| *number)
 }
 
-/// A number, in decimal or as `0x...`.
+/// Parses a number, in decimal or as `0x...`.
 fn unsigned(text: &str) -> Option<u64> {
     let plain = |text: &str, radix| {
         let digits = !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
@@ -55,25 +55,26 @@ fn unsigned(text: &str) -> Option<u64> {
     }
 }
 
-/// A protocol: a name of [`PROTOCOLS`], or 0 to 255.
+/// Parses a protocol: a name of [`PROTOCOLS`], or 0 to 255.
 #[must_use]
 pub fn protocol(text: &str) -> Option<u8> {
     named(&PROTOCOLS, text).or_else(|| unsigned(text)?.try_into().ok())
 }
 
-/// An EtherType: a name of [`ETHERTYPES`], or a number up to 0xffff.
+/// Parses an EtherType: a name of [`ETHERTYPES`], or a number up to 0xffff.
 #[must_use]
 pub fn ethertype(text: &str) -> Option<u16> {
     named(&ETHERTYPES, text).or_else(|| unsigned(text)?.try_into().ok())
 }
 
-/// A DSCP: `ef`, `cs0` to `cs7`, `af11` to `af43`, `be`, `le`, `va`, or 0 to 63.
+/// Parses a DSCP: `ef`, `cs0` to `cs7`, `af11` to `af43`, `be`, `le`, `va`, or 0 to 63.
 #[must_use]
 pub fn dscp(text: &str) -> Option<TrafficClass> {
     let digit = |text: &str, at: usize, within: RangeInclusive<u8>| {
         let digit = text.as_bytes().get(at)?.checked_sub(b'0')?;
         within.contains(&digit).then_some(digit)
     };
+    // RFC 2474: class selector n is n << 3. RFC 2597: AFxy is x << 3 | y << 1.
     let number = if let Some(class) = text.strip_prefix("cs").filter(|t| t.len() == 1) {
         digit(class, 0, 0..=7)? << 3
     } else if let Some(class) = text.strip_prefix("af").filter(|t| t.len() == 2) {
@@ -85,14 +86,14 @@ pub fn dscp(text: &str) -> Option<TrafficClass> {
     Some(TrafficClass::Dscp(number))
 }
 
-/// A whole traffic class: 0 to 255.
+/// Parses a complete traffic class: 0 to 255.
 #[must_use]
 pub fn traffic_class(text: &str) -> Option<TrafficClass> {
     let number = unsigned(text)?.try_into().ok()?;
     Some(TrafficClass::Whole(number))
 }
 
-/// A VLAN: `untagged`, or 0 to 4,095.
+/// Parses a VLAN: `untagged`, or 0 to 4,095.
 #[must_use]
 pub fn vlan(text: &str) -> Option<Vlan> {
     if text == "untagged" {
@@ -102,7 +103,7 @@ pub fn vlan(text: &str) -> Option<Vlan> {
     (id <= 4095).then_some(Vlan::Id(id))
 }
 
-/// An address of Ethernet: `02:00:00:00:00:01`.
+/// Parses an address of Ethernet: `02:00:00:00:00:01`.
 #[must_use]
 pub fn mac(text: &str) -> Option<[u8; 6]> {
     let mut mac = [0; 6];
@@ -115,7 +116,7 @@ pub fn mac(text: &str) -> Option<[u8; 6]> {
     parts.next().is_none().then_some(mac)
 }
 
-/// A port, or a range: `443`, `5000-5010`.
+/// Parses a port, or a range: `443`, `5000-5010`.
 #[must_use]
 pub fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     let port = |text: &str| u16::try_from(unsigned(text)?).ok();
@@ -128,27 +129,27 @@ pub fn ports(text: &str) -> Option<RangeInclusive<u16>> {
     }
 }
 
-/// A protocol as it is written: its name, or its number.
+/// Formats a protocol: its name, or its number.
 #[must_use]
 pub fn protocol_text(number: u8) -> String {
     let known = PROTOCOLS.iter().find(|(_, known)| *known == number);
     known.map_or_else(|| number.to_string(), |(name, _)| (*name).to_owned())
 }
 
-/// An EtherType as it is written.
+/// Formats an EtherType.
 #[must_use]
 pub fn ethertype_text(number: u16) -> String {
     let known = ETHERTYPES.iter().find(|(_, known)| *known == number);
     known.map_or_else(|| format!("0x{number:04x}"), |(name, _)| (*name).to_owned())
 }
 
-/// An address of Ethernet as it is written.
+/// Formats an address of Ethernet.
 #[must_use]
 pub fn mac_text(mac: [u8; 6]) -> String {
     mac.map(|byte| format!("{byte:02x}")).join(":")
 }
 
-/// A port or a range as it is written.
+/// Formats a port or a range.
 #[must_use]
 pub fn ports_text(range: &RangeInclusive<u16>) -> String {
     match (range.start(), range.end()) {

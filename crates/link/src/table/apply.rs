@@ -1,4 +1,4 @@
-//! Updates of the table: edges come, change and go in one instant.
+//! Updates of the table: edges are added, changed and removed at one instant.
 
 use serde::Serialize;
 
@@ -10,27 +10,27 @@ use crate::rng::Rng;
 use crate::types::{Impairment, Nanos, PortId};
 use crate::update::{ChangeError, CheckedUpdate, EdgeChange, UpdateError};
 
-/// Edges of an update that are looked up together, before any of them is changed: their places in memory are then
-/// fetched side by side instead of one after the other.
+/// Number of edges of an update that are looked up together before any of them is changed. The processor then fetches
+/// their memory in parallel instead of one after the other.
 const LOOKED_UP_TOGETHER: usize = 32;
 
-/// What an update did.
+/// Result of an update.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Applied {
     /// Edges that exist now and did not before.
     pub added: usize,
-    /// Edges that were given a new impairment.
+    /// Existing edges that got a new impairment.
     pub changed: usize,
-    /// Edges that do not exist any more.
+    /// Edges that were removed.
     pub removed: usize,
 }
 
 impl<F> EdgeTable<F> {
-    /// Make all changes at `now`, or none of them.
+    /// Makes all changes at `now`, or none.
     ///
     /// # Errors
-    /// Edges to be removed that do not exist, all of them; or an update checked for a table with
-    /// more ports. The table is as before.
+    /// All edges to be removed that do not exist; or an update checked for a table with more ports. The table is then
+    /// unchanged.
     pub fn apply(
         &mut self,
         now: Nanos,
@@ -48,15 +48,16 @@ impl<F> EdgeTable<F> {
         Ok(applied)
     }
 
-    /// For each of at most [`LOOKED_UP_TOGETHER`] changes the number of its edge, if the change comes to no more than another impairment
-    /// of an edge that is there: almost all changes of almost all updates. An update names each edge once, so what
-    /// is found for one edge stays while the others change.
+    /// Returns for each of at most [`LOOKED_UP_TOGETHER`] changes the number of its edge, if the change only assigns
+    /// another impairment to an existing edge. Almost all changes of almost all updates are of this kind. An update
+    /// names each edge once, so the result for one edge stays valid while the others change.
     fn plain_changes(&self, batch: &[EdgeChange]) -> [Option<u32>; LOOKED_UP_TOGETHER] {
         let mut ids = [None; LOOKED_UP_TOGETHER];
         for (id, change) in ids.iter_mut().zip(batch) {
             let (from, to) = change.edge();
             *id = self.index.get(&key(from.0, to.0)).copied();
         }
+        // A second loop: the index lookups above are independent of each other, and so are these reads of the entries.
         for (id, change) in ids.iter_mut().zip(batch) {
             let entry = id.and_then(|id| self.entries[id as usize].as_ref());
             let plain = matches!(change, EdgeChange::Set { impairment, .. }
@@ -96,7 +97,7 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// Whether the table would take this update as it stands.
+    /// Checks whether the table accepts this update at the moment.
     ///
     /// # Errors
     /// As [`EdgeTable::apply`].
@@ -110,6 +111,7 @@ impl<F> EdgeTable<F> {
         {
             return Ok(());
         }
+        // The common case allocates nothing. Only a refused update is searched for its errors.
         let mut errors = Vec::new();
         for change in update.changes() {
             let (from, to) = change.edge();
@@ -136,7 +138,7 @@ impl<F> EdgeTable<F> {
                 errors.push(ChangeError::NoSuchEdge { from, to });
             }
         }
-        // None: checked for more ports than there are, but it names none of those.
+        // Empty if the update was checked for more ports than the table has but names none of these.
         if errors.is_empty() {
             Ok(())
         } else {
@@ -144,7 +146,7 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// True when the edge is new.
+    /// Adds or changes an edge. Returns true if the edge is new.
     fn set(
         &mut self,
         now: Nanos,
@@ -168,6 +170,8 @@ impl<F> EdgeTable<F> {
                 }
                 return false;
             }
+            // The edge was removed, but its last frames are still in flight. It continues in the same entry, so that
+            // they arrive before those of its new life.
             let past = self.past.entry(key(from, to)).or_default();
             let rng = Rng::for_edge(self.seed, from, to, past.lives);
             entry.edge.reborn(*impairment, rng);
@@ -224,6 +228,7 @@ impl<F> EdgeTable<F> {
         let position = entry.position as usize;
         let drained = entry.edge.held() == 0;
         let list = &mut self.ports[from as usize];
+        // The last edge of the list takes the freed place: record its new position.
         list.swap_remove(position);
         if let Some(&moved) = list.get(position)
             && let Some(moved) = self.entries[moved as usize].as_mut()

@@ -15,11 +15,11 @@ impl<F> EdgeTable<F> {
         self.profiles.get(place)?.as_ref()
     }
 
-    /// Make all changes of effects at `now`. They hold for edges that exist and for those that
-    /// come later, whatever updates do to them.
+    /// Makes all changes of effects at `now`. They apply to existing edges and to edges added later, whatever updates
+    /// change.
     ///
     /// # Errors
-    /// When the changes were checked for a table with more ports: nothing was changed.
+    /// When the changes were checked for a table with more ports: no change is made.
     pub fn apply_effects(
         &mut self,
         now: Nanos,
@@ -80,7 +80,7 @@ impl<F> EdgeTable<F> {
         Ok(())
     }
 
-    /// What holds for an edge, existing or not, on top of its impairment.
+    /// Returns the effects of an edge, existing or not, on top of its impairment.
     #[must_use]
     pub fn effects(&self, from: PortId, to: PortId) -> Option<Arc<Effects>> {
         let profile = self.open_entry(from.0, to.0).map(|e| e.edge.profile());
@@ -91,7 +91,7 @@ impl<F> EdgeTable<F> {
                 .and_then(Option::as_ref),
             self.edge_effects.get(&key(from.0, to.0)),
         ];
-        // Shared as they are where there is only one, which is so of almost all edges.
+        // Almost all edges have effects on one level only, and these share them without a copy.
         levels
             .into_iter()
             .flatten()
@@ -99,13 +99,13 @@ impl<F> EdgeTable<F> {
             .reduce(|below, above| Arc::new(below.merged(&above)))
     }
 
-    /// Effects of this edge alone, without its port's.
+    /// Returns the effects of this edge alone, without its port's.
     #[must_use]
     pub fn own_effects(&self, from: PortId, to: PortId) -> Option<&Effects> {
         self.edge_effects.get(&key(from.0, to.0)).map(|e| &**e)
     }
 
-    /// Give an open edge the effects that hold for it.
+    /// Applies the present effects to an open edge.
     pub(super) fn put_effects(&mut self, now: Nanos, id: u32, frames: &mut impl Frames<F>) {
         let Some(entry) = self.entries[id as usize].as_ref() else {
             return;

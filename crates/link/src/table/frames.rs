@@ -1,36 +1,36 @@
-//! Whose the frames are, and how they come out.
+//! The owner of the frames, and frames that leave the table.
 
 use crate::counters::EdgeCounters;
 use crate::packet::Traits;
 use crate::types::{DropCause, Nanos, PortId};
 
-/// What the table asks of whoever owns the frames.
+/// Operations on frames that the table needs from their owner.
 pub trait Frames<F> {
-    /// A second frame with the same content, for a further edge of a multicast frame. `None` when
-    /// there is no room; the table counts that.
+    /// Returns a second frame with the same content, for a further edge of a multicast frame. `None` when there is no
+    /// room; the table counts that.
     fn duplicate(&mut self, frame: &F) -> Option<F>;
 
-    /// The frame goes no further.
+    /// Frees a dropped frame.
     fn discard(&mut self, frame: F, cause: DropCause);
 
-    /// Flip one bit of the frame behind its Ethernet header, number `draw` modulo the bits there
-    /// are, so that the receiver's checksum sees it.
+    /// Flips one bit of the frame behind its Ethernet header: bit `draw` modulo the number of bits, so that the
+    /// receiver's checksum detects it.
     fn flip_bit(&mut self, frame: &mut F, draw: u64);
 
-    /// What a queue discipline wants to know of the frame; asked only where an edge has one. As it
-    /// stands here: all frames are one flow, and none can be marked.
+    /// Returns the properties of the frame that queue disciplines use. It is called only if an edge has a discipline.
+    /// By default all frames are one flow and cannot be marked.
     fn traits(&mut self, _: &F) -> Traits {
         Traits::default()
     }
 
-    /// Set the frame's ECN field to "congestion experienced" ([`packet::mark_ce`]). Only frames
-    /// that [`Frames::traits`] called capable are marked.
+    /// Sets the frame's ECN field to "congestion experienced" ([`packet::mark_ce`]). Only frames that
+    /// [`Frames::traits`] reported as capable are marked.
     ///
     /// [`packet::mark_ce`]: crate::packet::mark_ce
     fn mark_ce(&mut self, _: &mut F) {}
 
-    /// Whether the frame is new: not one that a node passed on, or sent in answer to a frame. As it stands here: none is.
-    /// Where the host does not keep up, new frames wait for the others, and are the first to be let go
+    /// Returns whether the frame is new: neither forwarded by a node, nor sent in answer to a frame. By default no
+    /// frame is new. If the host does not keep up, new frames wait for the others and are the first to be dropped
     /// ([`EdgeTable::set_patience`](crate::EdgeTable::set_patience)).
     fn is_new(&self, _: &F) -> bool {
         false
@@ -44,15 +44,15 @@ pub struct Delivery<F> {
     pub from: PortId,
     /// Port it reaches.
     pub to: PortId,
-    /// When it should reach it.
+    /// Instant at which it should reach the port.
     pub due_ns: Nanos,
-    /// Its length.
+    /// Length of the frame.
     pub len_bytes: u32,
     /// The frame.
     pub frame: F,
 }
 
-/// The owner of the frames, with the drops counted on the way.
+/// The owner of the frames, together with the sum that counts drops.
 pub(super) struct Counting<'a, S> {
     pub(super) frames: &'a mut S,
     pub(super) sum: &'a mut EdgeCounters,

@@ -1,10 +1,10 @@
-//! Edges by their two ports.
+//! Map from two ports to their edge.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-/// Multiply-and-fold hashing of the 64-bit edge key; the tables are only ever looked up or, for
-/// statistics, sorted, so the order inside does not show.
+/// Multiply-and-fold hashing of the 64-bit edge key. The maps are only looked up or, for statistics, sorted, so their
+/// order is never visible.
 #[derive(Clone, Default, Debug)]
 pub(super) struct KeyHasher(u64);
 
@@ -26,7 +26,7 @@ impl Hasher for KeyHasher {
 
 pub(super) type KeyMap<V> = HashMap<u64, V, BuildHasherDefault<KeyHasher>>;
 
-/// The edge from one port to another.
+/// Returns the key of the edge from one port to another.
 pub(super) fn key(from: u32, to: u32) -> u64 {
     (u64::from(from) << 32) | u64::from(to)
 }

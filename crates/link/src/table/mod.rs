@@ -1,4 +1,4 @@
-//! All edges between all ports: where a frame goes, what is due next, and updates in one instant.
+//! All edges between all ports: lookup of a frame's edge, the next due frame, and updates at one instant.
 
 mod apply;
 mod effects;
@@ -25,8 +25,8 @@ use frames::Counting;
 use keys::{KeyMap, key};
 use turns::Behind;
 
-/// What an update of the edge needs comes first, within two cache lines: of tens of thousands of edges memory is what
-/// takes the time.
+/// The fields that an update needs come first, within two cache lines: with tens of thousands of edges, memory access
+/// dominates the time of an update.
 #[derive(Debug)]
 #[repr(C, align(64))]
 struct Entry<F> {
@@ -36,12 +36,12 @@ struct Entry<F> {
     position: u32,
     /// False while the last frames of a removed edge are still in flight.
     open: bool,
-    /// Waits in the table's list of those behind, not in the wheel.
+    /// Waits in the list of edges that are behind, not in the wheel.
     behind: bool,
     edge: Edge<F>,
-    /// Frames in a row that came out while the next one was due.
+    /// Number of frames in a row that came out while the next one was already due.
     together: u32,
-    /// Since when it has been behind by more than the table's patience, and has not caught up.
+    /// Since when the edge has been late by more than the table's patience without catching up.
     late_since_ns: Option<Nanos>,
 }
 
@@ -65,26 +65,26 @@ pub struct EdgeTable<F> {
     free: Vec<u32>,
     index: KeyMap<u32>,
     past: KeyMap<Past>,
-    /// Effects by number from 1 on.
+    /// Effects of each profile, from number 1 on.
     profiles: Vec<Option<Arc<Effects>>>,
-    /// Effects of all edges of a port; of single edges, on top.
+    /// Effects of all edges of a port; on top of them those of single edges.
     port_effects: Vec<Option<Arc<Effects>>>,
     edge_effects: KeyMap<Arc<Effects>>,
     open: usize,
     held: usize,
-    /// Kept along the way: asking costs nothing, however many edges there are.
+    /// Maintained at every change, so that reading it costs the same for any number of edges.
     sum: EdgeCounters,
     sum_no_edge: u64,
     wheel: Wheel,
     behind: Behind,
     patience: Option<Patience>,
-    /// Ports whose frames come out ahead, and by how much; empty: none do.
+    /// Ports whose frames come out early, and by how much; empty: no port.
     far: Vec<bool>,
     ahead_ns: Nanos,
 }
 
 impl<F> EdgeTable<F> {
-    /// A table of `ports` ports without edges. The seed decides all random draws of all edges.
+    /// Creates a table of `ports` ports without edges. The seed determines all random draws of all edges.
     #[must_use]
     pub fn new(ports: u32, seed: u64) -> EdgeTable<F> {
         EdgeTable {
@@ -110,9 +110,9 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// Edges to these ports that are made from here on let their frames out so much before they are due ([`Delivery::due_ns`]),
-    /// and no earlier than they have been served: something else takes them to their ports. Ports that the table does not have are
-    /// passed over.
+    /// Makes edges to these ports that are added from here on release their frames `ahead_ns` before they are due
+    /// ([`Delivery::due_ns`]), but not before they have been served: another mechanism carries them to their ports.
+    /// Ports that the table does not have are ignored.
     pub fn come_out_ahead(&mut self, to: &[PortId], ahead_ns: Nanos) {
         self.far = vec![false; self.ports.len()];
         for port in to {
@@ -123,14 +123,15 @@ impl<F> EdgeTable<F> {
         self.ahead_ns = ahead_ns;
     }
 
-    /// Frames for these ports come out when they are due from here on, like all others: nothing else takes them there any more.
+    /// Makes frames for these ports come out when they are due from here on, like all others.
     pub fn come_out_in_time(&mut self, to: &[PortId]) {
         for port in to {
             if let Some(far) = self.far.get_mut(port.0 as usize) {
                 *far = false;
             }
         }
-        // Of an edge that went and still holds frames it is kept how it was, should it come again.
+        // A removed edge that still holds frames keeps the old setting and would reuse it when it is added again, so
+        // such edges are changed too.
         for entry in self.entries.iter_mut().flatten() {
             if self.far.get(entry.to as usize) == Some(&false) {
                 entry.edge.come_out_ahead(0);
@@ -138,7 +139,7 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// How much before they are due frames for this port come out.
+    /// Returns how long before their due time frames for this port come out.
     fn ahead_ns(&self, to: u32) -> Nanos {
         match self.far.get(to as usize) {
             Some(true) => self.ahead_ns,
@@ -146,13 +147,13 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// Number of ports.
+    /// Returns the number of ports.
     #[must_use]
     pub fn ports(&self) -> u32 {
         self.ports.len() as u32
     }
 
-    /// Do something to an edge; what it drops is counted, and what it then holds no more.
+    /// Changes an edge. Frames that it drops are counted, and the number of held frames is updated.
     fn change_edge(
         &mut self,
         id: u32,
@@ -178,7 +179,7 @@ impl<F> EdgeTable<F> {
         self.entries[id as usize].as_ref().filter(|e| e.open)
     }
 
-    /// The last frame of a removed edge is gone.
+    /// Frees the entry of a removed edge after its last frame has left it.
     fn forget(&mut self, id: u32) {
         self.wheel.remove(id);
         if let Some(entry) = self.entries[id as usize].take() {

@@ -1,4 +1,4 @@
-//! Frames on their way into the table: which edges they take.
+//! Frames that enter the table: the choice of their edges.
 
 use super::EdgeTable;
 use super::frames::{Counting, Frames};
@@ -9,9 +9,9 @@ use crate::packet::Traits;
 use crate::types::{DropCause, Impairment, Nanos, PortId};
 
 impl<F> EdgeTable<F> {
-    /// A frame leaves `from` at `now`. Multicast and broadcast take every edge of the port;
-    /// unicast takes the edge to the port that owns `dst_mac`, or the only edge of the port
-    /// whatever the address. Returns how many edges accepted it.
+    /// Handles a frame that leaves `from` at `now`. Multicast and broadcast frames take every edge of the port. A
+    /// unicast frame takes the edge to the port that owns `dst_mac`, or the only edge of the port whatever the address.
+    /// Returns the number of edges that accepted it.
     pub fn arrive(
         &mut self,
         now: Nanos,
@@ -22,6 +22,7 @@ impl<F> EdgeTable<F> {
         frames: &mut impl Frames<F>,
     ) -> usize {
         let edges = self.ports.get(from.0 as usize).map_or(0, Vec::len);
+        // A port with one edge is a point-to-point link, which has no use for addresses.
         if edges == 1 {
             let id = self.ports[from.0 as usize][0];
             return usize::from(self.offer(id, now, len_bytes, frame, frames));
@@ -42,6 +43,7 @@ impl<F> EdgeTable<F> {
                 None => self.refuse(from, frame, frames),
             };
         }
+        // The frame itself goes to the last edge, so that a group of n edges needs n - 1 copies.
         let mut accepted = 0;
         for i in 0..edges - 1 {
             let id = self.ports[from.0 as usize][i];
@@ -50,6 +52,8 @@ impl<F> EdgeTable<F> {
                     accepted += usize::from(self.offer(id, now, len_bytes, copy, frames));
                 }
                 None => {
+                    // The edge would have received this frame, so the drop is counted there to keep the sum of counters
+                    // balanced.
                     if let Some(entry) = self.entries[id as usize].as_mut() {
                         for counters in [entry.edge.counters_mut(), &mut self.sum] {
                             counters.offered += 1;
@@ -64,9 +68,9 @@ impl<F> EdgeTable<F> {
         accepted + usize::from(self.offer(id, now, len_bytes, frame, frames))
     }
 
-    /// Whether the edge that a frame from `from` to `dst_mac` takes may be given many frames as one
-    /// of `len_bytes`: it has no law that acts on single frames, and serves them all within
-    /// `within_ns`. True as well when there is no such edge.
+    /// Returns whether the edge of a frame from `from` to `dst_mac` may get many frames as one GSO frame of
+    /// `len_bytes`: it has no law that acts on single frames, and serves all of them within `within_ns`. Also true if
+    /// there is no such edge.
     #[must_use]
     pub fn takes_gso(
         &self,
@@ -87,8 +91,9 @@ impl<F> EdgeTable<F> {
         entry.is_none_or(|entry| entry.edge.takes_gso(len_bytes, within_ns))
     }
 
-    /// A frame that a channel has carried: its last bit left `from` at `left_ns`, and `to` hears it. The edge between them loses,
-    /// delays and changes it; its rate and queue have no part in it. False when it goes no further.
+    /// Passes a frame that a channel has carried: its last bit left `from` at `left_ns`, and `to` received it. The edge
+    /// between them applies its loss, delay and other effects, but not its rate and queue. Returns false if the frame
+    /// is dropped.
     pub fn pass(
         &mut self,
         left_ns: Nanos,
@@ -108,19 +113,19 @@ impl<F> EdgeTable<F> {
         })
     }
 
-    /// A frame that no edge of its port leads to the destination of.
+    /// Counts and discards a frame for whose destination the port has no edge.
     pub fn no_way(&mut self, from: PortId, frame: F, frames: &mut impl Frames<F>) {
         self.refuse(from, frame, frames);
     }
 
-    /// Whether there is this edge.
+    /// Returns whether this edge exists.
     #[must_use]
     pub fn has(&self, from: PortId, to: PortId) -> bool {
         self.open_entry(from.0, to.0).is_some()
     }
 
-    /// Frames were let go on their way to an edge (`None`: to all edges of the port), because the host did not keep up: they count
-    /// as offered to it. Where it has gone meanwhile, or there are none, they found none.
+    /// Counts frames that were dropped before they reached an edge (`None`: all edges of the port), because the host
+    /// did not keep up. They count as offered to that edge, or as frames without an edge if it no longer exists.
     pub fn turned_away(&mut self, from: PortId, to: Option<PortId>, frames: u64, bytes: u64) {
         let ids = match to {
             Some(to) => {
@@ -146,7 +151,7 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// What an edge does that is there and has not failed.
+    /// Returns the impairment of an edge that exists and has not failed.
     #[must_use]
     pub fn carries(&self, from: PortId, to: PortId) -> Option<&Impairment> {
         let entry = self.open_entry(from.0, to.0)?;
@@ -181,7 +186,7 @@ impl<F> EdgeTable<F> {
         })
     }
 
-    /// A frame goes into an edge by `enter`; true when the edge took it.
+    /// Puts a frame into an edge by `enter`. Returns true if the edge accepted it.
     fn give<S: Frames<F>>(
         &mut self,
         id: u32,
@@ -204,6 +209,7 @@ impl<F> EdgeTable<F> {
             frames.discard(f, cause)
         });
         self.held = self.held + entry.edge.held() - before;
+        // An edge that is behind is not in the wheel; it gets its turn from the list.
         if !entry.behind {
             match entry.edge.next_event() {
                 Some(at) => self.wheel.set(id, at),

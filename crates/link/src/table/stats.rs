@@ -1,4 +1,4 @@
-//! What the table counts.
+//! Statistics of the table.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -8,18 +8,18 @@ use super::keys::key;
 use crate::counters::EdgeCounters;
 use crate::types::{Impairment, PortId};
 
-/// One edge, as it stands.
+/// State and counters of one edge.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeStats {
     /// Edge start.
     pub from: PortId,
     /// Edge end.
     pub to: PortId,
-    /// Its impairment, if it exists at the moment.
+    /// Impairment, if the edge exists at the moment.
     pub impairment: Option<Impairment>,
     /// Counts over all lives of the edge.
     pub counters: EdgeCounters,
-    /// Frames inside.
+    /// Frames inside the edge.
     pub held: usize,
     /// Bytes waiting for service.
     pub queue_bytes: u64,
@@ -28,30 +28,30 @@ pub struct EdgeStats {
 /// Sums over the whole table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Totals {
-    /// Edges that exist.
+    /// Number of existing edges.
     pub edges: usize,
     /// All counters of all edges, past ones included.
     pub counters: EdgeCounters,
     /// Frames that found no edge to take.
     pub dropped_no_edge: u64,
-    /// Frames inside.
+    /// Frames inside all edges.
     pub held: usize,
 }
 
 impl<F> EdgeTable<F> {
-    /// Frames inside all edges.
+    /// Returns the number of frames inside all edges.
     #[must_use]
     pub fn held(&self) -> usize {
         self.held
     }
 
-    /// Frames of this port that found no edge.
+    /// Returns the number of frames of this port that found no edge.
     #[must_use]
     pub fn no_edge(&self, port: PortId) -> u64 {
         self.no_edge.get(port.0 as usize).copied().unwrap_or(0)
     }
 
-    /// One edge; `None` if there never was one.
+    /// Returns the statistics of an edge; `None` if it never existed.
     #[must_use]
     pub fn edge_stats(&self, from: PortId, to: PortId) -> Option<EdgeStats> {
         let k = key(from.0, to.0);
@@ -80,7 +80,7 @@ impl<F> EdgeTable<F> {
         Some(stats)
     }
 
-    /// Every edge that exists or ever did, sorted by (from, to).
+    /// Returns every edge that exists or has existed, sorted by (from, to).
     #[must_use]
     pub fn all_stats(&self) -> Vec<EdgeStats> {
         let mut keys: Vec<u64> = self.index.keys().chain(self.past.keys()).copied().collect();
@@ -91,9 +91,9 @@ impl<F> EdgeTable<F> {
             .collect()
     }
 
-    /// The existing edges among the `count` places from `start` on, appended to `out`. False when
-    /// there are no places after these. For reading a large table bit by bit; edges that come or
-    /// go meanwhile may be missed.
+    /// Appends the existing edges among the `count` places from `start` on to `out`. Returns false if there are no
+    /// further places. Use it to read a large table in portions; edges that are added or removed between two calls may
+    /// be missed.
     pub fn stats_of_places(&self, start: usize, count: usize, out: &mut Vec<EdgeStats>) -> bool {
         let end = start.saturating_add(count).min(self.entries.len());
         let places = self.entries.get(start..end).unwrap_or_default();
@@ -107,7 +107,7 @@ impl<F> EdgeTable<F> {
         end < self.entries.len()
     }
 
-    /// Sums over all edges.
+    /// Returns the sums over all edges.
     #[must_use]
     pub fn totals(&self) -> Totals {
         Totals {

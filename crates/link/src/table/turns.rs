@@ -1,4 +1,4 @@
-//! Whose turn it is to come out of the table, and what comes out no more.
+//! Order in which frames leave the table when many are due, and dropping of frames that are too late.
 
 use std::collections::VecDeque;
 
@@ -9,36 +9,37 @@ use crate::edge::Released;
 use crate::laws::Marks;
 use crate::types::{DropCause, Nanos, PortId};
 
-/// Frames of an edge that may be due together before it counts as behind: what a node sends at once, and no flood.
+/// Number of frames of an edge that may be due together before the edge counts as behind: a node's burst, not a flood.
 const TOGETHER: u32 = 4;
-/// Frames let go at a time, before it is another edge's turn or the caller's.
+/// Most frames dropped in one call, before another edge or the caller gets its turn.
 const LET_GO_AT_ONCE: u64 = 64;
-/// Turns of edges with frames under way for one of those with new frames, while both wait: a path of more hops is
-/// served to its end at the cost of its own new frames, and a loop of frames does not shut new ones out.
+/// Number of turns of edges with frames in transit for each turn of an edge with new frames, while both wait. Frames on
+/// a path of several hops are completed at the cost of new frames, and a routing loop does not block new frames
+/// entirely.
 const UNDER_WAY_FIRST: u32 = 64;
 
-/// How long frames may wait beyond their time where the host does not keep up, before they are let go.
+/// How late frames may be before they are dropped, if the host does not keep up.
 ///
-/// An edge that was later than `new_ns` and did not come below half of that for `lasting_ns` is given more than the host
-/// can serve: from then on what is later is let go, until the edge has caught up. A host that only stood still for a
-/// moment catches up before that. New frames, which no node has worked on yet, are let go first, so that what the host
-/// did for a frame is not thrown away on its last hop.
+/// An edge that was later than `new_ns` for `lasting_ns`, without falling below half of `new_ns`, gets more than the
+/// host can serve. From then on later frames are dropped until the edge has caught up. A host that only stalled for a
+/// moment catches up before that. New frames, which no node has processed yet, are dropped first, so that the host's
+/// work on a frame is not wasted on its last hop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Patience {
-    /// With frames that no node has passed on yet.
+    /// Lateness allowed for frames that no node has forwarded yet.
     pub new_ns: Nanos,
-    /// With frames that have come over another edge before.
+    /// Lateness allowed for frames that have crossed another edge before.
     pub under_way_ns: Nanos,
-    /// How long an edge must have been behind.
+    /// Time for which an edge must have been behind.
     pub lasting_ns: Nanos,
 }
 
-/// The edges that had more than a few frames due when it was their turn, in the order of their next turns.
+/// Edges that had more than a few frames due at their turn, in the order of their next turns.
 #[derive(Debug, Default)]
 pub(super) struct Behind {
     under_way: VecDeque<u32>,
     new: VecDeque<u32>,
-    /// Turns of frames under way since the last of a new one.
+    /// Turns of frames in transit since the last turn of a new frame.
     since_new: u32,
 }
 
@@ -69,12 +70,12 @@ impl Behind {
 }
 
 impl<F> EdgeTable<F> {
-    /// Let frames go that are too late by [`EdgeTable::pop_due_fairly`]; without this none are.
+    /// Sets the lateness from which [`EdgeTable::pop_due_fairly`] drops frames; without it no frame is dropped.
     pub fn set_patience(&mut self, patience: Option<Patience>) {
         self.patience = patience;
     }
 
-    /// The next frame due by `now`, in order of due time over all edges.
+    /// Returns the next frame due by `now`, in order of due time over all edges.
     pub fn pop_due(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
         loop {
             let id = match self.wheel.pop_due(now) {
@@ -87,12 +88,12 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// As [`EdgeTable::pop_due`], but fair when more is due than the caller can send: an edge gets
-    /// a few frames, and those with more due wait in turn behind all that had none. An edge with
-    /// little to send is then not delayed by others that flood. Frames of one edge stay in order.
+    /// Returns the next frame as [`EdgeTable::pop_due`] does, but fairly when more is due than the caller can send: an
+    /// edge gets a few frames, and edges with more due frames wait in turn behind all that had none. An edge with
+    /// little traffic is then not delayed by edges that flood. Frames of one edge stay in order.
     ///
-    /// With a [`Patience`] it may find nothing because it has let many frames go: where
-    /// [`EdgeTable::next_event`] says that more is due, ask again.
+    /// With a [`Patience`] it may return `None` after it has dropped many frames. If [`EdgeTable::next_event`] then
+    /// reports a due frame, call it again.
     pub fn pop_due_fairly(
         &mut self,
         now: Nanos,
@@ -104,7 +105,7 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// As [`EdgeTable::pop_due_fairly`], of those edges only that are behind.
+    /// Does the same as [`EdgeTable::pop_due_fairly`] for the edges that are behind only.
     pub fn pop_behind(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
         let before = self.sum.dropped_overload;
         loop {
@@ -118,7 +119,7 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// As [`EdgeTable::pop_due_fairly`], of those edges only that are not behind.
+    /// Does the same as [`EdgeTable::pop_due_fairly`] for the edges that are not behind only.
     pub fn pop_punctual(&mut self, now: Nanos, frames: &mut impl Frames<F>) -> Option<Delivery<F>> {
         loop {
             let (_, id) = self.wheel.pop_due(now)?;
@@ -128,14 +129,14 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// How many edges wait for their turn by [`EdgeTable::pop_due_fairly`]: they have more due than was sent. An
-    /// upper bound: some may be gone meanwhile.
+    /// Returns the number of edges that wait for their turn in [`EdgeTable::pop_due_fairly`] because they have more due
+    /// frames than were sent. This is an upper bound: some edges may have been removed since.
     #[must_use]
     pub fn edges_behind(&self) -> usize {
         self.behind.len()
     }
 
-    /// When to call [`EdgeTable::pop_due`] next (it may then find nothing, if the frame is lost).
+    /// Returns when to call [`EdgeTable::pop_due`] next. That call may return `None` if the frame is lost.
     pub fn next_event(&mut self) -> Option<Nanos> {
         if self.behind.len() == 0 {
             self.wheel.next_deadline()
@@ -144,15 +145,15 @@ impl<F> EdgeTable<F> {
         }
     }
 
-    /// As [`EdgeTable::next_event`], of those edges only that are not behind.
+    /// Does the same as [`EdgeTable::next_event`] for the edges that are not behind only.
     pub fn next_punctual(&mut self) -> Option<Nanos> {
         self.wheel.next_deadline()
     }
 
-    /// The first of the edges that wait for their turn.
+    /// Takes the first of the edges that wait for their turn.
     fn next_behind(&mut self) -> Option<u32> {
         while let Some(id) = self.behind.pop() {
-            // Its place may be another edge's meanwhile.
+            // The entry may have been freed and reused for another edge since.
             if let Some(entry) = self.entries[id as usize].as_mut()
                 && entry.behind
             {
@@ -163,8 +164,8 @@ impl<F> EdgeTable<F> {
         None
     }
 
-    /// One frame of an edge that is neither in the wheel nor behind; it goes behind when its next
-    /// is due by `turn`, if given, else into the wheel.
+    /// Releases one frame of an edge that is neither in the wheel nor behind. The edge then counts as behind if its
+    /// next frame is due by `turn`, otherwise it goes back into the wheel.
     fn release(
         &mut self,
         id: u32,
@@ -200,6 +201,7 @@ impl<F> EdgeTable<F> {
                 self.sum.corrupted += 1;
             }
             if r.marks.duplicate {
+                // The copy carries no marks: it is neither marked nor duplicated a second time.
                 let copy = frames.duplicate(&r.frame).map(|frame| Released {
                     marks: Marks::default(),
                     frame,
@@ -220,12 +222,14 @@ impl<F> EdgeTable<F> {
             } else {
                 0
             };
+            // A few frames due together are normal after a burst. Only a longer run moves the edge behind the others.
             if due && entry.together >= TOGETHER {
                 let next = entry.edge.next_out();
                 let new = next.is_some_and(|next| frames.is_new(&next.frame));
                 entry.behind = true;
                 self.behind.push(id, new);
             } else {
+                // The next frame is not due: the edge has caught up.
                 if !due {
                     entry.late_since_ns = None;
                 }
@@ -256,8 +260,8 @@ impl<F> EdgeTable<F> {
     }
 }
 
-/// Throw away what waited for too long, if the edge has been behind for long; at most [`LET_GO_AT_ONCE`] frames. False
-/// when there is more of it.
+/// Drops frames that waited for too long, if the edge has been behind for long enough; at most [`LET_GO_AT_ONCE`]
+/// frames. Returns false if there are more.
 fn let_go<F>(
     entry: &mut Entry<F>,
     now: Nanos,
@@ -266,6 +270,7 @@ fn let_go<F>(
     sum: &mut EdgeCounters,
 ) -> bool {
     let mut counting = Counting { frames, sum };
+    // Finish the services due by now first: frames whose service is over determine how late the edge is.
     entry
         .edge
         .advance(now, &mut |f, cause| counting.discard(f, cause));
@@ -275,6 +280,7 @@ fn let_go<F>(
         };
         let late_ns = now.saturating_sub(next.due_ns);
         if late_ns <= patience.new_ns {
+            // Hysteresis: the edge counts as behind until its lateness falls to half of the bound.
             entry.late_since_ns = entry
                 .late_since_ns
                 .filter(|_| late_ns > patience.new_ns / 2);

@@ -1,5 +1,6 @@
-//! Which flow a packet is of: what says which of several ways it takes, as Linux does it by layer 4
-//! (`fib_multipath_hash_policy` 1): addresses, protocol and ports; without ports, of fragments and of what has none.
+//! The flow of a packet, which determines its path among several equal ones. Linux hashes layer 4 in the same way
+//! (`fib_multipath_hash_policy` 1): addresses, protocol and ports; fragments and protocols without ports by addresses
+//! and protocol only.
 
 use crate::transit::table::Fold;
 use std::hash::Hasher;
@@ -7,19 +8,20 @@ use std::hash::Hasher;
 const TCP: u8 = 6;
 const UDP: u8 = 17;
 
-/// A packet's flow; nothing is computed before somebody asks.
+/// A packet's flow. The hash is computed on demand.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Flow<'p> {
     /// Both addresses, one behind the other.
     pub addresses: &'p [u8],
-    /// The protocol above.
+    /// The protocol above IP.
     pub protocol: u8,
-    /// What is behind the network's header; empty: not to be looked at.
+    /// Bytes behind the network header; empty if they must not be used.
     pub transport: &'p [u8],
 }
 
 impl Flow<'_> {
-    /// The same for all packets of a flow that `node` passes on; nodes choose each by themselves.
+    /// Returns a number that is equal for all packets of a flow that `node` forwards. Each node chooses independently
+    /// of the others.
     #[must_use]
     pub fn number(&self, node: u32) -> u64 {
         let mut fold = Fold::default();

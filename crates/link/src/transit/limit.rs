@@ -1,20 +1,22 @@
-//! How many messages about packets that went wrong a node sends (RFC 4443, section 2.4 f; RFC 1812, section 4.3.2.8).
+//! Rate limit of the ICMP errors that a node sends (RFC 4443, section 2.4 f; RFC 1812, section 4.3.2.8).
 
-/// So many at once, and again after a pause.
+/// Errors that may be sent at once, after a pause.
 const BURST: u64 = 50;
-/// A further one every so many nanoseconds: 100 a second.
+/// Interval of further errors in nanoseconds: 100 a second.
 const EACH_NS: u64 = 10_000_000;
 
-/// A bucket of tokens: it is never asked for the time, and takes eight bytes a node.
+/// A token bucket that needs no timer and takes eight bytes per node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limit {
-    /// When the bucket is full again.
+    /// Instant at which the bucket is full again.
     full_ns: u64,
 }
 
 impl Limit {
-    /// Take a token, if there is one. Time may stand still; where it runs backwards, nothing is gained.
+    /// Takes a token, if there is one. Time may stand still; if it runs backwards, no token is gained.
     pub fn take(&mut self, now_ns: u64) -> bool {
+        // Each token taken moves the instant at which the bucket is full by one interval. The bucket is empty when that
+        // instant is BURST intervals ahead.
         let full_ns = self.full_ns.max(now_ns).saturating_add(EACH_NS);
         let allowed = full_ns - now_ns.min(full_ns) <= BURST * EACH_NS;
         if allowed {

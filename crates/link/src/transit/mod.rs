@@ -1,11 +1,12 @@
-//! Forwarding without a network stack: bytes of a packet go in, a verdict comes out.
+//! Forwarding without a network stack: the input is the bytes of a packet, the result a verdict.
 //!
-//! [`decide`] says what a node does with a packet that has reached one of its ports: it goes on over another port, with a
-//! hop less to live; or it is answered, as a router does (echo, time exceeded, unreachable, too big); or it is dropped,
-//! for a [`Cause`]. It reads and writes what it is given and nothing else, and no packet makes it panic.
+//! [`decide`] determines what a node does with a packet that has reached one of its ports. The packet is forwarded over
+//! another port, with its TTL or hop limit decremented; or answered, as a router does (echo, time exceeded,
+//! unreachable, too big); or dropped, for a [`Cause`]. The function reads and writes its arguments only, and no packet
+//! makes it panic.
 //!
-//! [`Table`] is what nodes of a lab go by: their addresses, and for each of them the way to each destination. A change
-//! of a way is one store, seen by the next packet.
+//! [`Table`] contains the nodes' addresses, and for each node the route to each destination. A change of a route is one
+//! store, effective for the next packet.
 
 mod flow;
 mod icmp;
@@ -25,12 +26,12 @@ pub use table::{GoalAddresses, Member, MemberPort, Seat, Table, TableError, Tabl
 
 pub(crate) const ETHERTYPE_IPV4: [u8; 2] = [0x08, 0x00];
 pub(crate) const ETHERTYPE_IPV6: [u8; 2] = [0x86, 0xdd];
-/// Hops to live of what a node says itself.
+/// TTL or hop limit of packets that a node sends itself.
 pub(crate) const OWN_HOPS: u8 = 64;
-/// An EtherType.
+/// Length of an EtherType, bytes.
 pub(crate) const TYPE: usize = 2;
 
-/// The way to a neighbour.
+/// A route: the path to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct Way {
     /// The node's port.
@@ -40,7 +41,7 @@ pub struct Way {
 }
 
 impl Way {
-    /// Both Ethernet addresses of a frame that takes it.
+    /// Returns both Ethernet addresses of a frame on this path.
     #[must_use]
     pub fn addresses(self) -> [u8; 12] {
         let (to, from) = (mac_of(self.far_port), mac_of(self.port));
@@ -48,36 +49,37 @@ impl Way {
     }
 }
 
-/// Where an address is, as a node sees it.
+/// Location of an address, as seen from a node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// It is the node's own.
+    /// The address is the node's own.
     Own,
-    /// Towards it.
+    /// The address is reached on this path.
     Towards(Way),
-    /// The node knows no way.
+    /// The node has no route.
     Nowhere,
 }
 
-/// What a node knows and may do.
+/// Information that a node provides for decisions, and its rate limit.
 pub trait Node {
-    /// Where an address is that means the same everywhere; the longest prefix counts. Of ways that share its packets, the one of
-    /// this flow.
+    /// Returns the location of a global address; the longest prefix decides. If several paths share its packets, the
+    /// result is the path of this flow.
     fn place(&self, address: IpAddr, flow: Flow<'_>) -> Place;
 
-    /// The port that has this link-local address; all ports of a lab have one.
+    /// Returns the port that has this link-local address; all ports of a lab have one.
     fn port_of_link_local(&self, address: std::net::Ipv6Addr) -> Option<PortId>;
 
-    /// Whether a port is its own.
+    /// Returns whether a port is the node's own.
     fn has_port(&self, port: PortId) -> bool;
 
-    /// The address that it speaks as, of the family of `like`; `None`: it does not speak it.
+    /// Returns the source address of the node's messages, of the family of `like`; `None`: the node does not support
+    /// that family.
     fn speaks_as(&self, like: IpAddr) -> Option<IpAddr>;
 
-    /// The largest packet that leaves by a port of its own, bytes.
+    /// Returns the largest packet that leaves by one of the node's ports, bytes.
     fn mtu_bytes(&self, port: PortId) -> u32;
 
-    /// Whether it may send one more message about a packet that went wrong, which it then does.
+    /// Returns whether the node may send one more ICMP error, and counts it as sent.
     fn may_complain(&mut self) -> bool;
 }
 
@@ -88,43 +90,42 @@ pub struct Packet<'a> {
     pub port: PortId,
     /// The port that it came from.
     pub from: PortId,
-    /// The Ethernet address that it is for.
+    /// Ethernet destination address.
     pub destination: [u8; 6],
-    /// What is behind the Ethernet addresses: EtherType, packet. Of many packets in one (TCP's super-frames), what their
-    /// headers are in.
+    /// Bytes behind the Ethernet addresses: EtherType and packet. For TCP's super-frames, at least the headers.
     pub bytes: &'a mut [u8],
-    /// How long that is in all, with what is not in `bytes`.
+    /// Total length, including the part that is not in `bytes`.
     pub len: usize,
-    /// How long the longest packet in it is, without the EtherType.
+    /// Length of the longest packet in it, without the EtherType.
     pub longest: usize,
 }
 
-/// Why a packet goes no further.
+/// Cause of a drop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 #[repr(u8)]
 pub enum Cause {
-    /// Its Ethernet address is not the port's: somebody else's, or a group's.
+    /// The Ethernet address is not the port's, but another port's or a group's.
     NotForUs,
-    /// Neither IPv4 nor IPv6.
+    /// The packet is neither IPv4 nor IPv6.
     NotIp,
-    /// Cut short, with lengths that cannot be or a wrong checksum.
+    /// The packet is truncated, has invalid lengths or a wrong checksum.
     Malformed,
-    /// From or to an address that nothing is forwarded from or to.
+    /// The source or destination address must not be forwarded.
     Address,
-    /// Its options say which way to take.
+    /// The options contain a source route.
     SourceRoute,
-    /// No way to its destination.
+    /// There is no route to its destination.
     NoRoute,
-    /// It has lived for as many hops as it may.
+    /// The TTL or hop limit has expired.
     Expired,
-    /// Larger than the next link takes.
+    /// It is larger than the MTU of the next link.
     TooBig,
-    /// For the node itself, which has no program that could take it.
+    /// It is for the node itself, which has no program to receive it.
     NoProgram,
 }
 
 impl Cause {
-    /// All there are.
+    /// All causes.
     pub const ALL: [Cause; 9] = [
         Cause::NotForUs,
         Cause::NotIp,
@@ -137,7 +138,7 @@ impl Cause {
         Cause::NoProgram,
     ];
 
-    /// The word for it in counters.
+    /// Returns the word used in counters.
     #[must_use]
     pub fn word(self) -> &'static str {
         match self {
@@ -154,18 +155,20 @@ impl Cause {
     }
 }
 
-/// What becomes of a packet.
+/// Decision about a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// It goes on this way; its bytes have been changed for that.
+    /// The packet is forwarded on this path; its bytes have been changed accordingly.
     Forward(Way),
-    /// It ends here, and an answer goes this way. With a cause, the answer says that it was dropped.
+    /// The packet ends here, and an answer is sent on this path. With a cause, the answer is an ICMP error about the
+    /// drop.
     Answer(Way, Option<Cause>),
-    /// It ends here.
+    /// The packet ends here without an answer.
     Drop(Cause),
 }
 
-/// What `node` does with a packet. An answer is put into `answer`, from its EtherType on; what was in there goes.
+/// Decides what `node` does with a packet. An answer is written to `answer`, from its EtherType on, and replaces its
+/// previous contents.
 pub fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<u8>) -> Verdict {
     if packet.destination != mac_of(packet.port) {
         return Verdict::Drop(Cause::NotForUs);
@@ -178,7 +181,7 @@ pub fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<u8>) ->
     }
 }
 
-/// Two bytes at a place, as a number.
+/// Reads two bytes as a big-endian number.
 pub(crate) fn word(bytes: &[u8], at: usize) -> Option<u16> {
     bytes
         .get(at..at + 2)

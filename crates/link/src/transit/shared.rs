@@ -1,5 +1,5 @@
-//! Ways that share a destination's packets among them. There are few different such sets, as neighbours are few: each is kept
-//! once, for as long as the table is, and named by a number, so that a change of a way stays one store.
+//! Sets of paths that share a destination's packets. There are few different sets, because nodes have few neighbours.
+//! Each set is stored once, as long as the table exists, and has a number, so that a change of a route stays one store.
 
 use std::collections::HashMap;
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -8,27 +8,28 @@ use crate::transit::Way;
 
 /// Sets in the first list; each further list has room for twice as many.
 const FIRST: usize = 64;
-/// A hundred million of them.
+/// Number of lists, for over a hundred million sets.
 const LISTS: usize = 21;
 
 type List = Box<[OnceLock<Box<[Way]>>]>;
 
-/// All sets of ways.
+/// All sets of paths.
 #[derive(Debug, Default)]
 pub(crate) struct Shared {
     lists: [OnceLock<List>; LISTS],
     numbers: Mutex<HashMap<Box<[Way]>, u32>>,
 }
 
-/// In which list a set is, and where in it.
+/// Returns the list of a set, and its index in it.
 fn place(number: u32) -> (usize, usize) {
+    // List k begins at FIRST * (2^k - 1), because the lists before it have FIRST * (1 + 2 + ... + 2^(k-1)) places.
     let from_first = number as usize / FIRST + 1;
     let list = from_first.ilog2() as usize;
     (list, number as usize - FIRST * ((1 << list) - 1))
 }
 
 impl Shared {
-    /// The number of a set; `None`: there is no room for another one.
+    /// Returns the number of a set; `None`: there is no room for another one.
     pub(crate) fn number(&self, ways: &[Way]) -> Option<u32> {
         let mut numbers = self.numbers.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(number) = numbers.get(ways) {
@@ -36,6 +37,7 @@ impl Shared {
         }
         let number = numbers.len() as u32;
         let (list, at) = place(number);
+        // Lists are never moved or resized, so `ways` reads them without the lock.
         let room = || (0..FIRST << list).map(|_| OnceLock::new()).collect();
         let list = self.lists.get(list)?.get_or_init(room);
         list[at].get_or_init(|| ways.into());
@@ -43,7 +45,7 @@ impl Shared {
         Some(number)
     }
 
-    /// The set with this number.
+    /// Returns the set with this number.
     pub(crate) fn ways(&self, number: u32) -> &[Way] {
         let (list, at) = place(number);
         let list = self.lists.get(list).and_then(OnceLock::get);

@@ -1,4 +1,4 @@
-//! What all nodes without a stack go by: their addresses, and the way of each to each destination.
+//! Addresses of all nodes without a stack, and their routes to all destinations.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
@@ -11,62 +11,62 @@ use crate::transit::limit::Limit;
 use crate::transit::shared::Shared;
 use crate::transit::{Flow, Node, Place, Way};
 
-/// Ports are numbered in so many bits.
+/// Bits of a port number.
 const PORT_BITS: u32 = 24;
 const PORT_MASK: u64 = (1 << PORT_BITS) - 1;
-/// A word without it is no way.
+/// Set in a word with a path; a word without it means that there is no route.
 const IS_A_WAY: u64 = 1 << (2 * PORT_BITS);
-/// A word with it names ways that share the packets.
+/// Set in a word with the number of a set of paths that share the packets.
 const ARE_SEVERAL: u64 = 1 << (2 * PORT_BITS + 1);
-/// How much the ways may take, bytes.
+/// Maximum size of all routes, bytes.
 const WAYS_BYTES: usize = 1 << 30;
 const NOBODY: u32 = u32::MAX;
 
-/// A node without a stack.
+/// A node without a network stack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Member {
-    /// The address that it speaks as; `None`: it does not speak IPv4.
+    /// The node's source address; `None`: it does not support IPv4.
     pub v4: Option<Ipv4Addr>,
-    /// The same of IPv6.
+    /// The node's IPv6 source address; `None`: it does not support IPv6.
     pub v6: Option<Ipv6Addr>,
     /// Its ports.
     pub ports: Vec<MemberPort>,
 }
 
-/// A port of such a node.
+/// A port of a node without a stack.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct MemberPort {
     /// Its number.
     pub port: PortId,
     /// The only port that it ever leads to; `None`: there may be several.
     pub far_port: Option<PortId>,
-    /// The subnet that it is in, as its own address and the length of the prefix.
+    /// Subnet of the port, as its own address and the length of the prefix.
     pub subnet: Option<(Ipv4Addr, u8)>,
     /// The largest packet that leaves by it.
     pub mtu_bytes: u32,
 }
 
-/// The addresses of a destination, each of them whole.
+/// The addresses of a destination, each with the full prefix length.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct GoalAddresses(pub Vec<IpAddr>);
 
-/// What a table is made of.
+/// Contents of a table.
 #[derive(Clone, Debug, Default)]
 pub struct TableSpec {
-    /// Ports there are in the lab, numbered from 0.
+    /// Number of ports in the lab, numbered from 0.
     pub ports: u32,
-    /// The nodes; their place here is their number.
+    /// The nodes; a node's index here is its number.
     pub members: Vec<Member>,
-    /// Where ways lead; their place here is their number.
+    /// The destinations; an index here is a destination's number.
     pub goals: Vec<GoalAddresses>,
     /// The IPv4 addresses of all ports of the lab.
     pub v4_of_ports: Vec<(Ipv4Addr, PortId)>,
 }
 
-/// Why there can be no table.
+/// Reason why a table cannot be created.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TableError {
-    /// For so many of both there is no room.
+    /// The routes of all nodes and destinations would be too large.
     #[error(
         "{members} nodes that forward and {goals} destinations need {bytes} bytes for their ways, and {WAYS_BYTES} is the most"
     )]
@@ -75,12 +75,12 @@ pub enum TableError {
         members: usize,
         /// Destinations.
         goals: usize,
-        /// What they would take.
+        /// Bytes that they would take.
         bytes: usize,
     },
 }
 
-/// Addresses are not chosen by enemies: each is one of the lab's.
+/// A fast hash without protection against chosen keys: all addresses are those of the lab.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Fold(u64);
 
@@ -115,12 +115,12 @@ type ByAddress<A> = HashMap<A, u32, BuildHasherDefault<Fold>>;
 struct Own {
     v4: Option<Ipv4Addr>,
     v6: Option<Ipv6Addr>,
-    /// Its ports among all members'.
+    /// Index of its first port among all members' ports.
     first: u32,
     count: u32,
 }
 
-/// The addresses and ways of all nodes without a stack. Ways may be changed while others read.
+/// The addresses and routes of all nodes without a stack. Routes may be changed while other threads read.
 #[derive(Debug)]
 pub struct Table {
     /// By port: its member, or [`NOBODY`].
@@ -132,22 +132,22 @@ pub struct Table {
     goals: usize,
     /// Sorted.
     v4_of_ports: Vec<(Ipv4Addr, PortId)>,
-    /// By goal, then by member: what is asked for one after the other lies together.
+    /// By destination, then by member: routes that are read one after the other are adjacent.
     ways: Vec<AtomicU64>,
     shared: Shared,
 }
 
-/// The ways of a node to a destination.
+/// The paths of a node to a destination.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ways<'t> {
-    /// None, or one.
+    /// No path, or one.
     One(Option<Way>),
-    /// They share the packets, flow by flow.
+    /// Several paths that share the packets, flow by flow.
     Several(&'t [Way]),
 }
 
 impl Ways<'_> {
-    /// That of a flow, at this node.
+    /// Returns the path of a flow at this node.
     #[must_use]
     #[inline]
     pub fn of(self, flow: &Flow<'_>, node: u32) -> Option<Way> {
@@ -160,7 +160,7 @@ impl Ways<'_> {
 }
 
 impl Table {
-    /// A table without ways.
+    /// Creates a table without routes.
     ///
     /// # Errors
     /// When it would be too large.
@@ -212,13 +212,13 @@ impl Table {
         Ok(table)
     }
 
-    /// How many nodes there are.
+    /// Returns the number of nodes.
     #[must_use]
     pub fn members(&self) -> usize {
         self.members.len()
     }
 
-    /// The node that has a port; `None`: it has a stack.
+    /// Returns the node that has a port; `None`: the port's node has a stack.
     #[must_use]
     #[inline]
     pub fn member_of(&self, port: PortId) -> Option<u32> {
@@ -226,7 +226,7 @@ impl Table {
         member.filter(|member| *member != NOBODY)
     }
 
-    /// The number of the destination that has this address.
+    /// Returns the number of the destination that has this address.
     #[must_use]
     #[inline]
     pub fn goal(&self, address: IpAddr) -> Option<u32> {
@@ -236,9 +236,9 @@ impl Table {
         }
     }
 
-    /// From now on these are the node's ways to the destination, which share its packets flow by flow. Ways set one after the
-    /// other are seen in this order. What there is no such node or destination for is passed over. Of more sets than there is
-    /// room for, which a hundred million are not, the first way counts.
+    /// Sets the node's paths to the destination, which share its packets flow by flow. Readers see successive changes
+    /// in this order. Unknown nodes and destinations are ignored. If there is no room for another set of paths, beyond
+    /// a hundred million sets, the first path is used.
     pub fn set(&self, member: u32, goal: u32, ways: &[Way]) {
         let one =
             |way: &Way| IS_A_WAY | u64::from(way.port.0) << PORT_BITS | u64::from(way.far_port.0);
@@ -250,12 +250,14 @@ impl Table {
                 None => one(first),
             },
         };
+        // One store: a packet sees either the old or the new route. Release makes a new set of paths visible before its
+        // number.
         if let Some(place) = self.word(member, goal) {
             place.store(word, Ordering::Release);
         }
     }
 
-    /// The node's ways to the destination.
+    /// Returns the node's paths to the destination.
     #[must_use]
     #[inline]
     pub fn ways(&self, member: u32, goal: u32) -> Ways<'_> {
@@ -283,7 +285,7 @@ impl Table {
         Some((own, &self.ports[first..first + own.count as usize]))
     }
 
-    /// Where a node sends a packet of this flow for this address.
+    /// Returns where a node sends a packet of this flow for this address.
     #[must_use]
     #[inline]
     pub fn place(&self, member: u32, address: IpAddr, flow: &Flow<'_>) -> Place {
@@ -307,7 +309,7 @@ impl Table {
         self.beside(member, ports, v4)
     }
 
-    /// All ways on which a node sends what is for this address; none for the node's own.
+    /// Returns all paths that a node uses for this address; empty for the node's own address.
     #[must_use]
     pub fn ways_to(&self, member: u32, address: IpAddr) -> Vec<Way> {
         let Place::Towards(way) = self.place(member, address, &Flow::default()) else {
@@ -319,7 +321,7 @@ impl Table {
         }
     }
 
-    /// An address of a port: the node's own, or one at the other end of a link.
+    /// Locates an address of a port: the node's own, or one at the other end of a link.
     fn beside(&self, member: u32, ports: &[MemberPort], address: Ipv4Addr) -> Place {
         let known = &self.v4_of_ports;
         let Ok(at) = known.binary_search_by_key(&address, |row| row.0) else {
@@ -329,6 +331,7 @@ impl Table {
         if self.member_of(far_port) == Some(member) {
             return Place::Own;
         }
+        // On a shared link the far port varies; the prefix then decides whether the address is on the link.
         let leads_there = |port: &&MemberPort| match port.far_port {
             Some(far) => far == far_port,
             None => port
@@ -344,7 +347,7 @@ impl Table {
         })
     }
 
-    /// A node of the table, to decide about packets at `now_ns`; `limit` is its own.
+    /// Returns a node of the table that decides about packets at `now_ns`; `limit` is the node's own.
     #[must_use]
     #[inline]
     pub fn seat<'t>(&'t self, member: u32, limit: &'t mut Limit, now_ns: u64) -> Seat<'t> {
@@ -381,6 +384,8 @@ impl Node for Seat<'_> {
 
     fn port_of_link_local(&self, address: Ipv6Addr) -> Option<PortId> {
         let s = address.octets();
+        // Link-local addresses of ports are modified EUI-64: ff:fe in the middle of the MAC address, and the
+        // universal/local bit inverted (RFC 4291, appendix A).
         let local = s[..8] == [0xfe, 0x80, 0, 0, 0, 0, 0, 0] && s[11..13] == [0xff, 0xfe];
         local
             .then(|| port_of_mac([s[8] ^ 2, s[9], s[10], s[13], s[14], s[15]]))

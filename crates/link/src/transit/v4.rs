@@ -11,11 +11,11 @@ use crate::transit::{
 
 /// A header without options.
 const HEADER: usize = 20;
-/// How long a message about a packet is at most (RFC 1812, section 4.3.2.3).
+/// Maximum length of an ICMP error (RFC 1812, section 4.3.2.3).
 const COMPLAINT_BYTES: usize = 576;
 const ECHO_REQUEST: u8 = 8;
 const ECHO_REPLY: u8 = 0;
-/// Messages that are no complaints themselves, and may be complained about (RFC 1122, section 3.2.2).
+/// ICMP types that are not errors themselves, so that errors about them are allowed (RFC 1122, section 3.2.2).
 const QUERIES: [u8; 10] = [0, 8, 9, 10, 13, 14, 15, 16, 17, 18];
 
 const NO_PROTOCOL: Complaint = Complaint::new(3, 2, 0);
@@ -27,7 +27,7 @@ fn too_big(mtu_bytes: u32) -> Complaint {
     Complaint::new(3, 4, mtu_bytes.min(0xffff))
 }
 
-/// What of a header is asked for again.
+/// Fields of a header.
 #[derive(Clone, Copy)]
 struct Header {
     len: usize,
@@ -36,14 +36,14 @@ struct Header {
     to: Ipv4Addr,
     protocol: u8,
     hops: u8,
-    /// Whether it must not be cut up, and whether it is a piece of one that was.
+    /// Whether the do-not-fragment flag is set, and whether the packet is a fragment.
     whole: bool,
     fragment: bool,
-    /// It begins within the packet that was cut up.
+    /// Whether it is a fragment other than the first.
     later_fragment: bool,
 }
 
-/// A header that can be; `available` bytes are there from it on.
+/// Parses a valid header; `available` bytes are present from it on.
 fn header(ip: &[u8], available: usize) -> Option<Header> {
     let first: &[u8; HEADER] = ip.first_chunk()?;
     let len = usize::from(first[0] & 0xf) * 4;
@@ -51,6 +51,7 @@ fn header(ip: &[u8], available: usize) -> Option<Header> {
     if first[0] >> 4 != 4 || len < HEADER || total < len || total > available {
         return None;
     }
+    // A correct header, with its checksum included, sums to 0xffff.
     if fold(words_sum(ip.get(..len)?)) != 0xffff {
         return None;
     }
@@ -69,7 +70,7 @@ fn header(ip: &[u8], available: usize) -> Option<Header> {
     })
 }
 
-/// Whether options are well formed, and say no way to take.
+/// Checks that options are well formed and contain no source route.
 fn options(mut options: &[u8]) -> Result<(), Cause> {
     const LOOSE_SOURCE_ROUTE: u8 = 131;
     const STRICT_SOURCE_ROUTE: u8 = 137;
@@ -86,7 +87,7 @@ fn options(mut options: &[u8]) -> Result<(), Cause> {
     }
 }
 
-/// Whether one machine may have the address, as it is seen from another.
+/// Returns whether the address can be that of one machine, as seen from another.
 fn is_somebodys(address: Ipv4Addr) -> bool {
     let [first, ..] = address.octets();
     first != 0 && first != 127 && first < 224
@@ -128,7 +129,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     let mtu_bytes = node.mtu_bytes(way.port);
     if packet.longest > mtu_bytes as usize {
         if !header.whole {
-            // To cut it up is a stack's work.
+            // Fragmentation requires a stack, which this node does not have.
             return Verdict::Drop(Cause::TooBig);
         }
         let complaint = (too_big(mtu_bytes), Cause::TooBig);
@@ -138,20 +139,22 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     Verdict::Forward(way)
 }
 
-/// A hop less to live, and the checksum for it (RFC 1624).
+/// Decrements the TTL and updates the checksum (RFC 1624).
 fn one_hop_less(ip: &mut [u8]) {
     let (Some(old), Some(check)) = (word(ip, 8), word(ip, 10)) else {
         return;
     };
+    // The TTL is the high byte of its 16-bit word, with the protocol as the low byte.
     let new = old - 0x100;
     let sum = fold(u32::from(!check) + u32::from(!old) + u32::from(new));
     ip[8] -= 1;
     ip[10..12].copy_from_slice(&(!sum).to_be_bytes());
 }
 
-/// A packet for the node itself.
+/// Handles a packet for the node itself.
 fn own(node: &mut impl Node, header: &Header, ip: &[u8], answer: &mut Vec<u8>) -> Verdict {
     let silent = Verdict::Drop(Cause::NoProgram);
+    // Without reassembly a fragment cannot be answered.
     if header.fragment {
         return silent;
     }
@@ -192,7 +195,7 @@ fn echo(
     Some(Verdict::Answer(way, None))
 }
 
-/// The way of an answer.
+/// Returns the path of an answer.
 fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<Way> {
     let addresses = [from.octets(), to.octets()];
     let flow = Flow {
@@ -206,13 +209,14 @@ fn back(node: &impl Node, (from, to): (Ipv4Addr, Ipv4Addr)) -> Option<Way> {
     }
 }
 
-/// EtherType and header of a packet of the node's own.
+/// Writes EtherType and header of a packet that the node sends itself.
 fn begin(answer: &mut Vec<u8>, (from, to): (Ipv4Addr, Ipv4Addr), service: u8, total: usize) {
     const NOT_TO_BE_CUT_UP: [u8; 2] = [0x40, 0];
     answer.clear();
     answer.extend(ETHERTYPE_IPV4);
     answer.extend([0x45, service]);
     answer.extend((total as u16).to_be_bytes());
+    // The identification may be 0: packets that cannot be fragmented do not need one (RFC 6864).
     answer.extend([0, 0]);
     answer.extend(NOT_TO_BE_CUT_UP);
     answer.extend([OWN_HOPS, ICMP, 0, 0]);
@@ -222,7 +226,7 @@ fn begin(answer: &mut Vec<u8>, (from, to): (Ipv4Addr, Ipv4Addr), service: u8, to
     answer[TYPE + 10..TYPE + 12].copy_from_slice(&sum.to_be_bytes());
 }
 
-/// Drops a packet, and says so to its sender where that is allowed.
+/// Drops a packet, and sends an ICMP error to its sender if that is allowed.
 fn complain(
     node: &mut impl Node,
     header: &Header,
@@ -236,6 +240,8 @@ fn complain(
         let kind = ip.get(header.len);
         kind.is_some_and(|kind| QUERIES.contains(kind))
     };
+    // No errors about later fragments or about ICMP errors, so that errors never cause further errors (RFC 1122,
+    // section 3.2.2).
     if header.later_fragment || (header.protocol == ICMP && !about_a_query()) {
         return silent;
     }
@@ -245,6 +251,7 @@ fn complain(
     let Some(way) = back(node, (own, header.from)) else {
         return silent;
     };
+    // The limit comes last: only errors that are really sent take a token.
     if !node.may_complain() {
         return silent;
     }

@@ -8,25 +8,25 @@ use crate::transit::{
 };
 
 const HEADER: usize = 40;
-/// How long a message about a packet is at most: what every link takes.
+/// Maximum length of an ICMP error: the minimum MTU of all links.
 const COMPLAINT_BYTES: usize = 1280;
 const ECHO_REQUEST: u8 = 128;
 const ECHO_REPLY: u8 = 129;
 const REDIRECT: u8 = 137;
-/// Complaints are below.
+/// First type that is not an error.
 const FIRST_QUERY: u8 = 128;
 
 const HOP_BY_HOP: u8 = 0;
 const ROUTING: u8 = 43;
 const FRAGMENT: u8 = 44;
 const DESTINATION_OPTIONS: u8 = 60;
-/// Headers looked through on the way to the last.
+/// Extension headers skipped before the last header.
 const MAX_EXTENSIONS: usize = 8;
 
 const NO_ROUTE: Complaint = Complaint::new(1, 0, 0);
 const NO_PORT: Complaint = Complaint::new(1, 4, 0);
 const EXPIRED: Complaint = Complaint::new(3, 0, 0);
-/// The next header is not known; it is named by its place.
+/// Unknown next header; the pointer is the offset of the next-header field.
 const NO_PROTOCOL: Complaint = Complaint::new(4, 1, 6);
 
 fn too_big(mtu_bytes: u32) -> Complaint {
@@ -35,7 +35,7 @@ fn too_big(mtu_bytes: u32) -> Complaint {
 
 #[derive(Clone, Copy)]
 struct Header {
-    /// With this header.
+    /// Length including this header.
     total: usize,
     from: Ipv6Addr,
     to: Ipv6Addr,
@@ -63,7 +63,7 @@ fn is_link_local(address: Ipv6Addr) -> bool {
     address.segments()[0] & 0xffc0 == 0xfe80
 }
 
-/// Whether one machine may have the address, as it is seen from another.
+/// Returns whether the address can be that of one machine, as seen from another.
 fn is_somebodys(address: Ipv6Addr) -> bool {
     let none = address.is_multicast() || address.is_unspecified() || address.is_loopback();
     !none && address.to_ipv4_mapped().is_none()
@@ -81,7 +81,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     if !is_somebodys(header.from) || !is_somebodys(header.to) {
         return Verdict::Drop(Cause::Address);
     }
-    // The way back to a neighbour that speaks from the link between them.
+    // Path back to a neighbour that uses its link-local address.
     let neighbour = is_link_local(header.from).then_some(Way {
         port,
         far_port: from,
@@ -107,6 +107,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
         protocol: header.next,
         transport: &asked.ip[HEADER..],
     };
+    // A packet from a link-local address must not be forwarded (RFC 4291, section 2.5.6).
     let way = match asked.node.place(header.to.into(), flow) {
         Place::Own => return asked.own(answer),
         _ if neighbour.is_some() => return Verdict::Drop(Cause::Address),
@@ -124,7 +125,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     Verdict::Forward(way)
 }
 
-/// A packet that is not forwarded.
+/// A packet that is not forwarded, with its node.
 struct Asked<'a, N> {
     node: &'a mut N,
     header: &'a Header,
@@ -133,7 +134,7 @@ struct Asked<'a, N> {
 }
 
 impl<N: Node> Asked<'_, N> {
-    /// The way of an answer from an address of the node.
+    /// Returns the path of an answer from an address of the node.
     fn back(&self, from: Ipv6Addr) -> Option<Way> {
         let to = self.header.from;
         let addresses = [from.octets(), to.octets()];
@@ -149,7 +150,7 @@ impl<N: Node> Asked<'_, N> {
             })
     }
 
-    /// It is for the node itself.
+    /// Handles a packet for the node itself.
     fn own(&mut self, answer: &mut Vec<u8>) -> Verdict {
         let silent = Verdict::Drop(Cause::NoProgram);
         let complaint = match self.header.next {
@@ -183,7 +184,7 @@ impl<N: Node> Asked<'_, N> {
         Some(Verdict::Answer(way, None))
     }
 
-    /// Drops the packet, and says so to its sender where that is allowed.
+    /// Drops the packet, and sends an ICMP error to its sender if that is allowed.
     fn complain(
         &mut self,
         (complaint, cause): (Complaint, Cause),
@@ -212,7 +213,8 @@ impl<N: Node> Asked<'_, N> {
         Verdict::Answer(way, Some(cause))
     }
 
-    /// No complaint about complaints, nor where it cannot be known whether it is one (RFC 4443, section 2.4 e).
+    /// Returns whether an ICMP error about the packet is allowed: not about errors, nor if the packet cannot be parsed
+    /// far enough to exclude that (RFC 4443, section 2.4 e).
     fn may_be_complained_about(&self) -> bool {
         let (mut next, mut at) = (self.header.next, HEADER);
         for _ in 0..MAX_EXTENSIONS {
@@ -228,7 +230,7 @@ impl<N: Node> Asked<'_, N> {
                     8 + usize::from(*units) * 8
                 }
                 FRAGMENT => {
-                    // Only of the first piece.
+                    // Only the first fragment contains the next header.
                     if word(self.ip, at + 2).is_none_or(|place| place & 0xfff8 != 0) {
                         return false;
                     }
@@ -246,7 +248,7 @@ impl<N: Node> Asked<'_, N> {
     }
 }
 
-/// EtherType and header of a packet of the node's own, before a message of `len` bytes.
+/// Writes EtherType and header of a packet that the node sends itself, before a message of `len` bytes.
 fn begin(answer: &mut Vec<u8>, (from, to): (Ipv6Addr, Ipv6Addr), len: usize) {
     answer.clear();
     answer.extend(ETHERTYPE_IPV6);
