@@ -24,7 +24,7 @@ const ANSWER_WITHIN: Duration = Duration::from_secs(60);
 /// Why a question got no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody listens: the lab is starting, stopping or dead.
+    /// No process listens: the lab is starting, stopping or dead.
     #[error("the lab does not answer")]
     Connect(#[source] io::Error),
     /// The connection broke.
@@ -109,7 +109,7 @@ impl Client {
     /// Connects to the lab whose runtime folder is `lab_dir`.
     ///
     /// # Errors
-    /// [`ClientError::Connect`] when nobody listens.
+    /// [`ClientError::Connect`] if no process listens.
     pub fn connect(lab_dir: &Path) -> Result<Self, ClientError> {
         let stream =
             UnixStream::connect(lab_dir.join(SOCKET_NAME)).map_err(ClientError::Connect)?;
@@ -192,7 +192,7 @@ impl Client {
         self.ask(Read::Routes { node })
     }
 
-    /// The ways from one node to another, over the edges of lab time `at_ns`; now unless given.
+    /// Returns the paths from one node to another, over the edges of lab time `at_ns`. Default: now.
     ///
     /// # Errors
     /// As [`ClientError`].
@@ -209,7 +209,7 @@ impl Client {
         self.ask(Write::SetLink(order))
     }
 
-    /// What every edge has carried so far.
+    /// Returns the traffic of every edge so far.
     ///
     /// # Errors
     /// As [`ClientError`].
@@ -217,7 +217,7 @@ impl Client {
         self.ask(Read::Loads)
     }
 
-    /// The networks and who is in them.
+    /// Returns the networks and their members.
     ///
     /// # Errors
     /// As [`ClientError`].
@@ -265,7 +265,7 @@ impl Client {
         self.ask(Write::Enter { node })
     }
 
-    /// Puts a file of the user's into what a node is told; without a text, takes it away.
+    /// Sets a user file that a node receives. Without a text, removes it.
     ///
     /// # Errors
     /// As [`ClientError`].

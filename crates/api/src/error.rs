@@ -3,29 +3,29 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Why a question was refused. Codes are never renamed and never change their meaning; new ones may come.
+/// The reason why a request was refused. Codes are never renamed and never change their meaning. New codes may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 #[non_exhaustive]
 pub enum ErrorCode {
-    /// The line is no request: not JSON, no such verb, a field missing or unknown, or too long.
+    /// The line is not a request: not JSON, no such verb, a missing or unknown field, or too long.
     BadRequest,
-    /// The request is written in a later version of the protocol than this lab speaks.
+    /// The request uses a later version of the protocol than this lab supports.
     UnsupportedVersion,
-    /// No node has this name. The refusal may name the nearest.
+    /// No node has this name. The refusal may contain a similar name.
     NodeNotFound,
-    /// A text that names a node, two nodes or a path can be read in more than one way, or, of the latter, in none.
+    /// A text that names a node, two nodes or a path is ambiguous, or does not name any path.
     BadName,
-    /// There is no link between these nodes now; the text says why.
+    /// There is no link between these nodes now. The text gives the reason.
     NoLink,
-    /// No disjoint path leads from this node to that end; the text says from where.
+    /// No disjoint path leads from this node to that end. The text gives the nodes from which one does.
     NoPath,
-    /// The lab is still coming up, or already going down: what was asked about is not there.
+    /// The lab is still starting or already stopping, so the requested object does not exist.
     ComingUp,
-    /// What happens at this lab time depends on more of the past than can be found out in some seconds; the text says
-    /// what can be asked instead.
+    /// Events at this lab time depend on more of the past than can be computed in some seconds. The text gives possible
+    /// requests.
     TooFar,
-    /// The scenario's `information` is not for this node: it is told nothing.
+    /// The scenario's `information` does not cover this node, so it receives none.
     NotTold,
     /// A value is out of its bounds.
     BadValue,
@@ -53,7 +53,7 @@ pub struct ApiError {
     /// For programs. Labs of earlier versions sent none.
     #[serde(default = "unknown")]
     pub code: ErrorCode,
-    /// What was perhaps meant, for [`ErrorCode::NodeNotFound`].
+    /// A similar name, for [`ErrorCode::NodeNotFound`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub nearest: Option<String>,
 }

@@ -1,4 +1,4 @@
-//! What happens in a lab: lines of `events.ndjson` and of the question `events`.
+//! Events of a lab: lines of `events.ndjson` and of the request `events`.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,10 +14,10 @@ pub struct Event {
     pub t_ns: Option<i64>,
     /// Wall-clock time, RFC 3339 UTC with microseconds.
     pub wall: String,
-    /// What happened; its `kind` and fields stand beside the others.
+    /// The event. Its `kind` and fields are beside the other fields.
     #[serde(flatten)]
     pub what: Happening,
-    /// What catalogues call the satellites named in it; absent where there are none of a catalogue.
+    /// Catalogue names of the satellites in the event. Absent if none is from a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
 }
@@ -66,7 +66,7 @@ impl Happening {
     }
 }
 
-/// What can happen, by `kind`.
+/// The events, by `kind`.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -111,19 +111,19 @@ pub enum Happening {
     ClockStarted,
     /// A failure of the scenario began.
     Failure {
-        /// Its name in the scenario.
+        /// Name of the failure in the scenario.
         cause: String,
         /// The nodes and links that broke.
         objects: Vec<String>,
     },
     /// A failure of the scenario ended.
     Repair {
-        /// Its name in the scenario.
+        /// Name of the failure in the scenario.
         cause: String,
         /// The nodes and links that are whole again.
         objects: Vec<String>,
     },
-    /// Nodes of a machine that was lost began anew on another one, and have their links from now on.
+    /// Nodes of a lost machine were created again on another machine, and have their links from now on.
     NodesMoved {
         /// The machine that was lost.
         from: String,
@@ -154,7 +154,7 @@ pub enum Happening {
         network: String,
         /// How many of its edges.
         edges: usize,
-        /// Whether they went back to what the scenario says.
+        /// Whether the scenario's values were restored.
         reset: bool,
     },
     /// A station changed its satellite.
@@ -182,11 +182,11 @@ pub enum Happening {
     DisjointPaths {
         /// The pair's name.
         pair: String,
-        /// Its two nodes.
+        /// The two nodes of the pair.
         between: [String; 2],
         /// How many paths there are.
         found: usize,
-        /// How many the scenario asks for.
+        /// Number of paths that the scenario requests.
         asked: usize,
     },
     /// A link was changed by hand.
@@ -195,12 +195,12 @@ pub enum Happening {
         link: String,
         /// Whether what was set before was taken away first.
         reset: bool,
-        /// What is set on the link's first edge now.
+        /// Current settings of the link's first edge.
         effects: BriefEffects,
     },
-    /// A file of the user's was put into what a node is told, or taken away, by hand.
+    /// A user set or removed a user file that a node receives.
     UserFile {
-        /// Whose.
+        /// Name of the node.
         node: String,
         /// Its name.
         name: String,
@@ -210,7 +210,7 @@ pub enum Happening {
     },
     /// Something was sent to the programs of a node by hand.
     Command {
-        /// Whose.
+        /// Name of the node.
         node: String,
         /// What.
         data: serde_json::Value,
@@ -219,15 +219,15 @@ pub enum Happening {
     RulesChanged {
         /// How: `add`, `edit`, `move`, `remove`, `replace`.
         change: String,
-        /// Which rule; absent where all were replaced.
+        /// Name of the rule. Absent if all rules were replaced.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         rule: Option<String>,
         /// How many there are now.
         rules: usize,
     },
-    /// Somebody confirmed a box that would have taken itself down.
+    /// A user confirmed a box that would have taken itself down.
     Confirmed,
-    /// Nobody confirmed the box in time: it takes itself down.
+    /// No user confirmed the box in time, so it takes itself down.
     Unconfirmed,
     /// A routing daemon ended.
     DaemonDied {
@@ -282,18 +282,18 @@ pub enum Happening {
     ContainerUnhealthy {
         /// Its node.
         node: String,
-        /// What came of the last check.
+        /// Result of the last check.
         how: String,
     },
     /// Programs in a node changed what Constel had set up in the node's network stack, or took such a change back.
     StackChanged {
         /// The node.
         node: String,
-        /// What differs that did not before; of very many things the first.
+        /// New differences. If there are very many, the first ones.
         changed: Vec<String>,
-        /// What is as it was made again: Constel restored it, or the node took it back.
+        /// Differences that ended: Constel restored the setting, or the node did.
         restored: Vec<String>,
-        /// What differs still, and waits for the node.
+        /// Remaining differences, which only the node can end.
         left: Vec<String>,
     },
     /// A flow's client was started.
@@ -305,11 +305,11 @@ pub enum Happening {
     FlowEnded {
         /// The flow.
         flow: String,
-        /// Its exit code, as a shell gives it; 127 when it could not be started.
+        /// Exit code as a shell reports it. 127 if the program could not be started.
         exit: i32,
     },
-    /// Never in `events.ndjson`, only told to those who follow: this many events up to this one are not kept in memory any
-    /// more. Its `seq` is that of the last of them.
+    /// Only sent to followers, never in `events.ndjson`: this many events up to this one are no longer kept in memory. `seq`
+    /// is that of the last of them.
     Older {
         /// How many.
         events: u64,

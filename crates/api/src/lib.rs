@@ -1,23 +1,22 @@
-//! The control surface as types: what can be asked of a running lab, what it answers, what happens in it, what a run
-//! leaves behind, and what can go wrong.
+//! The control interface as types: requests to a running lab, its replies and events, the results of a run, and the errors.
 //!
-//! * [`Read`] and [`Write`]: the questions; reads change nothing, so a front end that only watches is given no other.
-//! * [`answers`]: what a lab says, one type for each question.
-//! * [`Event`] and [`Happening`]: what happens, on the socket and in `events.ndjson`.
+//! * [`Read`] and [`Write`]: the requests. Reads change nothing, so a front end that only watches gets no other.
+//! * [`answers`]: the replies of a lab, one type for each request.
+//! * [`Event`] and [`Happening`]: the events, on the socket and in `events.ndjson`.
 //! * [`Summary`](summary::Summary) and [`Manifest`](manifest::Manifest): the documents of a results folder.
-//! * [`ApiError`] and [`ErrorCode`]: refusals with codes that stay.
+//! * [`ApiError`] and [`ErrorCode`]: refusals with stable codes.
 //! * [`Server`] and [`Client`]: the same over the unix socket of a lab, `/run/constel/<lab>/api.sock` (root only).
 //!
-//! On the socket a client writes one JSON object a line. The lab answers with JSON lines: `{"ok": true, "data": ...}`
-//! or `{"ok": false, "error": "...", "code": "..."}`; for `events` one line an event, with `follow` until the lab ends
-//! or the client leaves. `docs/reference/api.schema.json` is generated from these types by [`schema_json`].
+//! On the socket a client writes one JSON object per line. The lab replies with JSON lines: `{"ok": true, "data": ...}` or
+//! `{"ok": false, "error": "...", "code": "..."}`. For `events` it sends one line per event, with `follow` until the lab
+//! ends or the client leaves. `docs/reference/api.schema.json` is generated from these types by [`schema_json`].
 //!
 //! ```text
 //! $ echo '{"verb": "state"}' | socat - UNIX:/run/constel/iridium/api.sock
 //! {"ok":true,"data":{"lab":"iridium","state":"running",...}}
 //! ```
 //!
-//! A question is a line, and so is an event:
+//! Requests and events are single lines:
 //!
 //! ```
 //! use constel_api::{Event, Happening, Read, Request};

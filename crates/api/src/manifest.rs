@@ -20,7 +20,7 @@ pub struct UsedImage {
     pub id: String,
     /// The digest of its manifest, where its source had one.
     pub manifest: Option<String>,
-    /// Where it came from.
+    /// Origin of the data.
     pub source: String,
     /// How many nodes are made of it.
     pub nodes: usize,
@@ -52,7 +52,7 @@ pub struct Manifest {
     pub routing: Section,
     /// Settings of every node's kernel, by their names below `/proc/sys`.
     pub node_settings: BTreeMap<String, String>,
-    /// What slows OSPF down, and how it is cut; `None` without OSPF.
+    /// Timers and areas of OSPF. `null` without OSPF.
     pub ospf: Option<Ospf>,
     /// Whether the scenario's traffic was to run.
     pub traffic: bool,
@@ -62,17 +62,17 @@ pub struct Manifest {
     pub left_out: usize,
     /// How old the data of files is.
     pub data_ages: Vec<DataAge>,
-    /// What catalogues call the satellites of element files and ephemerides; absent where there are none.
+    /// Catalogue names of the satellites of element files and ephemerides. Absent if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
-    /// The images that nodes are made of; absent where there are none.
+    /// The images of the nodes. Absent if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<UsedImage>,
     /// The link driver.
     pub driver: Driver,
-    /// What the figures are measured against.
+    /// The limits against which the measurements are checked.
     pub bounds: Bounds,
-    /// What makes nodes: `netns`, `oci`, `docker`, or several of them with commas between.
+    /// Runtimes of the nodes: `netns`, `oci`, `docker`, or several of them separated by commas.
     pub runtime: String,
     /// The machine.
     pub host: Host,
@@ -85,8 +85,8 @@ pub struct Manifest {
     pub command_line: Vec<String>,
 }
 
-/// Returns the program's arguments, itself first, for [`Manifest::command_line`]. Arguments may be any bytes on Unix; those that are no
-/// UTF-8 have U+FFFD in place of what is not.
+/// Returns the program's arguments with its name, for [`Manifest::command_line`]. Arguments may be any bytes on Unix.
+/// Invalid UTF-8 is replaced by U+FFFD.
 #[must_use]
 pub fn command_line() -> Vec<String> {
     let words = std::env::args_os();
@@ -95,7 +95,7 @@ pub fn command_line() -> Vec<String> {
         .collect()
 }
 
-/// What the manifests of labs and of boxes have in common, of every version.
+/// The part that the manifests of labs and of boxes have in common, in every version.
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize)]
 pub struct Head {
     /// `box`; absent for a lab's.
@@ -137,7 +137,7 @@ pub struct Between {
     pub frame_bytes: u64,
     /// The MTU between the machines that such a frame wants, bytes.
     pub mtu_wanted_bytes: u64,
-    /// The smallest MTU of the machines' interfaces, bytes. Where it is less, UDP cuts such frames in fragments. `null`: not known.
+    /// Smallest MTU of the machines' interfaces, bytes. If it is smaller, UDP fragments such frames. `null`: unknown.
     pub mtu_bytes: Option<u64>,
 }
 
@@ -159,12 +159,12 @@ pub struct DataAge {
     pub constellation: String,
     /// The file, as the scenario names it.
     pub file: String,
-    /// Of elements: days between their epoch and the start of the scenario, of either sign, of the middle one of the
-    /// satellites that fly.
+    /// For elements: days between their epoch and the start of the scenario, positive or negative, as the median over the
+    /// simulated satellites.
     pub median_days: Option<f64>,
-    /// The same of the farthest one.
+    /// This difference for the satellite where it is largest.
     pub farthest_days: Option<f64>,
-    /// What the user should know, if anything.
+    /// A warning for the user, if any.
     pub warning: Option<String>,
 }
 
@@ -175,11 +175,11 @@ pub struct Driver {
     pub name: DriverKind,
     /// Why this one.
     pub why: String,
-    /// What it can do.
+    /// Capabilities of the driver.
     pub capabilities: Capabilities,
     /// Frames leave at whole multiples of this, nanoseconds; 0: each at its own time.
     pub grain_ns: i64,
-    /// Its threads, of a driver that has some of its own; absent of others, and of earlier versions.
+    /// Threads of a driver that has its own. Absent for other drivers, and in earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<DriverThreads>,
     /// Whether what nodes' stacks take to pass a frame on is taken off its way; absent of drivers that cannot, and of earlier
@@ -191,18 +191,18 @@ pub struct Driver {
 /// The threads that move the frames of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct DriverThreads {
-    /// How many.
+    /// Number of threads.
     pub count: usize,
-    /// Why so many.
+    /// Reason for this number.
     pub why: String,
     /// Processors that they run on, each on any of them as the kernel sees fit.
     pub processors: Vec<usize>,
 }
 
-/// What a driver declares, as [`constel_link::Capabilities`].
+/// The capabilities that a driver declares, as [`constel_link::Capabilities`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capabilities {
-    /// Whose.
+    /// The driver.
     pub driver: DriverKind,
     /// The delay follows its slope between two updates.
     pub delay_glides: bool,
@@ -210,7 +210,7 @@ pub struct Capabilities {
     pub atomic_updates: bool,
     /// No frame overtakes another of its edge.
     pub keeps_order: bool,
-    /// The same seed loses the same frames.
+    /// Whether the same seed loses the same frames.
     pub seeded: bool,
     /// The queue's limit counts bytes; else whole frames.
     pub queue_in_bytes: bool,
@@ -258,52 +258,52 @@ impl From<constel_link::Capabilities> for Capabilities {
 /// OSPF of a run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Ospf {
-    /// Its timers.
+    /// Timers.
     pub timers: OspfTimers,
-    /// What RFC 2328 (appendix C.3) gives as samples.
+    /// The sample values of RFC 2328 (appendix C.3).
     pub rfc2328_samples: OspfSamples,
-    /// Its areas; `None`: one for everything.
+    /// Areas. `null`: a single area.
     pub areas: Option<Vec<Area>>,
     /// Lasers that no area may use; `None` with one area.
     pub lasers_in_no_area: Option<usize>,
     /// How fast daemons were started: the scenario's `routing.start`.
     pub start: Section,
-    /// Whether the daemons' kernels told them of changes at once.
+    /// Whether the kernels notified the daemons of changes at once.
     pub kernel_events: bool,
 }
 
 /// Timers of OSPF, seconds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OspfTimers {
-    /// Between two hello packets.
+    /// Interval of hello packets.
     pub hello_s: u16,
-    /// Until a silent neighbour is dead.
+    /// Time after which a silent neighbour is dead.
     pub dead_s: u16,
-    /// The same on ground links.
+    /// The hello and dead times on ground links.
     pub ground: HelloTimers,
-    /// Until an unacknowledged packet is sent again.
+    /// Time after which an unacknowledged packet is sent again.
     pub retransmit_s: u16,
-    /// By which route calculations are gathered.
+    /// Interval in which route calculations are collected.
     pub tick_s: u16,
 }
 
 /// Hello and dead time, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HelloTimers {
-    /// Between two hello packets.
+    /// Interval of hello packets.
     pub hello_s: u16,
-    /// Until a silent neighbour is dead.
+    /// Time after which a silent neighbour is dead.
     pub dead_s: u16,
 }
 
 /// OSPF's usual timers, seconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OspfSamples {
-    /// Between two hello packets.
+    /// Interval of hello packets.
     pub hello_s: u16,
-    /// Until a silent neighbour is dead.
+    /// Time after which a silent neighbour is dead.
     pub dead_s: u16,
-    /// Until an unacknowledged packet is sent again.
+    /// Time after which an unacknowledged packet is sent again.
     pub retransmit_s: u16,
 }
 
@@ -338,9 +338,9 @@ pub struct Host {
 /// A host-wide setting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct HostSetting {
-    /// What it was.
+    /// Value before the lab.
     pub before: Option<u64>,
-    /// What it is at least while the lab is up.
+    /// Minimum value while the lab is up.
     pub at_least: u64,
 }
 
@@ -350,10 +350,10 @@ pub struct HostSetting {
 pub struct Section(serde_json::Value);
 
 impl Section {
-    /// Of a part of the model.
+    /// Converts a part of the model.
     ///
     /// # Errors
-    /// When it cannot be written as JSON.
+    /// If it cannot be written as JSON.
     pub fn of(part: &impl Serialize) -> serde_json::Result<Self> {
         serde_json::to_value(part).map(Self)
     }

@@ -31,7 +31,7 @@ pub enum Read {
         /// The other end's node name.
         b: String,
     },
-    /// What every edge has carried so far. It is meant to be asked for every few seconds: the difference is the load. Answer:
+    /// The traffic of every edge so far. Clients poll it every few seconds, and the difference gives the load. Answer:
     /// [`Loads`](crate::answers::Loads).
     Loads,
     /// A node's routes, as its kernel has them. Answer: [`Routes`](crate::answers::Routes).
@@ -39,18 +39,18 @@ pub enum Read {
         /// The node's name.
         node: String,
     },
-    /// The way from one node to another by the kernels' tables, and the way of least delay. Answer:
+    /// The path from one node to another by the kernels' tables, and the path of minimum delay. Answer:
     /// [`Paths`](crate::answers::Paths).
     Path {
-        /// Where it begins.
+        /// Source node.
         from: String,
-        /// Where it leads: a node, or ends of disjoint paths as `london.tl.2`, or `london.tl` for all of the pair's.
+        /// Destination: a node, or ends of disjoint paths such as `london.tl.2`, or `london.tl` for all ends of the pair.
         to: String,
-        /// Lab time whose edges are walked, nanoseconds; now unless given. Tables are always those of now.
+        /// Lab time whose edges are used, nanoseconds. Default: now. Tables are always the current ones.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at_ns: Option<u64>,
     },
-    /// The lab's networks and who is in them. Answer: [`NetworkShown`](crate::answers::NetworkShown), one each.
+    /// The lab's networks and their members. Answer: [`NetworkShown`](crate::answers::NetworkShown), one each.
     Networks,
     /// A box's interfaces, and its rules with what they did. Answer: [`BoxShown`](crate::answers::BoxShown).
     Rules,
@@ -62,7 +62,7 @@ pub enum Read {
     },
 }
 
-/// What to put on a link.
+/// The settings for a link.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetLink {
@@ -72,7 +72,7 @@ pub struct SetLink {
     /// The other end's node name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub b: Option<String>,
-    /// What is named replaces what was set before, the rest stays.
+    /// Settings that replace earlier ones. Settings that are not named stay.
     pub effects: Box<Effects>,
     /// First take away all that was set before.
     #[serde(default)]
@@ -100,7 +100,7 @@ impl SetLink {
     }
 }
 
-/// Which frames are to be captured.
+/// The frames to capture.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct CaptureOrder {
@@ -137,24 +137,22 @@ pub enum Write {
         #[serde(default)]
         delays_ns: Option<Vec<Vec<Option<u64>>>>,
     },
-    /// What a process of this host needs to become one of a node's. Answer:
-    /// [`Entrance`](crate::answers::Entrance).
+    /// The data that a process of this host needs to enter a node. Answer: [`Entrance`](crate::answers::Entrance).
     Enter {
         /// The node's name.
         node: String,
     },
-    /// Puts a file of the user's into what a node is told, or takes it away. Answer:
-    /// [`UserFileSet`](crate::answers::UserFileSet).
+    /// Sets or removes a user file that a node receives. Answer: [`UserFileSet`](crate::answers::UserFileSet).
     UserFile {
         /// The node's name.
         node: String,
-        /// What it is called: letters, digits, `.`, `_` and `-`, not beginning with `.`, at most 64.
+        /// Name of the file: letters, digits, `.`, `_` and `-`, not beginning with `.`, at most 64 characters.
         name: String,
-        /// What is in it, at most 1 MiB; without it, it goes.
+        /// Content, at most 1 MiB. Without it, the file is removed.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         text: Option<String>,
     },
-    /// Sends something to the programs of a node that follow what it is told. Answer:
+    /// Sends data to the programs of a node that read its information stream. Answer:
     /// [`CommandSent`](crate::answers::CommandSent).
     Command {
         /// The node's name.
@@ -171,7 +169,7 @@ pub enum Write {
     /// Shows frames as they pass. Answer: [`Capturing`](crate::answers::Capturing), and behind that line a file as pcapng has
     /// it, until the lab ends or the client has ended its own sending.
     Capture(CaptureOrder),
-    /// Somebody reaches the host still: the box that waits for this goes on. Answered by nothing.
+    /// Confirms that a user still reaches the host, so the box that waits for this goes on. The answer is empty.
     Confirm,
     /// Take the lab down; answered (by nothing) once it has begun.
     Down,
@@ -185,7 +183,7 @@ pub enum RuleChange {
     Add {
         /// The rule.
         rule: Value,
-        /// Its place, counted from 1; the last unless given.
+        /// Position of the rule, from 1. Default: last.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         at: Option<usize>,
     },
@@ -200,7 +198,7 @@ pub enum RuleChange {
     Move {
         /// Its name.
         name: String,
-        /// Where to, counted from 1.
+        /// New position, from 1.
         at: usize,
     },
     /// A rule goes.
@@ -208,7 +206,7 @@ pub enum RuleChange {
         /// Its name.
         name: String,
     },
-    /// All rules anew. Those that stay the same keep their counters.
+    /// Replaces all rules. Rules that stay the same keep their counters.
     Replace {
         /// The rules.
         rules: Vec<Value>,
@@ -254,7 +252,7 @@ impl From<Write> for Request {
 }
 
 impl<'de> Deserialize<'de> for Request {
-    /// Chooses by the verb, so that an error speaks of the question that was meant.
+    /// Selects the type by the verb, so that an error describes the requested verb.
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let fields = serde_json::Map::deserialize(from)?;
         let verb = fields.get("verb").and_then(|verb| verb.as_str());

@@ -27,7 +27,7 @@ struct Documents {
     error: ApiError,
     /// An event: `data` of an answer to `events`, and a line of `events.ndjson`.
     event: Event,
-    /// What `constel list --json` prints.
+    /// The output of `constel list --json`.
     list: Vec<ListedLab>,
     /// `summary.json`, and what `constel run --json` prints.
     summary: Summary,

@@ -23,13 +23,13 @@ use crate::{
     RuleChange, SetLink, Subscription, Write,
 };
 
-/// How often a follower of events is looked after while nothing happens: one that has left is let go by then.
+/// Interval at which a follower of events is checked while no event occurs. A client that has left is removed then.
 const FOLLOWER_LOOK: Duration = Duration::from_millis(250);
 
 /// A pause after a connection could not be accepted: without free descriptors the next try fails as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// What the server asks of a lab to answer questions that change nothing. Calls come from several threads at once.
+/// The operations of a lab that the server needs for read requests. Several threads call them in parallel.
 pub trait LabReader: Send + Sync + 'static {
     /// The lab's row of `constel list`.
     fn state(&self) -> LabRow;
@@ -47,10 +47,10 @@ pub trait LabReader: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
     fn link(&self, a: &str, b: &str) -> Result<LinkShown, ApiError>;
-    /// What every edge has carried.
+    /// Returns the traffic of every edge.
     ///
     /// # Errors
-    /// [`ErrorCode::NotALab`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when the link plane has stopped.
+    /// [`ErrorCode::NotALab`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] if the link plane has stopped.
     fn loads(&self) -> Result<Loads, ApiError> {
         Err(not_a_lab())
     }
@@ -59,13 +59,13 @@ pub trait LabReader: Send + Sync + 'static {
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`]; [`ErrorCode::Failed`] when its kernel does not answer.
     fn routes(&self, node: &str) -> Result<Routes, ApiError>;
-    /// The way from one node to another by the kernels' tables, over the edges of lab time `at_ns` (now unless
-    /// given), and the way of least delay. It may take seconds to find those edges: that ends when `wanted` is no
-    /// longer true, or the lab goes down.
+    /// Returns the path from one node to another by the kernels' tables, over the edges of lab time `at_ns` (default: now),
+    /// and the path of minimum delay. Computing those edges may take seconds. It ends when `wanted` returns false, or when
+    /// the lab goes down.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NoPath`], [`ErrorCode::ComingUp`], [`ErrorCode::TooFar`];
-    /// [`ErrorCode::Failed`] when a kernel does not answer.
+    /// [`ErrorCode::Failed`] if a kernel does not answer.
     fn path(
         &self,
         from: &str,
@@ -73,7 +73,7 @@ pub trait LabReader: Send + Sync + 'static {
         at_ns: Option<u64>,
         wanted: &(dyn Fn() -> bool + Sync),
     ) -> Result<Paths, ApiError>;
-    /// The networks and who is in them.
+    /// Returns the networks and their members.
     ///
     /// # Errors
     /// [`ErrorCode::ComingUp`].
@@ -93,13 +93,13 @@ fn not_a_lab() -> ApiError {
     ApiError::new(ErrorCode::NotALab, "this is a box: it has no sky")
 }
 
-/// What the server asks of a lab to answer all questions.
+/// The operations of a lab that the server needs for all requests.
 pub trait LabWriter: LabReader {
-    /// Puts effects on a link, or on what leaves a port; says what is set now.
+    /// Sets effects on a link, or on the egress of a port. Returns the current settings.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::BadName`], [`ErrorCode::NoLink`], [`ErrorCode::BadValue`],
-    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
+    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]. In all cases, nothing was changed.
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError>;
     /// Brings a member into its network, or takes it out.
     ///
@@ -107,13 +107,13 @@ pub trait LabWriter: LabReader {
     /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] when there is no such network, or the node has no port in it;
     /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError>;
-    /// Puts delays on edges of a network, nanoseconds: a row for each member as sender, a cell for each as receiver; `None` takes
-    /// them away.
+    /// Sets delays on edges of a network, nanoseconds: a row for each member as sender, and a cell for each member as
+    /// receiver. `None` removes the delays.
     ///
     /// # Errors
-    /// [`ErrorCode::BadName`] when there is no such network; [`ErrorCode::BadValue`] when it is none of links, the square is not that of
-    /// its members, or a cell is of no edge; [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was
-    /// changed.
+    /// [`ErrorCode::BadName`] if there is no such network; [`ErrorCode::BadValue`] if it is not a network of links, the
+    /// matrix does not have the size of its members, or a cell has no edge; [`ErrorCode::Unsupported`],
+    /// [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]. In all cases, nothing was changed.
     fn set_delays(
         &self,
         network: &str,
@@ -124,11 +124,11 @@ pub trait LabWriter: LabReader {
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::ComingUp`].
     fn enter(&self, node: &str) -> Result<Entrance, ApiError>;
-    /// Puts a file of the user's into what a node is told, or takes it away.
+    /// Sets or removes a user file that a node receives.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::BadValue`], [`ErrorCode::ComingUp`],
-    /// [`ErrorCode::Failed`]: nothing was changed.
+    /// [`ErrorCode::Failed`]. In all cases, nothing was changed.
     fn user_file(
         &self,
         node: &str,
@@ -157,14 +157,14 @@ pub trait LabWriter: LabReader {
     fn change_rules(&self, _change: RuleChange) -> Result<RulesChanged, ApiError> {
         Err(ApiError::not_a_box())
     }
-    /// A box that waits for somebody to confirm it goes on.
+    /// Confirms a box that waits for it, so that the box goes on.
     ///
     /// # Errors
     /// [`ErrorCode::NotABox`].
     fn confirm(&self) -> Result<(), ApiError> {
         Err(ApiError::not_a_box())
     }
-    /// Asks for the lab to be taken down; returns at once.
+    /// Requests that the lab be taken down, and returns at once.
     fn down(&self);
 }
 
@@ -276,7 +276,7 @@ fn answer_client(stream: &UnixStream, lab: &dyn LabWriter) -> io::Result<()> {
                 return tell_events(stream, &mut writer, lab.follow());
             }
             Ok(Request::Read(read)) => {
-                // Who asks and leaves wants no answer.
+                // A client that has left needs no answer.
                 let wanted = || !left(stream).unwrap_or(true);
                 answer_read(&mut writer, lab, read, &wanted)?;
             }
@@ -315,7 +315,7 @@ fn answer_read(
         Read::Networks => reply(out, lab.networks()),
         Read::Rules => reply(out, lab.rules()),
         Read::Path { from, to, at_ns } => reply(out, lab.path(&from, &to, at_ns, wanted)),
-        // A stream, which ends the connection: its caller has told it.
+        // A stream has its own code, since it ends the connection.
         Read::Events { .. } => Ok(()),
     }
 }
@@ -336,7 +336,7 @@ fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> 
         Write::Command { node, data } => reply(out, lab.command(&node, data)),
         Write::ChangeRules { change } => reply(out, lab.change_rules(change)),
         Write::Confirm => reply(out, lab.confirm()),
-        // A stream, which ends the connection: its caller has told it.
+        // A stream has its own code, since it ends the connection.
         Write::Capture(_) => Ok(()),
         Write::Down => {
             lab.down();

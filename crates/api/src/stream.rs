@@ -1,4 +1,4 @@
-//! What a capture sends behind its answer.
+//! The data that a capture sends after its answer.
 
 use std::io;
 use std::os::unix::net::UnixStream;
@@ -6,26 +6,26 @@ use std::time::Duration;
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// How often whoever reads is looked after while nothing comes.
+/// Interval at which the reader is checked while no frame arrives.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// What comes next of a capture.
+/// The next result of a capture.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Piece {
     /// Bytes of the file.
     Bytes(Vec<u8>),
-    /// Nothing came within the time.
+    /// No frame arrived within the time.
     Nothing,
     /// The lab ends.
     Ended,
 }
 
-/// Where captured frames come from, as a file.
+/// A source of captured frames in the format of a file.
 pub trait CaptureSource: Send {
-    /// What comes next, within this time.
+    /// Returns the next piece within this time.
     fn next(&mut self, within: Duration) -> Piece;
 
-    /// What the file ends with.
+    /// Returns the end of the file.
     fn end(&mut self) -> Vec<u8>;
 }
 

@@ -1,4 +1,4 @@
-//! Events for whoever follows a lab: in order, from the first that is kept, without a queue for each follower.
+//! Events for the followers of a lab: in order, from the first that is kept, without a queue for each follower.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -6,37 +6,37 @@ use std::time::Duration;
 
 use crate::{Event, Happening};
 
-/// A lab's log, as those who follow it see it.
+/// The log of a lab, as seen by its followers.
 pub trait EventSource: Send + Sync {
     /// Events after number `seq` in their order, not all if there are many. Without any, waits for one: at most `wait`, or
     /// for ever.
     fn after(&self, seq: u64, wait: Option<Duration>) -> Batch;
 }
 
-/// What a log has to say to somebody.
+/// Events of a log for one follower.
 #[derive(Debug, Default)]
 pub struct Batch {
     /// Events, in order.
     pub events: Vec<Event>,
-    /// Where to read those before them that are no longer kept.
+    /// The file that contains earlier events, which are no longer kept.
     pub file: String,
-    /// There are none, and there will be none.
+    /// Whether the log has ended, so that no more events follow.
     pub ended: bool,
 }
 
-/// What comes next.
+/// The next result of a subscription.
 #[derive(Debug, PartialEq)]
 pub enum Next {
     /// An event.
     Event(Event),
-    /// Nothing so far.
+    /// No event so far.
     Nothing,
-    /// Nothing any more: the lab is down.
+    /// No more events, because the lab is down.
     Ended,
 }
 
-/// The place of somebody in a lab's log. It holds a few events at most; whoever falls far behind is told what was missed
-/// ([`Happening::Older`]) instead of being kept waiting for.
+/// The position of a follower in a lab's log. It holds at most a few events. A follower that falls far behind does not delay
+/// the log but gets a note of the missed events ([`Happening::Older`]).
 pub struct Subscription {
     source: Arc<dyn EventSource>,
     /// The number of the last event that was handed on.

@@ -1,4 +1,4 @@
-//! What a run came to: the document `summary.json`. Fields are added, never changed.
+//! The summary of a run: the document `summary.json`. Fields are added, never changed.
 
 use std::collections::BTreeMap;
 
@@ -40,22 +40,22 @@ pub struct Summary {
     pub size: Size,
     /// How long it took to bring the lab up and down.
     pub times: Times,
-    /// Who makes routes, and how slowly: software, protocol and timers in words; absent without daemons.
+    /// Source of the routes with its timers: software, protocol and timers as text. Absent without daemons.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub routing: Option<String>,
-    /// When routes stood.
+    /// Convergence of the routes.
     pub convergence: Convergence,
-    /// How many nodes routed rightly during lab time; absent without daemons, and on several machines, where nobody sees all kernels at
-    /// one moment.
+    /// Number of nodes with correct routes during lab time. Absent without daemons, and on several machines, because no
+    /// process can read all kernels at one moment.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub converged: Option<Converged>,
-    /// Messages about failures where nodes hear of them by messages (`routing.reaction`); absent elsewhere.
+    /// Messages about failures, if nodes learn of them by messages (`routing.reaction`). Absent otherwise.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub link_state: Option<Messages>,
-    /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
+    /// Pairs with disjoint paths (`routing.disjoint`). Absent if empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub disjoint: Vec<DisjointRow>,
-    /// What routing daemons had cost, at two moments; empty without daemons. Of a lab on several machines, each machine's.
+    /// The cost of routing daemons at two moments. Empty without daemons. For a lab on several machines, per machine.
     #[serde(default)]
     pub daemons: Vec<DaemonsRow>,
     /// Channels that members of a network share, one row a member; empty without any.
@@ -69,14 +69,14 @@ pub struct Summary {
     /// How many came after them; `events.ndjson` has all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub further_handovers: u64,
-    /// Everything else after which routes had to be found anew: failures and repairs of the scenario, links set
-    /// by hand, daemons that died. The first 10,000.
+    /// All other events after which routes had to be computed again: failures and repairs of the scenario, manual changes of
+    /// links, and daemons that died. The first 10,000.
     #[serde(default)]
     pub changes: Vec<ChangeRow>,
     /// How many came after them; `events.ndjson` has all.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub further_changes: u64,
-    /// Nodes whose programs changed the node's own network stack, in the order of the lab's; absent where none did.
+    /// Nodes whose programs changed the node's own network stack, in the order of the lab's nodes. Absent if none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub stacks: Vec<StackRow>,
     /// The scenario's own traffic.
@@ -88,19 +88,19 @@ pub struct Summary {
     /// How late frames were, by class of edge: `isl`, `gsl`.
     #[serde(default)]
     pub lateness_by_class: Vec<ClassLateness>,
-    /// What the verdict is made from.
+    /// Measurements on which the verdict is based.
     pub fidelity: Fidelity,
-    /// What it is measured against.
+    /// Limits against which these are checked.
     #[serde(default)]
     pub bounds: Bounds,
-    /// What was planned, on a machine of a lab on several; absent elsewhere.
+    /// The plan of a machine, for a lab on several machines. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plans: Option<Plans>,
     /// Frames from the other machines during lab time, on a machine of a lab on several; empty elsewhere.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub crossed: Vec<CrossedRow>,
-    /// The machines of a lab on several, in their order; empty elsewhere. `relay`, `steps` and `lateness_by_class` are then of
-    /// the machine whose frames were latest, `fidelity` is of all together.
+    /// The machines of a lab on several machines, in order. Empty otherwise. `relay`, `steps` and `lateness_by_class` then
+    /// describe the machine with the latest frames, and `fidelity` describes all together.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub machines: Vec<MachineRow>,
     /// Whether the figures are to be trusted: the fidelity of the emulator.
@@ -110,24 +110,24 @@ pub struct Summary {
     pub software: Software,
 }
 
-/// A node whose programs changed what Constel had set up in the node's network stack.
+/// A node whose programs changed the network stack that Constel had set up.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct StackRow {
     /// The node.
     pub node: String,
     /// When that was first seen, lab time, nanoseconds; negative before the clock started.
     pub first_ns: i64,
-    /// When it was as it was made again, or the end of lab time, nanoseconds.
+    /// When the stack was as set up again, or the end of lab time, nanoseconds.
     pub last_ns: i64,
     /// How long something differed, all together, nanoseconds.
     pub changed_ns: u64,
     /// How often a new difference was seen.
     pub times: u64,
-    /// What differed: the first 16 different things.
+    /// The differences: the first 16 distinct ones.
     pub changed: Vec<String>,
     /// Whether Constel restores it (`restore` of the node).
     pub restored: bool,
-    /// What differed at the end of lab time.
+    /// The differences that remained at the end of lab time.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub left: Vec<String>,
 }
@@ -141,7 +141,7 @@ pub struct MachineRow {
     pub nodes: usize,
     /// Whether its own figures are to be trusted; `null`: it left none.
     pub trustworthy: Option<bool>,
-    /// What ended its part before its time; `null`: nothing that was not asked for.
+    /// The reason for a premature end of its part. `null` if it ended on request.
     pub failure: Option<String>,
     /// The folder of what it left, within the results; `null`: it left nothing.
     pub results: Option<String>,
@@ -170,30 +170,30 @@ pub struct CrossedRow {
     pub late: u64,
 }
 
-/// What a lab went on without.
+/// The loss of a machine that the lab continued without.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LostRow {
     /// From when on its nodes had no links, lab time, nanoseconds: the same step on all other machines.
     pub from_ns: u64,
-    /// Its nodes, in the order of the lab's; those that it had taken itself are among them.
+    /// Nodes of the machine, in the order of the lab's nodes, with those that it had taken over itself.
     pub nodes: Vec<String>,
-    /// Those that began anew on others; absent: none did.
+    /// Nodes that were created again on other machines. Absent if there were none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub moved: Vec<MovedRow>,
 }
 
-/// Nodes of a lost machine that began anew on another one.
+/// Nodes of a lost machine that were created again on another one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct MovedRow {
     /// That machine.
     pub to: String,
     /// From when on they had links again, lab time, nanoseconds: the same step on all machines.
     pub from_ns: u64,
-    /// They, in the order of the lab's.
+    /// The nodes, in the order of the lab's nodes.
     pub nodes: Vec<String>,
 }
 
-/// What was planned: all machines of a lab plan the same.
+/// The plan, which is the same on all machines of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Plans {
     /// Plans, that of lab time zero included.
@@ -202,7 +202,7 @@ pub struct Plans {
     pub hash: String,
 }
 
-/// Messages about failures that nobody foresaw.
+/// Messages about unexpected failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Messages {
     /// Those that nodes made of what they noticed themselves.
@@ -247,7 +247,7 @@ pub struct Times {
     pub take_down_s: f64,
 }
 
-/// What a member of a network with `medium: shared` did on its channel.
+/// The activity of a member of a network with `medium: shared` on its channel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ChannelRow {
     /// The network.
@@ -258,7 +258,7 @@ pub struct ChannelRow {
     pub sent: u64,
     /// How long it took the channel, ns.
     pub airtime_ns: u64,
-    /// Frames that it understood, whoever they were for.
+    /// Frames that it received correctly, for any destination.
     pub heard: u64,
     /// Frames that reached it and overlapped with another's.
     pub collisions: u64,
@@ -266,9 +266,9 @@ pub struct ChannelRow {
     pub deaf: u64,
     /// Frames that reached it with a wrong bit.
     pub noise: u64,
-    /// Its own frames that did not fit in its queue.
+    /// Frames of its own that did not fit in its queue.
     pub refused_full: u64,
-    /// Its own frames that are longer than its slots.
+    /// Frames of its own that are longer than its slots.
     pub refused_long: u64,
 }
 
@@ -279,7 +279,7 @@ pub struct DisjointRow {
     pub name: String,
     /// The two nodes.
     pub between: [String; 2],
-    /// Steps with so many paths: with none, one, and so on up to as many as were asked for. Lab time zero is a step.
+    /// Number of steps by number of paths: with none, one, and so on up to the requested number. Lab time zero is a step.
     pub steps_by_paths: Vec<usize>,
     /// The paths, in order of delay.
     pub paths: Vec<DisjointPathRow>,
@@ -295,45 +295,47 @@ pub struct DisjointPathRow {
     pub delay_ns: Option<Quantiles>,
 }
 
-/// Looks at all kernels during lab time: how many nodes' packets would have arrived at each of some destinations,
-/// stations and satellites picked evenly. A node that had not is one whose routes were behind the topology.
+/// Samples of all kernels during lab time: the number of nodes whose packets would have arrived at each of some
+/// destinations, which are evenly chosen stations and satellites. A node without correct routes is behind the topology.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Converged {
-    /// Nodes looked at.
+    /// Nodes sampled.
     pub nodes: usize,
-    /// How often.
+    /// Number of samples.
     pub looks: usize,
-    /// Looks at which every node had converged.
+    /// Samples in which every node had converged.
     pub complete: usize,
-    /// Fewest nodes converged at a look. A destination that nobody reaches, as in a handover, leaves none.
+    /// Smallest number of converged nodes in a sample. If a destination is unreachable for all, as in a handover, the number
+    /// is 0.
     pub least_nodes: usize,
-    /// Smallest share of (node, destination) pairs whose packets would have arrived.
+    /// Smallest ratio of (node, destination) pairs whose packets would have arrived.
     pub least_right_ratio: f64,
-    /// The same on the average over all looks.
+    /// The mean of this ratio over all samples.
     pub mean_right_ratio: f64,
 }
 
-/// When every served station had a route to every other, by the kernels' tables.
+/// The time when every served station had a route to every other one, by the kernels' tables.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Convergence {
-    /// Seconds from the first edges to standing routes; absent when they never stood. On several machines that of the machine that
-    /// took longest, by its own first edges.
+    /// Seconds from the first edges to converged routes. Absent if they never converged. On several machines, the value of
+    /// the slowest machine, from its own first edges on.
     pub first_s: Option<f64>,
-    /// Ordered pairs of stations walked, both families counted.
+    /// Ordered pairs of stations that were checked, counting both address families.
     pub pairs: usize,
-    /// What it took; absent when nobody waited for routes, or no daemons made them. On several machines it is in the summary of each.
+    /// Control traffic until then. Absent if the lab did not wait for routes, or no daemons made them. On several machines,
+    /// it is in the summary of each.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlRow>,
 }
 
-/// Frames on the links while routes were being found, counted by the link plane. From the first edges to standing
-/// routes there is no traffic yet, so all are control messages (with IPv6, a few of neighbour and listener
-/// discovery among them); later the scenario's traffic is among them.
+/// Frames on the links during convergence, counted by the link plane. From the first edges to converged routes there is no
+/// other traffic yet, so all are control messages (with IPv6, a few of neighbour and listener discovery among them). Later
+/// counts include the scenario's traffic.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ControlRow {
     /// Frames on all links together.
     pub frames: u64,
-    /// Their bytes, Ethernet headers included.
+    /// Bytes of these frames, with Ethernet headers.
     pub bytes: u64,
     /// Frames per direction of a link.
     pub frames_per_edge: Quantiles,
@@ -371,15 +373,18 @@ pub struct HandoverRow {
     /// The port of its terminal; absent where the station has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// How long after the handover all routes stood again, nanoseconds; absent when the run ended first, and where daemons make
-    /// the routes on several machines in the summary of each: that of the lab has it from the looks of all.
+    /// Time from the handover until all routes had converged again, nanoseconds. Absent if the run ended earlier. For a lab
+    /// on several machines with daemons it is absent in the summary of each machine. The summary of the lab has it, from the
+    /// samples of all machines.
     pub routes_stood_after_ns: Option<u64>,
-    /// Probes of the scenario's pings to or from the station that it may have cost: sent less than a round trip
-    /// before it, no later than when routes stood again, and never answered. Absent when no ping saw it, and with
-    /// daemons on several machines: whose ping it was does not know then when routes stood.
+    /// Probes of the scenario's pings to or from the station that the handover may have cost: sent less than a round-trip
+    /// time before it, no later than routes had converged again, and never answered. Absent if no ping was active. With
+    /// daemons on several machines it is absent too, because the machine of the ping does not know when routes had
+    /// converged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_probes: Option<u64>,
-    /// Frames on the links from the handover until routes stood again; absent without daemons, and on several machines.
+    /// Frames on the links from the handover until routes had converged again. Absent without daemons, and on several
+    /// machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlRow>,
 }
@@ -391,23 +396,23 @@ pub struct ChangeRow {
     pub t_ns: u64,
     /// What changed.
     pub kind: ChangeKind,
-    /// The scenario's failure by its name, or who did it.
+    /// Name of the scenario's failure, or the origin of the change.
     pub cause: String,
     /// The nodes, links or daemons that changed.
     pub objects: Vec<String>,
-    /// How long after it all routes stood again, nanoseconds; absent as for handovers. After the death
-    /// of a daemon, whose routes the kernel keeps for a while: until they stood for good, that is for the dead
-    /// time of the protocol and 5 s more.
+    /// Time until all routes had converged again, nanoseconds. Absent as for handovers. After the death of a daemon, whose
+    /// routes the kernel keeps for a while, it lasts until they had converged for good: the dead time of the protocol and 5
+    /// s more.
     pub routes_stood_after_ns: Option<u64>,
     /// Probes of all the scenario's pings that it may have cost, as for handovers, and absent where those are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_probes: Option<u64>,
-    /// Frames on the links from then until routes stood again; absent without daemons, and on several machines.
+    /// Frames on the links from then until routes had converged again. Absent without daemons, and on several machines.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub control: Option<ControlRow>,
 }
 
-/// What can make routes be found anew, besides handovers.
+/// The kind of a change, other than a handover, after which routes are computed again.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum ChangeKind {
@@ -422,7 +427,7 @@ pub enum ChangeKind {
 }
 
 impl ChangeKind {
-    /// The word that stands in the document.
+    /// Returns the kind as in the document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -440,14 +445,14 @@ impl ChangeKind {
 pub enum FlowStatus {
     /// It gave a result.
     Ok,
-    /// It gave none; `reason` says why.
+    /// It gave no result. `reason` contains the reason.
     Failed,
     /// The run ended first.
     CutShort,
 }
 
 impl FlowStatus {
-    /// The word that stands in the document.
+    /// Returns the status as in the document.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -466,12 +471,12 @@ pub enum ClientEnd {
     ByItself {
         /// When that was seen, lab time, nanoseconds.
         t_ns: u64,
-        /// Its exit code, as a shell gives it: 128 and the number of the signal that killed it.
+        /// Exit code as a shell reports it: 128 plus the number of the signal that killed it.
         exit: i32,
         /// Whether that was before the flow's time was over.
         early: bool,
     },
-    /// Its time was over; it was still running and Constel ended it.
+    /// Constel ended it because its time was over.
     AtItsTime,
     /// Its time was over while its node was down.
     NodeDown,
@@ -503,35 +508,35 @@ pub struct FlowRow {
     /// How its client ended; absent in documents of earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub end: Option<ClientEnd>,
-    /// What the tool measured.
+    /// Measurements of the tool.
     #[serde(flatten)]
     pub outcome: Outcome,
     /// Samples in `flows/NAME.csv`; 0 where the tool measures a whole only.
     #[serde(default)]
     pub samples: u64,
-    /// Those of them that are marked: frames on the flow's way left late meanwhile. A probe, which may have been such a
-    /// frame, is marked by any; a piece of a transfer's time when they were for more than a hundredth of it.
+    /// Flagged samples: frames on the flow's path were late during them. A probe may have been such a frame, so any late
+    /// frame flags it. A sample of a transfer is flagged if frames were late for more than one hundredth of its duration.
     #[serde(default)]
     pub marked_samples: u64,
     /// How late the latest frame on the flow's way left, nanoseconds; absent when none left later than the run's bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_worst_ns: Option<u64>,
-    /// Whether the flow's own figures are to be trusted. `false`: the flow is affected, and the run is not trustworthy either.
-    /// `true` also where others made the run untrustworthy. Absent where the link driver does not tell which frames were late,
-    /// or the flow's path is not known.
+    /// Whether the flow's measurements are trustworthy. `false`: the flow is affected, and the run is not trustworthy
+    /// either. `true` is possible in an untrustworthy run if other flows caused that. Absent if the link driver does not
+    /// report which frames were late, or if the flow's path is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub trustworthy: Option<bool>,
     /// Why not.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
-    /// Nodes at its ends or on its paths whose programs had changed the node's own network stack while it ran; absent where
-    /// none had.
+    /// Nodes at its ends or on its paths whose programs had changed the node's own network stack while it ran. Absent if
+    /// there are none.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_stacks: Vec<String>,
     /// Handovers of its ends while it ran.
     pub handovers: usize,
-    /// Distinct paths its packets took, by the kernels' routes, in the order seen; at most 1,000. None where daemons make the routes on
-    /// several machines: nobody sees all kernels on the way at one moment.
+    /// Distinct paths of its packets by the kernels' routes, in the order seen. At most 1,000. Empty if daemons make the
+    /// routes on several machines, because no process can read all kernels on the path at one moment.
     pub paths: Vec<Vec<String>>,
     /// Steps on other paths than these.
     #[serde(default, skip_serializing_if = "is_zero")]
@@ -539,13 +544,14 @@ pub struct FlowRow {
     /// Sum of edge delays there and back along all paths; quantiles are at most 1/1024 too large.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub path_rtt: Option<Rtt>,
-    /// The same for the shortest paths the topology had: no packet can be faster.
+    /// The round-trip times of the shortest paths of the topology: no packet can be faster.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bound_rtt: Option<Rtt>,
 }
 
 impl FlowRow {
-    /// Returns why the flow's own figures are not to be trusted, with its name; `None` when they are, or nothing tells.
+    /// Returns the reason why the flow's measurements are not trustworthy, with its name. Returns `None` if they are, or if
+    /// that is unknown.
     #[must_use]
     pub fn affected(&self) -> Option<String> {
         let is_affected = self.trustworthy == Some(false);
@@ -576,12 +582,12 @@ pub struct StepRows {
     pub rows: BTreeMap<String, Quantiles>,
 }
 
-/// What all daemons of a lab, or of one of its machines, had cost at one moment.
+/// The cost of all daemons of a lab, or of one of its machines, up to one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonsRow {
     /// `routes-stand` (before traffic begins) or `end`.
     pub when: String,
-    /// Which program: `bird`, `zebra`, `ospfd`, ...
+    /// Name of the program: `bird`, `zebra`, `ospfd`, ...
     pub program: String,
     /// The machine that they were on, in the summary of a lab on several; absent elsewhere.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -601,14 +607,14 @@ pub struct DaemonsRow {
     pub control_packets: Option<Quantiles>,
 }
 
-/// What helpers of a kind came to.
+/// The cost of helper programs of one kind.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct HelpersRow {
     /// `leotp-midnode`, `leotp-gateway` or `split-tcp`.
     pub kind: String,
-    /// Where they were.
+    /// Nodes where they ran.
     pub nodes: Vec<String>,
-    /// Processor time of each, as it said itself at its end, seconds; absent when none said it.
+    /// Processor time of each, as reported at its end, seconds. Absent if none reported it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cpu_s: Option<Quantiles>,
     /// Largest resident memory of each, bytes.

@@ -1,4 +1,4 @@
-//! Whose surroundings have changed between two topologies.
+//! The nodes whose surroundings changed between two topologies.
 
 use std::cmp::Ordering;
 use std::collections::BTreeMap;
@@ -15,8 +15,8 @@ pub struct Change {
     pub went: Vec<(PortId, PortId)>,
 }
 
-/// The nodes whose links came or went, with these links. What a link is like, its delay and rate, is no change here. It
-/// takes one walk over the edges of both.
+/// Returns the nodes whose links appeared or disappeared, with these links. A change of a link's properties, such as delay
+/// and rate, does not count here. Takes one pass over the edges of both snapshots.
 #[must_use]
 pub fn changes(layout: &Layout, before: &Snapshot, after: &Snapshot) -> BTreeMap<NodeId, Change> {
     let mut found: BTreeMap<NodeId, Change> = BTreeMap::new();

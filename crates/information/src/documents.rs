@@ -5,7 +5,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// `node.json`: who the node is. It never changes.
+/// `node.json`: identity of the node. It never changes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Node {
     /// Version of all documents here.
@@ -14,23 +14,23 @@ pub struct Node {
     pub lab: String,
     /// Its name.
     pub name: String,
-    /// Its number in the lab, from 0.
+    /// Number in the lab, from 0.
     pub number: u32,
     /// `satellite`, `ground` or `host`.
     pub class: String,
-    /// Of a satellite: where it belongs.
+    /// For a satellite: its shell, plane and slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<Seat>,
-    /// Of a satellite of an element file or ephemeris: what that calls it, if it gives a name.
+    /// For a satellite of an element file or ephemeris: its name there, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogue_name: Option<String>,
-    /// Of a satellite of an element file: its catalogue number.
+    /// For a satellite of an element file: its catalogue number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norad_id: Option<u64>,
-    /// Its own IPv4 address, on `lo`; absent where the lab speaks none.
+    /// IPv4 address of the node itself, on `lo`. Absent if the lab has no IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<Ipv4Addr>,
-    /// Its own IPv6 address, on `lo`; absent where the lab speaks none.
+    /// IPv6 address of the node itself, on `lo`. Absent if the lab has no IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<Ipv6Addr>,
     /// UTC at lab time zero, RFC 3339.
@@ -66,28 +66,28 @@ pub struct Ports {
 /// An interface.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Port {
-    /// Its name in the node: `isl0`, `gsl0`, `eth0`, ...
+    /// Name in the node: `isl0`, `gsl0`, `eth0`, ...
     pub name: String,
-    /// Its index in the node.
+    /// Interface index in the node.
     pub ifindex: u32,
     /// `isl`, `gsl`, `cable`, or a network's.
     pub kind: String,
     /// `point-to-point`: one far end at most, ever; `served`: several, which come and go.
     pub medium: String,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: String,
-    /// Its largest packet, bytes above Ethernet.
+    /// MTU: largest packet, bytes above Ethernet.
     pub mtu_bytes: u32,
-    /// Its IPv4 address and prefix length; absent where it has none.
+    /// IPv4 address and prefix length. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<String>,
-    /// Its link-local IPv6 address; absent where the lab speaks no IPv6.
+    /// Link-local IPv6 address. Absent if the lab has no IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_link_local: Option<Ipv6Addr>,
-    /// Of a laser, where it points: `fore`, `aft`, `east`, `west` or `cross`.
+    /// For a laser, its direction: `fore`, `aft`, `east`, `west` or `cross`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub laser: Option<String>,
-    /// OSPF's area that the scenario's `areas` put the port's link in; absent where there are none.
+    /// OSPF area of the port's link by the scenario's `areas`. Absent without `areas`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub area: Option<u16>,
 }
@@ -114,10 +114,10 @@ pub struct Peer {
     pub node: String,
     /// `satellite`, `ground` or `host`.
     pub class: String,
-    /// The far node's own IPv4 address; absent where the lab speaks none.
+    /// IPv4 address of the far node itself. Absent if the lab has no IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<Ipv4Addr>,
-    /// The far node's own IPv6 address; absent where the lab speaks none.
+    /// IPv6 address of the far node itself. Absent if the lab has no IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<Ipv6Addr>,
     /// The far port.
@@ -129,17 +129,17 @@ pub struct Peer {
 pub struct End {
     /// Its name.
     pub port: String,
-    /// Its MAC address.
+    /// MAC address.
     pub mac: String,
-    /// Its IPv4 address; absent where it has none.
+    /// IPv4 address. Absent if it has none.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<Ipv4Addr>,
-    /// Its link-local IPv6 address; absent where the lab speaks no IPv6.
+    /// Link-local IPv6 address. Absent if the lab has no IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6_link_local: Option<Ipv6Addr>,
 }
 
-/// `topology.json`: nodes and links, as far as the node is told.
+/// `topology.json`: nodes and links within the node's scope.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Topology {
     /// Version of all documents here.
@@ -156,7 +156,7 @@ pub struct Topology {
     pub links: Vec<Link>,
 }
 
-/// How much of the topology a node is told.
+/// The part of the topology that a node receives.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
@@ -173,10 +173,10 @@ pub struct TopologyNode {
     pub name: String,
     /// `satellite`, `ground` or `host`.
     pub class: String,
-    /// Its own IPv4 address; absent where the lab speaks none.
+    /// IPv4 address of the node itself. Absent if the lab has no IPv4.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<Ipv4Addr>,
-    /// Its own IPv6 address; absent where the lab speaks none.
+    /// IPv6 address of the node itself. Absent if the lab has no IPv6.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<Ipv6Addr>,
 }
@@ -196,7 +196,7 @@ pub struct Link {
     pub kind: String,
 }
 
-/// A line of `events`: something that the node is told.
+/// A line of `events`: an event for the node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
     /// Counts from 1 without gaps, so that a reader notices what it missed.
@@ -204,12 +204,12 @@ pub struct Event {
     /// Lab time, nanoseconds; absent before lab time runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_ns: Option<u64>,
-    /// What; its `kind` and fields stand beside the others.
+    /// The event. Its `kind` and fields are beside the other fields.
     #[serde(flatten)]
     pub what: What,
 }
 
-/// What a node is told, by `kind`. The files said so before the event.
+/// The events for a node, by `kind`. The files already contain the change when the event arrives.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -223,7 +223,8 @@ pub enum What {
         /// Links that went.
         went: Vec<Met>,
     },
-    /// Links of the lab came or went: `topology.json` is new. Only told to nodes that are told the whole topology.
+    /// Links of the lab appeared or disappeared, and `topology.json` is new. Only sent to nodes that receive the whole
+    /// topology.
     Topology {
         /// Of `topology.json`.
         revision: u64,
@@ -238,7 +239,7 @@ pub enum What {
         /// Its name.
         name: String,
     },
-    /// Something that somebody sent to the node by `constel info send`; it stands in no file.
+    /// Data that a user sent to the node by `constel info send`. It is in no file.
     Command {
         /// Anything.
         data: serde_json::Value,

@@ -1,11 +1,12 @@
-//! What nodes that ask are told of themselves and their surroundings, so that an image configures itself.
+//! Information about nodes and their surroundings for those nodes that request it, so that an image can configure itself.
 //!
 //! A node sees a folder, [`FOLDER`]: [`node.json`](Node) and [`ports.json`](Ports), which never change;
 //! [`peers.json`](Peers) and [`topology.json`](Topology), which change with its links; the user's own files in `user/`;
-//! [`events`](Event), one a line; and a socket that takes [`Request`]s. Files are replaced whole, never written to.
+//! [`events`](Event), one per line; and a socket that accepts [`Request`]s. Files are replaced as a whole, never written in
+//! place.
 //!
-//! [`Telling`] makes the documents of a node from a plan; [`changes`] says whose have changed between two topologies.
-//! Nothing here touches files, sockets or clocks.
+//! [`Telling`] creates the documents of a node from a plan. [`changes`] finds the nodes whose documents differ between two
+//! topologies. This crate does not use files, sockets or clocks.
 //!
 //! ```
 //! use constel_information::{Stamp, Telling, changes};
@@ -44,7 +45,7 @@ pub use schema::schema_json;
 pub use socket::{Links, LiveLink, Refusal, Request};
 pub use telling::{Asked, Stamp, Telling};
 
-/// Where a node sees it.
+/// Path of the folder in a node.
 pub const FOLDER: &str = "/run/constel";
 
 /// Version of the documents, of events and of the socket's questions. It rises when something changes its meaning or goes; new

@@ -1,4 +1,4 @@
-//! A node's links as OpenSN tells its containers of them, so that images made for it find what they look for.
+//! A node's links in the format of OpenSN, so that images made for it find the files that they expect.
 
 use std::collections::BTreeMap;
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 /// The folder in the node's own, which containers see at [`OPENSN_FOLDER`] as well.
 pub const OPENSN: &str = "opensn";
 
-/// Where OpenSN's images look for it.
+/// The folder where OpenSN's images expect the files.
 pub const OPENSN_FOLDER: &str = "/share/topo";
 
-/// `opensn/NODE` and `opensn/NODE.json`: the links that stand, by the names of their interfaces here. Written in place, as
-/// OpenSN writes it, since programs made for it watch the file itself.
+/// `opensn/NODE` and `opensn/NODE.json`: the present links, by the names of their interfaces here. Written in place, as
+/// OpenSN does, because programs made for it watch the file itself.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenSn {
     /// The node's name.
@@ -26,7 +26,7 @@ pub struct OpenSn {
 /// A link's near end.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct OpenSnLink {
-    /// Its address and prefix length; empty where it has none.
+    /// Address and prefix length. Empty if it has none.
     #[serde(rename = "IPV4")]
     pub ipv4: String,
 }
@@ -39,7 +39,7 @@ pub struct OpenSnEnd {
     /// `Satellite`, `GroundStation` or `Host`.
     #[serde(rename = "type")]
     pub kind: String,
-    /// OSPF's area of the link, as the scenario's `areas` say; 0 where there are none.
+    /// OSPF area of the link by the scenario's `areas`. 0 without `areas`.
     pub area: u16,
 }
 

@@ -22,7 +22,7 @@ struct Documents {
     opensn: OpenSn,
     /// A line of `events`, and `data` of an answer to `follow`.
     event: Event,
-    /// What the socket takes, one a line.
+    /// A request to the socket, one per line.
     request: Request,
     /// `data` of the answer to `links`.
     links: Links,
@@ -30,8 +30,8 @@ struct Documents {
     refusal: Refusal,
 }
 
-/// The schema (JSON Schema 2020-12) of what nodes are told, as shipped in `docs/reference/information.schema.json`. Each
-/// document is a property of the root; the types are in `$defs`.
+/// Returns the schema (JSON Schema 2020-12) of the information for nodes, as shipped in
+/// `docs/reference/information.schema.json`. Each document is a property of the root. The types are in `$defs`.
 #[must_use]
 pub fn schema_json() -> String {
     let generator = SchemaSettings::draft2020_12().into_generator();

@@ -1,4 +1,4 @@
-//! What is asked and answered over a node's socket: JSON, one a line, as over the lab's own.
+//! Requests and replies over a node's socket: JSON, one per line, as over the lab's own socket.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,11 +9,11 @@ use serde::{Deserialize, Serialize};
 pub enum Request {
     /// Events, one answer each, as they come, until the lab is down. Answer: `Event`.
     Follow {
-        /// First those after this number that are still in the files; only later ones unless given.
+        /// First, the events after this number that are still in the files. Default: only later events.
         #[serde(default)]
         after: Option<u64>,
     },
-    /// The node's links at this moment, with what never stands in a file because it glides. Answer: `Links`.
+    /// The node's links at this moment, with values that change continuously and are therefore in no file. Answer: `Links`.
     Links,
 }
 

@@ -1,4 +1,4 @@
-//! A plan turned into what its nodes are told.
+//! The conversion of a plan into the information for its nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -16,7 +16,7 @@ use crate::{
     Scope, Seat, Topology, TopologyNode, VERSION,
 };
 
-/// What a node that asks is told beside what all such nodes are told.
+/// The information that a node requests in addition to the common information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// How much of the topology.
@@ -27,7 +27,7 @@ pub struct Asked {
     pub user: BTreeMap<String, String>,
 }
 
-/// Of what a document speaks.
+/// The revision and time of a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Stamp {
     /// Its revision.
@@ -36,14 +36,15 @@ pub struct Stamp {
     pub t_ns: u64,
 }
 
-/// What the nodes of a lab are told, those of one machine.
+/// The information for the nodes of a lab that are on one machine.
 pub struct Telling {
     blueprint: Arc<Blueprint>,
     asked: BTreeMap<NodeId, Asked>,
 }
 
 impl Telling {
-    /// Of this lab, for those of its nodes that are here; `None` when none of them asks.
+    /// Creates the information for those nodes of this lab that are on this machine. Returns `None` if none of them requests
+    /// any.
     #[must_use]
     pub fn new(blueprint: &Arc<Blueprint>, ours: &Ours) -> Option<Self> {
         let entries = &blueprint.lab.scenario.information;
@@ -91,7 +92,7 @@ impl Telling {
         self.asked.keys().copied()
     }
 
-    /// What a node asks for; `None`: it does not ask.
+    /// Returns the information that a node requests, or `None` if it requests none.
     #[must_use]
     pub fn asked(&self, node: NodeId) -> Option<&Asked> {
         self.asked.get(&node)
@@ -193,7 +194,8 @@ impl Telling {
         }
     }
 
-    /// A node's links as OpenSN tells them. Of a port with several far ends the first counts: OpenSN's have one each.
+    /// Returns a node's links in OpenSN's format. For a port with several far ends only the first counts, because ports of
+    /// OpenSN have one each.
     #[must_use]
     pub fn opensn(&self, id: NodeId, snapshot: &Snapshot) -> OpenSn {
         let layout = &self.blueprint.lab.layout;
@@ -245,7 +247,7 @@ impl Telling {
         }
     }
 
-    /// `topology.json` of all: the same for every node that is told so.
+    /// Returns the whole `topology.json`, which is the same for every node that receives it.
     #[must_use]
     pub fn whole(&self, snapshot: &Snapshot, stamp: Stamp) -> Topology {
         let nodes = self.blueprint.lab.layout.nodes().iter();

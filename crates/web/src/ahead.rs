@@ -1,4 +1,4 @@
-//! What will happen in a scenario: handovers and failures, foretold step by step beside everything else.
+//! Future events of a scenario: handovers and failures, computed step by step in the background.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -14,7 +14,7 @@ use crate::views::Timeline;
 /// Most events that are foretold.
 const EVENTS: usize = 20_000;
 
-/// What is known so far.
+/// The events computed so far.
 #[derive(Debug, Default)]
 pub(crate) struct Ahead {
     known: Mutex<Known>,
@@ -41,7 +41,7 @@ impl Ahead {
         Ok(ahead)
     }
 
-    /// What is known so far, from a place of the list on.
+    /// Returns the events computed so far, from an index of the list on.
     pub(crate) fn timeline(&self, from: usize) -> Timeline {
         let known = self.known.lock().unwrap_or_else(|e| e.into_inner());
         Timeline {

@@ -1,4 +1,4 @@
-//! Answers to what the page asks for by its address.
+//! Replies to the page's GET requests.
 
 use std::path::Path;
 
@@ -92,7 +92,7 @@ fn lab(shared: &Shared) -> Result<&Lab, String> {
     }
 }
 
-/// As the scenario has it; with what the lab says where it runs now.
+/// Returns a link of the scenario. With `live`, adds the data of the running lab.
 fn link(shared: &Shared, (a, b): (&str, &str), step: u64, live: bool) -> Given {
     let skies = skies(shared)?;
     if !live {

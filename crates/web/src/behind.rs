@@ -5,9 +5,9 @@ use rustix::process::setpriority_process;
 /// The niceness of threads that only show what is: a tenth of a lab's share where both want the processor.
 const NICE: i32 = 10;
 
-/// From now on this thread waits behind the lab's and the nodes': who looks must not change what is measured. Never for a
-/// thread that starts programs, which would be born behind, too.
+/// Lowers the priority of this thread below the lab's and the nodes' threads, because viewers must not change the
+/// measurements. Never use it for a thread that starts programs, which would inherit the priority.
 pub(crate) fn step_back() {
-    // Where it is refused it is as it was.
+    // If the system refuses this, the priority stays.
     let _ = setpriority_process(None, NICE);
 }

@@ -1,4 +1,4 @@
-//! Bells of those who wait for news: nobody looks again and again whether there are any.
+//! Notifications for threads that wait for news, so that they need not poll.
 
 use std::io;
 use std::os::fd::OwnedFd;
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, Weak};
 
 use rustix::event::{EventfdFlags, eventfd};
 
-/// The bells of all who wait.
+/// The notifications of all waiting threads.
 #[derive(Debug, Default)]
 pub(crate) struct Bells(Mutex<Vec<Weak<OwnedFd>>>);
 
@@ -58,7 +58,7 @@ mod tests {
         bells.ring();
         still(&one);
         assert!(!rings(&one) && rings(&other));
-        // Nobody rings for who has left.
+        // A waiter that has left is not notified.
         drop(one);
         bells.ring();
         assert!(rings(&other));

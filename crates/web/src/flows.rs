@@ -1,5 +1,5 @@
-//! Flows that the page starts: pings and TCP transfers between nodes, with the tools that scenarios use. They end by themselves, and with
-//! the server.
+//! Flows that the page starts: pings and TCP transfers between nodes, with the tools that scenarios use. They end by
+//! themselves, and with the server.
 
 use std::io::{BufRead, BufReader};
 use std::path::PathBuf;
@@ -31,11 +31,11 @@ const WORDS: usize = 8;
 #[derive(Debug, Clone, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct FlowOrder {
-    /// What it is made of.
+    /// Tool of the flow.
     pub(crate) tool: Tool,
-    /// Where it begins: a node.
+    /// Source node.
     pub(crate) from: String,
-    /// Where it leads: another node.
+    /// Destination node.
     pub(crate) to: String,
     /// How long it takes, seconds.
     #[schemars(range(min = 1, max = LONGEST_S))]
@@ -109,7 +109,7 @@ impl Flows {
         let port = PORTS + all.latest % 1_000;
         let mut children = Vec::new();
         for (node, words) in commands(order, port) {
-            // What the tool complains of is heard with the rest.
+            // Errors of the tool arrive in the same stream as its output.
             let child = Command::new("sh")
                 .args(["-c", "exec \"$@\" 2>&1", "sh"])
                 .arg(program)
@@ -151,7 +151,7 @@ impl Flows {
     }
 }
 
-/// What is run where, the tool last.
+/// Returns the commands with their nodes, the tool last.
 fn commands(order: &FlowOrder, port: u32) -> Vec<(&str, Vec<String>)> {
     let (from, to) = (order.from.as_str(), order.to.as_str());
     let words = |text: &[&str]| text.iter().map(|&word| word.to_owned()).collect();
@@ -258,7 +258,7 @@ mod tests {
         let order = FlowOrder { for_s: 5, ..order };
         assert!(Flows::new(None).start("lab", &order).is_err());
         assert_eq!(flows.views(), []);
-        // What keeps its tool from running is told.
+        // The error that keeps its tool from running is shown.
         flows.start("lab", &order).unwrap();
         let end = std::time::Instant::now() + std::time::Duration::from_secs(20);
         while !flows.views()[0].ended {

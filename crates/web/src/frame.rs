@@ -1,24 +1,25 @@
-//! A step as one binary message: positions, and what became of the links since the message before.
+//! A step as one binary message: positions, and the changes of links since the previous message.
 //!
 //! All numbers are little-endian. The head has 56 bytes:
 //!
-//! | at | what |
+//! | at | content |
 //! |---|---|
 //! | 0 | u32: [`MAGIC`] |
-//! | 4 | u32: bit 0: there is no message before, `set` has all links; bit 1: positions of the step are those that the message before had for later, and are left out |
+//! | 4 | u32: bit 0: no previous message, `set` has all links; bit 1: the previous message had the positions of this step as later positions, so they are left out |
 //! | 8 | f64: step |
 //! | 16 | f64: its lab time, nanoseconds |
 //! | 24 | f64: lab time of the later positions, nanoseconds |
 //! | 32 | 3 f32: direction of the sun, ITRF |
 //! | 44 | u32: nodes |
-//! | 48 | u32: links that are gone |
-//! | 52 | u32: links that came or changed |
+//! | 48 | u32: removed links |
+//! | 52 | u32: new or changed links |
 //!
-//! Then, of each node, ITRF position in kilometres (3 f32, NaN where there is none) at the step, and the same later; then of
-//! each link that is gone its two ports (2 u32); then of each that came or changed: 2 u32 ports, 2 u32 nodes, u32 kind (its place
-//! among the world's kinds; bit 8: antennas still turn, no frame passes), f32 delay in milliseconds, f32 rate in Mbit/s (infinite:
-//! no limit), f32 share of frames lost. A link's delay glides; it is told anew when it comes into another class of those that are a
-//! twentieth wide: what is known of a step so depends on the step alone, not on what was told before.
+//! The head is followed by the ITRF position of each node in kilometres (3 f32, NaN if it has none) at the step, and again
+//! at the later time. Then come the two ports (2 u32) of each removed link. Each new or changed link has: 2 u32 ports, 2 u32
+//! nodes, u32 kind (its index among the world's kinds; bit 8: antennas still turn, no frame passes), f32 delay in
+//! milliseconds, f32 rate in Mbit/s (infinite: no limit), f32 ratio of frames lost. A link's delay changes continuously. It
+//! is sent again when it enters another class. Classes are a twentieth wide, so the content of a step depends on the step
+//! alone, not on earlier messages.
 
 use constel_link::Loss;
 use constel_orbit::DVec3;
@@ -33,7 +34,7 @@ pub const TURNING: u32 = 1 << 8;
 /// Delays of a class differ by less than this share.
 const DELAY_SHARE: f32 = 0.05;
 
-/// A link as it is told.
+/// A link as it is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Told {
     nodes: (u32, u32),
@@ -69,7 +70,7 @@ impl Told {
         }
     }
 
-    /// Whether one who was told `self` knows enough of `now`.
+    /// Returns whether a browser that received `self` needs no update to `now`.
     fn does_for(&self, now: &Self) -> bool {
         let told = Self {
             delay_ms: now.delay_ms,
@@ -88,14 +89,15 @@ pub struct Step<'a> {
     pub then: &'a [DVec3],
     /// Lab time of those.
     pub then_ns: u64,
-    /// Where the sun is.
+    /// Direction of the sun.
     pub sun: DVec3,
 }
 
 /// A link's ports, the lower first.
 type Ports = (u32, u32);
 
-/// All links at a step in the order of their ports. Of two directions that of the lower port is told, unless it alone is missing.
+/// All links at a step in the order of their ports. Of the two directions, the one from the lower port is sent, unless only
+/// the other exists.
 #[derive(Debug, Default)]
 pub struct Links(Vec<(Ports, Told)>);
 
@@ -120,7 +122,7 @@ impl Links {
         Self(links)
     }
 
-    /// What of these is new to one who knows `before`: links that are gone, and those that came or changed.
+    /// Returns the difference from `before`: removed links, and new or changed ones.
     fn since(&self, before: &Self) -> (Vec<Ports>, Vec<(Ports, Told)>) {
         let (mut gone, mut set) = (Vec::new(), Vec::new());
         let mut old = before.0.iter().peekable();
@@ -138,7 +140,7 @@ impl Links {
     }
 }
 
-/// What the message before said.
+/// The content of the previous message.
 #[derive(Debug, Clone, Copy)]
 pub struct Before<'a> {
     /// All links that are known by it.
@@ -148,7 +150,7 @@ pub struct Before<'a> {
 }
 
 impl Step<'_> {
-    /// The message, for one who was told `before`.
+    /// Returns the message for a browser that received `before`.
     #[must_use]
     pub fn message(&self, links: &Links, before: Option<Before<'_>>) -> Vec<u8> {
         let (step, snapshot) = (self, self.snapshot);

@@ -1,13 +1,14 @@
-//! Who may ask what: decided from a request's head alone.
+//! Access control, decided from a request's head alone.
 //!
-//! A page of any other site can make a browser send requests here, and a name of its own can be made to lead to this
-//! machine (DNS rebinding). So the names under which this server may be asked are a fixed list, never taken from the request;
-//! requests that browsers mark as another site's are refused; what changes something must carry a header that no
-//! form and no foreign page can send; and everything but the page itself wants the cookie that a token was exchanged for.
+//! A page of any other site can make a browser send requests here, and can make a name of its own resolve to this machine
+//! (DNS rebinding). The accepted names of this server are therefore a fixed list and never taken from the request. Requests
+//! that browsers mark as coming from another site are refused. Requests that change something must carry a header that no
+//! form and no foreign page can send. All requests except those for the page itself need the cookie that is given in
+//! exchange for a token.
 
 use crate::http::Head;
 
-/// The header that only the page itself sends: a foreign page would have to ask first, and is never told yes.
+/// The header that only the page itself sends. A foreign page needs a CORS preflight for it, which this server never grants.
 pub const OWN_HEADER: &str = "x-constel";
 
 /// Why a request is refused.
@@ -58,7 +59,7 @@ pub struct Guard {
 }
 
 impl Guard {
-    /// Of the server on this port of the loopback.
+    /// Creates the rules for a server on this port of the loopback interface.
     #[must_use]
     pub fn new(port: u16) -> Self {
         let names = ["127.0.0.1", "localhost", "[::1]"];
@@ -77,10 +78,10 @@ impl Guard {
         &self.cookie
     }
 
-    /// What every request must be: sent to one of our names, and not by another site's page.
+    /// Checks every request: it must be sent to one of the accepted names, and not by the page of another site.
     ///
     /// # Errors
-    /// Why not.
+    /// The reason.
     pub fn name(&self, head: &Head) -> Result<(), Refusal> {
         let host = head.only("host").ok_or(Refusal::Host)?;
         if !self.hosts.iter().any(|own| own.eq_ignore_ascii_case(host)) {
@@ -97,7 +98,7 @@ impl Guard {
         }
     }
 
-    /// What a request that changes something, or opens a socket, must have besides: our own origin, said outright.
+    /// Checks a request that changes something or opens a socket: it must also state this server's origin explicitly.
     ///
     /// # Errors
     /// [`Refusal::Origin`].
@@ -108,7 +109,7 @@ impl Guard {
         }
     }
 
-    /// What a request that changes something must be.
+    /// Checks a request that changes something.
     ///
     /// # Errors
     /// [`Refusal::Origin`], [`Refusal::Header`].
@@ -120,7 +121,7 @@ impl Guard {
         }
     }
 
-    /// The session that a request says it is of.
+    /// Returns the session that a request claims.
     #[must_use]
     pub fn session<'a>(&self, head: &'a Head) -> Option<&'a str> {
         let cookies = head.all("cookie");
@@ -129,7 +130,7 @@ impl Guard {
             let (name, value) = pair.trim().split_once('=')?;
             (name == self.cookie).then_some(value)
         });
-        // Two of one name: somebody set one beside ours.
+        // Two cookies of one name mean that another site has set one beside ours.
         own.next().filter(|_| own.next().is_none())
     }
 }

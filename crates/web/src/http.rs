@@ -17,7 +17,8 @@ const FIELDS: usize = 64;
 /// How long a request may take to arrive.
 pub const REQUEST_WITHIN: Duration = Duration::from_secs(10);
 
-/// What pages may do: nothing but what this server sent, and nobody may frame them. Styles are set by the page's script.
+/// The content security policy: pages may use only resources of this server, and no site may frame them. The page's script
+/// sets styles.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; img-src 'self' data:; \
     connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'";
 
@@ -28,7 +29,7 @@ pub struct Head {
     pub method: String,
     /// Without its query.
     pub path: String,
-    /// What stands behind `?`.
+    /// The text after `?`.
     pub query: String,
     /// Names in lower case, and values.
     pub fields: Vec<(String, String)>,
@@ -87,7 +88,7 @@ fn decoded(text: &str) -> Option<String> {
 /// Why a request was not read.
 #[derive(Debug)]
 pub enum BadRequest {
-    /// Nothing came, or it ended early, or too slowly: there is nobody to answer.
+    /// No request arrived, or it ended early, or it was too slow, so no answer is possible.
     Gone,
     /// It is answered with this status and words.
     Answer(u16, &'static str),
@@ -104,15 +105,15 @@ impl From<io::Error> for BadRequest {
 pub struct Request {
     /// The head.
     pub head: Head,
-    /// What was read beyond it.
+    /// Bytes that were read beyond the head.
     rest: Vec<u8>,
 }
 
 impl Request {
-    /// Reads a head, of at most [`HEAD_BYTES`], before `end`.
+    /// Reads a head of at most [`HEAD_BYTES`] before `end`.
     ///
     /// # Errors
-    /// When it is none.
+    /// If it is invalid.
     pub fn read(from: &mut impl Read, end: Instant) -> Result<Self, BadRequest> {
         let mut bytes = Vec::with_capacity(2048);
         loop {
@@ -155,10 +156,10 @@ impl Request {
         !self.rest.is_empty()
     }
 
-    /// Reads the body, of at most [`BODY_BYTES`], before `end`.
+    /// Reads the body of at most [`BODY_BYTES`] before `end`.
     ///
     /// # Errors
-    /// When it is too long, or its length is not said.
+    /// If it is too long, or the request does not state its length.
     pub fn body(self, from: &mut impl Read, end: Instant) -> Result<Vec<u8>, BadRequest> {
         if !self.head.all("transfer-encoding").is_empty() {
             return Err(BadRequest::Answer(
@@ -221,18 +222,18 @@ fn owned(parsed: &httparse::Request<'_, '_>) -> Result<Head, BadRequest> {
     })
 }
 
-/// What is sent back.
+/// A response.
 #[derive(Debug, Default)]
 pub struct Answer {
     /// 200 and the like.
     pub status: u16,
-    /// What `body` is.
+    /// Media type of `body`.
     pub kind: &'static str,
     /// The text, file or document.
     pub body: Vec<u8>,
     /// Whether `body` is compressed by gzip.
     pub gzip: bool,
-    /// Its digest, by which browsers keep it; without one they keep nothing.
+    /// Digest by which browsers cache the response. Without one they do not.
     pub etag: Option<String>,
     /// A cookie to set.
     pub cookie: Option<String>,
@@ -326,7 +327,7 @@ mod tests {
         Instant::now() + Duration::from_secs(60)
     }
 
-    /// A client that sends so many bytes at a time.
+    /// A client that sends this many bytes at a time.
     struct Slowly<'a>(&'a [u8], usize);
 
     impl Read for Slowly<'_> {

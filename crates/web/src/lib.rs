@@ -1,19 +1,19 @@
 //! The web view: a scenario's sky, a running lab or a finished run in a browser of this machine.
 //!
-//! A [`Server`] listens on the loopback and serves a [`Source`]. The page is part of the program; nothing is fetched from
-//! anywhere else, and the page's policy lets it send nothing anywhere else. `docs/reference/web.md` says what it shows and how it
-//! is kept safe.
+//! A [`Server`] listens on the loopback interface and serves a [`Source`]. The page is part of the program. Nothing is
+//! fetched from other hosts, and the page's policy prevents it from sending data to them. `docs/reference/web.md` describes
+//! its content and its security.
 //!
-//! * [`guard`]: who may ask what. [`http`]: requests, read within bounds. [`token`]: one address for one browser.
-//! * [`frame`]: a step as one binary message. `sky`: steps found once for all who ask, and what follows from them; `tell`: messages made
-//!   once for all who know the same.
-//! * `ahead`: events of a scenario, foretold beside everything else. `live`: one look at a lab however many watch; `load`:
-//!   how much of their rate its links carry.
-//! * [`socket`], [`shell`]: what a browser holds open. `flows`: traffic that it starts.
-//! * [`views`]: what the page is told, as types. `questions`: what it may ask by its address. `web/src/types.ts` and
-//!   `docs/reference/web.openapi.json` are made of them: [`typescript`], [`openapi`].
+//! * [`guard`]: access control. [`http`]: requests, read within limits. [`token`]: one address for one browser.
+//! * [`frame`]: a step as one binary message. `sky`: steps computed once for all clients, and values derived from them.
+//!   `tell`: messages created once for all clients in the same state.
+//! * `ahead`: events of a scenario, computed in the background. `live`: one poll of a lab for any number of viewers. `load`:
+//!   utilisation of its links.
+//! * [`socket`], [`shell`]: long-lived connections of a browser. `flows`: traffic that it starts.
+//! * [`views`]: the data for the page, as types. `questions`: its GET requests. `web/src/types.ts` and
+//!   `docs/reference/web.openapi.json` are generated from them: [`typescript`], [`openapi`].
 //!
-//! One thread a connection and no async runtime: there are few browsers, and what is bounded is easy to see.
+//! Each connection has one thread, and there is no async runtime: there are few browsers, and all limits are easy to see.
 //!
 //! ```
 //! use constel_control::Scenario;

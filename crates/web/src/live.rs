@@ -1,4 +1,4 @@
-//! One look at a lab for all who watch: its events, its time and its health, asked once however many browsers there are.
+//! One poll of a lab for all viewers: its events, its time and its health are requested once, for any number of browsers.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -21,19 +21,19 @@ const TIME_EVERY: Duration = Duration::from_millis(500);
 /// How often it is asked for its health, which costs it more.
 const HEALTH_EVERY: Duration = Duration::from_secs(4);
 
-/// How often it is asked for what its edges have carried, where somebody wants to know.
+/// Interval at which the traffic of its edges is requested, if a browser wants it.
 const LOADS_EVERY: Duration = Duration::from_secs(2);
 
-/// Events that come sooner after one another are told together, with the time at the latest.
+/// Events within this time are sent together, at the latest with the time.
 const EVENTS_EVERY: Duration = Duration::from_millis(100);
 
 /// Most events that are kept; the oldest go.
 const EVENTS: usize = 50_000;
 
-/// What is known of a lab.
+/// The state of a lab.
 pub(crate) struct Feed {
     state: Mutex<State>,
-    /// How many browsers watch; nobody is asked for nobody.
+    /// Number of watching browsers. Without any, the lab is not polled.
     pub(crate) watchers: AtomicUsize,
     /// How many of them want the load of links.
     pub(crate) weighers: AtomicUsize,
@@ -48,18 +48,18 @@ struct State {
     gone: usize,
     now: Option<LabRow>,
     health: Option<Box<PlaneReport>>,
-    /// Rises with every look at the time.
+    /// Increases with every sample of the time.
     looks: u64,
-    /// What the latest look is told by: made once for all.
+    /// The message with the latest sample, created once for all.
     news: Utf8Bytes,
     loads: Utf8Bytes,
-    /// Rises with every look at the loads.
+    /// Increases with every sample of the loads.
     weighed: u64,
     ended: bool,
 }
 
 impl State {
-    /// There was a look at the time, or the end.
+    /// Records a sample of the time, or the end.
     fn looked(&mut self) {
         self.looks += 1;
         self.news = text(&SocketTold::Now {
@@ -158,7 +158,7 @@ impl Feed {
         }
     }
 
-    /// Looks at what edges have carried, if it is time; the latest look.
+    /// Samples the traffic of the edges, if it is due. Returns the latest sample.
     fn weigh(&self, lab: &Lab, before: Option<(Instant, Loads)>) -> Option<(Instant, Loads)> {
         if before
             .as_ref()
@@ -179,18 +179,18 @@ impl Feed {
         Some((at, now))
     }
 
-    /// The load of links, if it is newer than a look at it; with the number of the latest.
+    /// Returns the load of links if it is newer than sample `seen`, with the number of the latest.
     pub(crate) fn loads(&self, seen: u64) -> Option<(u64, Utf8Bytes)> {
         let state = self.lock();
         (state.weighed != seen).then(|| (state.weighed, state.loads.clone()))
     }
 
-    /// How many looks at the loads there were.
+    /// Returns the number of samples of the loads.
     pub(crate) fn weighed(&self) -> u64 {
         self.lock().weighed
     }
 
-    /// What is new since a look, with the number of the latest.
+    /// Returns the news since sample `seen`, with the number of the latest.
     pub(crate) fn news(&self, seen: u64) -> Option<(u64, Utf8Bytes)> {
         let state = self.lock();
         (state.looks != seen).then(|| (state.looks, state.news.clone()))

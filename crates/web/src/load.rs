@@ -1,4 +1,4 @@
-//! How much of their rate links carry: the difference of two looks at what every edge has carried.
+//! The utilisation of links: the difference of two samples of the edges' traffic.
 
 use std::collections::BTreeMap;
 
@@ -6,8 +6,8 @@ use constel_api::answers::Loads;
 
 use crate::views::LinkLoad;
 
-/// The load of links between two looks, each by the busier of its directions, in the order of their ports; links that carried
-/// nothing are left out, and so are those without a rate. `None` where the looks are too near to each other.
+/// Returns the load of links between two samples, each by the busier of its directions, in the order of their ports. Links
+/// without traffic and links without a rate are left out. Returns `None` if the samples are too close.
 pub(crate) fn between(before: &Loads, after: &Loads) -> Option<Vec<LinkLoad>> {
     let mut links: BTreeMap<(u32, u32), f64> = BTreeMap::new();
     for edge in after.since(before)? {
@@ -72,7 +72,7 @@ mod tests {
     fn what_cannot_be_known_is_left_out() {
         let rate = Some(1_000);
         let before = look(1.0, &[(1, 2, 500, rate), (5, 6, 0, None)]);
-        // An edge that was not there, one that began anew, and one without a rate.
+        // The edges: a missing one, one that was created again, and one without a rate.
         let after = look(2.0, &[(7, 8, 99, rate), (1, 2, 20, rate), (5, 6, 10, None)]);
         assert_eq!(between(&before, &after).unwrap(), []);
         assert_eq!(between(&after, &before), None, "backwards");

@@ -46,7 +46,7 @@ const REFUSALS: [(u16, &str); 10] = [
     (503, "Too many connections are open."),
 ];
 
-/// What may happen to any request.
+/// The error codes of every request.
 const ANY: [u16; 4] = [400, 421, 431, 503];
 
 /// The document, as text.
@@ -148,7 +148,7 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
     paths
 }
 
-/// What is answered to a question.
+/// Returns the schema of a reply.
 fn answer(question: Question, generator: &mut SchemaGenerator) -> Schema {
     match question {
         Question::World => generator.subschema_for::<World>(),
@@ -208,7 +208,7 @@ fn origin() -> Value {
     })
 }
 
-/// What requests that change something must carry.
+/// Returns the header that requests with changes must carry.
 fn own() -> Value {
     let header = json!({
         "name": OWN_HEADER,
@@ -287,7 +287,7 @@ fn order(generator: &mut SchemaGenerator) -> Schema {
     json_schema!({ "description": "What is to be changed.", "oneOf": either })
 }
 
-/// A WebSocket: what is said on it has no place in OpenAPI and stands in `x-socket`.
+/// Returns the description of a WebSocket. OpenAPI cannot describe its messages, so they are in `x-socket`.
 fn conversation(summary: &str, says: Value, told: Value) -> Value {
     let opened = json!({ "description": "A WebSocket, version 13." });
     json!({

@@ -27,7 +27,7 @@ const FILES: [(&str, &str, &[u8]); 4] = [
     ),
 ];
 
-/// Where the files are, and what each is.
+/// Returns the paths of the files with their media types.
 pub(crate) fn files() -> impl Iterator<Item = (&'static str, &'static str)> {
     FILES.iter().map(|(path, kind, _)| (*path, *kind))
 }

@@ -1,6 +1,6 @@
-//! What the page may ask by its address: one table, by which the server answers and of which the OpenAPI document is made.
+//! The page's GET requests: one table, which the server uses and from which the OpenAPI document is generated.
 
-/// A question; its path stands behind `/api/`.
+/// A request. Its path follows `/api/`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     /// All that no step changes.
@@ -11,11 +11,11 @@ pub(crate) enum Question {
     Path,
     /// A node at an instant.
     Node,
-    /// Where a satellite will fly.
+    /// The future track of a satellite.
     Track,
     /// The least delay of a pair over the scenario.
     Series,
-    /// What happens on the time line.
+    /// The events of the time line.
     Events,
     /// A node's routes.
     Routes,
@@ -39,12 +39,12 @@ pub(crate) struct Asked {
     pub(crate) words: &'static str,
 }
 
-/// What a value is.
+/// The type of a value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Is {
     /// Text, which must be there.
     Text,
-    /// A whole number; 0 unless given.
+    /// A whole number. Default: 0.
     Whole,
     /// Set by `1`.
     Flag,
@@ -125,7 +125,7 @@ impl Question {
         }
     }
 
-    /// What it is about, in a line.
+    /// Returns a description of one line.
     pub(crate) const fn words(self) -> &'static str {
         match self {
             Self::World => {

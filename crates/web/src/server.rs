@@ -1,4 +1,4 @@
-//! The listening server: one thread accepts, one thread a connection, so many at a time.
+//! The listening server: one thread accepts connections, and each connection has one thread, up to a limit.
 
 use std::io::{self, Read as _};
 use std::net::{Ipv4Addr, Shutdown, SocketAddr, TcpListener, TcpStream};
@@ -27,13 +27,13 @@ pub const CONNECTIONS: usize = 64;
 /// A pause after a connection could not be accepted: without free descriptors the next try fails as well.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
-/// How long, and of how many bytes, a refused client is heard out.
+/// Maximum time and number of bytes for which the request of a refused client is read.
 const HEARD_OUT: (Duration, usize) = (Duration::from_secs(1), 4 << 20);
 
-/// Told the next address when one was used.
+/// Receives the next address when one was used.
 pub type OnUsed = Box<dyn Fn(&str) + Send + Sync>;
 
-/// What a server is to do.
+/// The options of a server.
 #[derive(Default)]
 pub struct Options {
     /// The port of the loopback; 0: any that is free.
@@ -44,7 +44,7 @@ pub struct Options {
     pub shell: Option<ShellProgram>,
     /// This program, which runs flows in nodes; `None`: none is started.
     pub program: Option<PathBuf>,
-    /// An address is good for one browser.
+    /// Called when an address was used, because each one works for one browser.
     pub on_used: Option<OnUsed>,
 }
 
@@ -94,7 +94,7 @@ impl Server {
             .name("web".to_owned())
             .spawn(move || accept(&listener, &own))?;
         if matches!(shared.source.of, Of::Plan(_)) {
-            // Whoever opens the page asks for this first; it is found while the browser starts.
+            // Every browser requests this step first, so it is computed while the browser starts.
             let own = Arc::clone(&shared);
             std::thread::Builder::new()
                 .name("web-first".to_owned())
@@ -106,13 +106,13 @@ impl Server {
         })
     }
 
-    /// The address that is good for one browser.
+    /// Returns the address, which works for one browser.
     #[must_use]
     pub fn url(&self) -> String {
         self.shared.url()
     }
 
-    /// Where it listens.
+    /// Returns the listening address.
     #[must_use]
     pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.shared.port).into()
@@ -130,7 +130,7 @@ impl Drop for Server {
     }
 }
 
-/// One of so many connections.
+/// One of a limited number of connections.
 struct Place(Arc<Shared>);
 
 impl Drop for Place {
@@ -333,8 +333,8 @@ impl Shared {
     }
 }
 
-/// Refuses what may not have been read whole. A connection that is closed over unread bytes is reset, and its answer lost: the client
-/// is heard out for a while.
+/// Refuses a request that may not have been read to its end. Closing a connection with unread bytes resets it and loses the
+/// answer, so the rest is read for a while.
 fn refuse(stream: &mut TcpStream, answer: &Answer) -> io::Result<()> {
     answer.send(stream)?;
     stream.shutdown(Shutdown::Write)?;

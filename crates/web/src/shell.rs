@@ -1,7 +1,8 @@
 //! A shell in a node, in a browser: a terminal of this host whose other end is a socket.
 //!
-//! The browser says how many bytes it has shown. No more than [`WINDOW`] are under way: beyond that the terminal is not read,
-//! the kernel's buffer fills, and the program that writes waits. `yes` for a minute costs what the browser can show.
+//! The browser reports how many bytes it has shown. No more than [`WINDOW`] bytes are unacknowledged. Beyond that the
+//! terminal is not read, the kernel's buffer fills, and the writing program waits. Running `yes` for a minute therefore
+//! costs only what the browser can show.
 
 use std::io::{self, Read, Write};
 use std::path::PathBuf;
@@ -27,7 +28,7 @@ pub struct ShellProgram {
     pub lab: String,
 }
 
-/// What a page may say to a shell; what is typed comes as bytes.
+/// Messages from a page to a shell. Typed keys come as bytes.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(rename = "ShellAsk")]
@@ -39,7 +40,7 @@ pub(crate) enum Ask {
         /// Rows.
         rows: u16,
     },
-    /// What was shown so far, which lets more be sent.
+    /// Number of bytes shown so far, which allows more to be sent.
     Shown {
         /// Bytes since the shell began.
         bytes: u64,
@@ -105,7 +106,7 @@ fn converse(
         }
         if written {
             match terminal.file().read(&mut piece) {
-                // EIO: nobody has the terminal open any more.
+                // EIO: no process has the terminal open any more.
                 Ok(0) | Err(_) => {
                     drop(terminal.wait());
                     return Ok(());

@@ -1,4 +1,4 @@
-//! The sky of a scenario at any step: found once for all who ask, and the questions that need no lab.
+//! The sky of a scenario at any step, computed once for all clients, and the requests that need no lab.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -16,10 +16,10 @@ use crate::frame::{Before, Links, Step};
 use crate::tell::{Teller, Tellings};
 use crate::views::{EdgeView, LinkView, NodeNow, Seen, SeriesView, TrackView};
 
-/// Steps that are kept for who asks next.
+/// Number of steps that are kept for other clients.
 const KEPT: usize = 32;
 
-/// As far is walked on step by step; what is farther is found anew.
+/// Maximum distance in steps that is computed step by step. Farther steps are computed from scratch.
 const WALK: u64 = 64;
 
 /// Most samples of a series.
@@ -28,7 +28,7 @@ const SAMPLES: u64 = 2_000;
 /// Points of a track.
 const TRACK_POINTS: u32 = 240;
 
-/// Satellites above a station's horizon that are told, highest first.
+/// Maximum number of satellites above a station's horizon that are sent, highest first.
 const SEEN: usize = 250;
 
 /// The Earth's gravity, m^3/s^2 (WGS84), for how long a revolution takes.
@@ -107,7 +107,7 @@ impl Skies {
         Ok(snapshot)
     }
 
-    /// The message of a step, with positions `ahead` steps later, for one who was told what `teller` knows.
+    /// Returns the message of a step, with positions `ahead` steps later, for a browser in the state of `teller`.
     pub(crate) fn tell(
         &self,
         teller: &mut Teller,
@@ -120,7 +120,7 @@ impl Skies {
         let message = |links: &Links, before: Option<Before<'_>>| {
             let mut then = Vec::new();
             drop(self.lab.sky.positions_itrf_m(then_ns, &mut then));
-            // What moves on the Earth is where it is at the step.
+            // Nodes that move on the Earth keep their position of the step.
             then.extend_from_slice(&snapshot.positions_itrf_m[then.len()..]);
             let sun = self.lab.sky.sun_itrf_m(snapshot.t_ns).unwrap_or(DVec3::X);
             let step = Step {
@@ -184,7 +184,7 @@ impl Skies {
         })
     }
 
-    /// The way of least delay at a step; kernels are not asked.
+    /// Returns the path of minimum delay at a step. Kernels are not queried.
     pub(crate) fn path(&self, from: &str, to: &str, step: u64) -> Result<Paths, Refused> {
         let (a, b) = (self.find(from)?, self.find(to)?);
         let snapshot = self.at(step)?;

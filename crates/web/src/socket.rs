@@ -1,7 +1,7 @@
-//! A browser's socket: steps when it asks for them, news of a lab as they come.
+//! A browser's socket: steps on request, and news of a lab as they occur.
 //!
-//! Whoever reads nothing is sent nothing: a step is an answer, and news wait in one place for all. What a client does not take
-//! within 5 s ends its connection.
+//! A client that does not read gets no more data: a step is a reply to a request, and news are kept once for all clients. A
+//! connection ends if the client does not accept data within 5 s.
 
 use std::io;
 use std::net::TcpStream;
@@ -31,18 +31,18 @@ pub(crate) const SEND_WITHIN: Duration = Duration::from_secs(5);
 /// How often it is looked whether to stop.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// A client that says nothing for so long is asked whether it is there.
+/// Time without a message after which a client is pinged.
 const ASK_AFTER: Duration = Duration::from_secs(30);
 
 /// Most events of one message.
 const EVENTS: usize = 500;
 
-/// A socket whose handshake is done.
+/// A socket after the handshake.
 pub(crate) struct Socket {
     inner: WebSocket<TcpStream>,
 }
 
-/// What a client said.
+/// A message from a client.
 pub(crate) enum Said {
     Text(String),
     Bytes(Vec<u8>),
@@ -62,7 +62,7 @@ impl Socket {
         })
     }
 
-    /// Waits until the client says something, or `other` can be read.
+    /// Waits until the client sends a message, or `other` is readable.
     pub(crate) fn wait(&self, other: Option<&dyn AsFd>, most: Duration) -> io::Result<[bool; 2]> {
         let own = self.inner.get_ref();
         let mut fds = vec![PollFd::new(own, PollFlags::IN)];
@@ -78,10 +78,10 @@ impl Socket {
         Ok([ready(0), ready(1)])
     }
 
-    /// The next thing that the client said, if it is there.
+    /// Returns the next message of the client, if there is one.
     ///
     /// # Errors
-    /// When it has left, or says what it must not.
+    /// If the client has left, or sends an invalid message.
     pub(crate) fn read(&mut self) -> Result<Option<Said>, Error> {
         loop {
             match self.inner.read() {
@@ -114,29 +114,29 @@ impl Socket {
         self.inner.send(Message::Ping(Vec::new().into()))
     }
 
-    /// Says why it ends, and ends.
+    /// Sends the reason for the end, and closes the connection.
     pub(crate) fn close(mut self) {
         drop(self.inner.close(None));
         drop(self.inner.flush());
     }
 }
 
-/// What a page may say on its socket.
+/// Messages from a page on its socket.
 #[derive(Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case", deny_unknown_fields)]
 #[schemars(rename = "SocketAsk")]
 pub(crate) enum Ask {
-    /// Tell a step, with positions `ahead` steps later.
+    /// Requests a step, with positions `ahead` steps later.
     Step {
-        /// Its number: lab time divided by the time of a step.
+        /// Number of the step: lab time divided by the duration of a step.
         step: u64,
         /// How many steps later the other positions are.
         #[serde(default = "one")]
         ahead: u64,
     },
-    /// Forget what was told: the next step is told whole.
+    /// Resets the state: the next step is sent completely.
     Anew,
-    /// Tell the load of a running lab's links every two seconds, or do so no longer.
+    /// Starts or stops the load of a running lab's links, which is sent every two seconds.
     Loads {
         /// Whether it is wanted from now on.
         wanted: bool,
@@ -153,7 +153,7 @@ fn one() -> u64 {
     1
 }
 
-/// One of those who want something of a lab, counted as long as this lives.
+/// A client that wants data of a lab, counted as long as this value lives.
 struct Wanting<'a>(&'a AtomicUsize);
 
 impl<'a> Wanting<'a> {
@@ -169,11 +169,11 @@ impl Drop for Wanting<'_> {
     }
 }
 
-/// What one browser was told and wants.
+/// The state of one browser.
 struct Client<'a> {
     teller: Teller,
     feed: Option<&'a Feed>,
-    /// Wants the load of links, and has those of so many looks.
+    /// Set if the browser wants the load of links, with the number of the latest sample that it has.
     weighs: Option<(Wanting<'a>, u64)>,
 }
 
@@ -273,7 +273,7 @@ fn answer(
             let Some(feed) = client.feed else {
                 return socket.text(&refused("only links of a running lab carry something"));
             };
-            // What was weighed before is of another time.
+            // Earlier samples belong to another time.
             client.weighs = wanted.then(|| (Wanting::new(&feed.weighers), feed.weighed()));
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! What is looked at: a scenario, a running lab, a finished run or a box.
+//! The source of the view: a scenario, a running lab, a finished run or a box.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -14,7 +14,7 @@ use crate::live::Feed;
 use crate::sky::Skies;
 use crate::views::{ConstellationView, FlowView, Mode, NodeView, Timeline, World};
 
-/// What is looked at.
+/// The source of the view.
 pub struct Source {
     pub(crate) of: Of,
     pub(crate) skies: Option<Skies>,
@@ -28,7 +28,7 @@ pub(crate) enum Of {
     Lab {
         lab: Box<Lab>,
         feed: Option<Arc<Feed>>,
-        /// Where its results go; a box has none to show.
+        /// Folder of its results. A box has none to show.
         results: Option<PathBuf>,
     },
     Run {
@@ -84,10 +84,11 @@ impl Source {
         })
     }
 
-    /// A run that has ended. Its scenario is read from its results; files that the scenario names, from where they were.
+    /// Opens a run that has ended. The scenario is read from its results, and the files that the scenario names from their
+    /// original paths.
     ///
     /// # Errors
-    /// When documents are missing or not what they should be.
+    /// If documents are missing or invalid.
     pub fn run(run: Run) -> Result<Self, Error> {
         if run.head()?.is_box() {
             return Err(Error::NotShown(run.dir().to_owned()));
@@ -214,7 +215,7 @@ impl Source {
         if let Some(skies) = &self.skies {
             describe(&mut world, &skies.lab);
             let management = match &self.of {
-                // Its subnet follows from the lab's name.
+                // The subnet of a running lab follows from the lab's name.
                 Of::Lab { .. } => skies.lab.management(&self.name),
                 Of::Plan(_) | Of::Run { .. } => None,
             };

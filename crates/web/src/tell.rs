@@ -1,4 +1,4 @@
-//! Telling steps to browsers: who was told the same is told the same, and that is made once.
+//! Steps for browsers: browsers in the same state get the same message, which is created once.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
@@ -7,10 +7,10 @@ use tungstenite::Bytes;
 
 use crate::frame::{Before, Links};
 
-/// Messages that are kept for who asks next.
+/// Number of messages that are kept for other clients.
 const KEPT: usize = 4;
 
-/// What one browser was told last.
+/// The latest state of one browser.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
     told: Option<Told>,
@@ -24,10 +24,10 @@ struct Told {
     then_ns: u64,
 }
 
-/// What a message depends on.
+/// The values that a message depends on.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Key {
-    /// The step that was told before, and whether this one's positions were told with it.
+    /// The previous step of the browser, and whether that message contained this step's positions.
     before: Option<(u64, bool)>,
     step: u64,
     then_ns: u64,
@@ -40,8 +40,8 @@ pub(crate) struct Tellings {
 }
 
 impl Tellings {
-    /// The message that brings one who knows what `teller` does to a step at `t_ns`, with positions at `then_ns`; it counts as told. Whoever
-    /// asks for the same meanwhile waits for it.
+    /// Returns the message that brings a browser in the state of `teller` to a step at `t_ns`, with positions at `then_ns`,
+    /// and updates `teller`. A parallel call for the same message waits for it.
     pub(crate) fn tell(
         &self,
         teller: &mut Teller,
@@ -110,7 +110,7 @@ mod tests {
         // By other positions for later, or none before, it is another message.
         let other = skies.tell(&mut first, 10, 2).unwrap();
         assert_ne!(skies.tell(&mut second, 10, 1).unwrap(), other);
-        // What is not kept any more is made again, and is the same.
+        // A message that is no longer kept is created again, and is the same.
         let before = first.told.clone();
         let told = skies.tell(&mut first, 11, 1).unwrap();
         for step in 20..20 + KEPT as u64 {

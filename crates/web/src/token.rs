@@ -22,7 +22,7 @@ pub fn random() -> io::Result<String> {
     Ok(letters.collect())
 }
 
-/// Whether two secrets are the same; how long that takes says nothing of where they differ.
+/// Returns whether two secrets are the same. The duration does not reveal where they differ.
 fn same(a: &str, b: &str) -> bool {
     a.len() == b.len()
         && a.bytes()
@@ -31,7 +31,7 @@ fn same(a: &str, b: &str) -> bool {
             == 0
 }
 
-/// The token that is good for one session, and the sessions.
+/// The token, which is valid for one session, and the sessions.
 #[derive(Debug)]
 pub struct Sessions {
     inner: Mutex<Inner>,

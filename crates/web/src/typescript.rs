@@ -1,4 +1,4 @@
-//! TypeScript of what the page is told, made of the types' own JSON schema.
+//! TypeScript types of the data for the page, generated from the JSON schema of the Rust types.
 
 use std::fmt::Write as _;
 

@@ -1,5 +1,5 @@
-//! What the page is told, as types; `web/src/types.ts` and `docs/reference/web.openapi.json` are made of them. Answers of labs are
-//! those of `constel-api`.
+//! The data for the page, as types. `web/src/types.ts` and `docs/reference/web.openapi.json` are generated from them.
+//! Replies of labs are those of `constel-api`.
 
 use constel_api::answers::{LabRow, LinkShown};
 use constel_api::summary::Summary;
@@ -8,7 +8,7 @@ use constel_link::PlaneReport;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// What is looked at.
+/// The source of the view.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Mode {
@@ -22,16 +22,16 @@ pub enum Mode {
     Box,
 }
 
-/// All that no step changes: what the page asks for first.
+/// Data that no step changes, which the page requests first.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct World {
     /// The program's version.
     pub constel: String,
-    /// What is looked at.
+    /// Source of the view.
     pub mode: Mode,
     /// The lab, or the scenario.
     pub name: String,
-    /// Its file, or the run's folder.
+    /// Scenario file, or folder of the run.
     pub file: String,
     /// The author's words; may be empty.
     pub description: String,
@@ -53,7 +53,7 @@ pub struct World {
     pub constellations: Vec<ConstellationView>,
     /// The scenario's flows between two nodes.
     pub flows: Vec<FlowView>,
-    /// What one should know before trusting what is shown.
+    /// Warnings that a user should know before trusting the view.
     pub warnings: Vec<String>,
 }
 
@@ -64,19 +64,19 @@ pub struct NodeView {
     pub name: String,
     /// `satellite`, `spacecraft`, `ground` or `host`.
     pub kind: String,
-    /// What a catalogue calls it.
+    /// Name in a catalogue.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogue_name: Option<String>,
-    /// Its catalogue number.
+    /// Catalogue number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norad_id: Option<u64>,
     /// The place of its constellation in [`World::constellations`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub constellation: Option<u16>,
-    /// Its shell, plane and slot.
+    /// Shell, plane and slot.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub seat: Option<[u16; 3]>,
-    /// Its address of management, by which the machine reaches it beside what is emulated; of labs that run.
+    /// Management address, by which the machine reaches the node outside the emulated network. Only for running labs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<String>,
 }
@@ -160,10 +160,10 @@ pub struct NodeNow {
     pub height_km: Option<f64>,
     /// The links it has, by their far ends.
     pub links: Vec<EdgeView>,
-    /// Of a station: what it sees, highest first.
+    /// For a station: the visible satellites, highest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sky: Vec<Seen>,
-    /// Of a station: its lowest mask, degrees.
+    /// For a station: its lowest mask, degrees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask_deg: Option<f64>,
 }
@@ -204,7 +204,7 @@ pub struct SeriesView {
     pub changed: Vec<usize>,
 }
 
-/// Where a satellite will fly in the course of one revolution.
+/// The future track of a satellite over one revolution.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct TrackView {
     /// ITRF, kilometres, three numbers a point.
@@ -213,7 +213,7 @@ pub struct TrackView {
     pub t_s: Vec<f64>,
 }
 
-/// What happens on the time line.
+/// The events of the time line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Timeline {
     /// In their order.
@@ -229,7 +229,7 @@ pub struct Timeline {
 pub struct RunView {
     /// What ran.
     pub manifest: Manifest,
-    /// What came out; absent where it did not come to its end.
+    /// The summary. Absent if the run did not finish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
 }
@@ -243,7 +243,7 @@ pub struct Columns {
     pub columns: Vec<Vec<Option<f64>>>,
 }
 
-/// What a flow is made of.
+/// The tool of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tool {
@@ -258,50 +258,50 @@ pub enum Tool {
 pub struct FlowNow {
     /// Its number.
     pub id: u32,
-    /// What it is made of.
+    /// Tool of the flow.
     pub tool: Tool,
-    /// Where it begins.
+    /// Source node.
     pub from: String,
-    /// Where it leads.
+    /// Destination node.
     pub to: String,
     /// Round trips in milliseconds, or Mbit/s, in their order.
     pub samples: Vec<f64>,
-    /// What else its tool said.
+    /// Other output of its tool.
     pub words: Vec<String>,
     /// Whether it has ended.
     pub ended: bool,
 }
 
-/// What is not done, and why.
+/// A refused request with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
     /// In words.
     pub error: String,
 }
 
-/// What the page's socket tells as text; steps come as bytes.
+/// Text messages on the page's socket. Steps come as bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum SocketTold {
-    /// What happened in a running lab since the message before.
+    /// Events of a running lab since the previous message.
     Events {
         /// In their order.
         events: Vec<Event>,
     },
-    /// A running lab, as it was when it was last asked.
+    /// The latest state of a running lab.
     Now {
-        /// Its row of `constel list`; null until it has answered.
+        /// Row of the lab in `constel list`. `null` before its first reply.
         lab: Option<LabRow>,
-        /// Its link plane; null until it has answered, and while it has none.
+        /// Link plane of the lab. `null` before its first reply, and until the plane exists.
         health: Option<Box<PlaneReport>>,
         /// Whether it is down.
         ended: bool,
     },
-    /// How much of their rate the links of a running lab carry, to those who want to know.
+    /// Utilisation of the links of a running lab, for browsers that requested it.
     Loads {
-        /// Lab time of the later of the two looks, nanoseconds; null while the clock is held.
+        /// Lab time of the later of the two samples, nanoseconds. `null` while the clock is held.
         t_ns: Option<u64>,
-        /// Links that carried something between the two looks, in the order of their ports.
+        /// Links with traffic between the two samples, in the order of their ports.
         links: Vec<LinkLoad>,
     },
     /// A message that is not understood, or a step that cannot be.
@@ -322,13 +322,13 @@ pub struct LinkLoad {
     pub load: f64,
 }
 
-/// What a shell's socket tells as text; what its terminal shows comes as bytes.
+/// Text messages on a shell's socket. The output of its terminal comes as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
 pub enum ShellTold {
     /// The shell has ended, and with it the socket.
     Ended {
-        /// Its exit code; null where a signal, or the server, ended it.
+        /// Exit code. `null` if a signal, or the server, ended it.
         code: Option<i32>,
     },
     /// A message that is not understood, or a shell that cannot be.

@@ -1,4 +1,4 @@
-//! A link: as it stands, and as it was set by hand.
+//! A link: its current state, and its manual settings.
 
 use std::fmt;
 
@@ -24,10 +24,10 @@ pub struct LinkShown {
     pub edges: Vec<EdgeShown>,
     /// Lab time, nanoseconds; `None` while the clock is held.
     pub t_ns: Option<u64>,
-    /// What catalogues call the satellites named above; absent where there are none of a catalogue.
+    /// Catalogue names of the satellites named above. Absent if none is from a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
-    /// What those of the two that have no stack have done with all packets, of whatever link; absent where both have one.
+    /// The packet counters, over all links, of those of the two nodes that have no network stack. Absent if both have one.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub forwarding: Vec<NodeForwarding>,
 }
@@ -35,9 +35,9 @@ pub struct LinkShown {
 /// One direction of a link, with all effects in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeShown {
-    /// Where it begins, as `NODE/PORT`.
+    /// Source of the edge, as `NODE/PORT`.
     pub from: String,
-    /// Where it leads, as `NODE/PORT`.
+    /// Destination of the edge, as `NODE/PORT`.
     pub to: String,
     /// Propagation delay now, nanoseconds.
     pub delay_ns: Option<u64>,
@@ -49,12 +49,12 @@ pub struct EdgeShown {
     pub queue_bytes: Option<u64>,
     /// Loss by the scenario's link budget, without that of `effects`.
     pub loss: Option<Loss>,
-    /// What the scenario and people added to what the geometry says.
+    /// Effects that the scenario and manual changes add to the geometry.
     pub effects: BriefEffects,
-    /// What the link driver counted; `None` for an edge that it has never seen.
+    /// Counters of the link driver. `null` for an edge that the driver has never had.
     pub counters: Option<EdgeStats>,
-    /// Frames of the whole port `from` that were dropped because it flooded: not asked for by the scenario. `None` for
-    /// drivers that cannot tell.
+    /// Frames of the whole port `from` that were dropped because the port was flooded, which the scenario did not request.
+    /// `null` for drivers that cannot count this.
     pub dropped_share: Option<u64>,
 }
 
@@ -68,17 +68,17 @@ pub struct LinkSet {
     /// The port it was set on, as `NODE/PORT`; absent for a link.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub port: Option<String>,
-    /// What became of routes.
+    /// The state of routes after the change.
     #[serde(default)]
     pub routes: RoutesAfter,
 }
 
-/// A network, as it stands.
+/// The current state of a network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NetworkShown {
     /// Its name.
     pub network: String,
-    /// Its members, in their order.
+    /// Members of the network, in order.
     pub members: Vec<MemberShown>,
 }
 
@@ -87,7 +87,7 @@ pub struct NetworkShown {
 pub struct MemberShown {
     /// Its node.
     pub node: String,
-    /// Its port in the network.
+    /// Port of the member in the network.
     pub port: String,
     /// Whether it is in it now.
     pub joined: bool,
@@ -108,7 +108,7 @@ pub struct MemberSet {
     pub joined: bool,
     /// Whether that is new.
     pub changed: bool,
-    /// What became of routes.
+    /// The state of routes after the change.
     pub routes: RoutesAfter,
 }
 
@@ -123,11 +123,11 @@ pub struct DelaysSet {
     pub edges: usize,
 }
 
-/// What became of routes after a link was changed by hand.
+/// The state of routes after a manual change of a link.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "state", rename_all = "kebab-case")]
 pub enum RoutesAfter {
-    /// Nothing failed and nothing was healed: routes are as before.
+    /// No link failed or recovered, so routes are as before.
     #[default]
     Untouched,
     /// All kernels have those that lead round what failed.
@@ -140,25 +140,25 @@ pub enum RoutesAfter {
         /// How long they were waited for, nanoseconds.
         waited_ns: u64,
     },
-    /// Whoever asked did not want to wait.
+    /// The request asked not to wait.
     NotAwaited,
     /// Constel does not make routes that all nodes know at once: routing daemons, messages between nodes, or users do.
     NotOurs,
 }
 
-/// What is set on one edge by hand.
+/// The manual settings of one edge.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeSet {
-    /// Where it begins.
+    /// Source of the edge.
     pub from: PortId,
-    /// Where it leads.
+    /// Destination of the edge.
     pub to: PortId,
-    /// What is set.
+    /// The settings.
     pub effects: BriefEffects,
 }
 
-/// [`Effects`] for people and programs to read: the same JSON, but lists of more than 32 values, which are recordings,
-/// stand as the text `N values`.
+/// [`Effects`] in brief: the same JSON, except that lists of more than 32 values, which are recordings, become the text `N
+/// values`.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct BriefEffects(Map<String, Value>);

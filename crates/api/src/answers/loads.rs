@@ -1,4 +1,4 @@
-//! What every edge has carried.
+//! The traffic of every edge.
 
 use std::collections::BTreeMap;
 
@@ -11,44 +11,48 @@ use serde::{Deserialize, Serialize};
 pub struct Loads {
     /// Lab time, nanoseconds; `None` while the clock is held.
     pub t_ns: Option<u64>,
-    /// When the edges were looked at, `CLOCK_MONOTONIC`. They are read bit by bit between frames, so not all at this instant.
+    /// Time of the sample, `CLOCK_MONOTONIC`. The counters are read between frames, so not all of them at this instant.
     pub at_mono_ns: u64,
     /// Edges that exist and have carried something, in the order of their ports.
     pub edges: Vec<EdgeLoad>,
 }
 
-/// What one edge has carried.
+/// The traffic of one edge since the start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeLoad {
-    /// Where it begins, by the lab-wide number of the port.
+    /// Source of the edge: the lab-wide number of the port.
     pub from: PortId,
-    /// Where it leads.
+    /// Destination of the edge.
     pub to: PortId,
     /// Bytes that have arrived, over all lives of the edge.
     pub delivered_bytes: u64,
-    /// Its service rate with all effects in force, bit/s; of a rate that changes in time the mean. `None`: service takes no time.
+    /// Service rate with all effects in force, bit/s. For a rate that changes over time, the mean. `null`: service takes no
+    /// time.
     pub rate_bps: Option<u64>,
 }
 
-/// What one edge carries.
+/// The throughput of one edge.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct EdgeRate {
-    /// Where it begins, by the lab-wide number of the port.
+    /// Source of the edge: the lab-wide number of the port.
     pub from: PortId,
-    /// Where it leads.
+    /// Destination of the edge.
     pub to: PortId,
-    /// What arrived, bit/s; more than nothing.
+    /// Throughput of frames that arrived, bit/s. Greater than zero.
     pub carried_bps: f64,
     /// The part of its service rate that this is, at most 1; `None` where service takes no time.
     pub load: Option<f64>,
 }
 
 impl Loads {
-    /// Looks that are nearer to each other than this say nothing, nanoseconds.
+    /// Minimum time between two samples, nanoseconds. The difference of closer samples has no meaning.
     const LEAST_NS: u64 = 100_000_000;
 
-    /// What edges carried since an earlier look, in the order of their ports; those that carried nothing are left out. `None` where the
-    /// looks are too near to each other.
+    /// Returns the throughput of edges since an earlier sample, in the order of their ports. Edges without traffic are left
+    /// out. Returns `None` if the samples are too close.
+    ///
+    /// An edge that is missing in the earlier sample either carried nothing or did not exist. Its counters may belong to an
+    /// earlier existence, so it has a rate from the next sample on.
     ///
     /// An edge that the earlier look has not seen had carried nothing, or did not exist, and its counters are of an earlier life: it
     /// has a rate from the next look on.
@@ -71,7 +75,7 @@ impl Loads {
                 from: edge.from,
                 to: edge.to,
                 carried_bps,
-                // What was waiting for service when the first look came may leave faster than the mean.
+                // Frames that waited for service at the first sample may leave faster than the mean.
                 load: rate_bps.map(|bps| (carried_bps / bps as f64).min(1.0)),
             })
         });

@@ -1,4 +1,4 @@
-//! What a box answers: its interfaces, and its rules with what they did.
+//! Replies of a box: its interfaces, and its rules with their counters.
 
 use std::collections::BTreeMap;
 
@@ -25,12 +25,12 @@ pub struct BoxShown {
     pub rules: Vec<RuleShown>,
     /// Frames that no rule takes; they go on untouched.
     pub unmatched: BTreeMap<String, WayShown>,
-    /// Frames that went by rules which are not there any more, or were changed meanwhile and removed.
+    /// Frames that matched rules which no longer exist, or which were changed and then removed.
     pub removed: EdgeCounters,
-    /// Seconds until the box takes itself down unless somebody confirms it; absent where nobody has to.
+    /// Seconds until the box takes itself down unless a user confirms it. Absent if no confirmation is needed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confirm_within_s: Option<f64>,
-    /// The link plane; absent while there is none.
+    /// The link plane. Absent until it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<PlaneReport>,
 }
@@ -38,15 +38,15 @@ pub struct BoxShown {
 /// An interface of a box.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct WireShown {
-    /// Its name.
+    /// Name of the interface.
     pub name: String,
-    /// Its Ethernet address.
+    /// Ethernet address.
     pub mac: String,
-    /// Its MTU, bytes.
+    /// MTU, bytes.
     pub mtu: u32,
-    /// Frames that went out on it.
+    /// Frames that it sent.
     pub sent: u64,
-    /// Frames that it did not take: its link is down, or its queue was full.
+    /// Frames that it refused because its link was down or its queue was full.
     pub refused: u64,
 }
 
@@ -57,18 +57,18 @@ pub struct RuleShown {
     pub name: String,
     /// The rule as it is written.
     pub rule: Value,
-    /// What it did, by direction: `forward`, `reverse`.
+    /// Counters by direction: `forward`, `reverse`.
     pub ways: BTreeMap<String, WayShown>,
 }
 
-/// What a rule did in one direction. The first eight are the columns of NIST Net.
+/// Counters of a rule in one direction. The first eight are the columns of NIST Net.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct WayShown {
-    /// Frames that it took.
+    /// Frames that matched.
     pub frames: u64,
-    /// Bytes of those, Ethernet headers included.
+    /// Bytes of these frames, with Ethernet headers.
     pub bytes: u64,
-    /// Of those, frames that were dropped, for whatever cause.
+    /// Number of these frames that were dropped, for any cause.
     pub drops: u64,
     /// Copies that were made.
     pub duplicates: u64,
@@ -86,12 +86,12 @@ pub struct WayShown {
     /// Absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Quantiles>,
-    /// Of those, how much later than they were due: what the machine added.
+    /// Lateness of these frames: the delay that the host added.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub lateness: Option<Quantiles>,
     /// Everything that its edge counts.
     pub counters: EdgeCounters,
-    /// Where its path leads through a constellation at the moment.
+    /// The current path through a constellation.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<ViaShown>,
 }
@@ -103,7 +103,7 @@ pub struct ViaShown {
     pub delay_ns: Option<u64>,
     /// The satellites it leads over, in their order.
     pub satellites: Vec<String>,
-    /// What its radio leaves room for, bits per second; absent without radio, and without a way.
+    /// Rate that the radio allows, bits per second. Absent without radio, and without a path.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub radio_bps: Option<u64>,
 }
@@ -115,6 +115,6 @@ pub struct RulesChanged {
     pub rules: Vec<String>,
     /// Rules that are never reached now, in words.
     pub warnings: Vec<String>,
-    /// How long it took from the question to the first frame that goes by the new rules, nanoseconds.
+    /// Time from the request to the first frame under the new rules, nanoseconds.
     pub took_ns: u64,
 }

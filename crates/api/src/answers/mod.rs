@@ -1,4 +1,4 @@
-//! What a lab answers, one type for each question.
+//! Replies of a lab, one type for each request.
 
 mod link;
 mod loads;
@@ -30,7 +30,7 @@ pub struct Version {
     pub constel: String,
 }
 
-/// What a lab is doing.
+/// The state of a lab.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum LabState {
@@ -41,12 +41,12 @@ pub enum LabState {
     Running,
     /// Being taken down.
     Stopping,
-    /// Its process is gone; what it left behind waits to be cleaned up.
+    /// The process has ended, and `clean` must remove what it left behind.
     Dead,
 }
 
 impl LabState {
-    /// The word that stands in answers.
+    /// Returns the state as in replies.
     #[must_use]
     pub const fn as_str(self) -> &'static str {
         match self {
@@ -63,11 +63,11 @@ impl LabState {
 pub struct ListedLab {
     /// Its name.
     pub lab: String,
-    /// What it is really doing.
+    /// The actual state.
     pub state: LabState,
     /// The scenario file, as the user named it; `None` if its process died before it could say.
     pub scenario: Option<String>,
-    /// Its process, dead or alive.
+    /// Process ID, dead or alive.
     pub pid: Option<u32>,
     /// How many nodes it has.
     pub nodes: usize,
@@ -80,7 +80,7 @@ pub struct ListedLab {
 pub struct LabRow {
     /// Its name.
     pub lab: String,
-    /// What it is doing.
+    /// State of the lab.
     pub state: LabState,
     /// The scenario file, as the user named it.
     pub scenario: String,
@@ -103,10 +103,10 @@ pub struct Shown {
     /// Every node, by number; absent until the first edges are up.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node_list: Option<Vec<NodeShown>>,
-    /// The way to nodes beside what is emulated; absent where no network has `management`, and as `node_list`.
+    /// Access to nodes outside the emulated network. Absent if no network has `management`, and whenever `node_list` is.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<ManagementShown>,
-    /// The link plane; absent while there is none.
+    /// The link plane. Absent until it exists.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub relay: Option<PlaneReport>,
 }
@@ -118,13 +118,13 @@ pub struct ScenarioShown {
     pub file: String,
     /// The folder beside which other files are looked for, from the root.
     pub folder: PathBuf,
-    /// What is in it, as it was run: with the values that were changed (`--set`).
+    /// Text of the file that was run, with the changed values (`--set`).
     pub text: String,
     /// The folder that receives the results, from the root.
     pub results: PathBuf,
 }
 
-/// The way from this machine to nodes beside what is emulated.
+/// Access from this machine to nodes outside the emulated network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ManagementShown {
     /// The machine's interface.
@@ -142,34 +142,35 @@ pub struct NodeShown {
     pub name: String,
     /// `satellite`, `ground` or `host`.
     pub kind: String,
-    /// Of a satellite of an element file or ephemeris: what that calls it, if it gives a name.
+    /// For a satellite of an element file or ephemeris: its name there, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogue_name: Option<String>,
-    /// Of a satellite of an element file: its catalogue number.
+    /// For a satellite of an element file: its catalogue number.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norad_id: Option<u64>,
-    /// Its own IPv4 address.
+    /// IPv4 address of the node itself.
     pub ipv4: Ipv4Addr,
-    /// Its own IPv6 address.
+    /// IPv6 address of the node itself.
     pub ipv6: Ipv6Addr,
     /// Edges that leave it now.
     pub links: usize,
     /// By which this machine reaches it beside what is emulated; absent where no network of it has `management`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<Ipv4Addr>,
-    /// Of a node that has no stack, and only forwards: what it has done with packets; absent for others.
+    /// For a node without network stack, which only forwards: its packet counters. Absent for other nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
 }
 
-/// What a node without a stack has done with packets.
+/// The packet counters of a node without network stack.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Forwarding {
     /// Went on. A super-frame of TCP counts as one.
     pub forwarded: u64,
-    /// Were answered: pings, and packets whose sender was told what went wrong.
+    /// Packets that were answered: pings, and packets for which an ICMP error was sent.
     pub answered: u64,
-    /// Went no further, by cause; causes of which there were none are absent. Those whose sender was told are in `answered` as well.
+    /// Packets that were dropped, by cause. Causes that did not occur are absent. Packets for which an ICMP error was sent
+    /// are also in `answered`.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub dropped: BTreeMap<String, u64>,
 }
@@ -179,7 +180,7 @@ pub struct Forwarding {
 pub struct NodeForwarding {
     /// Its name.
     pub node: String,
-    /// What it has done.
+    /// Packet counters.
     #[serde(flatten)]
     pub forwarding: Forwarding,
 }
@@ -205,15 +206,15 @@ pub struct CommandSent {
     pub seq: u64,
 }
 
-/// What a catalogue calls a satellite: beside answers and events that name it, in the order of nodes.
+/// Catalogue name of a satellite. It accompanies replies and events that name the satellite, in the order of nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Catalogued {
-    /// Its node's name.
+    /// Name of the node.
     pub node: String,
-    /// Its name in the element file or ephemeris, if that gives one.
+    /// Name in the element file or ephemeris, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub catalogue_name: Option<String>,
-    /// Its catalogue number, if it is of an element file.
+    /// Catalogue number, if it comes from an element file.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub norad_id: Option<u64>,
 }
@@ -221,7 +222,7 @@ pub struct Catalogued {
 /// To [`Write::Capture`](crate::Write::Capture).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Capturing {
-    /// What is captured, as it was named.
+    /// The captured object, as named in the request.
     pub of: String,
     /// The interfaces of the file, in their order.
     pub interfaces: Vec<String>,
@@ -260,16 +261,16 @@ pub enum Entrance {
         first: u32,
         /// The control groups that its programs are in.
         cgroups: Vec<PathBuf>,
-        /// What its programs may do.
+        /// Restrictions of its programs.
         confinement: Confinement,
         /// Their environment.
         env: Vec<(String, String)>,
-        /// Where they begin.
+        /// Working directory.
         workdir: PathBuf,
     },
 }
 
-/// What programs of a container may do, and as whom.
+/// Restrictions and identity of a container's programs.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Confinement {
     /// User.

@@ -16,7 +16,7 @@ pub struct Routes {
     pub routes: Vec<Route>,
     /// Lab time, nanoseconds; `None` while the clock is held.
     pub t_ns: Option<u64>,
-    /// What catalogues call the satellites named above; absent where there are none of a catalogue.
+    /// Catalogue names of the satellites named above. Absent if none is from a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
 }
@@ -26,47 +26,47 @@ pub struct Routes {
 pub struct Route {
     /// The prefix, as `10.0.0.2/32`.
     pub destination: String,
-    /// The node whose address it is; `None` for wider prefixes and addresses that are nobody's.
+    /// The node with this address. `null` for wider prefixes and for addresses of no node.
     pub to: Option<String>,
     /// `unicast`, `unreachable` or `blackhole`.
     pub kind: String,
-    /// Where packets go next; none unless `unicast`.
+    /// Next hops. Empty unless `unicast`.
     pub hops: Vec<NextHop>,
-    /// The source address of the node's own packets, if the route says one.
+    /// Source address of the node's own packets, if the route has one.
     pub source: Option<IpAddr>,
     /// The kernel's priority: the least wins.
     pub metric: u32,
-    /// Who wrote it: `bird`, `zebra`, `kernel`; `constel` for computed ones; else the kernel's number.
+    /// Origin of the route: `bird`, `zebra`, `kernel`; `constel` for computed routes; otherwise the kernel's number.
     pub protocol: String,
 }
 
-/// Where packets of a route go next.
+/// A next hop of a route.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NextHop {
     /// The address they are handed to.
     pub gateway: Option<IpAddr>,
     /// The node's port they leave by.
     pub port: Option<String>,
-    /// The node whose address the gateway is.
+    /// The node with the gateway's address.
     pub via: Option<String>,
 }
 
 /// To [`Read::Path`](crate::Read::Path).
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Paths {
-    /// Where they begin.
+    /// Source node.
     pub from: String,
-    /// Where they lead: the node, or the ends of disjoint paths, as it was asked for.
+    /// Destination: the node, or the ends of disjoint paths, as requested.
     pub to: String,
     /// Lab time of the edges walked over, nanoseconds.
     pub t_ns: u64,
     /// By the kernels' tables: one for each family, and each of several disjoint paths.
     pub kernel: Vec<Walked>,
-    /// The way of least delay that the edges allow; `None`: there is none.
+    /// The path of minimum delay over the present edges. `null` if no path exists.
     pub optimum: Option<Optimum>,
     /// Lab time of the tables, nanoseconds.
     pub tables_t_ns: u64,
-    /// What catalogues call the satellites named above; absent where there are none of a catalogue.
+    /// Catalogue names of the satellites named above. Absent if none is from a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
 }
@@ -94,12 +94,12 @@ pub struct Walked {
     pub delay_ns: Option<u64>,
     /// Node by node, as far as it led.
     pub hops: Vec<Hop>,
-    /// Which of several disjoint paths it is, from 1.
+    /// Number of the disjoint path, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub path: Option<u8>,
 }
 
-/// The way of least delay.
+/// The path of minimum delay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Optimum {
     /// One way, nanoseconds.
