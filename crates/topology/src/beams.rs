@@ -1,4 +1,4 @@
-//! Which antenna uses which satellite: choices carried out, with what a change costs.
+//! The assignment of satellites to antennas: choices of the policies, and the cost of a change.
 
 mod possible;
 
@@ -41,22 +41,22 @@ pub(crate) struct Beams {
     starts: Vec<usize>,
     /// First terminal of each station, and one past the last.
     stations: Vec<usize>,
-    /// What each terminal can use, by node number within a terminal.
+    /// The satellites that each terminal can use, by node number within a terminal.
     pub(crate) found: Vec<Found>,
-    /// Where each terminal's begin in `found`.
+    /// The first entry of each terminal in `found`.
     pub(crate) found_starts: Vec<usize>,
     /// Links to the ground of each satellite.
     load: Vec<u32>,
     scratch: Vec<Candidate>,
     /// The part of the constellations that each satellite is in; see [`Candidate::part`].
     parts: Arc<[u32]>,
-    /// Of each part, how many stations can use a satellite of it; empty where no policy wants that.
+    /// For each part, the number of stations that can use a satellite of it; empty if no policy needs that.
     stations_of_part: Vec<u32>,
     /// False until stations have chosen once: a first choice is no change.
     started: bool,
 }
 
-/// What decisions depend on besides the sky.
+/// The rules that decisions depend on besides the sky.
 pub(crate) struct Rules<'a> {
     /// By rule of the spec.
     pub(crate) policies: &'a [Arc<dyn Policy>],
@@ -66,18 +66,18 @@ pub(crate) struct Rules<'a> {
     pub(crate) first_station: usize,
     /// How many links a satellite can have, by its place in the node table.
     pub(crate) capacity: &'a [u32],
-    /// Says which shell an antenna is for, and by which rule a terminal chooses.
+    /// Gives the shell that an antenna is for, and the rule by which a terminal chooses.
     pub(crate) layout: &'a Layout,
-    /// Where there are bent-pipe satellites: which stations feed satellites, and which satellites those.
+    /// With bent-pipe satellites: the stations that feed satellites, and the satellites that need feeders.
     pub(crate) bent_pipe: Option<&'a BentPipe>,
 }
 
-/// Which stations feed which satellites.
+/// The stations that feed satellites, and the satellites that only relay to feeders.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct BentPipe {
     /// By station.
     pub(crate) feeders: Vec<bool>,
-    /// Of each satellite, by its place in the node table: whether it only relays to feeders.
+    /// Whether each satellite, by its index in the node table, only relays to feeders.
     pub(crate) relays: Vec<bool>,
 }
 
@@ -270,7 +270,7 @@ impl Beams {
             .is_ok()
     }
 
-    /// Counts the links that can go on, so that nobody takes a beam from under another.
+    /// Counts the links that can continue, so that no antenna takes a beam that another still uses.
     fn count_held(&mut self, rules: &Rules<'_>, member: impl Fn(usize) -> bool) {
         for station in (0..self.station_count()).filter(|s| member(*s)) {
             for terminal in self.terminals_of(station).filter(|t| rules.remembers(*t)) {
@@ -286,8 +286,9 @@ impl Beams {
         }
     }
 
-    /// What the other antennas of a terminal's station use as far as it is decided: those of terminals that remember,
-    /// and of those before a terminal that does not. `except` is the antenna that asks, if it is one that remembers.
+    /// Returns the satellites that the other antennas of a terminal's station use, as far as that is decided:
+    /// those of terminals that remember, and of those before a terminal that does not. `except` is the antenna
+    /// that chooses, if it is one that remembers.
     fn taken(&self, rules: &Rules<'_>, terminal: usize, except: Option<usize>) -> Vec<NodeId> {
         let station = rules.layout.terminals()[terminal].station;
         let asks_afresh = except.is_none();

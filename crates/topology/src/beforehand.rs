@@ -1,18 +1,19 @@
-//! What stations use where that was chosen beforehand.
+//! Satellites that were chosen beforehand for stations.
 
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::policy::{Choice, Policy};
 use std::sync::Arc;
 
-/// [`Station::choices`](crate::Station::choices), and a rule for whom and when there are none.
+/// A policy that follows [`Station::choices`](crate::Station::choices), and another rule at stations and times
+/// without choices.
 pub(crate) struct Beforehand {
     layout: Arc<Layout>,
     rule: Arc<dyn Policy>,
 }
 
 impl Beforehand {
-    /// The rule itself where nobody has chosen anything.
+    /// Returns the policy over `rule`, or `rule` itself if no station has choices.
     pub(crate) fn over(layout: &Arc<Layout>, rule: Arc<dyn Policy>) -> Arc<dyn Policy> {
         let mut stations = layout.spec().stations.iter();
         if stations.all(|station| station.choices.is_empty()) {

@@ -1,4 +1,4 @@
-//! A circle on the ground, and who is over it.
+//! A circle on the ground, and the satellites over it.
 
 use constel_orbit::DVec3;
 

@@ -10,11 +10,12 @@ pub struct NodeClass {
     pub name: &'static str,
     /// Whether its position comes from the [`Sky`](crate::Sky); otherwise it is on the Earth.
     pub flies: bool,
-    /// Which traffic of others passes through it.
+    /// The traffic of other nodes that it forwards.
     pub transit: Transit,
-    /// Whether users' traffic begins and ends there: routes lead to it, and other autonomous systems hear of it.
+    /// Whether users' traffic begins and ends there: routes lead to it, and it is announced to other autonomous
+    /// systems.
     pub endpoint: bool,
-    /// Its part in links between the sky and the ground.
+    /// The node's part in links between the sky and the ground.
     pub access: Access,
     /// How many cables it may have, at most [`MAX_CABLES`](crate::MAX_CABLES).
     pub cables: u8,
@@ -29,13 +30,13 @@ impl PartialEq for NodeClass {
 
 impl Eq for NodeClass {}
 
-/// Which traffic of others passes through a node.
+/// The traffic of other nodes that a node forwards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Transit {
     /// All of it.
     Always,
-    /// What comes by one of its cables or shells and leaves by another; without a cable, and unless it is a
-    /// gateway, none, however many terminals it has.
+    /// Traffic that arrives by one of its cables or shells and leaves by another. A node without a cable that
+    /// is not a gateway forwards none, however many terminals it has.
     BetweenNetworks,
     /// None.
     Never,
@@ -97,15 +98,15 @@ pub static HOST: NodeClass = NodeClass {
 pub struct EdgeClass {
     /// The word used in files and output; unique.
     pub name: &'static str,
-    /// Where its ends are; costs of routing daemons go by it.
+    /// The place of its ends; costs of routing daemons depend on it.
     pub span: Span,
-    /// Names of such ports inside their node, in order: a node has at most so many.
+    /// The names of such ports inside their node, in order; a node has at most this number of them.
     pub ports: &'static [&'static str],
-    /// What such ports are attached to.
+    /// The medium that such ports are attached to.
     pub medium: Medium,
-    /// Which addresses such ports get.
+    /// The addresses of such ports.
     pub addressing: Addressing,
-    /// The IPv4 block that these are from unless a scenario names another: its first address and prefix length.
+    /// The default IPv4 block of these addresses: its first address and prefix length.
     pub ipv4_block: Option<(Ipv4Addr, u8)>,
 }
 
@@ -118,7 +119,7 @@ impl PartialEq for EdgeClass {
 
 impl Eq for EdgeClass {}
 
-/// Where the ends of a link are.
+/// The place of the ends of a link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Span {
     /// Both in space.
@@ -181,7 +182,7 @@ pub static NETWORK: EdgeClass = EdgeClass {
     ipv4_block: Some((Ipv4Addr::new(10, 96, 0, 0), 12)),
 };
 
-/// What a port is attached to.
+/// The medium that a port is attached to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Medium {
     /// The word used in files and output.
@@ -214,7 +215,7 @@ impl Medium {
     };
 }
 
-/// Which addresses a port gets besides its MAC and the link-local IPv6 address derived from it.
+/// The addresses of a port besides its MAC and the link-local IPv6 address derived from it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Addressing {
     /// One of the two IPv4 addresses of its link's own subnet.
@@ -223,11 +224,11 @@ pub enum Addressing {
     SharedSubnet,
     /// No other.
     LinkLocal,
-    /// None at all: its node does not speak IP there.
+    /// No addresses: the node does not use IP there.
     None,
 }
 
-/// What the end of a port that is not in the node's stack hangs on.
+/// The attachment of the end of a port that is not in the node's stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachment {
     /// A veth pair that Constel makes, one end in the node.

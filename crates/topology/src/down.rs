@@ -13,7 +13,7 @@ pub enum Down {
     NoLasers,
     /// The pattern does not make them neighbours.
     NotNeighbours,
-    /// Their planes fly in opposite directions and the seam is not linked.
+    /// The planes fly in opposite directions and the seam is not linked.
     Seam,
     /// The satellite's orbit gives no position now.
     NoPosition {
@@ -24,7 +24,7 @@ pub enum Down {
     PolarCutoff {
         /// The end that is.
         node: NodeId,
-        /// Its geocentric latitude, degrees.
+        /// The satellite's geocentric latitude, degrees.
         latitude_deg: f64,
         /// The limit, degrees.
         cutoff_deg: f64,
@@ -38,7 +38,7 @@ pub enum Down {
     },
     /// The straight line passes too low.
     LineOfSight {
-        /// Its lowest height, metres; negative through the Earth.
+        /// The line's lowest height, metres; negative through the Earth.
         altitude_m: f64,
         /// The limit, metres.
         clearance_m: f64,
@@ -53,13 +53,13 @@ pub enum Down {
         /// The satellite.
         node: NodeId,
     },
-    /// Something stands in the way in that direction.
+    /// An obstacle hides that direction.
     Obstructed {
         /// Azimuth of the satellite, degrees from north.
         azimuth_deg: f64,
-        /// Its elevation, degrees.
+        /// The satellite's elevation, degrees.
         elevation_deg: f64,
-        /// Height of what stands there, degrees.
+        /// Height of the obstacle there, degrees.
         obstacle_deg: f64,
     },
     /// The station sees the satellite too near the geostationary arc.
@@ -101,7 +101,7 @@ pub enum Down {
     },
     /// The satellite is too low above the station's horizon.
     BelowMask {
-        /// Its elevation, degrees.
+        /// The satellite's elevation, degrees.
         elevation_deg: f64,
         /// The limit, degrees.
         mask_deg: f64,

@@ -1,4 +1,4 @@
-//! The edges of a step, in order, from who is linked with whom.
+//! The edges of a step, in order, computed from the links that are up.
 
 use crate::class::{CABLE, EdgeClass, GSL, ISL};
 use crate::geometry::slope_ns_per_s;
@@ -10,10 +10,10 @@ use crate::spec::{Cable, LinkClass};
 use constel_link::{Delay, Impairment, Loss, PortId, QueueLimit};
 use constel_orbit::{DVec3, light_time_ns};
 
-/// Where nodes are in a step.
+/// The positions of nodes in a step.
 pub(crate) struct Scene<'a> {
     pub(crate) layout: &'a Layout,
-    /// At its start.
+    /// At the step's start.
     pub(crate) now: &'a [DVec3],
     /// At its end.
     pub(crate) later: &'a [DVec3],
@@ -23,7 +23,8 @@ pub(crate) struct Scene<'a> {
 /// Memory for the edges of a step, reused.
 #[derive(Debug, Default)]
 pub(crate) struct Drafts {
-    /// Of each laser link: its delay, the same both ways, and when it is up; `None` where there is none.
+    /// For each laser link, its delay, which is equal in both directions, and the time from which it is up;
+    /// `None` for a link that is down.
     lasers: Vec<Option<(Delay, u64)>>,
     /// Edges of all other links.
     sorted: Vec<Edge>,

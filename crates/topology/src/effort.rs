@@ -1,21 +1,21 @@
-//! How much may be computed for one question, and whether somebody still waits for the answer.
+//! A limit of the computation for one question, with cancellation.
 
 /// Work is counted in satellites placed: about a microsecond of a core each.
 const LOOK_EVERY: u64 = 4_096;
 
-/// What may be spent on a question. Who computes says what it costs as it goes, and stops when told so.
+/// The budget of a question. The computation reports its cost as it goes, and stops when it is refused.
 pub struct Effort<'a> {
     wanted: &'a (dyn Fn() -> bool + Sync),
     limit: u64,
     spent: u64,
-    /// What had been spent when it was last asked whether the answer is wanted.
+    /// The amount spent when `wanted` was last called.
     looked: u64,
 }
 
 /// Why nothing more may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Cut {
-    /// Somebody called it off.
+    /// The caller cancelled the question.
     #[error("nobody waits for the answer any more")]
     Unwanted,
     /// The limit is reached.
@@ -32,13 +32,14 @@ impl Effort<'_> {
     /// Enough for one question of a user: some ten seconds of one core, in satellites placed.
     pub const QUESTION: u64 = 20_000_000;
 
-    /// No limit, and nobody calls it off.
+    /// Returns a budget without a limit and without cancellation.
     #[must_use]
     pub fn unlimited() -> Effort<'static> {
         Effort::new(u64::MAX, &|| true)
     }
 
-    /// At most `limit` satellites placed, as long as `wanted` says so. It is asked again every few milliseconds.
+    /// Returns a budget of `limit` placed satellites, valid as long as `wanted` returns true. `wanted` is
+    /// called again every few milliseconds.
     #[must_use]
     pub fn new(limit: u64, wanted: &(dyn Fn() -> bool + Sync)) -> Effort<'_> {
         Effort {
@@ -49,7 +50,7 @@ impl Effort<'_> {
         }
     }
 
-    /// What is left of the limit, in satellites placed.
+    /// Returns the rest of the limit, in satellites placed.
     #[must_use]
     pub fn left(&self) -> u64 {
         self.limit - self.spent
@@ -61,10 +62,10 @@ impl Effort<'_> {
         self.limit
     }
 
-    /// About to do work as if to place so many satellites.
+    /// Books work equal to placing `work` satellites, before it is done.
     ///
     /// # Errors
-    /// When nobody wants it, or it is more than what is left.
+    /// When the question is cancelled, or the work is more than what is left.
     pub fn spend(&mut self, work: u64) -> Result<(), Cut> {
         if work > self.left() {
             return Err(Cut::Exhausted { limit: self.limit });

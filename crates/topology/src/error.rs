@@ -1,4 +1,4 @@
-//! What can be wrong with a spec. All findings are collected.
+//! Errors of a spec. All findings are collected.
 
 use crate::sky::NoPosition;
 
@@ -12,15 +12,15 @@ pub enum SpecError {
         a: String,
         /// The other.
         b: String,
-        /// What is wrong with it.
+        /// The reason in words.
         reason: String,
     },
-    /// A network that cannot be.
+    /// An invalid network.
     #[error("the network `{name}`: {reason}")]
     BadNetwork {
         /// The network.
         name: String,
-        /// What is wrong with it.
+        /// The reason in words.
         reason: String,
     },
     /// A node of a class that cannot be where the spec puts it.
@@ -30,7 +30,7 @@ pub enum SpecError {
         name: String,
         /// The class.
         class: &'static str,
-        /// What is wrong with it.
+        /// The reason in words.
         reason: &'static str,
     },
     /// A number is outside its bounds.
@@ -38,11 +38,11 @@ pub enum SpecError {
     OutOfBounds {
         /// Whose number.
         what: String,
-        /// Which number, with unit.
+        /// The name of the number, with unit.
         field: &'static str,
-        /// What it is.
+        /// The value.
         value: f64,
-        /// What it may be.
+        /// The allowed values.
         allowed: &'static str,
     },
     /// Two nodes of one name.
@@ -73,7 +73,7 @@ pub enum SpecError {
         constellation: String,
         /// Which shell.
         shell: u16,
-        /// What is missing.
+        /// The missing part.
         reason: String,
     },
     /// Walker's F out of range.
@@ -131,10 +131,10 @@ pub enum SpecError {
     BadTerminal {
         /// Whose.
         station: String,
-        /// What is wrong with it.
+        /// The reason in words.
         reason: String,
     },
-    /// The sky knows another number of satellites than the spec.
+    /// The sky has another number of satellites than the spec.
     #[error("the spec has {spec} satellites, the sky {sky}")]
     Count {
         /// Satellites in the spec.

@@ -1,7 +1,7 @@
-//! What is broken at an instant: a pure function of the spec, its seed and the time.
+//! The failures at an instant: a pure function of the spec, its seed and the time.
 //!
 //! Every failing object has a generator of its own, seeded by the lab's seed, the failure's name and the
-//! object's name, so that neither their order nor other objects change what happens to it.
+//! object's name. Neither the order of objects nor other objects therefore change an object's failures.
 
 mod hits;
 mod random;
@@ -17,7 +17,8 @@ use hits::{Hits, hit, objects};
 use random::Process;
 pub use random::key;
 
-/// What is broken at a step's start. Each list is sorted and names the failure by its place in the spec.
+/// The failed nodes, links and edges at a step's start. Each list is sorted and names the failure by its index
+/// in the spec.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Broken {
     /// Nodes without any link.
@@ -63,7 +64,7 @@ impl Broken {
     }
 
     fn sort(&mut self) {
-        // Of several failures the first in the spec is blamed.
+        // If several failures hit one object, the first in the spec is reported.
         self.nodes.sort_unstable();
         self.nodes.dedup_by_key(|n| n.0);
         self.links.sort_unstable();
@@ -74,7 +75,7 @@ impl Broken {
     }
 }
 
-/// What breaks together.
+/// Objects that fail together.
 #[derive(Debug, Clone)]
 struct Group {
     failure: u16,
@@ -163,7 +164,8 @@ impl Failures {
         true
     }
 
-    /// These nodes of a failure that was told are whole again from `until_ns` on. False when it waits for nothing.
+    /// Ends a failure whose time is given at run time, for these nodes, at `until_ns`. Returns false if the
+    /// failure is of another kind.
     pub(crate) fn end(
         &mut self,
         layout: &Layout,
@@ -189,7 +191,7 @@ impl Failures {
         true
     }
 
-    /// Nothing ever fails.
+    /// Returns a state without failures.
     pub(crate) fn none() -> Failures {
         Failures { groups: Vec::new() }
     }
@@ -200,10 +202,10 @@ impl Failures {
         self.groups.iter().any(eclipse)
     }
 
-    /// Lets random failures and repairs pass until `t_ns`, which [`Failures::at`] would do without a pause.
+    /// Advances random failures and repairs to `t_ns`, which [`Failures::at`] would do without a pause.
     ///
     /// # Errors
-    /// When that is too much, or nobody wants it any more.
+    /// When the work exceeds the budget, or the caller cancelled it.
     pub(crate) fn pass_until(&mut self, t_ns: u64, effort: &mut Effort<'_>) -> Result<(), Cut> {
         for group in &mut self.groups {
             let Clock::Random(process) = &mut group.clock else {
@@ -224,7 +226,7 @@ impl Failures {
         Ok(())
     }
 
-    /// What is broken at the moment.
+    /// Fills `out` with the failures at the moment.
     pub(crate) fn at(&mut self, layout: &Layout, moment: &Moment<'_>, out: &mut Broken) {
         let t_ns = moment.t_ns;
         out.nodes.clear();
@@ -244,10 +246,10 @@ impl Failures {
     }
 }
 
-/// Where things are at a moment.
+/// The positions of all nodes at a moment.
 pub(crate) struct Moment<'a> {
     pub(crate) t_ns: u64,
-    /// Of all nodes.
+    /// Positions of all nodes.
     pub(crate) positions: &'a [DVec3],
     /// The Sun, if it matters.
     pub(crate) sun: Option<DVec3>,

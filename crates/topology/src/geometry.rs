@@ -1,15 +1,15 @@
-//! What links need beyond [`constel_orbit`]'s geometry: slopes, latitudes, phases.
+//! The geometry that links need beyond [`constel_orbit`]'s: slopes, latitudes, phases.
 
 use constel_orbit::DVec3;
 
 /// Earth's rotation, rad/s (IERS nominal mean angular velocity).
 const EARTH_RATE_RAD_S: f64 = 7.292_115e-5;
 
-/// The slope that carries `from_ns` to `to_ns` over `step_ns`, in ns per second, rounded to nearest.
+/// Returns the slope that changes `from_ns` to `to_ns` over `step_ns`, in ns per second, rounded to nearest.
 ///
-/// The end of the piece then misses `to_ns` by at most `step / 2 s` nanoseconds, and one more for rounding
-/// down (nothing at all when the step divides one second); the next piece starts from the exact value
-/// again, so errors never add up.
+/// The end of the segment then misses `to_ns` by at most `step / 2 s` nanoseconds, plus one for rounding down
+/// (it is exact when the step divides one second). The next segment starts from the exact value again, so
+/// errors never add up.
 #[must_use]
 pub fn slope_ns_per_s(from_ns: u64, to_ns: u64, step_ns: u64) -> i64 {
     const SECOND_NS: u64 = 1_000_000_000;
@@ -43,9 +43,9 @@ pub fn geocentric_latitude_deg(position_itrf_m: DVec3) -> f64 {
 /// How a satellite moves at time 0, in the ITRF held still: what pairing needs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Motion {
-    /// Where it is, metres.
+    /// The satellite's position, metres.
     pub(crate) position: DVec3,
-    /// Where a circular orbit takes it in a quarter turn, metres.
+    /// The position that a circular orbit reaches in a quarter turn, metres.
     pub(crate) quarter: DVec3,
     /// Longitude of the ascending node, radians, -pi..pi.
     pub(crate) node_rad: f64,
@@ -111,7 +111,7 @@ pub(crate) fn slew_rad(own: (DVec3, DVec3), other: (DVec3, DVec3), dt_s: f64) ->
         seen(own.0, other.0, across),
         seen(own.1, other.1, across_later),
     );
-    // Of small angles, the chord is the angle, and far less rounded than an arc cosine.
+    // For small angles the chord equals the angle, and has a far smaller rounding error than an arc cosine.
     2.0 * (a.distance(b) / 2.0).clamp(0.0, 1.0).asin()
 }
 

@@ -16,7 +16,7 @@ pub(crate) struct Seen {
     pub(crate) sin_elevation: f64,
 }
 
-/// A satellite as a station looks at it.
+/// A satellite as seen from a station.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Sight {
     target: DVec3,
@@ -130,7 +130,7 @@ impl Watcher {
         }
     }
 
-    /// The same for who knows the satellite's constellation.
+    /// As [`test`](Self::test), for a caller that knows the satellite's constellation.
     pub(crate) fn test_one_of(
         &self,
         layout: &Layout,
@@ -307,7 +307,7 @@ mod tests {
                     let all = arc.iter().map(|g| g.dot(direction)).fold(-1.0, f64::max);
                     let all_deg = all.clamp(-1.0, 1.0).acos().to_degrees();
                     let found_deg = off_arc_deg(&arc, direction);
-                    // What is nowhere near need not be exact: limits end at 45 degrees.
+                    // Directions far from the arc need not be exact: limits end at 45 degrees.
                     assert!(
                         (found_deg - all_deg).abs() < 1e-9 || (all_deg > 60.0 && found_deg > 60.0),
                         "{lat} {lon}: {azimuth} {elevation}: {found_deg} {all_deg}"

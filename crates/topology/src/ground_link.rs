@@ -8,7 +8,7 @@ use crate::spec::{Constellation, LinkClass, rain_at};
 use constel_orbit::DVec3;
 use std::num::NonZeroU64;
 
-/// What both directions of a radio link come to.
+/// The signals of both directions of a radio link.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signals {
     /// From the ground up.
@@ -19,11 +19,11 @@ pub struct Signals {
     pub rain_mm_per_h: f64,
 }
 
-/// Where a ground link runs.
+/// The geometry of a ground link.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Path<'a> {
     pub(crate) watcher: &'a Watcher,
-    /// Of the station in the spec.
+    /// The station's index in the spec.
     pub(crate) place: usize,
     pub(crate) range_m: f64,
     pub(crate) sin_elevation: f64,
@@ -49,7 +49,7 @@ impl Path<'_> {
         self.sin_elevation.clamp(-1.0, 1.0).asin()
     }
 
-    /// What the radio comes to; `None` for a constellation without one.
+    /// Returns the signals of the radio; `None` for a constellation without one.
     pub(crate) fn signals(
         &self,
         layout: &Layout,

@@ -1,11 +1,11 @@
-//! Which satellites a terminal may see at some time of a stretch, found from where they are at its two ends.
+//! The satellites that a terminal may see during a stretch of time, from their positions at its two ends.
 
 use crate::layout::Layout;
 use constel_orbit::{DVec3, Site};
 use std::f64::consts::FRAC_PI_2;
 
-/// Nothing in free flight up to 100,000 km moves faster than this against the Earth's surface, metres per second: escape
-/// velocity at sea level is 11.2 km/s, and the Earth turns below it at 0.5 km/s.
+/// The largest speed of an object in free flight up to 100,000 km against the Earth's surface, metres per
+/// second: escape velocity at sea level is 11.2 km/s, and the Earth turns below it at 0.5 km/s.
 const FASTEST_M_PER_S: f64 = 12_000.0;
 
 /// Beyond all rounding, metres.
@@ -14,14 +14,14 @@ const SLACK_M: f64 = 10.0;
 /// Shorter than the distance of any place on the ground from the Earth's centre, metres.
 const LEAST_RADIUS_M: f64 = 6.3e6;
 
-/// A stretch of lab time, and where everything is at its ends.
+/// A stretch of lab time, and all positions at its ends.
 pub(crate) struct Stretch<'a> {
     pub(crate) layout: &'a Layout,
     pub(crate) from_ns: u64,
     pub(crate) to_ns: u64,
     /// ITRF positions of all satellites at `from_ns`, metres.
     pub(crate) start: &'a [DVec3],
-    /// The same at `to_ns`.
+    /// ITRF positions of all satellites at `to_ns`, metres.
     pub(crate) end: &'a [DVec3],
 }
 
@@ -35,7 +35,7 @@ impl Stretch<'_> {
         let seconds = (self.to_ns - self.from_ns) as f64 / 1e9;
         let farthest_m = FASTEST_M_PER_S * seconds + SLACK_M;
         let wander_m = self.wander_m(station);
-        // Of any instant one end is at most half of the stretch away.
+        // Every instant is at most half of the stretch away from one of the ends.
         let reach_m = farthest_m / 2.0 + wander_m;
         let lean_rad = wander_m / LEAST_RADIUS_M;
         let ends = [(self.from_ns, self.start), (self.to_ns, self.end)];

@@ -1,4 +1,5 @@
-//! What never changes during a run: nodes, ports and the pairs of ports lasers may join.
+//! The parts of a topology that are constant during a run: nodes, ports and the pairs of ports that lasers may
+//! join.
 
 mod build;
 
@@ -21,11 +22,11 @@ pub struct IslLink {
     pub a: PortId,
     /// The other.
     pub b: PortId,
-    /// What kind of neighbours.
+    /// The kind of neighbours.
     pub kind: IslKind,
-    /// Index of the constellation in the spec; of a link between shells, that of `a`.
+    /// Index of the constellation in the spec; for a link between shells, that of `a`.
     pub constellation: u16,
-    /// Of a link between shells, its entry in the spec.
+    /// The entry in the spec for a link between shells.
     pub cross: Option<u16>,
 }
 
@@ -68,11 +69,12 @@ pub struct Layout {
     ports: Vec<Port>,
     isl_links: Vec<IslLink>,
     cables: Vec<CableLink>,
-    /// Of each network of the spec, its members' ports in their order.
+    /// For each network of the spec, its members' ports in their order.
     network_ports: Vec<Vec<PortId>>,
     /// The kinds of links of this lab; those of every lab first.
     edge_classes: Vec<&'static EdgeClass>,
-    /// First radio between ground and sky of each node, and how many it has: they are numbered through.
+    /// First radio between ground and sky of each node, and the number of its radios; radios are numbered
+    /// consecutively.
     access_ports: Vec<(PortId, u8)>,
     /// Number of the cable in a port.
     cable_of_port: BTreeMap<PortId, u32>,
@@ -86,17 +88,17 @@ pub struct Layout {
     /// First satellite of each constellation, and one past the last.
     constellation_start: Vec<usize>,
     sites: Vec<Site>,
-    /// Where hosts are.
+    /// The positions of hosts.
     host_sites: Vec<Site>,
-    /// Of each satellite, whether it serves the ground.
+    /// For each satellite, whether it serves the ground.
     serves_ground: Vec<bool>,
     /// The terminals of all stations.
     terminals: Vec<LaidTerminal>,
     /// First terminal of each station, and one past the last.
     terminal_start: Vec<usize>,
-    /// Of each antenna, the constellation and shell it is for; `None`: any.
+    /// For each antenna, the constellation and shell it is for; `None`: any.
     aims: Vec<Option<(u16, u16)>>,
-    /// Of each terminal and constellation that it is for: sine of the mask, and the mask in degrees.
+    /// For each terminal and each of its constellations: sine of the mask, and the mask in degrees.
     masks: Vec<Option<(f64, f64)>>,
     by_name: BTreeMap<String, NodeId>,
 }
@@ -165,7 +167,7 @@ impl Layout {
     /// A node by number.
     ///
     /// # Panics
-    /// When there is none of that number.
+    /// When no node has that number.
     #[must_use]
     pub fn node(&self, id: NodeId) -> &Node {
         &self.nodes[id.index()]
@@ -174,7 +176,7 @@ impl Layout {
     /// A port by number.
     ///
     /// # Panics
-    /// When there is none of that number.
+    /// When no port has that number.
     #[must_use]
     pub fn port(&self, id: PortId) -> &Port {
         &self.ports[id.0 as usize]
@@ -290,7 +292,7 @@ impl Layout {
         NodeId((self.satellite_count + station) as u32)
     }
 
-    /// Where hosts are, in the order of the spec.
+    /// Returns the positions of hosts, in the order of the spec.
     pub(crate) fn host_sites(&self) -> &[Site] {
         &self.host_sites
     }
@@ -347,7 +349,7 @@ impl Layout {
         self.terminal_start[station]..self.terminal_start[station + 1]
     }
 
-    /// Where a station is, by its place in the spec, `t_ns` after the start of the lab.
+    /// Returns the position of a station, by its index in the spec, `t_ns` after the start of the lab.
     pub(crate) fn site_at(&self, station: usize, t_ns: u64) -> Site {
         let spec = &self.spec.stations[station];
         if spec.track.is_empty() {
@@ -384,12 +386,12 @@ impl Layout {
         station.is_some_and(|station| station.gateway)
     }
 
-    /// Whether traffic of others passes through a node: satellites, hosts, gateways, and stations with a cable or in a
-    /// network (what comes by one goes on by the other); at other stations paths begin and end, however many terminals
-    /// they have.
+    /// Whether a node forwards traffic of other nodes: satellites, hosts, gateways, and stations with a cable
+    /// or in a network (packets that arrive by one leave by the other). At other stations paths begin and end,
+    /// however many terminals they have.
     ///
     /// # Panics
-    /// When there is no node of that number.
+    /// When no node has that number.
     #[must_use]
     pub fn is_transit(&self, node: NodeId) -> bool {
         match self.node(node).class.transit {
@@ -414,7 +416,7 @@ impl Layout {
             .any(|(k, s)| *k == a.constellation && between(s))
     }
 
-    /// What limits a laser pair, and what it is like.
+    /// Returns the limits and properties of a laser pair.
     pub(crate) fn laser(&self, link: &IslLink) -> Laser<'_> {
         let constellation = &self.spec.constellations[usize::from(link.constellation)];
         match (
@@ -442,7 +444,7 @@ impl Layout {
     }
 }
 
-/// What limits a laser pair, and what it is like.
+/// The limits and properties of a laser pair.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Laser<'a> {
     pub(crate) polar_cutoff_deg: f64,

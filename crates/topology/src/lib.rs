@@ -1,9 +1,9 @@
-//! Which edges exist at an instant, with what delay, and why.
+//! The edges that exist at an instant, with their delays and the reasons why links are up or down.
 //!
-//! A [`Spec`] (what flies, what stands, how they link) and a [`Sky`] (where satellites are) give a [`Layout`]:
-//! nodes, ports and the pairs of laser ports that may ever be linked, none of which change during a run. A
-//! [`Stepper`] then turns step numbers into [`Snapshot`]s: positions and edges. [`diff`] tells what changed,
-//! [`why()`] tells the reason a link is up or down.
+//! A [`Spec`] (constellations, ground nodes, and the rules of their links) and a [`Sky`] (positions of
+//! satellites) give a [`Layout`]: nodes, ports and the pairs of laser ports that may ever be linked, none of
+//! which change during a run. A [`Stepper`] then turns step numbers into [`Snapshot`]s: positions and edges.
+//! [`diff`] returns the changes between two of them, [`why()`] the reason why a link is up or down.
 //!
 //! Everything is a pure function of its arguments. Times are nanoseconds after the start of the lab, positions
 //! ITRF metres.

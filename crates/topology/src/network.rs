@@ -15,7 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 pub(crate) struct Step<'a> {
     pub(crate) t_ns: u64,
     pub(crate) step_ns: u64,
-    /// Of all nodes.
+    /// Positions of all nodes.
     pub(crate) now: &'a [DVec3],
     pub(crate) later: &'a [DVec3],
     pub(crate) broken: &'a Broken,
@@ -107,7 +107,7 @@ impl Trouble {
                 radius_m,
                 loss_ratio,
             } => {
-                // What has no position is nowhere near.
+                // A node without a position is not near the centre.
                 let Some(centre) = centre(of) else { return };
                 let hit = |edge: &NetworkEdge| at_m[edge.to].distance(centre) <= *radius_m;
                 worsen(edges, hit, *loss_ratio, 0);

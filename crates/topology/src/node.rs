@@ -31,13 +31,13 @@ pub struct Node {
     pub id: NodeId,
     /// The name users say; unique in the lab.
     pub name: String,
-    /// What it is.
+    /// The node's class.
     pub class: &'static NodeClass,
-    /// Where a satellite belongs; `None` for nodes on the Earth.
+    /// The plane and slot of a satellite; `None` for nodes on the Earth.
     pub seat: Option<Seat>,
     /// Number of the node's first port; its ports are consecutive.
     pub first_port: PortId,
-    /// How many ports it has.
+    /// The number of its ports.
     pub port_count: u8,
 }
 
@@ -57,7 +57,7 @@ pub struct Seat {
 /// The most cables that a node may have.
 pub const MAX_CABLES: usize = CABLE.ports.len();
 
-/// Where a laser of a satellite points.
+/// The direction of a satellite's laser.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum LaserSlot {
     /// `isl0`: to the next satellite of the same plane.
@@ -98,17 +98,17 @@ pub struct Port {
     pub index_in_node: u8,
     /// Name of the interface inside the node, one of its class's.
     pub name: &'static str,
-    /// What kind of link it is an end of.
+    /// The class of its link.
     pub class: &'static EdgeClass,
-    /// What it is attached to.
+    /// The medium that it is attached to.
     pub medium: Medium,
-    /// Which addresses it gets.
+    /// The addresses that it gets.
     pub addressing: Addressing,
-    /// Where its other end hangs.
+    /// The attachment of its other end.
     pub attachment: Attachment,
     /// Largest packet it sends, bytes above Ethernet.
     pub mtu_bytes: u32,
-    /// Where it points, if it is a laser.
+    /// The laser's direction, if it is a laser.
     pub laser: Option<LaserSlot>,
 }
 

@@ -1,7 +1,7 @@
-//! Which satellites could ever be linked by a laser: pairs of ports, chosen once at time 0 and kept.
+//! The satellites that a laser could ever link: pairs of ports, chosen once at time 0 and kept.
 //!
-//! Whether a pair is up at an instant is decided elsewhere ([`crate::why`]); keeping pairs for the whole run
-//! keeps interfaces and addresses stable.
+//! Whether a pair is up at an instant is decided elsewhere ([`crate::why`]). Pairs are kept for the whole run,
+//! so that interfaces and addresses are stable.
 
 use crate::geometry::Motion;
 use crate::node::LaserSlot;
@@ -12,7 +12,7 @@ use constel_orbit::line_of_sight;
 use constel_orbit::shells::along_plane_rad;
 use std::collections::BTreeMap;
 
-/// What kind of neighbours an ISL joins.
+/// The kind of neighbours that an ISL joins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum IslKind {
     /// Same plane.
@@ -45,7 +45,7 @@ pub(crate) struct SeamPlanes {
     pub(crate) planes: (u16, u16),
 }
 
-/// What pairing comes to.
+/// The result of pairing.
 #[derive(Debug, Default)]
 pub(crate) struct Pairing {
     pub(crate) pairs: Vec<Pair>,
@@ -231,7 +231,7 @@ fn inter_plane(
     let (last, first) = (rings[rings.len() - 1], rings[0]);
     match wrap {
         Wrap::StarSeamOff => {}
-        // Opposite directions: no phase to speak of, only who is near now.
+        // The planes have opposite directions: phases have no meaning, only the distance now has.
         Wrap::StarSeamOn => {
             let found = nearest(last, first, grid.max_range_m, |x, y| {
                 let (x, y) = (motions[x].position, motions[y].position);
@@ -443,7 +443,7 @@ mod tests {
         // Both want 2; the shorter wins, the other takes what is left in range.
         assert_eq!(pair(&[0.0, 1.0], &[0.9, 3.0], 5.0), vec![(0, 3), (1, 2)]);
         assert_eq!(pair(&[0.0, 1.0], &[0.9, 3.0], 2.0), vec![(1, 2)]);
-        // Nobody who is never seen.
+        // A pair that never sees each other is left out.
         assert_eq!(nearest(&[0], &[1], 1e9, |_, _| None), vec![]);
     }
 

@@ -27,14 +27,14 @@ pub struct Candidate {
 }
 
 impl Candidate {
-    /// Its elevation, degrees.
+    /// The candidate's elevation, degrees.
     #[must_use]
     pub fn elevation_deg(&self) -> f64 {
         self.sin_elevation.clamp(-1.0, 1.0).asin().to_degrees()
     }
 }
 
-/// What an antenna knows when it chooses.
+/// The information that an antenna has when it chooses.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice<'a> {
     /// Step number.
@@ -47,7 +47,8 @@ pub struct Choice<'a> {
     pub serving: Option<NodeId>,
     /// True when no antenna has chosen yet: the start of the lab.
     pub first: bool,
-    /// What it can use, by node number: satellites with a beam free, not used by the station's other antennas.
+    /// The satellites that it can use, by node number: those with a beam free, not used by the station's other
+    /// antennas.
     pub candidates: &'a [Candidate],
 }
 

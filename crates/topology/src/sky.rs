@@ -1,4 +1,4 @@
-//! Where satellites are: the door between orbits and topology.
+//! Positions of satellites: the interface between orbits and topology.
 
 use constel_orbit::sun::sun_itrf_m;
 use constel_orbit::{DVec3, Satellite, positions_itrf_m, some_positions_itrf_m};
@@ -16,9 +16,9 @@ pub trait Sky: Send + Sync {
     #[must_use = "satellites in this list have no position"]
     fn positions_itrf_m(&self, t_ns: u64, out: &mut Vec<DVec3>) -> Vec<NoPosition>;
 
-    /// The same where only satellites in `some`, in rising order, are asked for: the others may get [`DVec3::NAN`], and
-    /// nothing is said of those that have no position. What is found of a satellite does not depend on who else is asked
-    /// for.
+    /// As [`positions_itrf_m`](Self::positions_itrf_m), but only the satellites in `some`, in rising order, are
+    /// needed: the others may get [`DVec3::NAN`], and satellites without a position are not reported. The
+    /// result for a satellite does not depend on which others are requested.
     fn some_positions_itrf_m(&self, t_ns: u64, some: &[usize], out: &mut Vec<DVec3>) {
         let _ = some;
         drop(self.positions_itrf_m(t_ns, out));
@@ -31,7 +31,7 @@ pub trait Sky: Send + Sync {
         false
     }
 
-    /// Where the Sun is, ITRF metres; `None`: there is none, and no shadow.
+    /// Returns the position of the Sun, ITRF metres; `None`: the sky has no Sun and no shadow.
     fn sun_itrf_m(&self, t_ns: u64) -> Option<DVec3> {
         let _ = t_ns;
         None
@@ -46,7 +46,7 @@ pub struct NoPosition {
     pub satellite: usize,
     /// The time asked for, nanoseconds after the start of the lab.
     pub t_ns: u64,
-    /// What the propagator said.
+    /// The propagator's error.
     pub reason: String,
 }
 
@@ -64,7 +64,7 @@ impl OrbitSky {
         OrbitSky { start, satellites }
     }
 
-    /// What time it is in the sky `t_ns` after the start of the lab.
+    /// Returns the time in the sky `t_ns` after the start of the lab.
     #[must_use]
     pub fn utc_at(&self, t_ns: u64) -> Utc {
         // A lab's time is far below 292 years.

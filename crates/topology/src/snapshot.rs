@@ -10,13 +10,15 @@ use constel_link::{EdgeChange, Impairment, PortId};
 use constel_orbit::DVec3;
 use std::cmp::Ordering;
 
-/// With more edges than this it is told apart which of them only glide.
+/// With more edges than this, edges whose delay only continues to change smoothly are separated from the
+/// others.
 const MANY_EDGES: usize = 16_384;
-/// Where one step's glide ends and the next one's begins differ by no more than this: the glide is a straight line.
+/// A delay continues on a straight line if the end of one step's change and the start of the next differ by at
+/// most this.
 const GLIDE_NS: u64 = 1_000;
 
 /// One direction of a link that exists. Times in the impairment (`t0_ns`, `up_from_ns`) are nanoseconds after
-/// the start of the lab; whoever runs the lab moves them to its clock.
+/// the start of the lab; the caller that runs the lab converts them to its clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Edge {
     /// Port the frames leave.
@@ -25,7 +27,7 @@ pub struct Edge {
     pub to: PortId,
     /// Kind of link.
     pub class: &'static EdgeClass,
-    /// What happens to them in between. `up_from_ns` is 0 once the edge is usable.
+    /// The impairment of frames between the ports. `up_from_ns` is 0 once the edge is usable.
     pub impairment: Impairment,
 }
 
@@ -86,7 +88,7 @@ pub struct Snapshot {
     /// The satellites of each terminal's antennas, at [its places](crate::LaidTerminal::beams), by node number, `None`
     /// last.
     pub beams: Vec<Option<NodeId>>,
-    /// What is broken.
+    /// The failures at the step's start.
     pub broken: Broken,
     /// Why laser links are down, by link number; those not listed are up.
     pub isl_down: Vec<(u32, Down)>,
@@ -99,22 +101,23 @@ pub struct Handover {
     pub station: NodeId,
     /// The port of its terminal.
     pub port: PortId,
-    /// What it used before; `None`: it was dark.
+    /// The satellite used before; `None`: there was no link.
     pub from: Option<NodeId>,
-    /// What it uses now; `None`: it went dark.
+    /// The satellite used now; `None`: there is no link.
     pub to: Option<NodeId>,
 }
 
-/// What it takes to get from one snapshot to the next.
+/// The changes from one snapshot to the next.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Delta {
-    /// Edges that were not there.
+    /// Edges that are new.
     pub added: Vec<Edge>,
     /// Edges (from, to) that are gone.
     pub removed: Vec<(PortId, PortId)>,
-    /// Edges that stay and whose impairment is another. A delay that only goes on gliding as it did is none.
+    /// Edges that stay and have another impairment. A delay that only continues its linear change is not one.
     pub changed: Vec<Edge>,
-    /// So many of `changed`, the last, differ in nothing but a delay that glides on. Found only where very many change.
+    /// The number of the last entries in `changed` that differ only in a delay that continues to change
+    /// smoothly. Counted only when very many edges change.
     pub gliding: usize,
     /// Stations that changed their satellite.
     pub handovers: Vec<Handover>,
@@ -186,7 +189,7 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
                 .filter(|s| !b.contains(&Some(*s)))
                 .collect()
         };
-        // Which antenna turned to which satellite is not known, and does not matter.
+        // It is not known which antenna turned to which satellite, and does not matter.
         let (left, taken) = (only(old, new), only(new, old));
         for i in 0..left.len().max(taken.len()) {
             delta.handovers.push(Handover {

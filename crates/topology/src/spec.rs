@@ -1,4 +1,4 @@
-//! What a topology is computed from. Everything here is resolved: no defaults, SI units.
+//! The input of a topology. Everything here is resolved: no defaults, SI units.
 
 mod failures;
 mod lasers;
@@ -23,13 +23,13 @@ pub struct Spec {
     pub step_ns: u64,
     /// What flies. Satellites get node numbers in this order.
     pub constellations: Vec<Constellation>,
-    /// What stands on the ground. Stations get node numbers after all satellites.
+    /// Ground stations. They get node numbers after all satellites.
     pub stations: Vec<Station>,
-    /// What stands on the ground without a radio. Hosts get node numbers after all stations.
+    /// Nodes on the ground without a radio. They get node numbers after all stations.
     pub hosts: Vec<Host>,
     /// Cables between nodes on the ground. They never move.
     pub cables: Vec<Cable>,
-    /// Further ports and the laws of the edges between them.
+    /// Further ports and the rules of the edges between them.
     pub networks: Vec<Network>,
     /// How terminals choose their satellites; a terminal names its rule by the place here.
     pub rules: Vec<GslSpec>,
@@ -37,7 +37,7 @@ pub struct Spec {
     pub seed: u64,
     /// Lasers between shells. A satellite has one such laser; of several entries the first that pairs it counts.
     pub cross: Vec<CrossShell>,
-    /// What breaks; at most 65,535 entries.
+    /// Failures; at most 65,535 entries.
     pub failures: Vec<Failure>,
 }
 
@@ -46,11 +46,11 @@ pub struct Spec {
 pub struct Constellation {
     /// Name, for messages.
     pub name: String,
-    /// What kind of node its members are.
+    /// The class of its members.
     pub class: &'static NodeClass,
-    /// Its satellites.
+    /// The constellation's satellites.
     pub satellites: Vec<Satellite>,
-    /// Which lasers there are.
+    /// The rule for its lasers.
     pub isl: IslPattern,
     /// Rate, queue and loss of every ISL.
     pub isl_class: LinkClass,
@@ -66,12 +66,12 @@ pub struct Constellation {
     /// Whether its satellites only pass on what a feeder sends or takes: stations that are no feeders use only
     /// satellites that a feeder uses in the same step.
     pub bent_pipe: bool,
-    /// Which shells' satellites serve the ground.
+    /// The shells whose satellites serve the ground.
     pub ground: GroundService,
-    /// How many links to the ground a satellite can have at the same time; `None` does not limit.
+    /// The number of links to the ground that a satellite can have at the same time; `None` does not limit.
     pub beams: Option<NonZeroU32>,
-    /// What a satellite's links to the ground can carry in all, each way, bits per second at layer 2: each has at most
-    /// an even share of it. `None`: each has what it has.
+    /// Total rate of a satellite's links to the ground, in each direction, bits per second at layer 2: each
+    /// link has at most an even share of it. `None`: each link has its own rate.
     pub capacity_bps: Option<NonZeroU64>,
     /// A station does not use a satellite that it sees within this angle of the geostationary arc, degrees,
     /// 0..=45; 0 does not limit.
@@ -115,7 +115,7 @@ pub struct ElevationStep {
 }
 
 impl Constellation {
-    /// What a ground link is like at an elevation.
+    /// Returns the class of a ground link at an elevation.
     #[must_use]
     pub fn gsl_class_at(&self, elevation_deg: f64) -> LinkClass {
         let reached = self
@@ -132,7 +132,7 @@ impl Constellation {
     }
 }
 
-/// Which of a constellation's shells have links to the ground.
+/// The shells of a constellation that have links to the ground.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum GroundService {
     /// All of them.
@@ -177,27 +177,27 @@ pub struct Station {
     pub longitude_deg: f64,
     /// Height above the WGS84 ellipsoid, metres, -1,000..20,000.
     pub altitude_m: f64,
-    /// Its radios to the sky, 1..=16, each with a port of its own.
+    /// The station's radios to the sky, 1..=16, each with a port of its own.
     pub terminals: Vec<Terminal>,
-    /// Its terminals have one antenna for each shell that serves the ground, instead of `antennas` for any, and what comes
-    /// by one shell may leave by another.
+    /// Whether its terminals have one antenna for each shell that serves the ground, instead of `antennas` for
+    /// any, and packets that arrive by one shell may leave by another.
     pub gateway: bool,
-    /// Where something stands in the way.
+    /// Obstacles that hide parts of its sky.
     pub obstacles: Vec<Obstacle>,
-    /// Where it is when, in order of time; empty for a station that stands at the place above.
+    /// Positions over time, in order of time; empty for a station that rests at the place above.
     pub track: Vec<Waypoint>,
     /// Whether it feeds bent-pipe satellites.
     pub feeder: bool,
     /// How hard it rains, in order of time; no rain before the first entry.
     pub rain: Vec<Rain>,
-    /// What was measured there, laid over its ground links.
+    /// Measurements, applied to its ground links.
     pub recording: Recording,
-    /// What it uses when, in order of time, as far as that was chosen beforehand; before the first its rules choose.
+    /// Satellites chosen beforehand, in order of time; before the first entry its rules choose.
     pub choices: Vec<Chosen>,
 }
 
 impl Station {
-    /// What was chosen beforehand for an instant; `None`: nothing was, and the rule chooses.
+    /// Returns the satellites chosen beforehand for an instant; `None`: none were, and the rule chooses.
     #[must_use]
     pub fn chosen_at(&self, t_ns: u64) -> Option<&[NodeId]> {
         let next = self.choices.partition_point(|chosen| chosen.t_ns <= t_ns);
@@ -206,7 +206,7 @@ impl Station {
     }
 }
 
-/// What was chosen beforehand for a station, from an instant on.
+/// The satellites chosen beforehand for a station, from an instant on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Chosen {
     /// Nanoseconds after the start of the lab.
@@ -219,13 +219,13 @@ pub struct Chosen {
 /// A radio of a station, with a port of its own. No two antennas of a station use one satellite at the same time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Terminal {
-    /// Whose satellites it uses.
+    /// The constellations whose satellites it uses.
     pub serves: Operators,
     /// Elevation above the horizon under which it uses no satellite, degrees, -5..=90; `None`: the constellation's mask.
     pub min_elevation_deg: Option<f64>,
-    /// How many satellites it can use at the same time, 1..=32; of no meaning at a gateway.
+    /// The number of satellites that it can use at the same time, 1..=32; of no meaning at a gateway.
     pub antennas: u8,
-    /// How its antennas choose: place in [`Spec::rules`].
+    /// The rule by which its antennas choose: index in [`Spec::rules`].
     pub rule: usize,
 }
 
@@ -241,13 +241,13 @@ impl Default for Terminal {
     }
 }
 
-/// Whose satellites a terminal uses.
+/// The constellations whose satellites a terminal uses.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum Operators {
-    /// Everybody's.
+    /// All constellations.
     #[default]
     All,
-    /// Those of these constellations, by their places in the spec; at least one.
+    /// These constellations, by their indices in the spec; at least one.
     Only(BTreeSet<u16>),
 }
 
@@ -267,7 +267,7 @@ impl Operators {
 pub struct Host {
     /// Unique in the lab.
     pub name: String,
-    /// What kind of node it is; one that does not fly and chooses no satellites.
+    /// The node's class; one that does not fly and chooses no satellites.
     pub class: &'static NodeClass,
     /// WGS84 geodetic latitude, degrees, -90..90.
     pub latitude_deg: f64,
@@ -292,7 +292,7 @@ pub struct Cable {
     pub class: LinkClass,
 }
 
-/// Where a moving station is at a time.
+/// The position of a moving station at a time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Waypoint {
     /// Nanoseconds after the start of the lab.
@@ -328,11 +328,11 @@ impl Default for Station {
 /// Something on the horizon, from one azimuth clockwise to another.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Obstacle {
-    /// Where it begins, degrees from north, 0..360.
+    /// Azimuth of its start, degrees from north, 0..360.
     pub from_deg: f64,
-    /// Where it ends, clockwise from there, degrees from north, 0..360.
+    /// Azimuth of its end, clockwise from the start, degrees from north, 0..360.
     pub to_deg: f64,
-    /// How high it is, degrees, -5..90.
+    /// Elevation of its upper edge, degrees, -5..90.
     pub elevation_deg: f64,
 }
 
@@ -376,7 +376,7 @@ impl Default for LinkClass {
     }
 }
 
-/// The MTU of ports that nothing else is said of: Ethernet's.
+/// The default MTU of ports: Ethernet's.
 pub(crate) const MTU_BYTES: u32 = 1500;
 
 /// How the antennas of a terminal choose satellites.
@@ -393,7 +393,7 @@ pub struct GslSpec {
 }
 
 impl GslSpec {
-    /// Whether an antenna that changes keeps its old link meanwhile.
+    /// Whether an antenna that changes keeps its old link until the new one is up.
     pub(crate) fn keeps_old(&self) -> bool {
         self.make_before_break && self.outage_ns > 0
     }
@@ -421,8 +421,8 @@ pub enum GslPolicy {
     /// satellites are of one if a chain of laser pairs joins them, whether the links are up or not.
     MostReachable,
     /// All stations are assigned at once at the start of every slot, in node order, each to the highest
-    /// satellite that stays usable until the slot ends; nothing changes in between (Starlink's global
-    /// scheduler, with slots of 15 s: Tanveer et al., "Making sense of constellations", CoNEXT 2023).
+    /// satellite that stays usable until the slot ends; between slots nothing changes. This is Starlink's
+    /// global scheduler, with slots of 15 s: Tanveer et al., "Making sense of constellations", CoNEXT 2023.
     Scheduler {
         /// Length of a slot, ns.
         period_ns: u64,

@@ -47,32 +47,34 @@ pub struct Stepper {
     beams: Beams,
     failures: Failures,
     broken: Broken,
-    /// Of each laser link: when it came or comes up, ns; 0 since the start. Only with acquisition times.
+    /// For each laser link, the time when it came or comes up, ns; 0 since the start. Only with acquisition
+    /// times.
     isl_up: Vec<Reach>,
     isl_started: bool,
     watchers: Vec<Watcher>,
-    /// How satellites fly, for policies that want to know how long they stay.
+    /// Motion of satellites, for policies that consider how long they stay.
     flights: Vec<Flight>,
     /// By terminal, then by constellation.
     windows: Vec<Window>,
     cutoffs: Vec<f64>,
-    /// How many ground links a satellite can have.
+    /// The number of ground links that a satellite can have.
     capacity: Vec<u32>,
     indexes: Vec<CapIndex>,
-    /// How many links to the ground each satellite has; counted only where they share a capacity.
+    /// The number of links to the ground of each satellite; counted only if they share a capacity.
     links: Vec<u32>,
     drafts: Drafts,
     bent_pipe: Option<BentPipe>,
-    /// While a stretch is walked through of which only decisions matter: the satellites that they can depend on.
+    /// The satellites that decisions can depend on, while a stretch is walked through of which only decisions
+    /// matter.
     near: Option<Near>,
 }
 
-/// Whether a laser link is in reach, and when it is up.
+/// Whether a laser link is within range, and when it is up.
 #[derive(Debug, Clone, Copy, Default)]
 struct Reach {
     in_reach: bool,
     up_from_ns: u64,
-    /// Where it is in reach.
+    /// The distance within range.
     range_m: f64,
 }
 
@@ -142,8 +144,9 @@ impl Stepper {
         self
     }
 
-    /// Says when a failure of the spec begins whose time is [`Told`](crate::FailureTime::Told): with the first step at or after
-    /// `from_ns`. What was said earlier holds. False when the spec has no such failure.
+    /// Begins a failure of the spec whose time is [`Told`](crate::FailureTime::Told), with the first step at or
+    /// after `from_ns`. An earlier call for the failure stays valid. Returns false when the spec has no such
+    /// failure.
     pub fn fail_from(&mut self, name: &str, from_ns: u64) -> bool {
         let place = self.place_of(name);
         place.is_some_and(|place| self.failures.begin(&self.layout, place, from_ns))
@@ -155,8 +158,8 @@ impl Stepper {
         place.is_some_and(|at| self.failures.begin_also(&self.layout, at, nodes, from_ns))
     }
 
-    /// These nodes of a failure that was told are whole again, with the first step at or after `until_ns`; the others stay as they
-    /// are. False when the spec has no such failure.
+    /// Ends a failure whose time is given at run time, for these nodes, with the first step at or after
+    /// `until_ns`; the others stay failed. Returns false when the spec has no such failure.
     pub fn heal_from(&mut self, name: &str, nodes: &[NodeId], until_ns: u64) -> bool {
         let place = self.place_of(name);
         place.is_some_and(|at| self.failures.end(&self.layout, at, nodes, until_ns))
@@ -167,7 +170,7 @@ impl Stepper {
         failures.iter().position(|own| own.name == failure)
     }
 
-    /// What is stepped through.
+    /// Returns the layout that is stepped through.
     #[must_use]
     pub fn layout(&self) -> &Arc<Layout> {
         &self.layout
@@ -293,7 +296,7 @@ impl Stepper {
         self.beams.each_by_itself(&rules)
     }
 
-    /// Which laser links are in reach, since when, and why others are not.
+    /// Finds the laser links that are within range, since when, and the reasons why others are not.
     fn reach(&mut self, down: &mut Vec<(u32, Down)>) {
         let t_ns = self.t_ns();
         let moment = Moment {
@@ -398,7 +401,8 @@ impl Stepper {
     }
 }
 
-/// Who feeds whom; `None` where no satellite only relays.
+/// Returns the stations that feed satellites and the satellites that need them; `None` if no satellite only
+/// relays.
 fn bent_pipe(layout: &Layout) -> Option<BentPipe> {
     let spec = layout.spec();
     spec.constellations

@@ -3,8 +3,9 @@
 use crate::spec::{Station, Waypoint};
 use constel_orbit::{DVec3, Geodetic, Site};
 
-/// Where a station is at `t_ns`: along the shortest way on a sphere between waypoints, latitude and longitude
-/// taken as spherical, height changing evenly. Before the first waypoint and after the last it stands still.
+/// Returns the place of a station at `t_ns`: it moves along the shortest way on a sphere between waypoints,
+/// latitude and longitude taken as spherical, and its height changes linearly. Before the first waypoint and
+/// after the last it rests.
 pub(crate) fn place_at(station: &Station, t_ns: u64) -> Site {
     let at = |w: &Waypoint| (w.latitude_deg, w.longitude_deg, w.altitude_m);
     let next = station.track.partition_point(|w| w.t_ns <= t_ns);

@@ -15,7 +15,8 @@ const BANDS: usize = 48;
 const COLUMNS: usize = 96;
 /// The ellipsoid's normal leans at most 0.193 degrees from the geocentric one; a little more for safety.
 const NORMAL_LEAN_DEG: f64 = 0.25;
-/// Windows are made for satellites up to this much higher than the highest, so that they seldom have to be made anew.
+/// Windows are made for satellites up to this much higher than the highest, so that they seldom have to be made
+/// again.
 const HEADROOM_M: f64 = 1e3;
 
 /// Satellites of one constellation by cell.
@@ -51,7 +52,8 @@ fn turned(x: f64, y: f64) -> f64 {
     }
 }
 
-/// Of a geocentric latitude, by distances from the Earth's axis and, northwards, from the equator's plane.
+/// Returns the band of a geocentric latitude, from the distances from the Earth's axis and, northwards, from
+/// the equator's plane.
 fn band_of(out: f64, north: f64) -> usize {
     // Conversions saturate.
     (((turned(out, north) + 1.0) * (BANDS as f64 / 2.0)) as usize).min(BANDS - 1)
@@ -133,7 +135,8 @@ impl CapIndex {
 }
 
 impl Window {
-    /// What a station at `from` can see at `mask_deg` or higher of satellites up to `radius_m` from the centre.
+    /// Returns the cells that a station at `from` can see at `mask_deg` or higher, of satellites up to
+    /// `radius_m` from the centre.
     fn new(from: DVec3, radius_m: f64, mask_deg: f64) -> Window {
         let mut window = Window {
             runs: Vec::new(),
@@ -142,7 +145,7 @@ impl Window {
         let cap_rad = cap_deg(from.length(), radius_m, mask_deg).to_radians();
         let latitude_rad = from.z.atan2(from.x.hypot(from.y));
         let (south, north) = (latitude_rad - cap_rad, latitude_rad + cap_rad);
-        // Where the cap is widest; in a cap round a pole, at the pole.
+        // The latitude at which the cap is widest; for a cap over a pole, the pole.
         let widest_rad = (latitude_rad.sin() / cap_rad.cos()).clamp(-1.0, 1.0).asin();
         let whole = cap_rad >= FRAC_PI_2;
         for band in 0..BANDS {

@@ -26,7 +26,7 @@ pub enum Why {
         delay_ns: u64,
         /// Elevation seen from the station, degrees; `None` for an ISL.
         elevation_deg: Option<f64>,
-        /// What its radio comes to; `None` for links without one.
+        /// The signals of its radio; `None` for links without one.
         radio: Option<Signals>,
     },
     /// The antennas are turning to each other; frames pass from `until_ns` of the lab on.
@@ -40,7 +40,7 @@ pub enum Why {
     Down(Down),
 }
 
-/// What lasers need to know of the moment.
+/// The state of the sky that the tests of lasers need.
 pub(crate) struct Moment<'a> {
     pub(crate) positions: &'a [DVec3],
     /// A step later.

@@ -1,9 +1,10 @@
-//! All the states that antennas may be in where what came before is not known.
+//! The sets of states that antennas may be in when their past is not known.
 //!
-//! A rule is a function from an antenna's state and the sky to its next state. Carried out on every state that there may
-//! be, it leaves fewer and fewer: whoever kept a satellite loses it, and all who lose one at the same time take the same
-//! one. Once a single state is left, it is the right one whatever came before: coupling from the past (Propp and Wilson,
-//! "Exact sampling with coupled Markov chains", Random Structures and Algorithms 9, 1996), here without any chance in it.
+//! A rule is a function from an antenna's state and the sky to its next state. Applied to every possible state,
+//! it leaves fewer and fewer states: an antenna that kept a satellite loses it, and all states that lose a
+//! satellite at the same time choose the same one. Once a single state is left, it is the right one whatever
+//! the past was: coupling from the past (Propp and Wilson, "Exact sampling with coupled Markov chains", Random
+//! Structures and Algorithms 9, 1996), here without randomness.
 
 use super::{Beam, Beams, Rules};
 use std::collections::BTreeSet;
@@ -16,12 +17,12 @@ pub(crate) struct Possible(Vec<Antenna>);
 enum Antenna {
     /// Any of these.
     Open(Vec<Beam>),
-    /// It is known which it is at the end.
+    /// The only state that the antenna can have at the end.
     Known(Beam),
 }
 
 impl Possible {
-    /// How many states there are to decide from, of all antennas together.
+    /// Returns the number of states to decide from, of all antennas together.
     pub(crate) fn count(&self) -> usize {
         let open = |antenna: &Antenna| match antenna {
             Antenna::Open(states) => states.len(),
@@ -32,11 +33,12 @@ impl Possible {
 }
 
 impl Beams {
-    /// Whether what an antenna does depends on nothing but the sky and its own state before: no satellite can be out of
-    /// beams, nobody looks at how many a satellite serves, and no two antennas of a station want the same.
+    /// Whether an antenna's action depends only on the sky and its own previous state: no satellite can be out
+    /// of beams, no rule considers how many links a satellite has, and no two antennas of a station can choose
+    /// the same satellite.
     pub(crate) fn each_by_itself(&self, rules: &Rules<'_>) -> bool {
         let antennas = self.states.len();
-        // While it changes, an antenna has two.
+        // An antenna that changes its satellite has two links.
         let beams_for_all = |capacity: &u32| *capacity as usize >= 2 * antennas;
         let heeds_load = rules.policies.iter().any(|policy| policy.heeds_load());
         let shared = heeds_load || !rules.capacity.iter().all(beams_for_all);
@@ -72,23 +74,23 @@ impl Beams {
         none_twice
     }
 
-    /// Nothing is known of any antenna, but that it has chosen before.
+    /// Returns the state of complete uncertainty: every antenna has chosen before, and its state is not known.
     pub(crate) fn unknown(&mut self) -> Possible {
         self.reset();
         self.started = true;
         Possible(vec![Antenna::Open(Vec::new()); self.states.len()])
     }
 
-    /// Of each terminal, whether it is not known of all its antennas what they do at the end.
+    /// Returns, for each terminal, whether the final state of some of its antennas is still unknown.
     pub(crate) fn open(&self, possible: &Possible) -> Vec<bool> {
         let open = |antenna: &Antenna| matches!(antenna, Antenna::Open(_));
         let of = |ends: &[usize]| possible.0[ends[0]..ends[1]].iter().any(open);
         self.starts.windows(2).map(of).collect()
     }
 
-    /// Lets every terminal choose from `found`, from every state that its antennas may be in. With `any`, each may besides
-    /// have had any satellite that it can use, or none, and not be changing. One that it can no longer use is as good as
-    /// none.
+    /// Lets every terminal choose from `found`, from every state that its antennas may be in. With `any`, each
+    /// antenna may also have had any satellite that it can use, or none, without a change in progress. A
+    /// satellite that it can no longer use has the effect of none.
     pub(crate) fn decide_possible(
         &mut self,
         rules: &Rules<'_>,
@@ -119,7 +121,7 @@ impl Beams {
         }
     }
 
-    /// What an antenna does that was in a state, all others using nothing.
+    /// Returns the next state of an antenna that was in `state`, if all other antennas use nothing.
     fn decide_from(
         &mut self,
         rules: &Rules<'_>,
@@ -141,8 +143,8 @@ impl Beams {
         after
     }
 
-    /// Takes over what is known at the end: of which antennas a single state is left. True when that is all; the others
-    /// have to begin anew, farther back.
+    /// Marks the antennas as known for which a single state is left. Returns true when that is all of them; the
+    /// others need a start farther back.
     pub(crate) fn know(&mut self, possible: &mut Possible) -> bool {
         for antenna in &mut possible.0 {
             if let Antenna::Open(states) = antenna {

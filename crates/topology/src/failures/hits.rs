@@ -1,4 +1,4 @@
-//! What failures hit: nodes and links by name, or whatever is somewhere at the time.
+//! The targets of failures: nodes and links by name, or all that are at a place at the time.
 
 use constel_orbit::sun::{Shadow, shadow};
 
@@ -12,7 +12,7 @@ use crate::node::NodeId;
 use crate::pairing::IslKind;
 use crate::spec::{Failure, FailureTarget};
 
-/// What a failure takes out.
+/// The nodes and links that a failure takes down.
 #[derive(Debug, Clone)]
 pub(super) enum Hits {
     Nodes(Vec<NodeId>),
@@ -133,7 +133,7 @@ pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
     failures.map(error).collect()
 }
 
-/// What a failure hits, in pieces that fail each by itself, with their names.
+/// Returns the targets of a failure, divided into objects that fail independently, with their names.
 pub(super) fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)> {
     let one = |id: NodeId| (layout.node(id).name.clone(), Hits::Nodes(vec![id]));
     let satellites = |constellation: usize| {
@@ -209,7 +209,7 @@ pub(super) fn objects(layout: &Layout, failure: &Failure) -> Vec<(String, Hits)>
     }
 }
 
-/// What hits whatever satellites are somewhere, or in the shadow, at the time.
+/// Returns a target that depends on the time: satellites at a place, or in the shadow.
 fn moving(layout: &Layout, failure: &Failure) -> Option<(String, Hits)> {
     let (name, hits) = match &failure.what {
         FailureTarget::Region {

@@ -68,10 +68,10 @@ impl Layout {
         }
     }
 
-    /// The same, where these may fail as well.
+    /// Returns the layout with these failures in addition.
     ///
     /// # Errors
-    /// Names that another failure has or no node has, and failures that hit nothing.
+    /// Failure names that are used twice, names of unknown nodes, and failures without targets.
     pub fn with_failures(&self, more: Vec<Failure>) -> Result<Layout, Vec<SpecError>> {
         let mut layout = self.clone();
         layout.spec.failures.extend(more);
@@ -286,7 +286,8 @@ impl Layout {
             say(link.a, cable.class.mtu_bytes);
             say(link.b, cable.class.mtu_bytes);
         }
-        // What terminals of a set of constellations agree on; of those that serve nobody, nothing is said.
+        // The settings that the terminals of a set of constellations agree on; constellations that serve no
+        // ground node do not count.
         let serving = |k: &&Constellation| k.ground != GroundService::Shells(BTreeSet::new());
         let ground = |operators: &Operators| {
             let those = (0..).zip(&spec.constellations);

@@ -27,8 +27,8 @@ pub struct Budget {
 }
 
 impl Budget {
-    /// Carrier to noise, dB, over `range_m` with so much attenuation by the weather. The noise that rain itself
-    /// adds is not counted.
+    /// Returns the carrier-to-noise ratio, dB, over `range_m` with the attenuation `weather_db` by the weather.
+    /// The noise that rain itself adds is not counted.
     #[must_use]
     pub fn carrier_to_noise_db(&self, range_m: f64, weather_db: f64) -> f64 {
         self.eirp_dbw + self.g_over_t_db_per_k

@@ -14,7 +14,7 @@ pub enum Waveform {
     Fixed(Modcod),
     /// Shannon's limit: `log2(1 + C/N)` bits per symbol.
     Shannon,
-    /// So many bits per symbol, 1 (BPSK) or 2 (QPSK), without coding: no threshold, but bit errors.
+    /// This number of bits per symbol, 1 (BPSK) or 2 (QPSK), without coding: no threshold, but bit errors.
     Uncoded(u8),
 }
 
@@ -38,14 +38,14 @@ pub struct Carrier {
     pub margin_db: f64,
 }
 
-/// Where a path to a satellite begins, and what falls there.
+/// The station's end of a path to a satellite, and the rain there.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlantPath {
-    /// To the satellite, m.
+    /// Distance to the satellite, m.
     pub range_m: f64,
     /// More than 0: at and below the horizon, a tenth of a degree is taken.
     pub elevation_rad: f64,
-    /// Of the station; the sign does not matter for rain.
+    /// Latitude of the station; the sign does not matter for rain.
     pub latitude_rad: f64,
     /// Height of the station above the sea, m.
     pub station_m: f64,
@@ -53,20 +53,20 @@ pub struct SlantPath {
     pub rain_mm_per_h: f64,
 }
 
-/// What a carrier comes to at a moment.
+/// The losses and the rate of a carrier at a moment.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Signal {
-    /// Lost to gases, dB.
+    /// Attenuation by gases, dB.
     pub gas_db: f64,
     /// Lost to rain, dB.
     pub rain_db: f64,
     /// Carrier to noise in the bandwidth, dB, noise of the rain included.
     pub c_n_db: f64,
-    /// What it carries; `None`: nothing, the link does not close.
+    /// The rate that it carries; `None`: none, the link does not close.
     pub carried: Option<Carried>,
 }
 
-/// What a carrier carries.
+/// The rate and the coding of a carrier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Carried {
     /// Name of the MODCOD; of other waveforms, theirs.
@@ -85,9 +85,9 @@ const FRAME_BITS: f64 = 1514.0 * 8.0;
 const QUASI_ERROR_FREE: f64 = 1e-7;
 
 impl Carrier {
-    /// What the carrier comes to along a path. `to_ground`: the receiver is the station.
+    /// Returns the losses and the rate of the carrier along a path. `to_ground`: the receiver is the station.
     ///
-    /// The carrier's frequency must be 1 to 55 GHz where rain is to mean something.
+    /// The carrier's frequency must be 1 to 55 GHz for the rain to have a meaning.
     #[must_use]
     pub fn signal(&self, path: &SlantPath, to_ground: bool) -> Signal {
         let elevation_rad = path.elevation_rad.max(0.1_f64.to_radians());
@@ -119,7 +119,7 @@ impl Carrier {
         }
     }
 
-    /// What it carries over so many metres of free space; `None`: the link does not close.
+    /// Returns the rate over `range_m` metres of free space; `None`: the link does not close.
     #[must_use]
     pub fn in_space(&self, range_m: f64) -> Option<Carried> {
         let c_n_db = self.budget.carrier_to_noise_db(range_m, 0.0);
@@ -160,9 +160,9 @@ impl Carrier {
     }
 }
 
-/// Chance that a Gaussian exceeds `x` standard deviations, for x >= 0: Craig's form, `1/pi` times the integral of
-/// `exp(-x² / (2 sin² t))` over a quarter turn, by the midpoint rule, which is exact to rounding for such periodic
-/// functions.
+/// Returns the chance that a Gaussian exceeds `x` standard deviations, for x >= 0. Craig's form: `1/pi` times
+/// the integral of `exp(-x² / (2 sin² t))` over a quarter turn, by the midpoint rule, which is exact to
+/// rounding for such periodic functions.
 fn q_function(x: f64) -> f64 {
     const STEPS: u32 = 64;
     let width = std::f64::consts::FRAC_PI_2 / f64::from(STEPS);
@@ -213,7 +213,7 @@ mod tests {
         assert!(wet.rain_db > 1.0 && wet.gas_db == clear.gas_db);
         let added = 10.0 * (1.0 + 275.0 * (1.0 - 10_f64.powf(-wet.rain_db / 10.0)) / 150.0).log10();
         assert!((clear.c_n_db - wet.c_n_db - wet.rain_db - added).abs() < 1e-9);
-        // A satellite looks at the warm Earth anyhow: no more noise.
+        // The satellite's antenna points at the warm Earth anyhow: the rain adds no noise.
         let up = own.signal(&path(40.0), false);
         assert!((clear.c_n_db - up.c_n_db - wet.rain_db).abs() < 1e-9);
         let rate = |s: Signal| s.carried.unwrap().rate_bps;

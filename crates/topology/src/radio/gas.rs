@@ -15,9 +15,9 @@ pub struct Air {
 }
 
 impl Air {
-    /// P.835's reference atmosphere at a height above the sea, 0 to 90 km, with so much water vapour at the
-    /// ground (7.5 g/m³ in the reference), half of it 1.4 km higher. P.835's pressure is taken as that of the dry
-    /// air, as P.676's own examples do.
+    /// Returns P.835's reference atmosphere at a height above the sea, 0 to 90 km, with
+    /// `ground_vapour_g_per_m3` of water vapour at the ground (7.5 g/m³ in the reference), half of it 1.4 km
+    /// higher. P.835's pressure is taken as that of the dry air, as in P.676's own examples.
     #[must_use]
     pub fn reference(height_km: f64, ground_vapour_g_per_m3: f64) -> Air {
         /// Base, km of geopotential height; temperature there, K; lapse rate, K/km; pressure there, hPa.
@@ -131,7 +131,8 @@ fn airmass(elevation_deg: f64) -> f64 {
 }
 
 impl Gases {
-    /// At 1 to 1,000 GHz, with so much water vapour at the ground, g/m³.
+    /// Returns the attenuation at 1 to 1,000 GHz, with `ground_vapour_g_per_m3` of water vapour at the ground,
+    /// g/m³.
     #[must_use]
     pub fn new(frequency_ghz: f64, ground_vapour_g_per_m3: f64) -> Gases {
         let trace = |height_km: f64| {

@@ -1,11 +1,11 @@
-//! What a radio link to a satellite carries: attenuation by rain and gases, free-space loss, link budget, and the
-//! modulation and coding it leaves room for.
+//! The rate of a radio link to a satellite: attenuation by rain and gases, free-space loss, link budget, and
+//! the modulation and coding that they allow.
 //!
 //! Pure: numbers in, numbers out. Frequencies in GHz where a Recommendation has its formulas in GHz, else in Hz.
 //! Left out: clouds (ITU-R P.840) and scintillation (P.618, section 2.4).
 //!
-//! - [`rain`]: ITU-R P.838-3 and P.618-13. [`gas`]: P.676-12. [`budget`]: carrier to noise. [`modcod`]: what that
-//!   carries. [`carrier`]: all of it together.
+//! - [`rain`]: ITU-R P.838-3 and P.618-13. [`gas`]: P.676-12. [`budget`]: carrier to noise. [`modcod`]: the
+//!   rate at a carrier-to-noise ratio. [`carrier`]: all of it together.
 //!
 //! ```
 //! use constel_topology::radio::{free_space_loss_db, specific};

@@ -11,7 +11,7 @@ pub struct Specific {
 }
 
 impl Specific {
-    /// dB/km in rain of so many millimetres an hour, which must not be negative.
+    /// Returns the attenuation, dB/km, in rain of this many millimetres per hour, which must not be negative.
     #[must_use]
     pub fn db_per_km(self, rain_mm_per_h: f64) -> f64 {
         self.k * rain_mm_per_h.powf(self.alpha)
@@ -117,7 +117,7 @@ pub struct RainPath {
 }
 
 impl RainPath {
-    /// Attenuation, dB, when it rains so many millimetres an hour at the station.
+    /// Returns the attenuation, dB, at this rain rate at the station.
     ///
     /// P.618 gives the attenuation exceeded 0.01 % of the time from the rain rate exceeded 0.01 % of the time; the
     /// same path lengths are used here for the rain of the moment. 0 for a station above the rain.

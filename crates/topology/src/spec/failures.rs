@@ -1,4 +1,4 @@
-//! What breaks, and when.
+//! Failures and their times.
 
 use std::collections::BTreeSet;
 
@@ -7,15 +7,15 @@ use constel_orbit::DVec3;
 /// Something that breaks, and when.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Failure {
-    /// Unique name: it is said where something is missing, and random times depend on it.
+    /// Unique name: it is reported with the removed links, and random times depend on it.
     pub name: String,
-    /// What breaks. Of several objects each breaks by itself when times are random.
+    /// The target. If it has several objects, each fails independently when times are random.
     pub what: FailureTarget,
     /// When.
     pub when: FailureTime,
 }
 
-/// What a [`Failure`] hits. Constellations by their place in the spec.
+/// The target of a [`Failure`]. Constellations by their index in the spec.
 #[derive(Debug, Clone, PartialEq)]
 pub enum FailureTarget {
     /// These nodes lose all their links.
@@ -85,25 +85,25 @@ pub enum FailureTarget {
     },
     /// Edges of a network.
     Network {
-        /// Its place in the spec.
+        /// The network's index in the spec.
         network: usize,
-        /// What becomes of them.
+        /// The change of its edges.
         trouble: Trouble,
     },
 }
 
-/// What becomes of a network's edges. Members by their place in the network.
+/// A change of a network's edges. Members by their index in the network.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Trouble {
-    /// There are none from one group to another; whoever is in none of them is in a group with the others that are in none.
+    /// No edges from one group to another; the members that are in no group form one group.
     Partition(Vec<BTreeSet<usize>>),
-    /// Those to members in a sphere lose frames.
+    /// Edges to members in a sphere lose frames.
     Jamming {
-        /// Its centre.
+        /// The sphere's centre.
         centre: Centre,
-        /// Its radius, metres.
+        /// The sphere's radius, metres.
         radius_m: f64,
-        /// Chance that a frame is lost besides; with 1 there is no edge.
+        /// Additional chance that a frame is lost; with 1 there is no edge.
         loss_ratio: f64,
     },
     /// Those from some members to some are worse.
@@ -145,7 +145,7 @@ pub enum FailureTime {
         /// Mean time from a failure to its repair, at least 1.
         mttr_ns: u64,
     },
-    /// From when [`Stepper::fail_from`](crate::Stepper::fail_from) says, until
-    /// [`Stepper::heal_from`](crate::Stepper::heal_from) does; never, where nobody says.
+    /// From the time given to [`Stepper::fail_from`](crate::Stepper::fail_from), until the time given to
+    /// [`Stepper::heal_from`](crate::Stepper::heal_from); never without these calls.
     Told,
 }

@@ -1,11 +1,11 @@
-//! Which satellites are linked by lasers.
+//! The rules by which lasers link satellites.
 
 use super::LinkClass;
 
-/// Which inter-satellite links a constellation has.
+/// The rule for a constellation's inter-satellite links.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub enum IslPattern {
-    /// None at all; satellites have only their ground port.
+    /// No links; satellites have only their ground port.
     #[default]
     None,
     /// Fore, aft, east and west.
@@ -38,10 +38,10 @@ pub enum Neighbours {
         /// How many slots ahead of the one nearest in phase the neighbour in the next plane is; negative: behind it.
         slots_ahead: i16,
     },
-    /// Real satellites with gaps: the ring goes by argument of latitude, and across planes the
-    /// nearest true neighbours pair off one to one, shortest first, as far as they are within range.
-    /// Nearness is the root mean square distance over an orbit, as time 0 shows it: neighbours at
-    /// that moment only would part again. (Across a seam it is the distance at time 0.)
+    /// Real satellites with gaps: the ring follows the argument of latitude. Across planes the nearest true
+    /// neighbours form pairs one to one, shortest first, as far as they are within range. Nearness is the root
+    /// mean square distance over an orbit, predicted from time 0: neighbours at that moment only would part
+    /// again. (Across a seam it is the distance at time 0.)
     Nearest {
         /// Whether the last plane links back to plane 0.
         wrap: Wrap,
@@ -59,8 +59,8 @@ impl Neighbours {
     }
 }
 
-/// What happens between the last plane and the first. With [`Neighbours::Nearest`], a star's "last" plane is
-/// the one before the widest step between ascending nodes, whatever its number.
+/// The links between the last plane and the first. With [`Neighbours::Nearest`], a star's "last" plane is the
+/// one before the widest step between ascending nodes, whatever its number.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Wrap {
     /// Planes span 360 degrees (Walker delta): they are neighbours, co-rotating.
@@ -74,7 +74,7 @@ pub enum Wrap {
 /// How lasers find their ends and what that costs.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lasers {
-    /// Which satellites are paired, at time 0 and for good.
+    /// The pairs of satellites, made at time 0 and for good.
     pub pairing: LaserPairing,
     /// How fast a terminal can turn, as seen in its satellite's frame of flight, degrees per second;
     /// `None` does not limit.
@@ -84,7 +84,7 @@ pub struct Lasers {
     pub acquisition_ns: u64,
 }
 
-/// Which satellites of a constellation are paired, within the limits of its [`PlusGrid`].
+/// The rule for the pairs of satellites of a constellation, within the limits of its [`PlusGrid`].
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub enum LaserPairing {
     /// A ring in each plane and one link to each adjacent plane.
@@ -92,7 +92,8 @@ pub enum LaserPairing {
     Grid,
     /// A ring in each plane and nothing else.
     Ring,
-    /// Each satellite with up to so many others of its shell, the nearest over an orbit first. At most 4.
+    /// Each satellite with up to this number of others of its shell, the nearest over an orbit first. At most
+    /// 4.
     Nearest(u8),
     /// These pairs of names, at most 4 of each satellite.
     List(Vec<(String, String)>),

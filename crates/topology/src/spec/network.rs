@@ -11,13 +11,13 @@ use std::sync::Arc;
 pub struct Network {
     /// Unique in the lab.
     pub name: String,
-    /// What its ports and edges are.
+    /// The class of its ports and edges.
     pub ports: &'static EdgeClass,
     /// Names of its nodes, of any kind.
     pub members: Vec<String>,
     /// MTU of its ports, bytes above Ethernet, 576..=9000.
     pub mtu_bytes: u32,
-    /// Which edges there are, and when.
+    /// The rule of its edges.
     pub law: Arc<dyn Law>,
 }
 
@@ -32,23 +32,24 @@ impl PartialEq for Network {
     }
 }
 
-/// Which edges a network has: a pure function of the moment.
+/// The edges of a network: a pure function of the moment.
 pub trait Law: Debug + Send + Sync {
-    /// Adds the network's edges to `edges`, each direction by itself, at most one between two members. Edges from or
-    /// to members that are broken need not be left out.
+    /// Adds the network's edges to `edges`, each direction separately, at most one between two members. Edges
+    /// from or to failed members may be included.
     fn edges(&self, moment: &Moment<'_>, edges: &mut Vec<NetworkEdge>);
 }
 
-/// What a law may look at.
+/// The input of a rule.
 #[derive(Debug, Clone, Copy)]
 pub struct Moment<'a> {
     /// Start of the step, nanoseconds after the start of the lab.
     pub t_ns: u64,
     /// Length of the step, nanoseconds.
     pub step_ns: u64,
-    /// ITRF positions of the members at the start of the step, metres, in their order; NaN where there is none.
+    /// ITRF positions of the members at the start of the step, metres, in their order; NaN for a member without
+    /// a position.
     pub now_itrf_m: &'a [DVec3],
-    /// The same at its end.
+    /// ITRF positions of the members at the end of the step, metres.
     pub later_itrf_m: &'a [DVec3],
 }
 
@@ -61,7 +62,7 @@ pub struct NetworkEdge {
     pub to: usize,
     /// One-way delay at the start of the step, ns.
     pub delay_ns: u64,
-    /// The same at its end; the delay glides in between.
+    /// The delay at its end; the delay changes linearly in between.
     pub later_delay_ns: u64,
     /// Rate, queue and loss. Its extra delay is added.
     pub class: LinkClass,

@@ -21,12 +21,12 @@ pub struct Rain {
     pub mm_per_h: f64,
 }
 
-/// What was measured of a station's link, laid over whichever ground link it has.
+/// Measurements of a station's link, applied to its ground link to any satellite.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Recording {
     /// In order of time, the first at 0; each holds until the next.
     pub points: Vec<Recorded>,
-    /// After so many nanoseconds it begins again; 0: the last point holds for good.
+    /// The period in nanoseconds after which it begins again; 0: the last point holds for good.
     pub repeat_ns: u64,
 }
 
@@ -46,7 +46,7 @@ pub struct Recorded {
 }
 
 impl Recording {
-    /// What holds at `t_ns`; `None` without a recording.
+    /// Returns the values that hold at `t_ns`; `None` without a recording.
     #[must_use]
     pub fn at(&self, t_ns: u64) -> Option<&Recorded> {
         let t_ns = t_ns.checked_rem(self.repeat_ns).unwrap_or(t_ns);

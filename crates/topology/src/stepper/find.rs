@@ -1,4 +1,4 @@
-//! What terminals can use in a step.
+//! The satellites that terminals can use in a step.
 
 use super::Stepper;
 use super::walk::Near;
@@ -8,7 +8,7 @@ use crate::node::NodeId;
 use crate::visible::Window;
 
 impl Stepper {
-    /// What each station can use.
+    /// Finds the satellites that each station can use.
     pub(super) fn find(&mut self) {
         let layout = &self.layout;
         let spec = layout.spec();
@@ -52,7 +52,7 @@ impl Stepper {
         }
     }
 
-    /// What a terminal of a station that works can use, by its place among all.
+    /// Finds the satellites that a terminal of a working station can use; `terminal` is its index among all.
     fn find_for(&mut self, terminal: usize) {
         let layout = &self.layout;
         let spec = layout.spec();
@@ -95,7 +95,7 @@ impl Stepper {
                 if self.broken.node(satellite).is_some() {
                     return;
                 }
-                // For a few satellites each terminal finds out anew how they fly.
+                // With few satellites, each terminal computes their motion itself.
                 let flight = counts.then(|| {
                     let anew = || Flight::new(starts[offset + i], ends[offset + i], step_s);
                     flights.get(i).copied().unwrap_or_else(anew)

@@ -1,10 +1,10 @@
-//! Where everything is.
+//! Positions of all nodes.
 
 use crate::layout::Layout;
 use crate::sky::{NoPosition, Sky};
 use constel_orbit::DVec3;
 
-/// Where all nodes are at an instant.
+/// The positions of all nodes at an instant.
 #[derive(Debug, Default)]
 pub(super) struct Located {
     pub(super) positions: Vec<DVec3>,

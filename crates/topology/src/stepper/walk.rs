@@ -12,25 +12,26 @@ use constel_orbit::DVec3;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-/// Where decisions alone matter, satellites that stations may see are found for so long at a time, nanoseconds.
+/// The length of the stretches for which visible satellites are found together when only decisions matter,
+/// nanoseconds.
 const STRETCH_NS: u64 = 8_000_000_000;
 
-/// Fewer steps than this in a stretch: it is cheaper to place all satellites in each.
+/// With fewer steps than this in a stretch it is cheaper to place all satellites in each step.
 const WORTH_STEPS: u64 = 16;
 
-/// The first guess of how many steps it takes until what was before does not matter.
+/// The first guess of the number of steps after which the past does not matter.
 const FIRST_STEPS: u64 = 256;
 
-/// Stations look around at least this far apart to find out what they may use, nanoseconds.
+/// The least distance of two instants at which the satellites that stations may use are found, nanoseconds.
 const LOOK_AROUND_NS: u64 = 30_000_000_000;
 
 /// Why a step was not computed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
-    /// Somebody called it off.
+    /// The caller cancelled it.
     #[error("nobody waits for the answer any more")]
     Unwanted,
-    /// It takes more than there is to spend.
+    /// It needs more work than the budget allows.
     #[error(
         "what stations use at lab time {} s depends on what they used before ({key}), too far back for one question: ask \
          for a time before {} s, take a longer `step`, or for `gsl` a policy that does not remember (nearest, \
@@ -58,22 +59,22 @@ pub enum Unreached {
 /// The satellites that stations may see in a stretch of lab time.
 #[derive(Debug, Default)]
 pub(super) struct Near {
-    /// Those of any station, by rising place.
+    /// Satellites that any station may see, by rising index.
     satellites: Vec<usize>,
-    /// Of each terminal, by rising place.
+    /// Satellites that each terminal may see, by rising index.
     by_terminal: Vec<Vec<usize>>,
-    /// The step at which the stretch ends, and where satellites are then.
+    /// The step at which the stretch ends, and the positions then.
     end_step: u64,
     end: Located,
 }
 
 impl Near {
-    /// Those of any station, by rising place.
+    /// Returns the satellites that any station may see, by rising index.
     pub(super) fn satellites(&self) -> &[usize] {
         &self.satellites
     }
 
-    /// A terminal's satellites of a constellation, by their places in it.
+    /// Returns a terminal's satellites of a constellation, by their indices in it.
     pub(super) fn of(&self, terminal: usize, shell: Range<usize>) -> impl Iterator<Item = usize> {
         let all = &self.by_terminal[terminal];
         let first = all.partition_point(|i| *i < shell.start);
@@ -81,8 +82,8 @@ impl Near {
         all[first..end].iter().map(move |i| i - shell.start)
     }
 
-    /// Of the stretch from `from_ns`, when satellites are at `start`, to its end at `to_ns`.
-    /// Only of the terminals that are `wanted`.
+    /// Finds the satellites for the stretch from `from_ns`, when satellites are at `start`, to its end at
+    /// `to_ns`, only for the terminals that are `wanted`.
     fn find(
         &mut self,
         layout: &Layout,
@@ -128,7 +129,8 @@ impl Stepper {
             }
             memory_ns = memory_ns.max(policy.look_back_ns()?);
         }
-        // What one antenna chooses depends on what others still have, and that on what it had before, without an end.
+        // The choice of one antenna depends on the links of others, and these on what they had before: the
+        // chain has no end.
         if memory_ns > 0 && !self.antennas_by_themselves() {
             return None;
         }
@@ -157,15 +159,17 @@ impl Stepper {
             .unwrap_or_else(|error| unreachable!("without a limit and wanted: {error}"))
     }
 
-    /// Goes to `step`, whatever was computed before, and computes it, as stepping there from 0 would.
+    /// Goes to `step`, whatever was computed before, and computes it with the result that stepping there from 0
+    /// would have.
     ///
-    /// Where a step depends on a known number of steps before it, these are walked through. Where a policy remembers
-    /// without a bound, but each antenna chooses by itself, the walk begins so far back that every state which the antennas
-    /// may have had there has led to the same one: mostly after a few passes. Otherwise it begins at 0.
+    /// If a step depends on a known number of steps before it, the method walks through these. If a policy
+    /// remembers without a bound, but each antenna chooses by itself, the walk begins so far back that every
+    /// possible state of the antennas has led to the same one, mostly after a few passes. Otherwise it begins
+    /// at 0.
     ///
     /// # Errors
-    /// When it takes more than `effort`, or nobody wants it any more. The next call of [`advance`](Stepper::advance) is of
-    /// no use then; this one is.
+    /// When it needs more than `effort`, or the caller cancelled it. After an error the next call of
+    /// [`advance`](Stepper::advance) is of no use; another call of this method is.
     pub fn try_step(&mut self, step: u64, effort: &mut Effort<'_>) -> Result<Snapshot, Unreached> {
         let t_ns = step.saturating_mul(self.layout.spec().step_ns);
         self.go_to(step, effort).map_err(|cut| match cut {
@@ -184,9 +188,10 @@ impl Stepper {
         Ok(self.advance())
     }
 
-    /// Every time before can be walked to from the start with so much effort.
+    /// Returns the time before which every step can be reached from the start with this budget.
     fn before_ns(&self, limit: u64) -> u64 {
-        // Half of it may be spent before on looking for a shorter way, and satellites are placed at the ends of stretches.
+        // Half of the budget may be spent first on the search for a shorter way, and satellites are placed at
+        // the ends of stretches.
         let steps = limit / self.step_cost(self.layout.terminals().len()) / 15 * 8;
         steps.saturating_mul(self.layout.spec().step_ns)
     }
@@ -245,7 +250,7 @@ impl Stepper {
     /// Walks through steps from one at which antennas are taken to choose for the first time.
     fn walk(&mut self, steps: Range<u64>, effort: &mut Effort<'_>) -> Result<(), Far> {
         self.beams.reset();
-        // What cannot be had is refused at once, not after all that can be spent.
+        // A request beyond the budget is refused at once, not after the whole budget is spent.
         let least = (steps.end - steps.start).saturating_mul(self.least_cost());
         if least > effort.left() {
             return Err(Far::Cut(Cut::Exhausted {
@@ -339,24 +344,24 @@ impl Stepper {
         Ok(())
     }
 
-    /// What the next step costs where so many terminals matter, in satellites placed.
+    /// Returns the cost of the next step with this number of terminals that matter, in satellites placed.
     fn step_cost(&self, terminals: usize) -> u64 {
         let all = self.layout.satellite_count();
         let placed = self.near.as_ref().map_or(all, |near| near.satellites.len());
         (1 + placed + 4 * terminals) as u64
     }
 
-    /// What a step costs at least.
+    /// Returns the least cost of a step.
     fn least_cost(&self) -> u64 {
         (1 + 4 * self.layout.terminals().len()) as u64
     }
 
-    /// For each terminal, in their order, the satellites it may use at some time from `from_ns` to `to_ns`: those that
-    /// rise above its mask, and some more, the more the longer the time. It takes at most some `looks` positions of
-    /// satellites, however long that is.
+    /// Returns, for each terminal in their order, the satellites that it may use at some time from `from_ns` to
+    /// `to_ns`: those that rise above its mask, and some more; a longer time gives more of these. It computes
+    /// about `looks` positions of satellites, independent of the time.
     ///
     /// # Errors
-    /// When nobody wants it any more, or it is more than `effort`.
+    /// When the caller cancelled it, or it needs more than `effort`.
     pub fn may_use(
         &self,
         (from_ns, to_ns): (u64, u64),
