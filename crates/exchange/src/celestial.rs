@@ -128,7 +128,8 @@ impl Reader {
             inclination_deg,
             planes,
             per_plane: sats as u32,
-            // Its propagator gives a satellite its mean anomaly by its number in its plane alone (`sgp4_solver.py`).
+            // Celestial's propagator computes a satellite's mean anomaly from its number in its plane alone
+            // (`sgp4_solver.py`).
             phasing: 0,
             raan0_deg: 0.0,
             isl: true,

@@ -1,6 +1,7 @@
-//! Ephemerides as CSV (RFC 4180): `t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame`, the velocity columns left out where
-//! there are none. One row an object and instant, in any order of objects. A row with empty coordinates says that the object
-//! has no position from the row before on: nothing is interpolated between the rows around it.
+//! Ephemerides as CSV (RFC 4180): `t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame`, without the velocity
+//! columns if there are no velocities. Each row has one object and instant, in any order of objects. A row with
+//! empty coordinates means that the object has no position from the previous row on: nothing is interpolated
+//! between the rows around it.
 
 use std::collections::BTreeMap;
 

@@ -15,7 +15,7 @@ pub const DEGREE: u32 = 5;
 /// Red, green, blue, alpha, 0 to 255.
 pub type Rgba = [u8; 4];
 
-/// What is shown.
+/// The content of a document.
 #[derive(Debug, Clone)]
 pub struct Scene {
     /// Name of the document.
@@ -24,7 +24,7 @@ pub struct Scene {
     pub start: Utc,
     /// Last instant.
     pub end: Utc,
-    /// What there is; names are unique.
+    /// The bodies; names are unique.
     pub bodies: Vec<Body>,
     /// Lines between bodies.
     pub lines: Vec<Line>,
@@ -33,9 +33,9 @@ pub struct Scene {
 /// Something that is somewhere.
 #[derive(Debug, Clone)]
 pub struct Body {
-    /// Its name; also its identifier.
+    /// The body's name; also its identifier.
     pub name: String,
-    /// What else is said of it, for who clicks on it.
+    /// Further text about it, shown when a user clicks on it.
     pub description: Option<String>,
     /// Colour of its point.
     pub color: Rgba,
@@ -43,14 +43,14 @@ pub struct Body {
     pub pixels: u32,
     /// Whether the name is written next to it.
     pub labelled: bool,
-    /// Where it is.
+    /// The body's position.
     pub place: Place,
 }
 
-/// Where something is, ITRF, metres.
+/// The position of a body, ITRF, metres.
 #[derive(Debug, Clone)]
 pub enum Place {
-    /// Always there.
+    /// Present all the time.
     Fixed(DVec3),
     /// At these places, in runs that nothing joins: between two of them it is nowhere.
     Sampled {

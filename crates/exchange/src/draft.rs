@@ -9,16 +9,17 @@ use constel_units::Utc;
 
 pub use software::{Health, Software, Volume};
 
-/// What was read. [`Draft::yaml`] prints it as a scenario; nothing is checked here, the scenario's own rules do.
+/// The network that was read. [`Draft::yaml`] prints it as a scenario; nothing is checked here, the scenario's
+/// own rules do that.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Draft {
-    /// Name; made fit for a scenario.
+    /// The name; changed to a valid name of a scenario.
     pub name: String,
-    /// Which tool's file it was.
+    /// The tool that the file is from.
     pub source: &'static str,
     /// UTC at lab time zero.
     pub start: Utc,
-    /// How long, seconds; rounded up to whole steps.
+    /// The duration, seconds; rounded up to whole steps.
     pub duration_s: f64,
     /// Step, seconds.
     pub step_s: f64,
@@ -43,15 +44,15 @@ pub struct Draft {
     /// See [`Draft::hosts`].
     /// Switched networks of hosts.
     pub networks: Vec<Network>,
-    /// What nodes are made of, by their kind (`satellites` or `stations`); none: the host's programs.
+    /// The software of nodes, by their kind (`satellites` or `stations`); none: the host's programs.
     pub nodes: Vec<(&'static str, Software)>,
     /// Routing software in every node; `None`: Constel computes the routes.
     pub daemon: Option<&'static str>,
-    /// Whether images route by themselves, from what nodes are told in OpenSN's form; goes before `daemon`.
+    /// Whether images route by themselves, from information in OpenSN's form; takes precedence over `daemon`.
     pub told_as_opensn: bool,
-    /// Internet protocols; none: those a scenario has by itself.
+    /// Internet protocols; none: the scenario's default.
     pub families: &'static [&'static str],
-    /// What could not be carried over, and what had to be decided.
+    /// Notes on settings that could not be carried over, and on decisions that were made.
     pub notes: Vec<String>,
 }
 
@@ -60,7 +61,7 @@ pub struct Draft {
 pub struct Host {
     /// Fit for a scenario, and no other's.
     pub name: String,
-    /// What it is made of; `None`: of the host's programs.
+    /// The host's software; `None`: the host's programs.
     pub software: Option<Software>,
 }
 

@@ -60,7 +60,7 @@ pub struct Segment {
 /// Why states make no segment.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum SegmentError {
-    /// Nothing to interpolate between.
+    /// Too few states for an interpolation.
     #[error(
         "{count} states are too few: a polynomial of degree {degree} ({method:?}) needs {needed}"
     )]
@@ -113,7 +113,7 @@ pub struct OutOfSpan {
 pub struct Ephemeris {
     /// Its name.
     pub object: String,
-    /// Its international designator or other identifier; empty if the format has none.
+    /// The international designator or another identifier; empty if the format has none.
     pub object_id: String,
     /// In order of time, at least one.
     pub segments: Vec<Segment>,
@@ -324,12 +324,12 @@ fn hermite(states: &[State], offset: impl Fn(&State) -> f64) -> DVec3 {
 }
 
 impl Ephemeris {
-    /// Where the object is, ITRF, metres.
+    /// Returns the position of the object, ITRF, metres.
     ///
     /// # Errors
-    /// [`OutOfSpan`] where no segment reaches.
+    /// [`OutOfSpan`] at times that no segment covers.
     pub fn position_itrf_m(&self, at: Utc) -> Result<DVec3, OutOfSpan> {
-        // Where two segments meet, the later one holds: a manoeuvre at that instant has happened.
+        // At the border of two segments the later one holds: a manoeuvre at that instant has happened.
         let Some(segment) = self.segments.iter().rev().find(|s| s.holds(at)) else {
             let (from, to) = self.span();
             let hole = (from..=to).contains(&at);

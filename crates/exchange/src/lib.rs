@@ -3,12 +3,13 @@
 //! - [`oem`], [`csv`], [`sp3`], [`stk`]: ephemerides as CCSDS Orbit Ephemeris Messages, as CSV, as SP3 and as STK's files;
 //!   [`ephemeris`] reads any of them and interpolates.
 //! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
-//! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`], [`compose`]: other tools' descriptions of a network, read
-//!   into a [`draft::Draft`] that prints as a Constel scenario and says what could not be carried over.
+//! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`], [`compose`]: other tools'
+//!   descriptions of a network, read into a [`draft::Draft`] that prints as a Constel scenario and notes which
+//!   settings could not be carried over.
 //! - [`nistnet`]: NIST Net's rows, read as the rules of a box.
 //! - [`pcapng`]: captured frames.
 //!
-//! Pure: texts in, texts out; no files, no clock. Readers never panic, whatever they are given.
+//! Pure: texts in, texts out; no files, no clock. Readers never panic, whatever their input.
 //!
 //! ```
 //! use constel_exchange::csv;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use constel_orbit::{DVec3, Geodetic};
 
-/// What is drawn, all in ITRF, metres.
+/// The content of a map, all in ITRF, metres.
 #[derive(Debug, Clone, Default)]
 pub struct Map {
     /// Written above the map.
@@ -26,7 +26,7 @@ pub struct Map {
 pub struct Shell {
     /// For the legend.
     pub name: String,
-    /// Where they are; points that are not finite are left out.
+    /// The satellites' positions; points that are not finite are left out.
     pub satellites: Vec<DVec3>,
 }
 
@@ -138,7 +138,7 @@ impl Map {
         out.push_str("</g>\n");
     }
 
-    /// What the colours mean.
+    /// Draws the legend of the colours.
     fn legend(&self, out: &mut String) {
         let shells = self.shells.iter().enumerate().map(|(n, shell)| {
             let text = format!("{} ({})", escaped(&shell.name), shell.satellites.len());

@@ -15,17 +15,17 @@ use crate::text::{ReadError, ReadErrors};
 pub struct Imported {
     /// A file of rules, as a value.
     pub file: Value,
-    /// What could not be carried over, or means something else, in words.
+    /// Notes on settings that could not be carried over or have another meaning, in words.
     pub notes: Vec<String>,
 }
 
-/// Reads rows; empty lines, comments and `cnistnet`'s other switches (`-u`, `-d`) are passed over.
+/// Reads rows; empty lines, comments and `cnistnet`'s other switches (`-u`, `-d`) are ignored.
 ///
 /// NIST Net keeps its rows in a table: a row with the key of an earlier one replaces it, and of several rows that match a packet
 /// the most specific one holds. A box takes the first rule that matches, so rules are in order from specific to general.
 ///
 /// # Errors
-/// Every row that is none.
+/// Every invalid row.
 pub fn parse(text: &str) -> Result<Imported, ReadErrors> {
     let (mut rows, mut notes, mut errors) = (Vec::<Row>::new(), Vec::new(), Vec::new());
     let mut read = 0;
@@ -112,7 +112,7 @@ struct End {
 
 #[derive(Debug, Default, PartialEq)]
 struct Row {
-    /// Its place among the rows of the file, from 1.
+    /// The row's number in the file, from 1.
     number: usize,
     src: End,
     dst: End,
@@ -200,7 +200,7 @@ fn number(switch: &str, values: &[&str], place: usize) -> Result<f64, String> {
 }
 
 impl Row {
-    /// What it matches.
+    /// Returns the match of the row's rule.
     fn key(&self) -> Map<String, Value> {
         matching(&self.src, &self.dst, self.class)
     }

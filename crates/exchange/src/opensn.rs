@@ -63,7 +63,7 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
     }
 }
 
-/// Which nodes of a scenario a type is.
+/// Returns the kind of scenario nodes that an OpenSN type corresponds to.
 fn place(kind: &str) -> Option<&'static str> {
     let letters = kind.chars().filter(|c| !matches!(c, '_' | '-'));
     match letters.collect::<String>().to_lowercase().as_str() {
@@ -73,7 +73,7 @@ fn place(kind: &str) -> Option<&'static str> {
     }
 }
 
-/// What the file does not have and a scenario needs.
+/// Adds settings that a scenario needs and the file does not have.
 fn stand_ins(draft: &mut Draft) {
     draft.shells.push(Shell {
         star: true,

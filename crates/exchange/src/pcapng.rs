@@ -4,10 +4,10 @@
 
 use std::io::{self, Read};
 
-/// Which way a frame went, from where it was captured.
+/// The direction of a frame, relative to the place of capture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Direction {
-    /// It came in.
+    /// The frame was received.
     In,
     /// It went out.
     Out,
@@ -71,14 +71,14 @@ fn time(to: &mut Vec<u8>, unix_ns: u64) {
     to.extend((unix_ns as u32).to_le_bytes());
 }
 
-/// What a file begins with: its interfaces are called so, and are counted from 0.
+/// Returns the beginning of a file: it names the interfaces, which are counted from 0.
 #[must_use]
 pub fn header(interfaces: &[String]) -> Vec<u8> {
     let mut section = Vec::new();
     section.extend(MAGIC.to_le_bytes());
     section.extend(1u16.to_le_bytes());
     section.extend(0u16.to_le_bytes());
-    // Of unknown length.
+    // The length of the section is unknown.
     section.extend(u64::MAX.to_le_bytes());
     let mut header = block(SECTION, &section);
     for interface in interfaces {
@@ -123,7 +123,7 @@ pub fn packet(
     block(PACKET, &body)
 }
 
-/// What a file may end with: so many frames were not captured.
+/// Returns the end of a file: the number of frames that were not captured.
 #[must_use]
 pub fn statistics(unix_ns: u64, lost: u64) -> Vec<u8> {
     let mut body = Vec::new();
@@ -166,7 +166,7 @@ impl Block {
         word(&self.bytes, 0) == PACKET
     }
 
-    /// What an interface is called, if it is a block of one.
+    /// Returns the name of an interface, if this is an interface block.
     #[must_use]
     pub fn interface(&self) -> Option<String> {
         let option = self.bytes.get(INTERFACE_OPTIONS..)?;
@@ -175,7 +175,7 @@ impl Block {
         named.then(|| String::from_utf8_lossy(option.get(4..4 + len).unwrap_or_default()).into())
     }
 
-    /// How many frames were not captured, if it says so.
+    /// Returns the number of frames that were not captured, if the block has it.
     #[must_use]
     pub fn lost(&self) -> Option<u64> {
         let value = self.bytes.get(BEFORE_LOST..BEFORE_LOST + 8)?;

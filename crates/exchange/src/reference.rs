@@ -17,11 +17,11 @@ pub(crate) enum Reference {
 }
 
 impl Reference {
-    /// The frame that a file calls `name`, whatever the case of its letters: the words of CCSDS 502.0-B and of its SANA
-    /// registry, of STK, and of Constel's own CSV.
+    /// Returns the frame with this name in a file, whatever the case of its letters: the names of CCSDS 502.0-B
+    /// and of its SANA registry, of STK, and of Constel's own CSV.
     ///
     /// # Errors
-    /// A text that names the frames that are read.
+    /// A text that lists the supported frames.
     pub(crate) fn named(name: &str) -> Result<Self, String> {
         let word: String = name
             .chars()

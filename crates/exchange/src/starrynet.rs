@@ -162,7 +162,7 @@ pub fn parse(text: &str) -> Result<Draft, ReadErrors> {
     }
 }
 
-/// What StarryNet says that has no place here.
+/// Adds notes on settings of StarryNet that have no equivalent here.
 fn notes(draft: &mut Draft, root: &Map<String, Value>) {
     draft.note("ground stations are arguments of StarryNet's Python class, not part of its file: add them under `ground`");
     draft.note("delays follow from true distances at the speed of light; StarryNet's own are 1.70 times as long");

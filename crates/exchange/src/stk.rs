@@ -12,15 +12,15 @@ use crate::text::{Findings, ReadErrors, number, shown};
 /// Longest time from the epoch to a state, seconds: 100 years.
 const MOST_S: f64 = 3.2e9;
 
-/// Where in the file the reader is.
+/// The part of the file that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Before,
     Keywords,
-    /// Positions, with so many numbers after the time.
+    /// Positions, with this number of values after the time.
     Data(usize),
     Boundaries,
-    /// A block that says nothing of positions.
+    /// A block without positions.
     Other,
     After,
 }

@@ -1,4 +1,4 @@
-//! What all readers share: errors with a line, numbers. Instants are [`constel_units::instant`]'s.
+//! Code that all readers share: errors with a line, numbers. Instants are read by [`constel_units::instant`].
 
 use constel_units::shown::one_line;
 
@@ -8,7 +8,7 @@ use constel_units::shown::one_line;
 pub struct ReadError {
     /// Line number, from 1.
     pub line: usize,
-    /// What is wrong.
+    /// The error in words.
     pub reason: String,
 }
 

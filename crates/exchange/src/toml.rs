@@ -1,6 +1,6 @@
-//! As much TOML as Celestial's files use: tables, arrays of tables, strings, numbers, booleans, arrays.
+//! The subset of TOML that Celestial's files use: tables, arrays of tables, strings, numbers, booleans, arrays.
 //!
-//! What is not read (dates, inline tables, multi-line strings, quoted keys) is an error, never skipped.
+//! Other syntax (dates, inline tables, multi-line strings, quoted keys) is an error and is never skipped.
 
 use serde_json::{Map, Value};
 
@@ -104,7 +104,7 @@ fn path(name: &str) -> Result<Vec<String>, String> {
     }
 }
 
-/// The table at `keys`, made if it is not there; the last one of an array of tables.
+/// Returns the table at `keys`, which is created if missing; of an array of tables the last one.
 fn open<'a>(
     root: &'a mut Map<String, Value>,
     keys: &[String],

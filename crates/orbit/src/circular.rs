@@ -39,7 +39,7 @@ impl SinCos {
         Self { sin, cos }
     }
 
-    /// Of the sum of two angles.
+    /// Returns the sine and cosine of the sum of two angles.
     fn plus(self, other: Self) -> Self {
         Self {
             sin: self.sin * other.cos + self.cos * other.sin,

@@ -28,7 +28,7 @@ pub struct RecordError {
     pub record: usize,
     /// The object's name, if the format gives it with each record and it is readable.
     pub object: Option<String>,
-    /// What is wrong.
+    /// The error in words.
     pub reason: String,
 }
 
@@ -50,7 +50,7 @@ impl fmt::Display for RecordErrors {
 pub struct ElementFile {
     /// Every record that could be read, in order.
     pub sets: Vec<ElementSet>,
-    /// What is wrong with the other records, in order of lines.
+    /// Errors of the other records, in order of lines.
     pub errors: Vec<RecordError>,
 }
 
@@ -168,7 +168,7 @@ impl ElementSet {
         self.catalogue_number
     }
 
-    /// The same elements of an object without a catalogue number.
+    /// Returns the elements without their catalogue number.
     pub(crate) fn unnumbered(self) -> Self {
         Self {
             catalogue_number: None,

@@ -51,7 +51,7 @@ pub struct RelativeElements {
     pub lambda_m: f64,
     /// Relative eccentricity vector, towards the node.
     pub ex_m: f64,
-    /// The same, a quarter of an orbit on.
+    /// Relative eccentricity, the part a quarter of an orbit on.
     pub ey_m: f64,
     /// Relative inclination.
     pub ix_m: f64,
@@ -60,7 +60,8 @@ pub struct RelativeElements {
 }
 
 impl Chief {
-    /// Its state in TEME: as fast as a circular orbit of that radius without the Earth's flattening.
+    /// Returns the chief's state in TEME, with the speed of a circular orbit of that radius without the Earth's
+    /// flattening.
     #[must_use]
     pub fn state(&self) -> TemeState {
         let [outward, forward, _] = self.axes();
@@ -156,7 +157,7 @@ impl Chief {
     }
 }
 
-/// The same place and direction, as fast as the energy says.
+/// Returns a state with the same place and direction, and the speed that the energy requires.
 fn at_energy(state: TemeState, energy_j_per_kg: f64) -> TemeState {
     let speed2 = 2.0 * (energy_j_per_kg + potential_j_per_kg(state.position_teme_m));
     let speed = state.velocity_teme_m_per_s.length();
@@ -173,8 +174,9 @@ pub fn string_of_pearls(chief: &Chief, craft: u32, spacing_m: f64) -> Vec<TemeSt
     (0..craft).map(place).collect()
 }
 
-/// The first at the chief, the others evenly around it on a circle of radius `radius_m` that they turn through once an orbit
-/// (the general circular orbit: Alfriend et al., Spacecraft Formation Flying, 2010, section 5.2).
+/// Returns the states of a circumnavigation: the first craft at the chief, the others evenly around it on a
+/// circle of radius `radius_m` that turns once per orbit (the general circular orbit: Alfriend et al.,
+/// Spacecraft Formation Flying, 2010, section 5.2).
 #[must_use]
 pub fn circumnavigation(chief: &Chief, craft: u32, radius_m: f64) -> Vec<TemeState> {
     let around = craft.saturating_sub(1);

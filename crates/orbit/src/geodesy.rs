@@ -34,7 +34,7 @@ impl Geodetic {
         }
     }
 
-    /// The same point in ITRF, m.
+    /// Returns the point in ITRF, m.
     pub fn position_itrf_m(&self) -> DVec3 {
         let (sin_latitude, cos_latitude) = self.latitude_rad.sin_cos();
         let (sin_longitude, cos_longitude) = self.longitude_rad.sin_cos();
@@ -77,7 +77,7 @@ impl Geodetic {
     }
 }
 
-/// Where something is seen from a [`Site`].
+/// The direction and distance of an object as seen from a [`Site`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Look {
     /// Azimuth, rad, clockwise from north, `0 <= azimuth < 2 pi`; 0 straight overhead.

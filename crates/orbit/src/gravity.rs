@@ -67,9 +67,9 @@ pub(crate) fn potential_j_per_kg(position_m: DVec3) -> f64 {
 /// Longest step of [`propagated`], s.
 const STEP_S: f64 = 10.0;
 
-/// Where a state is `seconds` later, or earlier when negative: Yoshida's symplectic scheme of order six (Phys. Lett. A
-/// 150, 1990, solution A), at most 10 s a step, whose energy swings but does not drift. After a day in a low orbit it is within
-/// centimetres of itself at half the step.
+/// Returns the state `seconds` later, or earlier when negative. The integrator is Yoshida's symplectic scheme
+/// of order six (Phys. Lett. A 150, 1990, solution A) with steps of at most 10 s; its energy oscillates but
+/// does not drift. After a day in a low orbit the result is within centimetres of that at half the step.
 #[must_use]
 pub fn propagated(state: &TemeState, seconds: f64) -> TemeState {
     const OUTER: [f64; 3] = [

@@ -45,7 +45,7 @@ impl ToTeme {
         Self { frame, kept: None }
     }
 
-    /// The same position at `utc` in TEME, metres, and its velocity as the rate of that position.
+    /// Returns the position at `utc` in TEME, metres, and its velocity as the rate of that position.
     pub fn state(
         &mut self,
         utc: Utc,

@@ -1,10 +1,10 @@
-//! Where satellites are: element sets, propagation, frames and visibility.
+//! Positions of satellites: element sets, propagation, frames and visibility.
 //!
 //! Pure: no clock, no files, no network. Time comes in as [`constel_units::Utc`].
 //!
 //! # Frames
-//! - **TEME** (true equator, mean equinox): the inertial-like frame SGP4 speaks. Walker satellites
-//!   use it too; see [`walker`].
+//! - **TEME** (true equator, mean equinox): the inertial-like frame of SGP4. Walker satellites use it too; see
+//!   [`walker`].
 //! - **ITRF**: fixed to the rotating Earth. Polar motion is left out (it moves a point by less
 //!   than 15 m, a light time of 50 ns).
 //!
@@ -13,9 +13,9 @@
 //! # Map
 //! - [`time`]: Julian dates and sidereal time. [`scales`]: other time scales to UTC. [`frames`]: TEME to ITRF.
 //!   [`inertial`]: GCRF, EME2000, MOD and TOD to TEME.
-//! - [`geodesy`]: WGS84, what an observer sees. [`visibility`]: line of sight, light time.
+//! - [`geodesy`]: WGS84, the view of an observer. [`visibility`]: line of sight, light time.
 //! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones.
-//! - [`formation`]: craft that fly together; [`gravity`]: how they move.
+//! - [`formation`]: craft in formation; [`gravity`]: their motion.
 //! - [`propagator`]: one [`Satellite`] for both, alone and in batches.
 //! - [`shells`]: sorting a real set into shells, planes and slots.
 //!

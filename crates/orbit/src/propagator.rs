@@ -16,7 +16,7 @@ pub enum PropagationError {
     /// SGP4 cannot start from these elements.
     #[error("SGP4 cannot start from these elements: {reason}")]
     Unusable {
-        /// What SGP4 says.
+        /// SGP4's error.
         reason: String,
     },
     /// The elements diverge before this instant.
@@ -24,7 +24,7 @@ pub enum PropagationError {
     Diverged {
         /// Minutes from the elements' epoch, of either sign.
         minutes: f64,
-        /// What SGP4 says.
+        /// SGP4's error.
         reason: String,
     },
     /// The orbit has come down: nearer to the centre than the equatorial radius.
@@ -63,9 +63,10 @@ pub enum PropagationError {
 /// Orbits of 225 minutes and more are deep space's.
 const DEEP_SPACE_RAD_PER_MIN: f64 = std::f64::consts::TAU / 225.0;
 
-/// SGP4 is a power series in time: far from the epoch of a falling object it gives places that are far outside the orbit of
-/// the elements, without an error. A place farther out than the apogee by more than this part of the semi-major axis is
-/// none. Short-period terms move it by less than 0.5 %, and drag by a few per cent in the weeks that SGP4 is good for.
+/// The share of the semi-major axis by which a position may exceed the apogee. SGP4 is a power series in time:
+/// far from the epoch of a falling object it gives positions far outside the orbit of the elements, without an
+/// error. A position beyond this limit is therefore rejected. Short-period terms move it by less than 0.5 %,
+/// and drag by a few per cent in the weeks for which SGP4 is accurate.
 const MOST_BEYOND_APOGEE: f64 = 0.08;
 
 /// First instant after the epoch at which an orbit is looked at for decay, minutes, and how much later the next is.

@@ -8,7 +8,7 @@
 //! | BDT (BeiDou) | -33 s | 1 ns |
 //! | TDB | TT within 1.7 ms, by its largest term | 50 us, which moves a satellite in low orbit by 0.4 m |
 //!
-//! UT1 is not among them: it needs the Earth's rotation as measured.
+//! UT1 is not included: it needs the measured rotation of the Earth.
 
 use constel_units::Utc;
 
@@ -52,7 +52,7 @@ const TAI_MINUS_UTC: [(i64, i64); 28] = [
     (17_167, 37), // 2017-01-01
 ];
 
-/// What a clock that wrote a file counts.
+/// The time scale of a clock that wrote a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum TimeScale {
     /// Coordinated Universal Time.

@@ -1,10 +1,10 @@
 //! Sorting a real element set into operational shells, planes and slots.
 //!
-//! A catalogue lists everything that flies: satellites on station, on their way up or down, and
-//! debris. The caller says which shells there are; here every object is either placed or left out
-//! with the reason. Planes are found from the right ascensions of the nodes, all moved to one
-//! instant by their J2 drift first: at 550 km and 53 deg nodes drift 4.5 deg a day, about a whole
-//! plane spacing, and element sets of one file are a day apart.
+//! A catalogue lists all objects in orbit: satellites on station, on their way up or down, and debris. The
+//! caller names the shells; here every object is either placed or left out with the reason. Planes are found
+//! from the right ascensions of the nodes, which are all moved to one instant by their J2 drift first: at 550
+//! km and 53 deg nodes drift 4.5 deg a day, about a whole plane spacing, and element sets of one file are a day
+//! apart.
 
 use std::collections::BTreeMap;
 use std::f64::consts::TAU;
@@ -24,14 +24,14 @@ use crate::shells_planes::{split_into_planes, spread_and_mean};
 /// between lowest and highest point.
 pub const MAX_ECCENTRICITY: f64 = 0.005;
 
-/// How far a propagated orbit may be from the shell's altitude and still be in it, besides the tolerance: the Earth's
-/// oblateness moves the osculating semi-major axis by up to 10 km within an orbit, either way.
+/// The distance of a propagated orbit from the shell's altitude that is allowed besides the tolerance: the
+/// Earth's oblateness moves the osculating semi-major axis by up to 10 km within an orbit, up or down.
 const SHORT_PERIOD_M: f64 = 25e3;
 
 /// Objects of one number that a set is compared with at most: a file of nothing but one number stays cheap.
 const MOST_COMPARED: usize = 100;
 
-/// How the planes of a shell are told apart.
+/// The rule by which the planes of a shell are separated.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum PlaneRule {
     /// A new plane begins wherever neighbouring nodes are more than this apart.
@@ -72,15 +72,16 @@ pub struct Placed {
     pub slot: u32,
     /// Right ascension of its node at that instant, rad, `0 <= raan < 2 pi`.
     pub raan_rad: f64,
-    /// Angle along the orbit at that instant, rad, `0 <= u < 2 pi`, in the plane's mean frame: from the node of the mean of
-    /// the plane's orbits, or, where that node is void because the mean orbit is equatorial, from the vernal equinox. Each
-    /// object's own node would be another zero: near the equator the nodes of one ring lie anywhere.
+    /// Angle along the orbit at that instant, rad, `0 <= u < 2 pi`, in the plane's mean frame. It counts from
+    /// the node of the mean of the plane's orbits, or from the vernal equinox if that node is undefined because
+    /// the mean orbit is equatorial. Each object's own node would be another zero: near the equator the nodes
+    /// of one ring lie anywhere.
     pub latitude_argument_rad: f64,
     /// Mean altitude above the equatorial radius, m.
     pub altitude_m: f64,
     /// Ready to propagate.
     pub satellite: Satellite,
-    /// Where it is at that instant.
+    /// The object's state at that instant.
     pub state: TemeState,
 }
 
@@ -110,8 +111,8 @@ pub enum LeftOutReason {
         /// The caller's bound.
         max_age: TimeSpan,
     },
-    /// The same object with elements nearer to the instant is in the set too: the same number, no other name, another epoch
-    /// (or the very same elements).
+    /// The set has other elements of the object that are nearer to the instant: with the same number, no other
+    /// name, and another epoch (or identical elements).
     #[error("another element set of this object, at index {index}, is nearer to the instant")]
     Superseded {
         /// Index of the one that counts.
@@ -133,7 +134,7 @@ pub enum LeftOutReason {
 }
 
 impl LeftOutReason {
-    /// What all reasons of its kind have in common, in words that follow a number of objects.
+    /// Returns the common part of all reasons of this kind, in words that follow a number of objects.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NoShell { .. } => "in none of the shells",
@@ -169,7 +170,7 @@ pub struct PlaneFound {
 /// A shell as found.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ShellFound {
-    /// Its planes, by ascending right ascension.
+    /// The shell's planes, by ascending right ascension.
     pub planes: Vec<PlaneFound>,
     /// Smallest gap between neighbouring planes' nearest nodes, rad (a turn if one plane or none).
     pub narrowest_gap_rad: f64,
@@ -177,7 +178,7 @@ pub struct ShellFound {
     pub widest_inner_gap_rad: f64,
 }
 
-/// What [`sort`] found.
+/// The result of [`sort`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sorted {
     /// One for every shell asked for, in the same order.
@@ -197,7 +198,7 @@ pub enum SortError {
     BadShell {
         /// The shell's name.
         shell: String,
-        /// What is wrong.
+        /// The error in words.
         reason: &'static str,
     },
     /// Fewer satellites than planes asked for.
@@ -298,8 +299,9 @@ pub fn sort(
     }
 }
 
-/// Every object of `sets` in order, with its index and ready to propagate, or left out: whatever its orbit, but with a place
-/// at `at`, by elements that are at most `max_age` from it and the best of the object in the set.
+/// Returns every object of `sets` in order, with its index and ready to propagate, or left out. An object may
+/// have any orbit, but needs a position at `at`, by elements that are at most `max_age` from it and the best of
+/// the object in the set.
 pub fn as_they_are(
     sets: &[ElementSet],
     at: Utc,

@@ -107,9 +107,9 @@ const EQUATORIAL_RAD: f64 = 0.5 * std::f64::consts::PI / 180.0;
 /// Orbits farther than this from their mean are not one plane (all planes of a shell taken for one).
 const ONE_PLANE_RAD: f64 = 30.0 * std::f64::consts::PI / 180.0;
 
-/// Returns the angles along the orbit of the members of one plane, rad, `-pi..=pi`, in the frame of the mean of their orbits:
-/// from its node, or from the x axis where the mean orbit is equatorial. Any inertial frame with the Earth's axis as z will
-/// do, and of the velocities only the direction counts.
+/// Returns the angles along the orbit of the members of one plane, rad, `-pi..=pi`, in the frame of the mean of
+/// their orbits: from its node, or from the x axis if the mean orbit is equatorial. Any inertial frame with the
+/// Earth's axis as z is valid, and only the direction of the velocities matters.
 pub fn along_plane_rad(states: &[TemeState]) -> Vec<f64> {
     let normal = |state: &TemeState| {
         state

@@ -12,8 +12,8 @@ const ASTRONOMICAL_UNIT_M: f64 = 149_597_870_700.0;
 /// Nominal radius of the Sun, m (IAU 2015).
 const SUN_RADIUS_M: f64 = 695_700_000.0;
 
-/// Where the Sun is, ITRF, m: the Astronomical Almanac's low-precision formulas ("Low precision formulas for the
-/// Sun", page C5), good to 0.01 degrees between 1950 and 2050.
+/// Returns the position of the Sun, ITRF, m, by the Astronomical Almanac's low-precision formulas ("Low
+/// precision formulas for the Sun", page C5), accurate to 0.01 degrees between 1950 and 2050.
 pub fn sun_itrf_m(utc: Utc) -> DVec3 {
     let date = julian_date(utc);
     let days = (date.day - 2_451_545.0) + date.fraction;
@@ -35,16 +35,17 @@ pub fn sun_itrf_m(utc: Utc) -> DVec3 {
 /// How much of the Sun's disc the Earth hides.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shadow {
-    /// None of it.
+    /// No shadow.
     Sunlit,
-    /// Some.
+    /// A part of the Sun is covered.
     Penumbra,
-    /// All.
+    /// The whole Sun is covered.
     Umbra,
 }
 
-/// The shadow a satellite is in, both positions in one frame, m: discs of Sun and Earth as the satellite sees them
-/// (Montenbruck and Gill, "Satellite Orbits", section 3.4.2), the Earth a sphere of equatorial radius without air.
+/// Returns the shadow that a satellite is in, both positions in one frame, m. Sun and Earth are discs as seen
+/// from the satellite (Montenbruck and Gill, "Satellite Orbits", section 3.4.2), the Earth a sphere of
+/// equatorial radius without air.
 pub fn shadow(satellite_m: DVec3, sun_m: DVec3) -> Shadow {
     let to_sun = sun_m - satellite_m;
     let sun = (SUN_RADIUS_M / to_sun.length()).min(1.0).asin();

@@ -1,9 +1,9 @@
 //! Julian dates and Greenwich mean sidereal time.
 //!
-//! UT1, which the Earth's rotation follows, differs from UTC by at most 0.9 s (`dut1_s`, published
-//! by the IERS). It comes in as a parameter; [`DUT1_UNKNOWN_S`] takes it as zero, which turns all
-//! ITRF positions of satellites by the same angle: at most 0.9 s * 465 m/s = 420 m on the ground,
-//! and distances between satellites not at all.
+//! UT1, which the Earth's rotation follows, differs from UTC by at most 0.9 s (`dut1_s`, published by the
+//! IERS). The difference is a parameter; [`DUT1_UNKNOWN_S`] sets it to zero. That turns all ITRF positions of
+//! satellites by the same angle: by at most 0.9 s * 465 m/s = 420 m on the ground. Distances between satellites
+//! do not change.
 
 use std::f64::consts::TAU;
 

@@ -15,7 +15,7 @@ use crate::tle_fields::{Fields, checksum, read_line_1, read_line_2};
 /// Columns of an element line.
 pub(crate) const LINE_LENGTH: usize = 69;
 
-/// What is wrong with a line.
+/// The error of a line.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub(crate) enum TleReason {
     /// Not 69 columns.
@@ -36,7 +36,7 @@ pub(crate) enum TleReason {
     Checksum {
         /// The character in column 69.
         found: char,
-        /// What it should be.
+        /// The expected value.
         expected: u8,
     },
     /// A field that cannot be read or has an impossible value.
@@ -48,7 +48,7 @@ pub(crate) enum TleReason {
         last: usize,
         /// The field's name.
         field: &'static str,
-        /// What is wrong.
+        /// The error in words.
         reason: String,
     },
     /// A value that reads well and makes no sense.
@@ -56,7 +56,7 @@ pub(crate) enum TleReason {
     Value {
         /// The field's name.
         field: &'static str,
-        /// What is wrong.
+        /// The error in words.
         reason: String,
     },
     /// Line 2 names another object than line 1.
@@ -68,7 +68,7 @@ pub(crate) enum TleReason {
         first: u64,
         /// Number in line 2.
         second: u64,
-        /// Where line 1 is.
+        /// The line number of line 1.
         first_line: usize,
     },
     /// A line 1 without its line 2.
@@ -80,7 +80,7 @@ pub(crate) enum TleReason {
     /// A name without elements.
     #[error("neither an element line nor a name with element lines after it")]
     StrayName,
-    /// Nothing in the file.
+    /// The file is empty.
     #[error("no element sets")]
     Empty,
 }

@@ -9,7 +9,7 @@ use crate::tle::{LINE_LENGTH, TleReason};
 
 type Line = [u8; LINE_LENGTH];
 
-/// What the two lines say, in the units they say it in.
+/// The fields of the two lines, in the lines' units.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Fields {
     pub(crate) catalogue_number: u64,
@@ -326,7 +326,8 @@ fn catalogue_number(text: &str) -> Option<u64> {
     Some(tens * 10_000 + digits(&text[1..])?)
 }
 
-/// Launch year, number and piece: `98067A  ` becomes `1998-067A`; blank is none.
+/// Returns launch year, number and piece: `98067A  ` becomes `1998-067A`; `Some(None)` for a blank field,
+/// `None` for an invalid one.
 fn designator(text: &str) -> Option<Option<String>> {
     if text.trim_ascii().is_empty() {
         return Some(None);

@@ -16,7 +16,7 @@ pub fn grazing_altitude_m(a_itrf_m: DVec3, b_itrf_m: DVec3) -> f64 {
     let nearest = if length_squared == 0.0 {
         a_itrf_m
     } else {
-        // Where on the segment (0 at a, 1 at b) the Earth's centre is nearest.
+        // The point of the segment (0 at a, 1 at b) that is nearest to the Earth's centre.
         let share = (-a_itrf_m.dot(along) / length_squared).clamp(0.0, 1.0);
         a_itrf_m + along * share
     };
@@ -68,7 +68,7 @@ mod tests {
         // 0.299792458 m per ns; one millimetre more needs one more nanosecond.
         assert_eq!(light_time_ns(0.299_792_458), 1);
         assert_eq!(light_time_ns(0.300_792_458), 2);
-        // What is less than a nanosecond takes one; a whole number of them takes no more.
+        // A time below a nanosecond counts as one; a whole number of nanoseconds stays as it is.
         assert_eq!(light_time_ns(1e-12), 1);
         assert_eq!(light_time_ns(f64::MIN_POSITIVE), 1);
         assert_eq!(light_time_ns(299_792_458.0 * 3600.0), 3_600_000_000_000);

@@ -47,7 +47,7 @@ pub struct WalkerSpec {
     pub epoch: Utc,
 }
 
-/// What is wrong with a [`WalkerSpec`].
+/// The error of a [`WalkerSpec`].
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum WalkerError {

@@ -1,7 +1,8 @@
 //! Docker Compose files: services become hosts, made of their images, and networks become switched networks.
 //!
-//! What Compose has and a lab has not is said, key by key, with the reason. Anchors, aliases and merge keys (`<<`) are
-//! followed within the bounds of [`constel_scenario::yaml`]; variables are put in from `.env` and their defaults.
+//! Keys of Compose that a lab does not have are reported one by one, with the reason. Anchors, aliases and
+//! merge keys (`<<`) are followed within the bounds of [`constel_scenario::yaml`]; variables are replaced by
+//! the values in `.env` and their defaults.
 
 mod networks;
 mod service;
@@ -86,14 +87,14 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
     read.reader.wrong.or(draft)
 }
 
-/// A file on its way.
+/// A file that is being read.
 struct Project<'a> {
     reader: Reader,
     beside: Beside<'a>,
     name: String,
-    /// Of hosts, so that each is one's own.
+    /// Names of hosts, which must be unique.
     names: BTreeSet<String>,
-    /// Services whose own names find nothing.
+    /// Services whose own names do not resolve.
     renamed: Vec<String>,
 }
 
@@ -137,7 +138,7 @@ impl Project<'_> {
         networks.lay(draft, &mut self.names);
     }
 
-    /// What the nodes of a service are called.
+    /// Returns the names of the nodes of a service.
     fn names_of(&mut self, draft: &mut Draft, entry: &Entry, copies: usize) -> Vec<String> {
         if draft.hosts.len() + copies > MOST {
             let line = entry.key_span.line as usize;

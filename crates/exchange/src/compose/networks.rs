@@ -12,19 +12,19 @@ use crate::text::shown;
 /// The network that services are in which name none.
 const DEFAULT: &str = "default";
 
-/// The networks of a file, and who is in them.
+/// The networks of a file, and their members.
 #[derive(Default)]
 pub(super) struct Networks {
     declared: BTreeSet<String>,
     members: BTreeMap<String, Vec<String>>,
 }
 
-/// Of which networks a service is.
+/// The networks that a service is in.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Memberships(Vec<String>);
 
 impl Networks {
-    /// Those that the file has.
+    /// Returns the networks that the file declares.
     pub(super) fn declared(
         project: &mut Project<'_>,
         draft: &mut Draft,
@@ -117,7 +117,7 @@ impl Networks {
 }
 
 impl Memberships {
-    /// What a service says; all that say nothing are in the network of those.
+    /// Returns the networks that a service names; services that name none share the default network.
     pub(super) fn read(
         project: &mut Project<'_>,
         draft: &mut Draft,

@@ -87,7 +87,7 @@ const LEFT_OUT: [(&str, &str); 42] = [
     ("userns_mode", "users are the host's"),
 ];
 
-/// What a service becomes.
+/// The result of reading a service.
 pub(super) struct Service {
     pub(super) software: Software,
     pub(super) networks: Memberships,
@@ -182,7 +182,7 @@ impl<'p> Of<'p, '_> {
             .note(format!("{key} was not carried over: {why}"));
     }
 
-    /// The value of a key that is said.
+    /// Returns the value of a key, if the key has one.
     fn take(&mut self, key: &str) -> Option<&'p Node> {
         self.map.take(key).filter(|node| !is_nothing(node))
     }
@@ -268,7 +268,7 @@ impl<'p> Of<'p, '_> {
         Memberships::read(self.project, self.draft, &self.name, said)
     }
 
-    /// All that nobody took.
+    /// Reports the keys that were not read.
     fn leave_out(&mut self) {
         for entry in std::mem::take(&mut self.map.entries) {
             let key = entry.key.as_str();

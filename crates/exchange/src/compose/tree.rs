@@ -1,4 +1,4 @@
-//! A Compose file's mappings: with what they take over from others by `<<`, and with variables put in.
+//! A Compose file's mappings: with the entries merged by `<<`, and with variables replaced.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use constel_scenario::yaml::{Core, Entry, Node, Value, core_type};
 use super::words::Variables;
 use crate::text::{Findings, shown};
 
-/// A mapping; keys are taken out of it one by one, so that it is known what nobody took.
+/// A mapping; keys are taken out of it one by one, so that the unused ones remain.
 pub(super) struct Map<'a> {
     pub(super) entries: Vec<&'a Entry>,
 }
@@ -19,7 +19,7 @@ impl<'a> Map<'a> {
     }
 }
 
-/// What reading has found so far.
+/// The errors and variables of the file that is being read.
 #[derive(Default)]
 pub(super) struct Reader {
     pub(super) wrong: Findings,
@@ -31,7 +31,8 @@ impl Reader {
         self.wrong.push(node.span.line as usize, reason);
     }
 
-    /// A mapping with all that it takes over; where a key is said twice the nearer one counts. Nothing is an empty one.
+    /// Returns a mapping with all merged entries; the nearer of two equal keys counts. An empty value is an
+    /// empty mapping.
     pub(super) fn map<'a>(&mut self, node: &'a Node, what: &str) -> Map<'a> {
         let (mut entries, mut seen) = (Vec::new(), BTreeSet::new());
         self.collect(node, what, &mut entries, &mut seen);
@@ -66,7 +67,7 @@ impl Reader {
         }
         for taken in own.iter().filter(|entry| entry.key == "<<") {
             match &taken.value.value {
-                // Of several the earlier counts.
+                // If several mappings are merged, the earlier one counts.
                 Value::Sequence(list) => {
                     for node in list {
                         self.collect(node, what, into, seen);
@@ -77,7 +78,7 @@ impl Reader {
         }
     }
 
-    /// The elements of a list; nothing is none.
+    /// Returns the elements of a list; an empty value is an empty list.
     pub(super) fn list<'a>(&mut self, node: &'a Node, what: &str) -> &'a [Node] {
         match &node.value {
             Value::Sequence(list) => list,

@@ -18,7 +18,7 @@ pub(super) struct Variables {
 }
 
 impl Variables {
-    /// What `NAME=VALUE` lines say, as in `.env`.
+    /// Reads `NAME=VALUE` lines, as in `.env`.
     pub(super) fn read(text: &str) -> Vec<(String, String)> {
         let lines = text.lines().map(str::trim);
         let lines = lines.filter(|line| !line.is_empty() && !line.starts_with('#'));
@@ -89,7 +89,7 @@ impl Variables {
         Ok(())
     }
 
-    /// What stands between braces.
+    /// Replaces the text between braces.
     fn braced(
         &mut self,
         out: &mut String,
@@ -150,7 +150,7 @@ fn name_of(text: &str) -> &str {
     }
 }
 
-/// Where the brace is closed that was opened before the text.
+/// Returns the position of the brace that closes one opened before the text.
 fn closing(text: &str) -> Option<usize> {
     let mut open = 0;
     for (at, c) in text.char_indices() {

@@ -1,10 +1,10 @@
-//! What nodes are made of, on its way into a scenario.
+//! The software of nodes, for a scenario.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// An image and what is said about it. Nothing is checked here.
+/// An image and the settings of its container. No value is checked here.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Software {
     /// Name of a container image.
@@ -13,13 +13,13 @@ pub struct Software {
     pub entrypoint: Option<Vec<String>>,
     /// Its arguments.
     pub command: Option<Vec<String>>,
-    /// Where it begins.
+    /// The working directory.
     pub workdir: Option<String>,
-    /// Whom it runs as.
+    /// The user of the program.
     pub user: Option<String>,
     /// Variables.
     pub env: Vec<(String, String)>,
-    /// What it sees of the host.
+    /// The host's files that it sees.
     pub mounts: Vec<Volume>,
     /// Capabilities beyond the default.
     pub capabilities: Vec<String>,
@@ -43,14 +43,14 @@ pub struct Software {
     pub stop_grace_ms: Option<u64>,
 }
 
-/// A check of health; what is not said is as a scenario has it.
+/// A health check; settings that are left out have the scenario's defaults.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Health {
-    /// What is run; `None`: what the image says.
+    /// The command that is run; `None`: the image's.
     pub command: Option<Vec<String>>,
     /// `interval`, `timeout` and `start_period`, with their milliseconds.
     pub times_ms: Vec<(&'static str, u64)>,
-    /// Failures in a row that are bad health.
+    /// The number of failures in a row that mean bad health.
     pub retries: Option<u32>,
 }
 
@@ -59,14 +59,14 @@ pub struct Health {
 pub struct Volume {
     /// Relative to the scenario's folder, or absolute.
     pub host: String,
-    /// Where it is seen; absolute.
+    /// The place in the container; absolute.
     pub at: String,
-    /// Whether it cannot be written there.
+    /// Whether it is read-only.
     pub read_only: bool,
 }
 
 impl Software {
-    /// Its keys, a line each, so many spaces in.
+    /// Prints the keys, one per line, indented by `indent` spaces.
     pub(crate) fn yaml(&self, out: &mut String, indent: usize) {
         let mut line = |key: &str, value: String| {
             let _ = writeln!(out, "{:indent$}{key}: {value}", "");

@@ -61,7 +61,8 @@ fn line_starts(text: &str) -> Vec<usize> {
         .collect()
 }
 
-/// Where lines begin. The reader of XML finds a line by counting from the top, which is quadratic for a file of errors.
+/// The offsets of lines. The XML parser finds a line by counting from the top, which is quadratic for a file of
+/// errors.
 struct Lines {
     starts: Vec<usize>,
 }

@@ -4,10 +4,10 @@ use csv::{ReaderBuilder, StringRecord, Trim};
 
 use super::{Record, Records};
 
-/// The messages of a CSV text.
+/// Reads the messages of a CSV text.
 ///
 /// # Errors
-/// With its line, if the header is none.
+/// When the header is not that of messages; the error has its line.
 pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
     // One line at a time: no value of a message spans lines, and an open quotation mark must not swallow all that follows.
     let mut lines = (1..)

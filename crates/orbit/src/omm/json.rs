@@ -30,7 +30,7 @@ pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
                     match value {
                         Value::String(text) => record.put(keyword, text),
                         Value::Number(number) => record.put(keyword, &number.to_string()),
-                        // Nothing that this reader needs is of another type.
+                        // All values that this reader needs are of the types above.
                         _ => continue,
                     };
                 }
@@ -53,7 +53,7 @@ pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
     Ok(records)
 }
 
-/// What is left of a text.
+/// The unread rest of a text.
 struct Rest<'a> {
     text: &'a str,
     /// Bytes read.

@@ -48,7 +48,7 @@ impl Record {
 #[derive(Debug, Default)]
 struct Records {
     good: Vec<Record>,
-    /// What is wrong with messages that are none.
+    /// Errors of invalid messages.
     errors: Vec<RecordError>,
 }
 
@@ -88,7 +88,7 @@ pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
     }
 }
 
-/// The messages of a text; an error if the text as a whole is none, with its line.
+/// Returns the messages of a text; an error with a line if the text as a whole is not a file of messages.
 fn records(text: &str) -> Result<Records, (usize, String)> {
     let mut lines = (1..).zip(text.lines());
     let Some((number, first)) = lines.find(|(_, line)| !line.trim().is_empty()) else {

@@ -110,7 +110,7 @@ pub enum WalkerPattern {
 /// - SP3-a to SP3-d (GNSS orbits);
 /// - STK's ephemeris (`.e`) with `EphemerisTimePos`, `EphemerisTimePosVel` or `EphemerisTimePosVelAcc`;
 /// - CSV with the columns `t_utc`, `sat_id`, `x_m`, `y_m`, `z_m`, optionally `vx_mps`, `vy_mps`, `vz_mps`, and
-///   `frame`. After a row with empty coordinates the object has no position.
+///   `frame`. A row with empty coordinates means that the object has no position from the previous row on.
 ///
 /// Frames may be ITRF, TEME, GCRF or ICRF, EME2000 (J2000), MOD and TOD, and times UTC, TAI, TT, GPS, BDT and
 /// TDB. The names of the objects are `<constellation>-p00-s<slot>`, with slots in the order of the file.

@@ -77,7 +77,7 @@ impl Of<'_, '_> {
         Some(health)
     }
 
-    /// What is run to find out; `None` when nothing is to be, or it is wrong.
+    /// Returns the command of the health check; `None` if the check is disabled or invalid.
     fn health_command(&mut self, node: &Node, what: &str) -> Option<Vec<String>> {
         let reader = &mut self.project.reader;
         let words: Vec<String> = match &node.value {

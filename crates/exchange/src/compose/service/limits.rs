@@ -1,4 +1,4 @@
-//! What a service may do and have, and how many copies of it there are.
+//! The rights and limits of a service, and the number of its copies.
 
 use constel_scenario::raw::Capability;
 use constel_scenario::yaml::Node;
@@ -67,7 +67,7 @@ impl Of<'_, '_> {
         self.limit(software, "pids_limit", pids);
     }
 
-    /// A limit; 0, and for processes -1, is none.
+    /// Reads a limit; 0 means no limit, and for processes -1 too.
     fn limit(&mut self, software: &mut Software, key: &str, node: Option<&Node>) {
         let Some(node) = node else {
             return;

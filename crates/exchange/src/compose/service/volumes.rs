@@ -1,4 +1,4 @@
-//! What of the host a service sees.
+//! The host's files that a service sees.
 
 use constel_scenario::yaml::{Node, Value};
 
