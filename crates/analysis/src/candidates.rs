@@ -1,4 +1,4 @@
-//! What a rule of choice is given: which satellites stations could use.
+//! The input of a satellite choice: the satellites that stations could use.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,11 +10,11 @@ use crate::interval::Interval;
 /// A satellite that a station can use at a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Usable {
-    /// Which sample of the interval.
+    /// The number of the sample in the interval.
     pub sample: u64,
     /// The station.
     pub station: NodeId,
-    /// The satellite, how far and how high it is, and how long it stays.
+    /// The satellite, its distance and elevation, and the time that it stays.
     pub candidate: Candidate,
 }
 
@@ -34,8 +34,9 @@ pub enum CandidatesError {
 /// Most rows of an answer.
 pub const MAX_USABLE: usize = 20_000_000;
 
-/// Of every sample and station, in order, the satellites that it can use: those above its mask, not behind an obstacle, in
-/// reach of its radio, not failed, by node number. Nobody's choices are heeded, so beams that others take are not missing.
+/// Returns, for every sample and station in order, the satellites that the station can use: those above its
+/// mask, not behind an obstacle, within reach of its radio, not failed, by node number. Choices of other
+/// stations are ignored, so satellites without a free beam are included.
 ///
 /// # Errors
 /// See [`CandidatesError`].
@@ -78,7 +79,7 @@ pub fn candidates(lab: &Lab, interval: Interval) -> Result<Vec<Usable>, Candidat
 struct Gather(Mutex<Vec<(u64, NodeId, Candidate)>>);
 
 impl Gather {
-    /// What was noted at a step; the steps on the way there are of no interest.
+    /// Returns the candidates noted at a step; those of the steps on the way there are discarded.
     fn take(&self, step: u64) -> Vec<(NodeId, Candidate)> {
         let mut noted = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let of_step = noted.drain(..).filter(|(at, ..)| *at == step);

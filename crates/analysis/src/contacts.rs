@@ -40,7 +40,7 @@ pub struct Contact {
 /// All contacts of an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct ContactPlan {
-    /// What was looked at.
+    /// The sampled interval.
     pub interval: Interval,
     /// In order of their start; equal starts in order of their ports.
     pub contacts: Vec<Contact>,
@@ -182,16 +182,16 @@ pub struct ContactRow<'a> {
     pub delay_min_ns: u64,
     /// Greatest delay, nanoseconds.
     pub delay_max_ns: u64,
-    /// What a catalogue calls the first end.
+    /// The first end's name in a catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a_catalogue_name: Option<&'a str>,
-    /// Its catalogue number.
+    /// The first end's catalogue number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub a_norad_id: Option<u64>,
-    /// What a catalogue calls the other end.
+    /// The other end's name in a catalogue.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_catalogue_name: Option<&'a str>,
-    /// Its catalogue number.
+    /// The other end's catalogue number.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub b_norad_id: Option<u64>,
 }
@@ -246,7 +246,7 @@ impl ContactRow<'_> {
         )
     }
 
-    /// What [`ContactPlan::CSV_CATALOGUED`] adds to the line.
+    /// Returns the columns of [`ContactPlan::CSV_CATALOGUED`] for the line.
     pub fn csv_catalogued(&self) -> String {
         let end = |name: Option<&str>, number: Option<u64>| {
             // Names of catalogues may hold anything.

@@ -14,7 +14,7 @@ use crate::interval::{Interval, IntervalError};
 use constel_plan::Lab;
 use station::Station;
 
-/// What an interval's sky does for stations and flows. A sample speaks for the time until the next one.
+/// Coverage of stations and paths of flows over an interval. A sample stands for the time until the next one.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Coverage {
     /// Lab time of the first sample, seconds.
@@ -23,7 +23,7 @@ pub struct Coverage {
     pub to_s: f64,
     /// Time between two samples, seconds.
     pub every_s: f64,
-    /// Samples looked at.
+    /// The number of samples.
     pub samples: u64,
     /// Every ground station, in node order.
     pub stations: Vec<StationCover>,
@@ -61,19 +61,20 @@ pub struct FlowCover {
     pub from: String,
     /// The other.
     pub to: String,
-    /// Its time within the interval, seconds.
+    /// The flow's time within the interval, seconds.
     pub asked_s: f64,
-    /// The part of it in which there is a path, seconds.
+    /// The part of that time in which there is a path, seconds.
     pub path_s: f64,
-    /// `path_s / asked_s`; null when none of its time is within the interval.
+    /// `path_s / asked_s`; null when no part of the flow's time is within the interval.
     pub path_ratio: Option<f64>,
     /// Lab time at which it first has no path, seconds.
     pub first_without_s: Option<f64>,
 }
 
 impl Coverage {
-    /// Looks at `interval` with up to `threads` threads; their number does not change the result. `count_in_view`
-    /// also counts the satellites above each station's mask, which looks at every satellite for every station.
+    /// Samples `interval` with up to `threads` threads; their number does not change the result. With
+    /// `count_in_view` it also counts the satellites above each station's mask, which tests every satellite for
+    /// every station.
     pub fn new(lab: &Lab, interval: Interval, count_in_view: bool, threads: usize) -> Self {
         let parts = interval.fold(
             lab,
@@ -87,16 +88,18 @@ impl Coverage {
         all.finish(lab, interval)
     }
 
-    /// Looks at the whole of the scenario's duration, but at a bounded cost (of the order of a second): every
-    /// step where it is short, else samples spread evenly over it; where a sample cannot be had without many steps
-    /// before it (policies with memory, long outages), the first steps. [`Coverage::samples`] and the times say what was looked at.
+    /// Samples the whole duration of the scenario at a bounded cost (of the order of a second): every step of a
+    /// short one, else samples spread evenly over it. If a sample needs many steps before it (policies with
+    /// memory, long outages), only the first steps are sampled. [`Coverage::samples`] and the times show what
+    /// was sampled.
     ///
     /// # Errors
     /// None for a scenario that was checked.
     pub fn bounded(lab: &Lab, threads: usize) -> Result<Self, IntervalError> {
         let spec = lab.layout.spec();
         let steps = (lab.scenario.duration.ns().unsigned_abs() / spec.step_ns).max(1);
-        // Positions of all satellites and a look around for all stations, in satellites.
+        // The cost of a step, in satellites: positions of all satellites, and a search of visible satellites
+        // for all stations.
         let cost_of_step = (lab.layout.satellite_count() + 20 * spec.stations.len()) as u64;
         let budget = (1_200_000 / cost_of_step.max(1)).clamp(40, 600);
         let step = lab.scenario.step;
@@ -128,7 +131,8 @@ struct FlowTally {
 /// A flow's ends and time.
 struct Asked {
     ends: (NodeId, NodeId),
-    /// Of so many disjoint paths between them it needs the last; `None`: any path will do.
+    /// The number of disjoint paths between the ends, of which the flow needs the last; `None`: any path is
+    /// sufficient.
     path: Option<u8>,
     from_ns: u64,
     to_ns: u64,
@@ -225,7 +229,7 @@ impl Part {
         self.samples += 1;
     }
 
-    /// Who reaches whom in this sample.
+    /// Finds the pairs with a path in this sample.
     fn connect(&mut self, lab: &Lab, snapshot: &Snapshot, end_ns: u64) {
         let satellites = lab.layout.satellite_count();
         self.joined.part(lab.layout.nodes().len());

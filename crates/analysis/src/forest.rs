@@ -1,4 +1,4 @@
-//! Which of many are joined: union and find.
+//! Union-find: the connected sets of many elements.
 
 /// Things numbered from 0, each in one group.
 #[derive(Debug, Default)]

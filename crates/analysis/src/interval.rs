@@ -47,17 +47,17 @@ pub enum IntervalError {
     /// Time ends in 2262.
     #[error("lab time {0} is beyond the year 2262")]
     BeyondTime(TimeSpan),
-    /// Its beginning cannot be found out in some seconds.
+    /// The state at its start cannot be computed within some seconds.
     #[error(transparent)]
     Unreached(#[from] Unreached),
 }
 
 impl Interval {
-    /// `[from, to)` of `lab`, sampled `every` so often (its step if `None`). It may reach beyond the scenario's
-    /// duration: a plan is a pure function of time.
+    /// Returns the interval `[from, to)` of `lab` with samples every `every` (its step if `None`). It may reach
+    /// beyond the scenario's duration: a plan is a pure function of time.
     ///
     /// # Errors
-    /// Whatever is not on the lab's steps, or not an interval at all.
+    /// Times that are not on the lab's steps, or that are not an interval.
     pub fn new(
         lab: &Lab,
         from: TimeSpan,
@@ -85,7 +85,7 @@ impl Interval {
                 return Err(IntervalError::OffStep { what, value, step });
             }
         }
-        // A step more, because the slope of a delay looks at the step's end.
+        // One more step, because the slope of a delay needs the position at the step's end.
         let last = TimeSpan::from_ns(to.ns().saturating_add(step.ns()));
         lab.scenario
             .start
@@ -93,7 +93,7 @@ impl Interval {
             .ok_or(IntervalError::BeyondTime(to))?;
         let mut stepper = lab.stepper();
         if from_ns > 0 && stepper.look_back().is_none() {
-            // What is refused is refused before anything is looked at.
+            // An interval that will be refused is refused before the first sample.
             let mut effort = Effort::new(Effort::QUESTION, &|| true);
             drop(stepper.try_step(from_ns / step_ns, &mut effort)?);
         }
@@ -228,8 +228,8 @@ impl Interval {
 /// Fewer steps between two samples are always walked through.
 const WORTH_SCOUTING: u64 = 2_000;
 
-/// Where a policy remembers: a step without those before it, if that takes at most half of what walking `between` steps
-/// does.
+/// With a policy that remembers: computes a step without those before it, if that costs at most half as much as
+/// walking `between` steps.
 fn scout(lab: &Lab, step: u64, between: u64) -> Option<(Stepper, Snapshot)> {
     if between < WORTH_SCOUTING {
         return None;

@@ -1,9 +1,10 @@
 //! Answers about a planned scenario that no running lab needs.
 //!
-//! All of them look at the links of a [`constel_plan::Lab`] at many instants of an [`Interval`] and put together what
-//! they see: when who hears whom ([`ContactPlan`]), where there is coverage and whether flows have a path
-//! ([`Coverage`]), which satellites stations could use ([`candidates`]), where everything is ([`Positions`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files for other
-//! tools ([`exports`]). Nothing here touches the host.
+//! All of them sample the links of a [`constel_plan::Lab`] at many instants of an [`Interval`] and combine the
+//! samples: contacts over time ([`ContactPlan`]), coverage and the availability of paths for flows
+//! ([`Coverage`]), the satellites that stations could use ([`candidates`]), positions of all nodes
+//! ([`Positions`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files
+//! for other tools ([`exports`]). Nothing here touches the host.
 //!
 //! ```
 //! use constel_analysis::{ContactPlan, Interval};

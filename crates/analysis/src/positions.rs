@@ -1,4 +1,4 @@
-//! Where all nodes are over an interval.
+//! Positions of all nodes over an interval.
 
 use constel_orbit::DVec3;
 use constel_plan::Lab;
@@ -11,7 +11,7 @@ pub const MAX_POSITIONS: u64 = 50_000_000;
 /// Positions of all nodes at every sample.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Positions {
-    /// What was looked at.
+    /// The sampled interval.
     pub interval: Interval,
     /// By sample, then by node: ITRF, metres. Not finite for a satellite whose orbit has no position then.
     pub itrf_m: Vec<[f64; 3]>,
@@ -30,8 +30,8 @@ pub struct TooManyPositions {
 }
 
 impl Positions {
-    /// Looks at `interval` with up to `threads` threads; their number does not change the result. Who links to whom is
-    /// not asked, so that a sample costs the orbits only, unless a station moves.
+    /// Samples `interval` with up to `threads` threads; their number does not change the result. Links are not
+    /// computed, so a sample costs the orbits only, unless a station moves.
     ///
     /// # Errors
     /// [`TooManyPositions`].
@@ -44,7 +44,7 @@ impl Positions {
         let mut itrf_m = vec![[f64::NAN; 3]; nodes * samples as usize];
         let stations = &lab.layout.spec().stations;
         if stations.iter().any(|station| !station.track.is_empty()) {
-            // What moves on the ground is placed step by step only.
+            // Moving stations are placed step by step only.
             interval.visit(lab, |sample, snapshot| {
                 put(
                     &mut itrf_m[sample as usize * nodes..],
@@ -71,7 +71,7 @@ impl Positions {
 fn fill(lab: &Lab, interval: &Interval, first: u64, ground: &[DVec3], part: &mut [[f64; 3]]) {
     let mut satellites = Vec::new();
     for (sample, row) in (first..).zip(part.chunks_mut(lab.layout.nodes().len())) {
-        // A satellite without a position is NaN, as is said above.
+        // A satellite without a position is NaN, as documented above.
         let _lost = lab
             .sky
             .positions_itrf_m(interval.at(sample), &mut satellites);

@@ -22,7 +22,7 @@ pub struct Point {
     pub changed: bool,
 }
 
-/// What a pair's samples come to.
+/// Statistics of a pair's samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Summary {
     /// Samples.
@@ -46,9 +46,9 @@ pub struct Summary {
 /// Paths of some pairs over an interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Series {
-    /// What was looked at.
+    /// The sampled interval.
     pub interval: Interval,
-    /// From whom to whom.
+    /// The pairs: from, to.
     pub pairs: Vec<(NodeId, NodeId)>,
     /// By pair.
     pub summaries: Vec<Summary>,
@@ -83,7 +83,7 @@ pub enum SeriesError {
 /// Reads `all` (every two ground stations, once) or a list such as `london-new-york,tokyo:sydney`.
 ///
 /// # Errors
-/// The first pair that is none.
+/// The first invalid pair.
 pub fn parse_pairs(lab: &Lab, text: &str) -> Result<Vec<(NodeId, NodeId)>, SeriesError> {
     if text == "all" {
         let ground: Vec<NodeId> = lab.layout.endpoints().map(|n| n.id).collect();
@@ -186,7 +186,7 @@ struct Tally {
     delay_ns: (u64, u128, u64),
     hops: (u16, u16),
     changes: u64,
-    /// Of the path at the last sample: how many nodes it has, and the second of them.
+    /// The path at the last sample: its number of nodes, and the second of them.
     nodes: usize,
     first_hop: u32,
 }
@@ -207,7 +207,7 @@ impl Part {
         }
     }
 
-    /// Looks at the samples loaded, and makes room for the next ones.
+    /// Evaluates the loaded samples, and makes room for the next ones.
     fn look(&mut self, pairs: &[(NodeId, NodeId)], by_destination: &[usize]) {
         let lanes = self.paths.lanes();
         let base = self.points.len();

@@ -1,4 +1,4 @@
-//! What is good as a scenario and hardly what anybody means.
+//! Warnings about valid scenarios that are probably mistakes.
 
 use std::collections::BTreeSet;
 
@@ -10,8 +10,8 @@ use constel_topology::{Layout, NodeId, Snapshot, why};
 use crate::coverage::FlowCover;
 use crate::forest::Forest;
 
-/// What of a scenario cannot do what people mean by it: laser links of which none is ever up at the start, nobody on the
-/// ground, and those of `flows` whose ends nothing joins.
+/// Returns warnings about a scenario that cannot do what its author probably means: laser links of which none
+/// is ever up at the start, no nodes on the ground, and those of `flows` whose ends nothing joins.
 #[must_use]
 pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
     let layout = &lab.layout;
@@ -160,7 +160,7 @@ impl<'a> Islands<'a> {
     fn apart(&mut self, layout: &Layout, flow: &str, from: NodeId, to: NodeId) -> Option<String> {
         let reach = [from, to].map(|node| self.reach(layout, node));
         let used = [from, to].map(|node| self.uses(layout, node));
-        // Who uses none is said to be dark.
+        // An end without a usable satellite has its own warning.
         if !reach[0].is_disjoint(&reach[1]) || used.iter().any(Vec::is_empty) {
             return None;
         }

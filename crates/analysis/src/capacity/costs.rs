@@ -17,28 +17,31 @@ pub const ROUTE_BYTES: f64 = 300.0;
 
 /// A satellite that only forwards, with its edges, bytes.
 pub const FORWARDER_BYTES: f64 = 3e3;
-/// Its way to a destination: in the relay's table, and as it was planned before and is planned now, bytes.
+/// A path of such a satellite to a destination: in the relay's table, in the previous plan and in the current
+/// one, bytes.
 pub const WAY_BYTES: f64 = 64.0;
 
-/// A process of BIRD that knows nobody, bytes.
+/// A process of BIRD without neighbours, bytes.
 pub const BIRD_BYTES: f64 = 0.95e6;
-/// A process of FRR that knows nobody, bytes.
+/// A process of FRR without neighbours, bytes.
 pub const FRR_BYTES: f64 = 5.9e6;
-/// What a daemon keeps of another router of its area, and its kernel of the routes there, for each family, bytes.
+/// The memory of a daemon for another router of its area, and of its kernel for the routes there, for each
+/// family, bytes.
 pub const KNOWN_ROUTER_BYTES: f64 = 1_330.0;
 
-/// Processor time of a daemon for each hello it sends and hears, and of all else it does meanwhile, nanoseconds.
+/// Processor time of a daemon for each hello that it sends and receives, with all its other work in that time,
+/// nanoseconds.
 pub const HELLO_NS: f64 = 65e3;
 /// Processor time of a step for each node, nanoseconds.
 pub const STEP_NODE_NS: f64 = 4.4e3;
 
 /// Processor time of a frame on a link: node, relay and the node behind it, nanoseconds; and of each of its bytes.
 pub const FRAME_NS: (f64, f64) = (6_500.0, 3.2);
-/// Of that, the one thread's that carries the frames of all links.
+/// The part of it in the single thread that carries the frames of all links.
 pub const RELAY_FRAME_NS: (f64, f64) = (2_600.0, 1.2);
 
 /// A link into a node that only forwards, as a part of one into a node with a stack.
 pub const FORWARDED_LINKS: f64 = 0.15;
 
-/// How far a lab's memory may be from its estimate, as a ratio of what it takes.
+/// The largest error of a lab's estimated memory, as a ratio of the real amount.
 pub const MEMORY_ERROR_RATIO: f64 = 0.25;

@@ -1,4 +1,4 @@
-//! What is needed beside what is there.
+//! Needed and available resources.
 
 use serde::Serialize;
 
@@ -37,10 +37,10 @@ impl What {
     }
 }
 
-/// What a machine has for a lab.
+/// The resources of a machine for a lab.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Room {
-    /// Bytes that can be had, less what is to stay free.
+    /// Available bytes, less those that must stay free.
     pub memory_bytes: u64,
     /// Open files that the engine may have.
     pub descriptors: u64,
@@ -65,13 +65,13 @@ impl Room {
 /// One figure of a lab on a machine.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct Figure {
-    /// Of what.
+    /// The resource.
     pub what: What,
-    /// What the lab takes.
+    /// The amount that the lab needs.
     pub needed: f64,
-    /// What there is.
+    /// The available amount.
     pub there: f64,
-    /// How many times its nodes it could have, at most 1; null where it is not its nodes that are too many.
+    /// The share of the lab's nodes that would fit, at most 1; null if fewer nodes would not help.
     pub fits: Option<f64>,
 }
 

@@ -22,12 +22,12 @@ const FULL_PAYLOAD_BYTES: f64 = 1_448.0;
 pub struct Load {
     /// Frames times links.
     pub frames_per_s: f64,
-    /// Their bytes times links.
+    /// Bytes per second, times links.
     pub bytes_per_s: f64,
 }
 
 impl Load {
-    /// So many frames of that length over so many links.
+    /// Returns the load of this number of frames of this length over this number of links.
     #[must_use]
     pub fn new(frames_per_s: f64, length_bytes: f64, links: f64) -> Self {
         Self {
@@ -60,14 +60,14 @@ impl Load {
     }
 }
 
-/// What the scenario's flows will send.
+/// The traffic that the scenario's flows will send.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct OfFlows {
-    /// When most is under way.
+    /// The load at the time of most traffic.
     pub most: Load,
     /// Lab time of that, seconds.
     pub at_s: f64,
-    /// Flows of which nobody can say how much they will send: commands, and transfers over links without a rate.
+    /// Flows with an unknown amount of traffic: commands, and transfers over links without a rate.
     pub unknown: Vec<String>,
 }
 
@@ -102,7 +102,7 @@ impl OfFlows {
     }
 }
 
-/// What one flow sends; `None`: nobody can say.
+/// Returns the load of one flow; `None` if it is unknown.
 fn load(lab: &Lab, graph: &Graph, snapshot: &Snapshot, flow: &Flow) -> Option<Load> {
     let (from, to) = flow.action.ends()?;
     let [from, to] = [from, to].map(|name| lab.layout.find(name.as_str()));

@@ -1,8 +1,9 @@
-//! What a lab will take of a machine, estimated before anything is made, and how much of it would fit.
+//! The resources of a machine that a lab needs, estimated before it is made, and the size of a lab that would
+//! fit.
 //!
-//! [`Needs::of`] counts nodes, interfaces, daemons and frames of a planned lab and multiplies them with [`costs`], which
-//! are measured (`benches/capacity`, `docs/capacity.md`). [`Estimate`] compares that with a machine's [`Room`]. Pure:
-//! looking at the machine is the caller's.
+//! [`Needs::of`] counts nodes, interfaces, daemons and frames of a planned lab and multiplies them with
+//! [`costs`], which are measured (`benches/capacity`, `docs/capacity.md`). [`Estimate`] compares the result
+//! with a machine's [`Room`]. Pure: the caller inspects the machine.
 
 pub mod costs;
 mod figure;

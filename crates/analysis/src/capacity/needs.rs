@@ -18,31 +18,32 @@ const HELLO_BYTES: f64 = 90.0;
 /// A destination in the map that forwards, bytes.
 const MAP_ENTRY_BYTES: f64 = 8.0;
 
-/// So much of something, and how that grows with the number of nodes.
+/// An amount of a resource, as a function of the number of nodes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
 pub struct Amount {
-    /// Whatever the number of nodes is.
+    /// The part that does not depend on the number of nodes.
     pub fixed: f64,
-    /// As the number of nodes.
+    /// The part that grows with the number of nodes.
     pub linear: f64,
-    /// As its square: what every node keeps of every other.
+    /// The part that grows with its square: the state that every node keeps of every other.
     pub squared: f64,
 }
 
 impl Amount {
-    /// The amount with so many times the nodes.
+    /// Returns the amount with `scale` times the nodes.
     #[must_use]
     pub fn at(self, scale: f64) -> f64 {
         self.fixed + self.linear * scale + self.squared * scale * scale
     }
 
-    /// The amount of the lab as it is.
+    /// Returns the amount of the lab as it is.
     #[must_use]
     pub fn whole(self) -> f64 {
         self.at(1.0)
     }
 
-    /// Of how many times its nodes the amount is `there`, at most 1; `None` where even none are too many.
+    /// Returns the share of the nodes at which the amount is `there`, at most 1; `None` if the fixed part alone
+    /// is too much.
     #[must_use]
     pub fn fits(self, there: f64) -> Option<f64> {
         if self.whole() <= there {
@@ -51,7 +52,7 @@ impl Amount {
         if self.fixed > there {
             return None;
         }
-        // Rises with the scale, so halving finds it.
+        // The amount rises with the scale, so bisection finds it.
         let (mut least, mut most) = (0.0, 1.0);
         for _ in 0..40 {
             let middle = f64::midpoint(least, most);
@@ -65,7 +66,7 @@ impl Amount {
     }
 }
 
-/// What a lab takes of a machine. Not in it is what programs take that the scenario's author brings.
+/// The resources of a machine that a lab needs. Programs of the scenario's author are not included.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Needs {
     /// Bytes.
@@ -74,11 +75,11 @@ pub struct Needs {
     pub descriptors: Amount,
     /// Processes on the machine.
     pub processes: Amount,
-    /// Processors that are busy once routes stand, while most traffic is under way.
+    /// Processors that are busy once routes have converged, at the time of most traffic.
     pub processors: Amount,
-    /// Share of the one thread that carries the frames of all links then.
+    /// Load of the single thread that carries the frames of all links at that time, as a share.
     pub carrier: Amount,
-    /// What flows send.
+    /// The traffic of the flows.
     pub flows: OfFlows,
 }
 
@@ -211,7 +212,7 @@ fn families(lab: &Lab) -> f64 {
     f64::from(u8::from(families.ipv4) + u8::from(families.ipv6))
 }
 
-/// What containers take above namespaces, without their programs.
+/// Returns the memory of containers beyond that of namespaces, without their programs.
 fn containers(lab: &Lab) -> f64 {
     let of = |by_engine: bool| match by_engine {
         true => costs::ENGINE_CONTAINER_BYTES,

@@ -8,21 +8,22 @@ use crate::capacity::costs::MEMORY_ERROR_RATIO;
 use crate::capacity::figure::{Figure, Room, What};
 use crate::capacity::needs::Needs;
 
-/// What a lab takes of a machine, beside what is there.
+/// The resources that a lab needs, compared with those of a machine.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Estimate {
-    /// What the lab takes.
+    /// The resources that the lab needs.
     pub needs: Needs,
-    /// What the machine has.
+    /// The resources of the machine.
     pub room: Room,
-    /// Each figure with both.
+    /// Each resource with both amounts.
     pub figures: Vec<Figure>,
-    /// What will not fit, and the nearest size that does, in words; empty: all fits.
+    /// The resources that will not suffice, and the nearest size of the lab that fits, in words; empty: the lab
+    /// fits.
     pub short: Vec<String>,
 }
 
 impl Estimate {
-    /// Of a lab, with or without its traffic, in such room.
+    /// Returns the estimate of a lab, with or without its traffic, on a machine with these resources.
     #[must_use]
     pub fn new(lab: &Lab, traffic: bool, room: Room) -> Self {
         let needs = Needs::of(lab, traffic);
@@ -46,7 +47,8 @@ impl Estimate {
         self.short.is_empty()
     }
 
-    /// What the lab cannot be made without and will not have, even where the estimate is as far off as it may be.
+    /// Returns the resources that the lab needs to be made and that will not suffice, even with the largest
+    /// error of the estimate.
     pub fn hopeless(&self) -> impl Iterator<Item = &Figure> {
         self.figures.iter().filter(|figure| {
             let certain = match figure.what {
@@ -71,7 +73,7 @@ impl Figure {
         format!("{} of {}", of(self.needed), of(self.there))
     }
 
-    /// Its name for people.
+    /// The resource's name in messages.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self.what {
@@ -83,7 +85,7 @@ impl Figure {
         }
     }
 
-    /// What is short, and what would help.
+    /// Describes the missing resource, and what would help.
     fn shortage(&self, lab: &Lab, needs: &Needs) -> String {
         let size = match self.fits {
             Some(scale) => nearest(lab, scale),

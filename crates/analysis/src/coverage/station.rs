@@ -1,4 +1,4 @@
-//! What one station saw over a part of the interval.
+//! The satellites of one station over a part of the interval.
 
 use constel_orbit::{Geodetic, Site};
 use constel_topology::{NodeId, Snapshot};

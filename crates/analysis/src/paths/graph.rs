@@ -33,20 +33,20 @@ pub(super) struct Arc {
 pub(super) struct Graph {
     /// How many snapshots there are.
     pub(super) lanes: usize,
-    /// Of each link two: from its first end, and back.
+    /// Two for each link: from its first end, and back.
     pub(super) delays: Vec<Times>,
-    /// Links that are not lasers: cables, and between satellites and gateways.
+    /// Links that are not lasers: cables, and links between satellites and gateways.
     others: BTreeMap<(PortId, PortId), u32>,
-    /// Of each node, its first place in `arcs`, and one past the last.
+    /// For each node, its first index in `arcs`, and one past the last.
     starts: Vec<u32>,
-    /// By node, in order of the far end.
+    /// Sorted by node, then by far end.
     arcs: Vec<Arc>,
-    /// Counts up when links appear that were not there before.
+    /// A counter that increases when new links appear.
     pub(super) shape: u64,
-    /// Of each station, by its place after the satellites.
+    /// For each station, by its index after the satellites.
     access: Vec<Vec<Access>>,
     satellites: usize,
-    /// Of each node, whether traffic passes through it.
+    /// For each node, whether it forwards traffic of others.
     passes: Vec<bool>,
 }
 

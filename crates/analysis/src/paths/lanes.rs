@@ -102,7 +102,8 @@ pub(super) fn equal(a: &Times, b: &Times, sum: &Times) -> u32 {
     (0..LANES).fold(0, |set, lane| set | (u32::from(differ[lane] == 0) << lane))
 }
 
-/// Where `a + b` is less than `least`, or as much and `from` comes before `by`: takes it, and `from`.
+/// Replaces `least` by `a + b` and `by` by `from` in the lanes where the sum is smaller, or equal and `from` is
+/// before `by`.
 #[inline(always)]
 pub(super) fn choose(least: &mut Times, by: &mut [u32; LANES], a: &Times, b: &Times, from: u32) {
     for lane in 0..LANES {

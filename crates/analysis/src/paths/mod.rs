@@ -48,11 +48,11 @@ struct Hop {
     /// The [`Paths::aim`] it is of.
     aim: u64,
     to: [u32; LANES],
-    /// Whether it is the same at all instants there are.
+    /// Whether it is the same at all loaded instants.
     steady: bool,
-    /// Whether it is steady, and the same as at the last instant of those loaded before.
+    /// Whether it is steady, and equal to that at the last instant of those loaded before.
     kept: bool,
-    /// Whether that holds for all hops from there on, too; `None`: nobody has looked.
+    /// Whether that is true for all hops from there on, too; `None`: it was not computed.
     all_kept: Option<bool>,
 }
 
@@ -65,7 +65,7 @@ struct Last {
 }
 
 impl Last {
-    /// Nobody has asked.
+    /// The hop was not computed.
     const UNKNOWN: Last = Last {
         batch: 0,
         to: NOBODY,
@@ -73,7 +73,7 @@ impl Last {
 }
 
 impl Hop {
-    /// Where it leads at an instant, and the instants at which it leads there, as bits.
+    /// Returns the hop's next node at an instant, and the instants with that node, as bits.
     fn at(&self, lane: usize) -> (u32, u32) {
         let to = self.to[lane];
         if self.steady {
@@ -128,13 +128,13 @@ impl Paths {
         self.hops.resize(self.graph.nodes(), Hop::default());
     }
 
-    /// The least-delay paths from `from` to the destination aimed at. `each` is called for one run of instants after
-    /// another, in order, with the delays at them and the nodes of the one path they have in common, both ends
-    /// included; no nodes when there is no path. Of equally short first
-    /// hops the one to the lower node wins.
+    /// Finds the least-delay paths from `from` to the destination aimed at. `each` is called for one run of
+    /// instants after another, in order, with the delays at them and the nodes of the common path, both ends
+    /// included; without nodes if there is no path. Among first hops of equal length the one to the lower node
+    /// wins.
     ///
     /// # Panics
-    /// When nothing was aimed at, or `from` is of another layout.
+    /// When no destination was aimed at, or `from` is of another layout.
     pub fn trace(
         &mut self,
         from: NodeId,
@@ -173,9 +173,10 @@ impl Paths {
         self.nodes = nodes;
     }
 
-    /// The delays of the least-delay paths from `from` to the destination aimed at, if at all instants it is the one path
-    /// whose first node after `from` is `first`, and which was the least at the last instant loaded before. That there was
-    /// one with this first node then is the caller's to know. `None` also where it cannot be told at little cost.
+    /// Returns the delays of the least-delay paths from `from` to the destination aimed at, if at all instants
+    /// it is the path whose first node after `from` is `first`, and which was the least at the last instant
+    /// loaded before. The caller must know that such a path with this first node existed then. `None` also if
+    /// the answer would be costly.
     pub fn unchanged(&mut self, from: NodeId, first: u32) -> Option<[f64; LANES]> {
         let (hop, delays) = self.first_hops(from);
         let lanes = self.graph.lanes;
@@ -248,7 +249,7 @@ impl Paths {
     }
 
     twice! {
-        /// What [`Paths::hop`] remembers, but for what it was before.
+        /// Computes the hop that [`Paths::hop`] stores, without the comparison with the hop before.
         fn find_hop as find_hop_once, find_hop_by_fours(&self, node: u32) -> Hop
     }
 

@@ -1,12 +1,12 @@
 //! Least delays of all nodes to one destination, at several instants at once.
 //!
-//! Nodes are taken in order of their distance, as it was at the instants before. Each takes the least of what its
-//! links to nodes already taken offer, at all instants at once, and then looks whether it shortens the way of one of
-//! these in turn. If none does, every distance is the least there is (it is the best of what the links offer, over
-//! all links), and one look at each link was enough. The order stays right for minutes: for a change, the distances
-//! of two neighbours have to cross by more than the delay between them. When it was wrong, as after a handover of
-//! the destination, the order is gone through again until nothing changes (Bellman 1958, Ford 1956), after a few
-//! times in the order that Dijkstra's algorithm (1959) gives for the last instant.
+//! Nodes are visited in order of their distance at the previous instants. Each takes the least distance that
+//! its links to visited nodes give, at all instants at once, and then checks whether it shortens the path of
+//! one of these in turn. If none does, every distance is the minimum over all links, and one pass over the
+//! links was enough. The order stays right for minutes: it changes only when the distances of two neighbours
+//! cross by more than the delay between them. When it was wrong, as after a handover of the destination, the
+//! pass is repeated until nothing changes (Bellman 1958, Ford 1956), and after a few passes with the order that
+//! Dijkstra's algorithm (1959) gives for the last instant.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -30,7 +30,7 @@ struct Back {
     from: u32,
 }
 
-/// What is remembered of a destination from instant to instant: the order.
+/// The order of the nodes of a destination, kept from instant to instant.
 #[derive(Debug, Default)]
 pub(super) struct Order {
     /// Nodes, each with one past the last of its links in `links`.
@@ -69,7 +69,7 @@ impl Order {
                 return;
             }
         }
-        // What comes next is nearest to the last instant.
+        // The next instants are nearest to the last one.
         let last = graph.lanes - 1;
         scratch.distances.clear();
         scratch

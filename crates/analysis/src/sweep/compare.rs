@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 use crate::sweep::figures::{Figure, figures, rank};
 use crate::sweep::interval::{Interval, mean_and_variance};
 
-/// How often a comparison finds a difference where there is none, over all its rows together.
+/// The chance that a comparison reports a difference that does not exist, over all its rows together.
 const ERROR: f64 = 0.05;
 
 /// Pieces of equal length into which the time of a single run's flow is parted.
@@ -18,7 +18,7 @@ const PIECES: usize = 10;
 /// Samples of one flow of a single run: lab time in seconds, value.
 pub type Samples = Vec<(f64, f64)>;
 
-/// What a flow's samples are called where single runs are compared, in the units of the names.
+/// The names of a flow's samples in a comparison of single runs, in the units of the names.
 pub const SAMPLED: [Figure; 4] = [
     Figure {
         name: "rtt_mean_ms",
@@ -43,11 +43,11 @@ pub const SAMPLED: [Figure; 4] = [
 pub struct Side {
     /// Its runs.
     pub summaries: Vec<Summary>,
-    /// Where it is a single run: samples by flow, in the order of [`SAMPLED`].
+    /// Samples by flow, in the order of [`SAMPLED`], for a single run.
     pub samples: BTreeMap<String, [Samples; SAMPLED.len()]>,
 }
 
-/// What a difference was held against.
+/// The noise that a difference was compared with.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Noise {
@@ -62,7 +62,7 @@ pub enum Noise {
 pub struct Compared {
     /// The flow's name.
     pub flow: String,
-    /// Which figure, with its unit.
+    /// The figure, with its unit.
     #[serde(flatten)]
     pub figure: Figure,
     /// The first side.
@@ -71,10 +71,11 @@ pub struct Compared {
     pub b: Interval,
     /// Mean of the second less mean of the first.
     pub difference: f64,
-    /// What it was held against; absent for a figure of a single run.
+    /// The noise that it was compared with; absent for a figure of a single run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<Noise>,
-    /// Whether it is more than noise, by 95 % confidence over all rows together; absent where nothing says how large noise is.
+    /// Whether it is more than noise, by 95 % confidence over all rows together; absent if the size of the
+    /// noise is not known.
     pub differs: Option<bool>,
 }
 

@@ -1,4 +1,4 @@
-//! Which runs there are.
+//! The runs of a sweep.
 
 use std::fmt;
 use std::str::FromStr;
@@ -10,10 +10,11 @@ use sha2::{Digest, Sha256};
 /// Most runs of a sweep.
 const MOST_CELLS: usize = 10_000;
 
-/// Longest part of a folder's name that says what differs, bytes.
+/// Longest part of a folder's name that contains the differences, bytes.
 const LONGEST_SLUG: usize = 80;
 
-/// What runs differ by: a place of the scenario and the values it takes in turn, `KEY=A,B,C`; or [named](Self::named) choices.
+/// The differences between runs: a place of the scenario and the values that it takes, `KEY=A,B,C`; or
+/// [named](Self::named) choices.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis(Vec<Choice>);
 
@@ -72,22 +73,23 @@ pub struct Design {
 /// A combination of values.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Variant {
-    /// Its place among all, from 0.
+    /// The variant's index among all, from 0.
     pub index: usize,
     /// All that is set in the scenario's file.
     pub settings: Vec<Setting>,
-    /// What tells it from the others, for people: `congestion=bbr`; `as it is` where nothing does.
+    /// The settings that differ from the other variants, for people: `congestion=bbr`; `as it is` if there are
+    /// none.
     pub label: String,
-    /// The same as the name of a folder.
+    /// The label as the name of a folder.
     pub folder: String,
 }
 
 /// One run to be made.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
-    /// Its combination of values.
+    /// The cell's combination of values.
     pub variant: Variant,
-    /// Its seed.
+    /// The cell's seed.
     pub seed: u64,
 }
 
@@ -130,7 +132,7 @@ impl fmt::Display for DesignError {
 
 impl std::error::Error for DesignError {}
 
-/// What is written down when a sweep begins, so that it goes on as the same one.
+/// The description of a sweep that is stored at its start, so that a later call continues the same sweep.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Record {
     /// Version of this document.
@@ -139,7 +141,7 @@ pub struct Record {
     pub scenario: String,
     /// SHA-256 of its text.
     pub scenario_sha256: String,
-    /// What every choice of every axis sets.
+    /// The settings of every choice of every axis.
     pub axes: Vec<Vec<String>>,
     /// The seeds.
     pub seeds: Vec<u64>,
@@ -249,7 +251,7 @@ impl Design {
         &self.seeds
     }
 
-    /// What is written down of it.
+    /// Returns the description that is stored.
     #[must_use]
     pub fn record(&self) -> Record {
         let values = |axis: &Axis| axis.0.iter().map(Choice::told).collect();

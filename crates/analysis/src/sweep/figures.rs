@@ -6,7 +6,7 @@ use serde::Serialize;
 /// A figure of a flow.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 pub struct Figure {
-    /// What, with its unit: a column's name.
+    /// The figure's name, with its unit: a column's name.
     pub name: &'static str,
     /// Name of the unit that people read it in.
     #[serde(skip)]

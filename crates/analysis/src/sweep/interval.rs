@@ -1,4 +1,4 @@
-//! What repeats say of a mean.
+//! Statistics of repeats.
 
 use serde::Serialize;
 use statrs::distribution::{ContinuousCDF, StudentsT};
@@ -9,7 +9,7 @@ use statrs::distribution::{ContinuousCDF, StudentsT};
 pub struct Interval {
     /// Repeats.
     pub n: usize,
-    /// Their arithmetic mean.
+    /// The repeats' arithmetic mean.
     pub mean: f64,
     /// Half of the interval's width: the mean is `mean` +- this. Absent with less than two repeats.
     pub ci95: Option<f64>,
@@ -20,7 +20,8 @@ pub struct Interval {
 }
 
 impl Interval {
-    /// Of these repeats; `None` without any, or with one that is no number.
+    /// Returns the statistics of these repeats; `None` without repeats, or with one that is not a finite
+    /// number.
     #[must_use]
     pub fn of(repeats: &[f64]) -> Option<Self> {
         if repeats.is_empty() || !repeats.iter().all(|x| x.is_finite()) {

@@ -1,10 +1,11 @@
-//! One scenario many times: what differs between runs, and what they came to together.
+//! One scenario many times: the differences between runs, and their combined results.
 //!
 //! * [`Design`]: every combination of some settings, each with every seed; the [cells](Design::cells) in the order in
 //!   which they run.
 //! * [`Table`]: the figures of all flows over the runs of each combination: means with 95 % confidence
 //!   [intervals](Interval), as rows, CSV and a picture.
-//! * [`Comparison`]: two runs or two groups of repeats, figure by figure, and what of the difference is more than noise.
+//! * [`Comparison`]: two runs or two groups of repeats, figure by figure, and whether each difference is more
+//!   than noise.
 //!
 //! Nothing here runs anything or reads a file; `constel-control` does.
 //!

@@ -5,7 +5,7 @@ use constel_observe::plot::intervals::{Estimate, Group, svg};
 use crate::sweep::figures::{Figure, figures};
 use crate::sweep::table::{Done, Row, Table};
 
-/// Most panels: a picture of more is read by nobody.
+/// Most panels: nobody reads a picture of more.
 const MOST_PANELS: usize = 40;
 
 impl Table {

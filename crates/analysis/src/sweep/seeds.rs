@@ -1,4 +1,4 @@
-//! Which seeds: `1..10`, `3`, `1,5,9..12`.
+//! Lists of seeds: `1..10`, `3`, `1,5,9..12`.
 
 use std::str::FromStr;
 

@@ -1,4 +1,4 @@
-//! What the runs came to together.
+//! The combined results of runs.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -17,14 +17,14 @@ pub struct Done {
     pub variant: usize,
     /// Its seed.
     pub seed: u64,
-    /// What it came to; `None` when it failed.
+    /// The run's results; `None` when it failed.
     pub summary: Option<Summary>,
 }
 
 /// One figure of one flow, over the runs of one combination.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Row {
-    /// What tells the combination from the others.
+    /// The settings that differ from the other variants.
     pub variant: String,
     /// The flow.
     pub flow: String,
@@ -39,19 +39,19 @@ pub struct Row {
 /// The runs of one combination.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Runs {
-    /// What tells the combination from the others.
+    /// The settings that differ from the other variants.
     pub variant: String,
-    /// `KEY=VALUE` of all that is set.
+    /// All settings, as `KEY=VALUE`.
     pub settings: Vec<String>,
-    /// How many there are.
+    /// The number of runs.
     pub runs: usize,
-    /// Of these, those whose figures are to be trusted.
+    /// The number of runs that are trustworthy.
     pub trustworthy: usize,
-    /// Of these, those that failed and have no figures.
+    /// The number of runs that failed and have no figures.
     pub failed: usize,
-    /// Of these, those in which software of the lab failed: that is a result, whatever the figures.
+    /// The number of runs in which software of the lab failed: that is a result, whatever the figures.
     pub software_failed: usize,
-    /// Flows that came to nothing, over all runs: they have no figures either.
+    /// Flows without a result, over all runs: they have no figures either.
     pub failed_flows: usize,
 }
 
