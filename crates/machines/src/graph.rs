@@ -1,36 +1,36 @@
-//! What is to be divided: nodes, who must stay together, and how much passes between them.
+//! The graph to divide: nodes, groups of nodes that must stay together, and the weights of their ties.
 
 use std::collections::BTreeMap;
 
-/// Nodes that are placed as one, with what ties them to others. Units are numbered in the order of their first nodes.
+/// Units: nodes that are placed together, with their ties to others. Units are numbered in the order of their first nodes.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub(crate) struct Graph {
     /// Nodes of each unit, sorted.
     units: Vec<Vec<u32>>,
-    /// For each unit, its neighbours with what the ties weigh; sorted, without itself, the same from both ends.
+    /// The neighbours of each unit with the weights of their ties, sorted and without the unit itself. Symmetric.
     ties: Vec<Vec<(usize, u64)>>,
-    /// Machine of each unit that has been decided on.
+    /// The machine of each pinned unit.
     pinned: Vec<Option<usize>>,
 }
 
-/// Two pins of one unit.
+/// Two contradicting pins of one unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Torn {
-    /// A node pinned to one machine,
+    /// A node pinned to one machine.
     pub(crate) one: (u32, usize),
-    /// and one that has to stay with it, pinned to another.
+    /// A node that must stay with it, pinned to another machine.
     pub(crate) other: (u32, usize),
 }
 
 impl Graph {
-    /// `count` nodes, groups of nodes that stay together, ties (two nodes and a weight; those between the same two add up),
-    /// and nodes whose machine is decided.
+    /// Builds the graph of `count` nodes from groups of nodes that stay together, ties (two nodes and a weight; weights
+    /// between the same two nodes are added), and nodes with a given machine.
     ///
     /// # Errors
-    /// When nodes that stay together are pinned to different machines.
+    /// If nodes that stay together are pinned to different machines.
     ///
     /// # Panics
-    /// When a node is not below `count`.
+    /// If a node is not below `count`.
     pub(crate) fn new(
         count: u32,
         together: &[Vec<u32>],
@@ -38,6 +38,7 @@ impl Graph {
         pins: &BTreeMap<u32, usize>,
     ) -> Result<Self, Torn> {
         let mut head: Vec<u32> = (0..count).collect();
+        // A union-find structure with path halving.
         fn find(head: &mut [u32], node: u32) -> u32 {
             let mut at = node;
             while head[at as usize] != at {
@@ -49,7 +50,7 @@ impl Graph {
         for group in together {
             for pair in group.windows(2) {
                 let (a, b) = (find(&mut head, pair[0]), find(&mut head, pair[1]));
-                // The smaller one leads, so that units are in the order of their first nodes.
+                // The smaller node becomes the root, so that units are in the order of their first nodes.
                 head[a.max(b) as usize] = a.min(b);
             }
         }
@@ -66,6 +67,7 @@ impl Graph {
             units[unit].push(node);
         }
         let mut pinned: Vec<Option<(u32, usize)>> = vec![None; units.len()];
+        // A unit has one machine, so pins of its nodes must agree.
         for (node, machine) in pins {
             match pinned[unit_of[*node as usize]].replace((*node, *machine)) {
                 Some(one) if one.1 != *machine => {
@@ -78,6 +80,7 @@ impl Graph {
         let mut between = vec![BTreeMap::<usize, u64>::new(); units.len()];
         for (a, b, weight) in ties {
             let (a, b) = (unit_of[a as usize], unit_of[b as usize]);
+            // Ties within a unit never cross, so they do not count.
             if a != b {
                 *between[a].entry(b).or_default() += weight;
                 *between[b].entry(a).or_default() += weight;
@@ -96,50 +99,50 @@ impl Graph {
         })
     }
 
-    /// How many units there are.
+    /// Returns the number of units.
     #[must_use]
     pub(crate) fn len(&self) -> usize {
         self.units.len()
     }
 
-    /// Nodes of a unit.
+    /// Returns the nodes of a unit.
     #[must_use]
     pub(crate) fn nodes(&self, unit: usize) -> &[u32] {
         &self.units[unit]
     }
 
-    /// How many nodes a unit has.
+    /// Returns the number of nodes of a unit.
     #[must_use]
     pub(crate) fn size(&self, unit: usize) -> u64 {
         self.units[unit].len() as u64
     }
 
-    /// Nodes of all units.
+    /// Returns the number of nodes of all units.
     #[must_use]
     pub(crate) fn node_count(&self) -> u64 {
         (0..self.len()).map(|unit| self.size(unit)).sum()
     }
 
-    /// Who a unit is tied to, and how much.
+    /// Returns the neighbours of a unit with the weights of the ties.
     #[must_use]
     pub(crate) fn ties(&self, unit: usize) -> &[(usize, u64)] {
         &self.ties[unit]
     }
 
-    /// The machine that was decided for a unit.
+    /// Returns the machine of a pinned unit.
     #[must_use]
     pub(crate) fn pin(&self, unit: usize) -> Option<usize> {
         self.pinned[unit]
     }
 
-    /// Nodes that were decided to be a machine's.
+    /// Returns the number of nodes that are pinned to a machine.
     #[must_use]
     pub(crate) fn pinned_to(&self, machine: usize) -> u64 {
         let pinned = (0..self.len()).filter(|unit| self.pinned[*unit] == Some(machine));
         pinned.map(|unit| self.size(unit)).sum()
     }
 
-    /// What the ties between units of different machines weigh.
+    /// Returns the total weight of the ties between units of different machines.
     #[must_use]
     pub(crate) fn cut(&self, machine_of: &[usize]) -> u64 {
         let ties = self.ties.iter().enumerate();

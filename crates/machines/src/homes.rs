@@ -1,5 +1,5 @@
-//! Where each node of a lab is while machines are lost and others take their nodes: what all machines of the lab make of what they were
-//! told in one order.
+//! The machine of each node of a lab while machines are lost and others take over their nodes. All machines of the lab
+//! compute it from the same sequence of events.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,27 +9,27 @@ use constel_topology::NodeId;
 use crate::placement::Placement;
 use crate::without::{Division, takers};
 
-/// The machine of each node, as machines are lost.
+/// The machine of each node, updated as machines are lost.
 pub struct Homes {
     lab: Lab,
     division: Division,
     placement: Placement,
     lost: BTreeSet<usize>,
-    /// By lost machine: the nodes that others take, and who.
+    /// For each lost machine, the nodes that others take over, with their new machines.
     moves: BTreeMap<usize, BTreeMap<NodeId, usize>>,
 }
 
-/// What a lost machine had, and who takes it.
+/// The nodes of a lost machine, and the machines that take them over.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Moved {
-    /// All nodes that it had, or was to have.
+    /// All nodes that it had, or was about to get.
     pub nodes: Vec<NodeId>,
-    /// Those that others take, and who. The rest goes nowhere.
+    /// The nodes that other machines take over, with their new machines. The rest is lost.
     pub to: BTreeMap<NodeId, usize>,
 }
 
 impl Moved {
-    /// Who takes something.
+    /// Returns the machines that take over any node.
     #[must_use]
     pub fn takers(&self) -> BTreeSet<usize> {
         self.to.values().copied().collect()
@@ -37,7 +37,7 @@ impl Moved {
 }
 
 impl Homes {
-    /// As the lab was divided.
+    /// Starts with the lab's original division.
     #[must_use]
     pub fn new(lab: &Lab, division: Division, placement: Placement) -> Self {
         Self {
@@ -49,16 +49,18 @@ impl Homes {
         }
     }
 
-    /// The place of the machine that has this node, or is to have it; of a node that went with its machine, that.
+    /// Returns the index of the machine that has this node, or will get it. For a node that was lost with its machine,
+    /// returns that machine.
     ///
     /// # Panics
-    /// When the lab has no such node.
+    /// If the lab has no such node.
     #[must_use]
     pub fn machine_of(&self, node: NodeId) -> usize {
         self.placement.machine_of(node)
     }
 
-    /// A machine is lost. What it had others take, if nodes `move`; `None`: it was lost before.
+    /// Removes a machine. Returns its nodes and the machines that take them over, if nodes `move`. Returns `None` if it was
+    /// lost before.
     pub fn lose(&mut self, machine: usize, moves: bool) -> Option<Moved> {
         if !self.lost.insert(machine) {
             return None;
@@ -70,6 +72,7 @@ impl Homes {
         }
         let (of, lost) = (self.placement.of(), (machine, &self.lost));
         let to = takers(&self.lab, &self.division, of, lost);
+        // A later loss must find these nodes on their new machines, even if those have not created them yet.
         for (node, taker) in &to {
             self.placement.put(*node, *taker);
         }
@@ -77,11 +80,13 @@ impl Homes {
         Some(Moved { nodes, to })
     }
 
-    /// What others took of a lost machine is there, as far as they are among `ready`: these nodes, and where each is. What was another's to
-    /// take stays lost, unless that one was lost meanwhile, and somebody else takes it.
+    /// Records that the machines in `ready` have created their shares of a lost machine's nodes. Returns these nodes with
+    /// their machines. A share of a machine that is not ready stays lost, unless that machine was lost in the meantime and
+    /// another one takes the share over.
     pub fn back(&mut self, machine: usize, ready: &BTreeSet<usize>) -> BTreeMap<NodeId, usize> {
         let mut there = self.moves.remove(&machine).unwrap_or_default();
         there.retain(|node, taker| {
+            // The taker was lost in the meantime. If the node has moved on, it returns with that later loss.
             if self.placement.machine_of(*node) != *taker || self.lost.contains(taker) {
                 return false;
             }

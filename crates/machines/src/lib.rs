@@ -1,7 +1,7 @@
-//! A lab on several machines, as values: which machine has which node, which edges cross, and what each machine has to do.
+//! A lab on several machines, as values: the machine of each node, the edges that cross, and the load of each machine.
 //!
-//! Every machine of a lab computes the same [`Placement`] from the same scenario, and carries its
-//! [share](constel_plan::StepPlan::share) of each step out. Pure: nothing here touches a machine, a clock or a network.
+//! Every machine of a lab computes the same [`Placement`] from the same scenario, and executes its
+//! [share](constel_plan::StepPlan::share) of each step. This crate is pure: it does not use a machine, a clock or a network.
 //!
 //! ```
 //! use constel_machines::{Machines, weighted_round_robin};

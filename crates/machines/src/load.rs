@@ -1,4 +1,4 @@
-//! What a placement gives each machine to do.
+//! The load that a placement gives to each machine.
 
 use constel_plan::Lab;
 use constel_topology::Snapshot;
@@ -7,40 +7,41 @@ use serde::Serialize;
 use crate::machine::Machines;
 use crate::placement::Placement;
 
-/// What one machine has to do.
+/// The load of one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Load {
-    /// The machine.
+    /// Name of the machine.
     pub machine: String,
-    /// Its weight.
+    /// Weight of the machine.
     pub weight: u32,
-    /// Nodes that it takes at most; null: as many as it is given.
+    /// Maximum number of nodes. `null`: no maximum.
     pub capacity: Option<u32>,
-    /// Its nodes.
+    /// Number of its nodes.
     pub nodes: usize,
-    /// Their interfaces.
+    /// Number of their interfaces.
     pub ports: usize,
-    /// Edges that it serves: those whose frames are sent there.
+    /// Number of edges that it serves: those whose sender is there.
     pub edges: usize,
-    /// Those of them whose frames go to another machine.
+    /// Number of these edges whose receiver is on another machine.
     pub crossing_edges: usize,
 }
 
-/// What all machines have to do.
+/// The load of all machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Loads {
-    /// Each machine, in the order in which they were named.
+    /// The machines, in the order in which they were named.
     pub machines: Vec<Load>,
-    /// Edges at the instant.
+    /// Number of edges at this instant.
     pub edges: usize,
-    /// Those between nodes of different machines.
+    /// Number of edges between nodes of different machines.
     pub crossing_edges: usize,
-    /// The shortest delay of a crossing edge, nanoseconds: what lies between the machines must be shorter. Null without any.
+    /// Shortest delay of a crossing edge, nanoseconds. The delay between the machines must be shorter. `null` without
+    /// crossing edges.
     pub shortest_crossing_ns: Option<u64>,
 }
 
 impl Loads {
-    /// Those of the edges of a topology.
+    /// Returns the load for the edges of a topology.
     #[must_use]
     pub fn at(lab: &Lab, machines: &Machines, placement: &Placement, topology: &Snapshot) -> Self {
         let layout = &lab.layout;
@@ -63,6 +64,7 @@ impl Loads {
             load.ports += layout.ports_of(node.id).len();
         }
         let mut shortest = None;
+        // An edge whose antennas still turn carries no frames, so it is no load yet.
         let usable = topology
             .edges
             .iter()
@@ -72,6 +74,7 @@ impl Loads {
             let [from, to] =
                 [edge.from, edge.to].map(|port| placement.machine_of(layout.port(port).node));
             edges += 1;
+            // The sender's machine does all work of an edge: rate, queue, loss and delay.
             loads[from].edges += 1;
             if from != to {
                 loads[from].crossing_edges += 1;

@@ -1,43 +1,43 @@
-//! A machine as it is told of: a name, a weight, a cap.
+//! The description of a machine: a name, a weight, a maximum number of nodes.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::Serialize;
 
-/// Machines of one lab.
+/// Maximum number of machines of one lab.
 pub const MOST_MACHINES: usize = 256;
 
-/// A machine that takes a part of a lab.
+/// A machine that runs a part of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Machine {
-    /// Its name, as a host name: letters, digits, `-`, `.`, up to 63.
+    /// Name of the machine, in the form of a host name: letters, digits, `-`, `.`, at most 63 characters.
     pub name: String,
-    /// Its part of the lab, in proportion to the other machines' weights. At least 1.
+    /// Share of the lab's nodes, in proportion to the weights of the other machines. At least 1.
     pub weight: u32,
-    /// Nodes that it takes at most.
+    /// Maximum number of nodes.
     pub capacity: Option<u32>,
 }
 
-/// The machines of one lab, with names that differ.
+/// The machines of one lab. Their names differ.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machines(Vec<Machine>);
 
-/// Why a text names no machines.
+/// The error for a text that does not name machines.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0}; write NAME[=WEIGHT][/CAPACITY],..., for example a,b=2,c/500")]
 pub struct MachinesError(String);
 
-/// A text that is no name of a machine.
+/// The error for a text that is not a valid name of a machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no name of a machine: letters, digits, - and ., up to 63")]
 pub struct NameError(String);
 
 impl Machines {
-    /// Machines with names that differ.
+    /// Creates a list of machines whose names differ.
     ///
     /// # Errors
-    /// None or more than [`MOST_MACHINES`], a name twice.
+    /// If there are none or more than [`MOST_MACHINES`], or two have the same name.
     pub fn new(machines: Vec<Machine>) -> Result<Self, MachinesError> {
         if machines.is_empty() || machines.len() > MOST_MACHINES {
             let count = machines.len();
@@ -59,13 +59,13 @@ impl Machines {
         Ok(Self(machines))
     }
 
-    /// They, in the order in which they were named.
+    /// Returns the machines in the order in which they were named.
     #[must_use]
     pub fn all(&self) -> &[Machine] {
         &self.0
     }
 
-    /// The place of the machine with this name.
+    /// Returns the index of the machine with this name.
     #[must_use]
     pub fn find(&self, name: &str) -> Option<usize> {
         self.0.iter().position(|machine| machine.name == name)
@@ -73,10 +73,10 @@ impl Machines {
 }
 
 impl Machine {
-    /// A machine with a good name. `weight` is at least 1.
+    /// Creates a machine. `weight` is at least 1.
     ///
     /// # Errors
-    /// The name is none.
+    /// If the name is invalid.
     pub fn named(name: &str, weight: u32, capacity: Option<u32>) -> Result<Self, NameError> {
         let is_name = (1..=63).contains(&name.len())
             && name.starts_with(|c: char| c.is_ascii_alphanumeric())

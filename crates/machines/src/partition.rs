@@ -1,43 +1,44 @@
-//! A graph divided into parts of given sizes so that little crosses.
+//! The division of a graph into parts of given sizes so that few ties cross.
 //!
-//! A sky is a grid on a torus: whole planes side by side are a good start, and so are slots side by side. Each start is bettered by
-//! moves and exchanges (Fiduccia and Mattheyses 1982: the best move that balance allows, even one that costs, each
-//! unit once a pass; the best state of the pass stays), and the best of all is taken. Everything is in a fixed order, so that
-//! all machines find the same.
+//! A sky is a grid on a torus: adjacent whole planes are a good start, and so are adjacent slots. Each start is improved by
+//! moves and exchanges (Fiduccia and Mattheyses 1982): each pass takes the best move that the balance allows, even one that
+//! costs, moves each unit once, and keeps the best state of the pass. The best result over all starts is used. All orders
+//! are fixed, so all machines find the same result.
 
 use std::collections::BTreeSet;
 
 use crate::graph::Graph;
 
-/// Passes over a start; most end after three or four, for nothing gets better.
+/// Maximum number of passes over a start. Most end after three or four because they no longer improve.
 const MOST_PASSES: usize = 24;
 
-/// A pass is given up when so many moves in a row bettered nothing.
+/// A pass ends after this many moves without an improvement.
 const MOST_IN_VAIN: usize = 512;
 
-/// What parts may have.
+/// The limits of the parts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Bounds {
-    /// Nodes of each machine, in proportion to the weights.
+    /// Number of nodes of each machine, in proportion to the weights.
     pub(crate) fair: Vec<u64>,
-    /// Nodes of each machine at most.
+    /// Maximum number of nodes of each machine.
     pub(crate) most: Vec<u64>,
 }
 
 impl Bounds {
-    /// Shares in proportion to weights, none above its cap; a part may be larger than its share by 5 % (rounded up), if the cap
-    /// lets it, for fewer crossings. `None`: the caps do not hold all nodes.
+    /// Computes shares in proportion to the weights, none above its cap. A part may exceed its share by 5 % (rounded up)
+    /// within its cap, for fewer crossings. Returns `None` if the caps do not hold all nodes.
     pub(crate) fn new(nodes: u64, weights: &[u32], caps: &[Option<u32>]) -> Option<Self> {
         let cap = |machine: usize| caps[machine].map_or(u64::MAX, u64::from);
         let (mut fair, mut left) = (vec![0; weights.len()], nodes);
         let mut open: Vec<usize> = (0..weights.len()).collect();
-        // Who is full gives the rest to the others, in proportion again.
+        // A machine at its cap leaves the rest to the others, again in proportion to their weights.
         while !open.is_empty() {
             let all: u64 = open.iter().map(|m| u64::from(weights[*m])).sum();
             let full = |m: &usize| cap(*m) <= left * u64::from(weights[*m]) / all;
             let filled: Vec<usize> = open.iter().copied().filter(full).collect();
             if filled.is_empty() {
-                // The largest remainders get what is left over; the first of equals.
+                // The nodes that remain after rounding down go to the largest remainders. Of equal remainders, the first
+                // machine gets one.
                 let mut rests = Vec::new();
                 let mut given = 0;
                 for m in &open {
@@ -62,14 +63,15 @@ impl Bounds {
         if left > 0 {
             return None;
         }
+        // The margin of 5 % gives the algorithm room to move units between machines.
         let most = (0..weights.len()).map(|m| (fair[m] + fair[m].div_ceil(20)).min(cap(m)));
         let most = most.collect();
         Some(Self { fair, most })
     }
 }
 
-/// The machine of each unit; `None` when units are so large that no order of ours finds room for all. `orders` are starts:
-/// all units, so that those side by side belong together.
+/// Returns the machine of each unit, or `None` if units are so large that no order finds room for all. `orders` are the
+/// starts: all units, in sequences in which adjacent units belong together.
 pub(crate) fn fewest_crossings(
     graph: &Graph,
     bounds: &Bounds,
@@ -82,11 +84,11 @@ pub(crate) fn fewest_crossings(
         let state = State::new(graph, bounds, start).bettered();
         (graph.cut(&state), state)
     });
-    // The first of equals.
+    // `min_by_key` takes the first of equal results, so all machines agree.
     bettered.min_by_key(|(cut, _)| *cut).map(|(_, state)| state)
 }
 
-/// Fills machines one after the other up to their shares. What is pinned counts from the start.
+/// Fills the machines one after another up to their shares. Pinned units count from the start.
 fn dealt_in_order(graph: &Graph, bounds: &Bounds, order: &[usize]) -> Option<Vec<usize>> {
     let machines = bounds.fair.len();
     let mut held = vec![0; machines];
@@ -107,7 +109,7 @@ fn dealt_in_order(graph: &Graph, bounds: &Bounds, order: &[usize]) -> Option<Vec
         while turn < machines && held[turn] + size > bounds.fair[turn] {
             turn += 1;
         }
-        // A unit that fits nowhere by share goes where most room is left.
+        // A unit that fits in no share goes to the machine with the most room.
         let room = |m: &usize| bounds.most[*m].saturating_sub(held[*m]);
         let machine = if turn < machines {
             turn
@@ -123,7 +125,7 @@ fn dealt_in_order(graph: &Graph, bounds: &Bounds, order: &[usize]) -> Option<Vec
     fits.then_some(machine_of)
 }
 
-/// A unit, and the machine that it goes to.
+/// A unit, and its new machine.
 type Move = (usize, usize);
 
 struct State<'g> {
@@ -131,9 +133,9 @@ struct State<'g> {
     bounds: &'g Bounds,
     machine_of: Vec<usize>,
     held: Vec<u64>,
-    /// What each unit's ties to each machine weigh.
+    /// The weight of each unit's ties to each machine.
     pull: Vec<Vec<u64>>,
-    /// The best move of each unit: gain and where to; those that may move, by gain.
+    /// The best move of each unit, as gain, unit and new machine. Contains the units that may move, sorted by gain.
     queue: BTreeSet<(i64, usize, usize)>,
     queued: Vec<Option<(i64, usize)>>,
 }
@@ -163,7 +165,7 @@ impl<'g> State<'g> {
         self.pull[unit][to].cast_signed() - self.pull[unit][self.machine_of[unit]].cast_signed()
     }
 
-    /// Puts a unit's best move into the queue, in place of the last one: units on a border, by gain.
+    /// Puts a unit's best move into the queue, in place of its previous one. Only units at a border have a move.
     fn enqueue(&mut self, unit: usize) {
         if let Some((gain, to)) = self.queued[unit].take() {
             self.queue.remove(&(gain, unit, to));
@@ -205,7 +207,8 @@ impl<'g> State<'g> {
         self.machine_of
     }
 
-    /// Moves each unit at most once, and keeps the best state on the way. Whether it is better than the one before.
+    /// Moves each unit at most once, and keeps the best state of the pass. Returns whether it is better than the previous
+    /// state.
     fn pass(&mut self) -> bool {
         let mut is_done = vec![false; self.graph.len()];
         self.queue.clear();
@@ -218,6 +221,7 @@ impl<'g> State<'g> {
             let Some((first, second)) = self.best_move() else {
                 break;
             };
+            // Moves with a loss are made too, because better states often lie behind them.
             for (unit, to) in std::iter::once(first).chain(second) {
                 gained += self.gain(unit, to);
                 way.push((unit, self.machine_of[unit]));
@@ -226,6 +230,8 @@ impl<'g> State<'g> {
                 if let Some((gain, to)) = self.queued[unit].take() {
                     self.queue.remove(&(gain, unit, to));
                 }
+                // The move changes the gains of the neighbours. A unit that has moved stays out of the queue until the next
+                // pass.
                 for (other, _) in self.graph.ties(unit) {
                     if !is_done[*other] {
                         self.enqueue(*other);
@@ -236,15 +242,17 @@ impl<'g> State<'g> {
                 best = (gained, way.len());
             }
         }
+        // Undo the moves after the best state.
         for (unit, from) in way.drain(best.1..).rev() {
             self.shift(unit, from);
         }
         best.0 > 0
     }
 
-    /// The best move that balance allows; or an exchange: the best one together with the best way back.
+    /// Returns the best move that the balance allows, or an exchange: the best move together with the best move in the other
+    /// direction.
     fn best_move(&self) -> Option<(Move, Option<Move>)> {
-        // Of few: what is far behind the best is not looked at.
+        // Limits the search: moves far behind the best one are ignored.
         const MOST_LOOKED_AT: usize = 64;
         let front = || self.queue.iter().rev().take(MOST_LOOKED_AT);
         let alone = front().find(|(_, unit, to)| self.has_room(*unit, *to));
@@ -252,7 +260,7 @@ impl<'g> State<'g> {
         if alone.is_some_and(|(alone, _, _)| alone == gain) {
             return alone.map(|(_, unit, to)| ((*unit, *to), None));
         }
-        // Machines are full: somebody of there comes here.
+        // The machine is full, so a unit from there must come here in exchange.
         let from = self.machine_of[*unit];
         let back =
             |(_, other, way): &&(i64, usize, usize)| self.machine_of[*other] == *to && *way == from;
@@ -267,7 +275,7 @@ impl<'g> State<'g> {
                 let fits = self.held[*to] + sizes.0 - sizes.1 <= self.bounds.most[*to]
                     && self.held[from] + sizes.1 - sizes.0 <= self.bounds.most[from];
                 let tied = self.graph.ties(*unit).iter().find(|(far, _)| far == other);
-                // Their own tie crosses before and after.
+                // The tie between the two units crosses before and after the exchange, but both gains count it as removed.
                 let tie = tied.map_or(0, |(_, weight)| 2 * weight.cast_signed());
                 fits.then_some((gain + other_gain - tie, *other))
             });
@@ -297,8 +305,8 @@ mod tests {
         vec![(0..graph.len()).collect()]
     }
 
-    /// Planes of slots: each tied to the next one in its plane, round, and to the same slot of the next plane; round as
-    /// well in a Walker delta, and not over the seam of a star.
+    /// Returns the ties of planes and slots. Each node is tied to the next one in its plane (a ring) and to the same slot of
+    /// the next plane. The planes form a ring in a Walker delta, and have a seam in a star.
     fn sky(planes: u32, slots: u32, is_delta: bool) -> Vec<(u32, u32, u64)> {
         let id = |plane: u32, slot: u32| plane % planes * slots + slot % slots;
         let all = (0..planes).flat_map(|plane| (0..slots).map(move |slot| (plane, slot)));
@@ -312,7 +320,7 @@ mod tests {
 
     #[test]
     fn skies_are_cut_between_planes() {
-        // Iridium without a seam: one border. Shell I: as many borders as machines.
+        // Iridium has a seam, so two machines have one border. Shell I has as many borders as machines.
         for (planes, slots, is_delta, machines, crossing) in [
             (6, 11, false, 2, 11),
             (6, 11, false, 3, 22),
@@ -352,7 +360,7 @@ mod tests {
         assert_eq!(fair(0, &[1, 1], &[None; 2]), Some(vec![0, 0]));
     }
 
-    /// The least cut of all divisions within the bounds, by trying them all.
+    /// Returns the smallest cut of all divisions within the bounds, by trying them all.
     fn least_cut(graph: &Graph, bounds: &Bounds) -> Option<u64> {
         let machines = bounds.fair.len();
         let all = machines.pow(graph.len() as u32);
@@ -399,7 +407,7 @@ mod tests {
     }
 
     proptest! {
-        /// What is found keeps the bounds and the pins, is no worse than what it began with, and never better than the best.
+        /// The result keeps the bounds and the pins, and its cut lies between the optimum and the start.
         #[test]
         fn it_lies_between_the_start_and_the_best((graph, bounds) in small()) {
             let orders = in_order(&graph);
@@ -419,7 +427,7 @@ mod tests {
         }
     }
 
-    /// How near it comes to the best, over graphs that are always the same.
+    /// Compares the result with the optimum over a fixed set of graphs.
     #[test]
     fn mostly_it_is_the_best() {
         use proptest::strategy::ValueTree;

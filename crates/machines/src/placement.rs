@@ -1,4 +1,4 @@
-//! Which machine has which node.
+//! The machine of each node.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -15,27 +15,27 @@ use crate::partition::{Bounds, fewest_crossings};
 use crate::round_robin::weighted_round_robin;
 use crate::ties;
 
-/// How nodes are dealt to machines.
+/// The policy that distributes nodes to machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Order {
-    /// Neighbours together, so that few links cross; whole planes where that is so.
+    /// Adjacent nodes together, so that few links cross. Uses whole planes if possible.
     #[default]
     FewestCrossings,
-    /// By turns, as OpenSN does (its Algorithm 1).
+    /// Alternately, as in OpenSN (its Algorithm 1).
     RoundRobin,
 }
 
-/// Nodes whose machine is decided: a pattern of names, and the machine's name.
+/// Nodes with a given machine: a pattern of node names, and the machine's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pin {
-    /// Which nodes.
+    /// The pattern of node names.
     pub nodes: Glob,
-    /// Where they are.
+    /// Name of the machine.
     pub machine: String,
 }
 
-/// Why a text is no pin.
+/// The error for a text that is not a pin.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} pins nothing; write NODE=MACHINE, NODE a name or a pattern with * and ?")]
 pub struct PinError(String);
@@ -60,76 +60,76 @@ impl fmt::Display for Pin {
     }
 }
 
-/// Why a lab cannot be placed.
+/// The reason why a lab cannot be placed.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlacementError {
-    /// A pin names a machine that there is not.
+    /// A pin names an unknown machine.
     #[error("pin {pin}: there is no machine {machine:?}; there are {machines}")]
     NoMachine {
         /// The pin.
         pin: String,
-        /// What it names.
+        /// The unknown name.
         machine: String,
-        /// Who there is.
+        /// The known machines.
         machines: String,
     },
-    /// A pin is of no node.
+    /// A pin matches no node.
     #[error("pin {0}: no node is called so")]
     NoNode(String),
-    /// A node has two pins.
+    /// A node has two contradicting pins.
     #[error("node {node} is pinned to {one} and to {other}")]
     Twice {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// A machine.
+        /// One machine.
         one: String,
-        /// Another one.
+        /// The other machine.
         other: String,
     },
-    /// Nodes of one medium are pinned to different machines.
+    /// Nodes of one shared medium are pinned to different machines.
     #[error(
         "{one} and {other} are pinned to different machines, and a medium that both share is on one"
     )]
     Torn {
-        /// A node.
+        /// One node.
         one: String,
-        /// Another one.
+        /// The other node.
         other: String,
     },
-    /// The interface that a node hangs on is one machine's.
+    /// A node is attached to an interface, which only one machine has.
     #[error(
         "{node} hangs on the interface {interface} of a machine: pin it there (--pin {node}=MACHINE)"
     )]
     Unpinned {
-        /// The node.
+        /// Name of the node.
         node: String,
-        /// The interface.
+        /// Name of the interface.
         interface: String,
     },
-    /// The caps hold fewer nodes than there are.
+    /// The maximum numbers of nodes add up to less than the lab has.
     #[error("{nodes} nodes, and the machines take {capacity}")]
     TooMany {
-        /// Nodes of the lab.
+        /// Number of nodes of the lab.
         nodes: u64,
-        /// What all machines together take.
+        /// Maximum number of nodes of all machines together.
         capacity: u64,
     },
-    /// Pins put more on a machine than it takes.
+    /// More nodes are pinned to a machine than it accepts.
     #[error("{nodes} nodes are pinned to {machine}, which takes {capacity}")]
     PinnedTooMany {
-        /// The machine.
+        /// Name of the machine.
         machine: String,
-        /// Nodes pinned to it.
+        /// Number of nodes pinned to it.
         nodes: u64,
-        /// What it takes.
+        /// Maximum number of its nodes.
         capacity: u64,
     },
-    /// Nodes that stay together are more than any machine has room for.
+    /// Nodes that stay together exceed the room of every machine.
     #[error("the nodes of one shared medium ({0} of them) fit on no machine beside the others")]
     Lump(u64),
 }
 
-/// Which machine has which node.
+/// The machine of each node.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     machine_of: Vec<u16>,
@@ -139,7 +139,7 @@ impl Placement {
     /// Places a lab's nodes. The same lab, machines and pins give the same placement everywhere.
     ///
     /// # Errors
-    /// What the pins, caps and shared media do not allow.
+    /// If the pins, caps and shared media cannot all be satisfied.
     pub fn new(
         lab: &Lab,
         machines: &Machines,
@@ -176,10 +176,10 @@ impl Placement {
         Ok(Self { machine_of })
     }
 
-    /// The place of a node's machine among the machines.
+    /// Returns the index of a node's machine.
     ///
     /// # Panics
-    /// When the lab has no such node.
+    /// If the lab has no such node.
     #[must_use]
     pub fn machine_of(&self, node: NodeId) -> usize {
         usize::from(self.machine_of[node.index()])
@@ -193,7 +193,7 @@ impl Placement {
         self.machine_of[node.index()] = machine as u16;
     }
 
-    /// The nodes of a machine, in their order.
+    /// Returns the nodes of a machine, in order.
     pub fn nodes_of(&self, machine: usize) -> impl Iterator<Item = NodeId> {
         let all = (0..).map(NodeId).zip(&self.machine_of);
         all.filter(move |(_, of)| usize::from(**of) == machine)
@@ -201,7 +201,7 @@ impl Placement {
     }
 }
 
-/// The machine of each pinned node.
+/// Returns the machine of each pinned node.
 fn pinned(
     lab: &Lab,
     machines: &Machines,
@@ -230,6 +230,7 @@ fn pinned(
         {
             is_of_any = true;
             match pinned.insert(node.id.0, machine) {
+                // Overlapping patterns are allowed as long as they agree.
                 Some(before) if before != machine => {
                     let name = |machine: usize| machines.all()[machine].name.clone();
                     return Err(PlacementError::Twice {
@@ -241,6 +242,7 @@ fn pinned(
                 _ => {}
             }
         }
+        // A pin without a node is probably a typing error.
         if !is_of_any {
             return Err(PlacementError::NoNode(pin.to_string()));
         }
@@ -248,7 +250,7 @@ fn pinned(
     Ok(pinned)
 }
 
-/// The machine of each unit.
+/// Returns the machine of each unit.
 pub(crate) fn place(
     graph: &Graph,
     machines: &Machines,
@@ -258,6 +260,7 @@ pub(crate) fn place(
     let caps: Vec<Option<u32>> = machines.all().iter().map(|m| m.capacity).collect();
     let weights: Vec<u32> = machines.all().iter().map(|m| m.weight).collect();
     let nodes = graph.node_count();
+    // Checked first, because the error for a single machine is more helpful than the one for the total.
     for (place, machine) in machines.all().iter().enumerate() {
         let pinned = graph.pinned_to(place);
         if let Some(capacity) = machine
@@ -293,7 +296,7 @@ pub(crate) fn place(
     }
 }
 
-/// Algorithm 1 for what is free to go anywhere. What it deals to a machine that is full goes to the next one that has room.
+/// Runs Algorithm 1 for units that are not pinned. A unit for a full machine goes to the next machine with room.
 fn by_turns(graph: &Graph, weights: &[u32], caps: &[Option<u32>]) -> Option<Vec<usize>> {
     let pins = (0..graph.len()).map(|unit| graph.pin(unit).unwrap_or(0));
     let mut machine_of: Vec<usize> = pins.collect();
@@ -319,8 +322,8 @@ fn by_turns(graph: &Graph, weights: &[u32], caps: &[Option<u32>]) -> Option<Vec<
     Some(machine_of)
 }
 
-/// Orders in which what is side by side belongs together: plane after plane, and slot after slot, each with the nodes
-/// on the ground after the satellites that they are tied to most. `id` is the lab's number of a node of the graph.
+/// Returns sequences in which adjacent units belong together: plane by plane, and slot by slot. In each, nodes on the ground
+/// follow the satellites with which they have the strongest ties. `id` converts a node of the graph into a node of the lab.
 pub(crate) fn orders(lab: &Lab, graph: &Graph, id: &dyn Fn(u32) -> u32) -> Vec<Vec<usize>> {
     let seat = |unit: usize| {
         let node = lab.layout.node(NodeId(id(graph.nodes(unit)[0])));
@@ -345,7 +348,7 @@ pub(crate) fn orders(lab: &Lab, graph: &Graph, id: &dyn Fn(u32) -> u32) -> Vec<V
     };
     let planes = by(&|(constellation, shell, plane, slot)| [constellation, shell, plane, slot]);
     let slots = by(&|(constellation, shell, plane, slot)| [constellation, shell, slot, plane]);
-    // Several shells side by side in every plane, for those whose satellites are tied across shells.
+    // For satellites with ties across shells: the shells are adjacent in every plane.
     let across = by(&|(constellation, shell, plane, slot)| [plane, constellation, shell, slot]);
     vec![planes, slots, across]
 }

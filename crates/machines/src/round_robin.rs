@@ -1,17 +1,17 @@
-//! OpenSN's Algorithm 1, the weighted round robin that deals instances and their links to machines.
+//! OpenSN's Algorithm 1: the weighted round robin that distributes instances and their links to machines.
 
-/// What each machine has been dealt.
+/// The instances and links of each machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Dealt<I, L> {
-    /// `Map_instance`: instances of each machine, in the order in which they were dealt.
+    /// `Map_instance`: instances of each machine, in the sequence of their assignment.
     pub instances: Vec<Vec<I>>,
-    /// `Map_link`: links of each machine. A link whose ends are on two machines is with both, for each has to make its end; one
-    /// with both ends on a machine is there twice, once for each end.
+    /// `Map_link`: links of each machine. A link between two machines is in both lists, because each has to create its end.
+    /// A link within a machine is in its list twice, once for each end.
     pub links: Vec<Vec<L>>,
 }
 
-/// Algorithm 1 of the paper (III-C.1): machine `i` is dealt instances, each with all its links, until it has had as many as
-/// its weight; then it is the next machine's turn, and after the last one the first's.
+/// Runs Algorithm 1 of the paper (III-C.1): machine `i` gets instances, each with all its links, until it has as many as its
+/// weight. Then the next machine gets instances, and the first one follows the last.
 ///
 /// The paper prints line 14 as an empty line and its text says that "the loop will continue": the turn passes there
 /// (`i <- (i + 1) mod |machines|`), inside of line 12's condition, for otherwise weights would have no effect. A weight is
@@ -35,7 +35,7 @@ pub fn weighted_round_robin<I: Copy, L>(
         dealt.links[turn].extend(links_of(instance));
         left -= 1;
         if left == 0 {
-            // The paper refreshes a machine's count when it is used up; nobody looks at it until its next turn.
+            // The paper resets a machine's count when it is used up. The count is not read before the machine's next turn.
             turn = (turn + 1) % weights.len();
             left = weights[turn];
         }
@@ -48,7 +48,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// The paper's lines, as they stand.
+    /// The lines of the paper, unchanged.
     #[allow(non_snake_case, reason = "the names are the paper's")]
     fn algorithm_1(
         Set_machine: &[u32],
@@ -95,7 +95,7 @@ mod tests {
             let links_of = |n: usize| links.iter().filter(|(a, b)| *a == n || *b == n).copied().collect();
             let dealt = weighted_round_robin(&weights, instances.iter().copied(), links_of);
             prop_assert_eq!(&dealt, &algorithm_1(&weights, &instances, &links));
-            // In other words: place in the round of all weights.
+            // Another formulation: the position in the round of all weights.
             let all: usize = weights.iter().map(|w| *w as usize).sum();
             for (machine, dealt) in dealt.instances.iter().enumerate() {
                 let before: usize = weights[..machine].iter().map(|w| *w as usize).sum();

@@ -1,15 +1,16 @@
-//! What ties the nodes of a lab together: its links, each by how much of the run it stands.
+//! The ties between the nodes of a lab: its links, each weighted by the time of the run during which it exists.
 
 use std::collections::BTreeMap;
 
 use constel_plan::Lab;
 use constel_topology::{Attachment, Effort};
 
-/// Instants of the run that are looked at.
+/// Number of sampled instants of the run.
 pub(crate) const INSTANTS: u64 = 8;
 
-/// Nodes of edges, sorted, with at how many of the instants looked at they stood; and how many these were. What depends on
-/// more of the past than can be found out in some seconds is left out: at least lab time zero is there.
+/// Returns the node pairs of edges, sorted, with the number of sampled instants at which they existed, and the number of
+/// samples. Instants that depend on more of the past than can be computed in some seconds are left out. Lab time zero is
+/// always included.
 pub(crate) fn ties(lab: &Lab) -> (BTreeMap<(u32, u32), u64>, u64) {
     let (mut ties, mut looked) = (BTreeMap::new(), 0);
     let mut stepper = lab.stepper();
@@ -35,7 +36,7 @@ pub(crate) fn ties(lab: &Lab) -> (BTreeMap<(u32, u32), u64>, u64) {
     (ties, looked)
 }
 
-/// Nodes that share a medium: one radio channel has one state, and lives on one machine.
+/// Returns the nodes that share a medium. A radio channel has one state, so it must be on one machine.
 pub(crate) fn together(lab: &Lab) -> Vec<Vec<u32>> {
     let of = |ports: &[constel_link::PortId]| {
         ports
@@ -49,7 +50,7 @@ pub(crate) fn together(lab: &Lab) -> Vec<Vec<u32>> {
         .collect()
 }
 
-/// Nodes that hang on an interface of a machine, with its name.
+/// Returns the nodes that are attached to an interface of a machine, with its name.
 pub(crate) fn attached(lab: &Lab) -> impl Iterator<Item = (u32, &str)> {
     lab.layout
         .ports()

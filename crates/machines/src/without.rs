@@ -1,4 +1,4 @@
-//! Who takes the nodes of a machine that is lost: all others divide them as the lab was divided, and leave what they have where it is.
+//! The new machines of a lost machine's nodes. All other machines divide them by the lab's policy, and keep their own nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,32 +10,32 @@ use crate::machine::{Machine, Machines};
 use crate::placement::{Order, Pin, orders, place};
 use crate::ties;
 
-/// How a lab was divided.
+/// The division of a lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Division {
-    /// Among whom.
+    /// The machines.
     pub machines: Machines,
-    /// Nodes whose machine was decided.
+    /// Nodes with a given machine.
     pub pins: Vec<Pin>,
-    /// How the others are dealt.
+    /// The policy for the other nodes.
     pub order: Order,
 }
 
-/// What is to be divided when some machines are lost: who is left, and which nodes are somewhere or go somewhere.
+/// The division after losses: the remaining machines, and the nodes that are on them or move to them.
 struct Rest<'a> {
     lab: &'a Lab,
     order: Order,
-    /// Those that are left, and their places among all.
+    /// The remaining machines, and their indices among all.
     machines: Machines,
     places: Vec<usize>,
-    /// Nodes that are on one of these, with its number here.
+    /// Nodes that are on a remaining machine, with its index among these.
     there: BTreeMap<u32, usize>,
 }
 
-/// The new machine of each node that `lost` had, by `machine_of`; nodes that are not in it go nowhere: those pinned to the machine, those
-/// that share a medium with one, and those that no other machine has room for.
+/// Returns the new machine of each node of `lost`, according to `machine_of`. Missing nodes are lost: those pinned to the
+/// machine, those that share a medium with a pinned one, and those for which no other machine has room.
 ///
-/// `gone` are all machines that are lost. The same arguments give the same answer everywhere.
+/// `gone` are all lost machines. The same arguments give the same result everywhere.
 pub(crate) fn takers(
     lab: &Lab,
     division: &Division,
@@ -56,6 +56,7 @@ pub(crate) fn takers(
     };
     let mut moving: BTreeSet<u32> = (0..machine_of.len() as u32).filter(own).collect();
     moving.retain(|node| !pinned(*node));
+    // A shared medium cannot be split, so a pinned member keeps the whole group from moving.
     for group in ties::together(lab) {
         if group.iter().any(|node| own(node) && pinned(*node)) {
             moving.retain(|node| !group.contains(node));
@@ -76,8 +77,8 @@ pub(crate) fn takers(
 }
 
 impl Rest<'_> {
-    /// Who takes which of these. What there is no room for is left out: satellites first, from the last one on, so that nodes on the
-    /// ground stay as long as they may.
+    /// Returns the new machine of each of these nodes. If there is not enough room, satellites are left out first, from the
+    /// last one on, so that nodes on the ground stay as long as possible.
     fn take(&self, mut moving: BTreeSet<u32>) -> BTreeMap<NodeId, usize> {
         loop {
             if moving.is_empty() {
@@ -94,6 +95,7 @@ impl Rest<'_> {
                 let node = nodes[graph.nodes(*unit)[0] as usize];
                 self.lab.layout.node(NodeId(node)).seat.is_some()
             };
+            // Nodes on the ground sort first, and units are removed from the end.
             units.sort_by_key(|unit| (is_satellite(unit), *unit));
             let mut out = Vec::new();
             let room = self.room(&graph);
@@ -110,7 +112,7 @@ impl Rest<'_> {
                 if let Ok(of_unit) = place(&graph, &self.machines, self.order, starts) {
                     return self.taken(&graph, &nodes, &of_unit);
                 }
-                // Units do not fit into the room that there is: without the largest of them, perhaps.
+                // The units do not fit into the free room. Leave out the largest one and try again.
                 out.extend(units.iter().rev().max_by_key(|unit| graph.size(**unit)));
             }
             for node in out.iter().flat_map(|unit| graph.nodes(*unit)) {
@@ -129,7 +131,7 @@ impl Rest<'_> {
         to.collect()
     }
 
-    /// Nodes that the machines that are left take besides their own.
+    /// Returns the number of nodes that the remaining machines accept in addition to their own.
     fn room(&self, graph: &Graph) -> u64 {
         let machines = self.machines.all().iter().enumerate();
         let room = machines.map(|(place, machine)| match machine.capacity {
@@ -139,7 +141,8 @@ impl Rest<'_> {
         room.fold(0, u64::saturating_add)
     }
 
-    /// These nodes, numbered by their places. `None`: nodes that stay together are not together.
+    /// Returns the graph of these nodes, numbered by their indices. Returns `None` if nodes of one group are on different
+    /// machines.
     fn graph(&self, nodes: &[u32]) -> Option<Graph> {
         let place = |node: u32| nodes.binary_search(&node).ok().map(|place| place as u32);
         let together = ties::together(self.lab).into_iter();

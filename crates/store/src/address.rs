@@ -1,8 +1,8 @@
-//! Where an etcd cluster is, as people write it.
+//! The address of an etcd cluster, as users write it.
 //!
 //! `etcd://HOST:PORT[,HOST:PORT...]`, with `USER[:PASSWORD]@` before the hosts, and `etcds://` for TLS. After a `?`, joined
-//! by `&`: `password-file=FILE`, `ca=FILE` (whom to trust instead of the public authorities), `cert=FILE` and `key=FILE` (to
-//! show who we are).
+//! by `&`: `password-file=FILE`, `ca=FILE` (the authority to trust instead of the public ones), `cert=FILE` and `key=FILE`
+//! (the client's identity).
 
 use std::fmt;
 use std::path::PathBuf;
@@ -10,14 +10,14 @@ use std::str::FromStr;
 
 use percent_encoding::percent_decode_str;
 
-/// Where an etcd cluster is, and as whom it is asked.
+/// The members of an etcd cluster, and the client's credentials.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Address {
     /// `HOST:PORT` of each member.
     pub members: Vec<String>,
     /// User and password.
     pub credentials: Option<Credentials>,
-    /// How connections are kept secret; `None`: they are not.
+    /// TLS settings, or `None` for unencrypted connections.
     pub tls: Option<Tls>,
 }
 
@@ -26,22 +26,22 @@ pub struct Address {
 pub struct Credentials {
     /// The user.
     pub user: String,
-    /// The password; `None`: the file has it.
+    /// The password, or `None` if it is in the file.
     pub password: Option<String>,
-    /// A file with the password and nothing else; an end of line at its end is none of it.
+    /// A file that contains only the password. A line break at its end is ignored.
     pub password_file: Option<PathBuf>,
 }
 
-/// How connections are kept secret.
+/// The TLS settings.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Tls {
     /// PEM file of authorities to trust instead of the public ones.
     pub authorities: Option<PathBuf>,
-    /// PEM files of our certificate (with its chain) and our key.
+    /// PEM files of the client's certificate (with its chain) and key.
     pub identity: Option<(PathBuf, PathBuf)>,
 }
 
-/// Why a text is not the address of a store.
+/// The error for a text that is not the address of a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "not the address of a store: {0}; write for example etcd://10.0.0.1:2379,10.0.0.2:2379 or etcds://user@host:2379?ca=/etc/ca.pem&password-file=/etc/pw"
@@ -49,7 +49,7 @@ pub struct Tls {
 pub struct AddressError(String);
 
 impl fmt::Display for Address {
-    /// Without the password: this goes into logs and results.
+    /// Leaves out the password, because this text goes into logs and results.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = if self.tls.is_some() { "etcds" } else { "etcd" };
         write!(f, "{scheme}://")?;
@@ -76,7 +76,7 @@ fn wrong<T>(reason: impl Into<String>) -> Result<T, AddressError> {
     Err(AddressError(reason.into()))
 }
 
-/// `%` and two digits stand for a byte.
+/// Decodes `%` and two digits as a byte.
 fn decoded(text: &str) -> Result<String, AddressError> {
     let decoded = percent_decode_str(text).decode_utf8();
     decoded.map_or_else(
@@ -95,6 +95,7 @@ impl FromStr for Address {
             _ => return wrong("it begins with neither etcd:// nor etcds://"),
         };
         let (place, options) = rest.split_once('?').unwrap_or((rest, ""));
+        // The last `@` separates, because passwords may contain one.
         let (who, hosts) = match place.rsplit_once('@') {
             Some((who, hosts)) => (Some(who), hosts),
             None => (None, place),
@@ -103,6 +104,7 @@ impl FromStr for Address {
         let members: Vec<String> = hosts.split(',').map(str::to_owned).collect();
         for (number, member) in members.iter().enumerate() {
             check_member(member)?;
+            // A member that is listed twice would be tried twice, and is probably a mistyped host.
             if members[..number].contains(member) {
                 return wrong(format!("{member} is there twice"));
             }
@@ -131,6 +133,7 @@ impl FromStr for Address {
             if user.is_empty() {
                 return wrong("a user without a name");
             }
+            // Without this check, a missing password would show only as a refusal by the cluster.
             if password.is_some() == password_file.is_some() {
                 return wrong("a user has a password or a password-file, and not both");
             }
@@ -190,6 +193,7 @@ fn read_options(
         if value.is_empty() {
             return wrong(format!("{name} has no value"));
         }
+        // A repeated option would silently replace the first one.
         if place.replace(PathBuf::from(decoded(value)?)).is_some() {
             return wrong(format!("{name} is there twice"));
         }
@@ -209,6 +213,7 @@ fn read_options(
         authorities,
         identity,
     };
+    // The user expects encryption, so the options must not be ignored without TLS.
     if !is_tls && tls != Tls::default() {
         return wrong("ca, cert and key are for etcds://");
     }

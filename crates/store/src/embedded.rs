@@ -27,7 +27,7 @@ impl Default for Embedded {
 }
 
 impl Embedded {
-    /// An empty one.
+    /// Creates an empty store.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -45,9 +45,9 @@ impl Shared {
         u64::try_from(self.began.elapsed().as_nanos()).unwrap_or(u64::MAX)
     }
 
-    /// The store as it is now: leases whose time has come are over.
+    /// Returns the store after ending all leases that have expired by now.
     fn now(&self) -> MutexGuard<'_, Memory> {
-        // Whoever panicked did so between changes: each is one call.
+        // A poisoned lock is harmless: each change is one call, so a panic cannot leave a partial change.
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         self.expire(&mut memory);
         memory
@@ -126,13 +126,13 @@ impl Watch for Watching {
         let mut memory = self.shared.now();
         loop {
             let events = memory.since(&self.prefix, self.next)?;
-            // What did not concern us is behind us, too: or we would fall out of what is remembered.
+            // Skip changes of other keys too. Otherwise this watch could fall behind the remembered history.
             self.next = self.next.max(memory.revision() + 1);
             let left = until.saturating_duration_since(Instant::now());
             if !events.is_empty() || left.is_zero() {
                 return Ok(events);
             }
-            // The end of a lease is a change that nobody makes: wake up for it.
+            // No call accompanies the end of a lease, so wake up for it.
             let expiry = memory.next_expiry_ns().map_or(left, |ends_ns| {
                 Duration::from_nanos(ends_ns.saturating_sub(self.shared.now_ns()))
             });

@@ -1,39 +1,39 @@
-//! What can go wrong with a store.
+//! The errors of a store.
 
 use crate::model::{LeaseId, Revision};
 
-/// Why a store did not do as asked.
+/// The reason why a store did not execute a request.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// Nobody answers, or those who do have no majority. Nothing has changed.
+    /// No member answers, or the answering ones have no majority. Nothing has changed.
     #[error("the store cannot be reached: {0}")]
     Unreachable(String),
-    /// The question went out and no answer came: it may have been carried out or not.
+    /// The request was sent and no answer arrived. It may have been executed or not.
     #[error("the store did not say whether it is done: {0}")]
     Uncertain(String),
-    /// What was to be watched has been forgotten.
+    /// The history before the requested revision has been compacted.
     #[error("the store has forgotten what happened before revision {oldest}")]
     Compacted {
-        /// The oldest revision that can be watched from.
+        /// The oldest revision from which a watch can start.
         oldest: Revision,
     },
-    /// The lease is over, or never was.
+    /// The lease has ended, or never existed.
     #[error("lease {0} is over")]
     LeaseLost(LeaseId),
-    /// No store takes this.
+    /// No store accepts this request.
     #[error("not for a store: {0}")]
     Invalid(String),
-    /// The store does not let us: user, password, rights.
+    /// The store denies access: user, password, rights.
     #[error("the store refuses: {0}")]
     Denied(String),
-    /// The store has no room: nothing is written, what is there can be read, and leases can be renewed.
+    /// The store is full: writes fail, but reads and renewals of leases still work.
     #[error("the store is full: {0}")]
     Full(String),
-    /// The store says what no store should.
+    /// The answer of the store is invalid.
     #[error("the store answers nonsense: {0}")]
     Answer(String),
 }
 
-/// A result of asking a store.
+/// The result of a request to a store.
 pub type Result<T> = std::result::Result<T, Error>;

@@ -1,8 +1,8 @@
-//! A store in files, for processes of one host: nothing has to be installed or to run.
+//! A store in files, for processes of one host, without an installed or running service.
 //!
-//! The folder has `store.json`, which is replaced whole with each change, and `lock`, which whoever looks or changes holds for
-//! that moment; a process that is killed lets go of it. Leases are counted by the clock that runs while the machine sleeps, and
-//! end with whichever process looks next. After the machine has started anew all of them are over.
+//! The folder contains `store.json`, which each change replaces as a whole, and `lock`. Each read or change holds the lock
+//! while it lasts, and the kernel releases the lock of a killed process. Leases are measured by `CLOCK_BOOTTIME`, which also
+//! runs while the machine sleeps, and end with the next access by any process. After a reboot all leases have ended.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
@@ -18,22 +18,22 @@ use crate::memory::Memory;
 use crate::model::{Entry, Event, Lease, LeaseId, Listing, Outcome, Revision, Txn};
 use crate::{Store, Watch};
 
-/// What is in the store, within its folder.
+/// The file with the content of the store, within its folder.
 const FILE: &str = "store.json";
 
-/// Changes that are remembered for watches: the file is written with each change.
+/// Number of changes that are remembered for watches. It is small because the file is written with each change.
 const MOST_REMEMBERED: usize = 2_000;
 
-/// Somebody who holds the lock longer than this has stopped.
+/// A process that holds the lock longer than this has stopped.
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How soon a watch sees a change.
+/// Interval at which a watch checks for changes.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
-/// The first bytes of the file, before its revision and the end of its next lease.
+/// The first bytes of the file. The revision and the end of the next lease follow.
 const MARK: &str = "constel-store 1";
 
-/// A store in a folder; clones, and other processes, share it.
+/// A store in a folder. Clones and other processes share it.
 #[derive(Debug, Clone)]
 pub struct Folder {
     path: PathBuf,
@@ -42,12 +42,12 @@ pub struct Folder {
 
 #[derive(Serialize, Deserialize)]
 struct Kept {
-    /// Which start of the machine its times are of.
+    /// The boot ID of the machine that its times belong to.
     boot: String,
     memory: Memory,
 }
 
-/// What the first line of the file says, without reading on.
+/// The content of the file's first line, which can be read without the rest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Glance {
     revision: Revision,
@@ -55,10 +55,10 @@ struct Glance {
 }
 
 impl Folder {
-    /// The store in this folder, which is made if it is not there.
+    /// Opens the store in this folder. Creates the folder if it does not exist.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: it cannot be made, or what is in it is no store.
+    /// [`Error::Invalid`]: the folder cannot be created, or its content is not a store.
     pub fn open(path: &Path) -> Result<Self> {
         let invalid = |error: io::Error| Error::Invalid(format!("{}: {error}", path.display()));
         fs::DirBuilder::new()
@@ -69,10 +69,10 @@ impl Folder {
         Self::at(path)
     }
 
-    /// The store that is in this folder already.
+    /// Opens the existing store in this folder.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: there is none; nothing is made.
+    /// [`Error::Invalid`]: there is no store. Nothing is created.
     pub fn find(path: &Path) -> Result<Self> {
         let file = path.join(FILE);
         match file.try_exists() {
@@ -85,7 +85,7 @@ impl Folder {
         }
     }
 
-    /// The folder is there.
+    /// Opens an existing folder.
     fn at(path: &Path) -> Result<Self> {
         let invalid = |error: io::Error| Error::Invalid(format!("{}: {error}", path.display()));
         let boot = fs::read_to_string("/proc/sys/kernel/random/boot_id").map_err(invalid)?;
@@ -105,7 +105,7 @@ impl Folder {
         Error::Unreachable(format!("{}: {doing}: {error}", self.path.display()))
     }
 
-    /// Nobody else looks or changes until it is dropped.
+    /// Locks the store exclusively until the returned file is dropped.
     fn lock(&self) -> Result<File> {
         let failed = |error: io::Error| self.unreachable("lock", &error);
         let file = OpenOptions::new()
@@ -117,6 +117,7 @@ impl Folder {
             .map_err(failed)?;
         let until = Instant::now() + PATIENCE;
         loop {
+            // A blocking `flock` could wait for ever for a stopped process.
             match flock(&file, FlockOperation::NonBlockingLockExclusive) {
                 Ok(()) => return Ok(file),
                 Err(rustix::io::Errno::WOULDBLOCK | rustix::io::Errno::INTR) => {}
@@ -130,7 +131,7 @@ impl Folder {
         }
     }
 
-    /// What is in the file, and whether leases have ended since it was written.
+    /// Returns the content of the file, and whether leases have ended since it was written.
     fn read(&self) -> Result<(Memory, bool)> {
         let text = match fs::read_to_string(self.file()) {
             Ok(text) => text,
@@ -148,6 +149,7 @@ impl Folder {
         let mut memory = kept.memory;
         let before = memory.revision();
         let leases = memory.next_expiry_ns();
+        // Times of another boot cannot be compared with the present clock.
         match kept.boot == self.boot {
             true => memory.expire(now_ns()),
             false => memory.expire_all(),
@@ -169,7 +171,7 @@ impl Folder {
             memory,
         };
         text += &serde_json::to_string(&kept).map_err(|error| failed(error.into()))?;
-        // Replaced whole: who is killed in the middle leaves the one before.
+        // The rename replaces the file as a whole, so a process that is killed in between leaves the old content.
         let fresh = self.path.join("store.json.new");
         let mut file = OpenOptions::new();
         file.create(true).truncate(true).write(true).mode(0o600);
@@ -199,7 +201,7 @@ impl Folder {
         answer
     }
 
-    /// The first line of the file, without the lock: the file is replaced whole.
+    /// Reads the first line of the file without the lock, which is safe because the file is replaced as a whole.
     fn glance(&self) -> Result<Glance> {
         let mut head = [0; 64];
         let read = File::open(self.file()).and_then(|mut file| file.read(&mut head));
@@ -218,7 +220,7 @@ fn glance(line: &str) -> Option<Glance> {
     })
 }
 
-/// The clock that runs while the machine sleeps, and does not go back.
+/// Returns `CLOCK_BOOTTIME`, which runs while the machine sleeps and never goes back, in nanoseconds.
 fn now_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
     u64::try_from(now.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(now.tv_nsec).unwrap_or(0)
@@ -282,13 +284,13 @@ impl Watch for Watching {
         let until = Instant::now() + patience;
         loop {
             let glance = self.folder.glance()?;
-            // The end of a lease is a change that nobody makes.
+            // No revision accompanies the end of a lease until a process notices it, so compare the time as well.
             if glance.revision >= self.next || glance.next_expiry_ns <= now_ns() {
                 let (prefix, next) = (&self.prefix, self.next);
                 let look = |memory: &Memory| (memory.since(prefix, next), memory.revision());
                 let (events, revision) = self.folder.look(look)?;
                 let events = events?;
-                // What did not concern us is behind us, too: or we would fall out of what is remembered.
+                // Skip changes of other keys too. Otherwise this watch could fall behind the remembered history.
                 self.next = self.next.max(revision + 1);
                 if !events.is_empty() {
                     return Ok(events);

@@ -1,4 +1,4 @@
-//! What is there, and then every change: list, watch from the next revision on, and list again where the store forgot.
+//! The keys of a prefix with all changes: list them, watch from the next revision on, and list again after a compaction.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ pub struct Follow {
 }
 
 impl Follow {
-    /// Lists what is there, and watches from there on.
+    /// Lists the present keys, and watches from there on.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     pub fn new(store: Arc<dyn Store>, prefix: &str) -> Result<Self> {
         let listing = store.list(prefix)?;
         let watch = store.watch(prefix, listing.revision + 1)?;
@@ -34,23 +34,24 @@ impl Follow {
         })
     }
 
-    /// The keys as last seen.
+    /// Returns the latest known keys.
     #[must_use]
     pub fn known(&self) -> &BTreeMap<String, Entry> {
         &self.known
     }
 
-    /// The revision at which they were so.
+    /// Returns the revision of the latest known keys.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// The next changes; empty when none came within `patience`. Where the store forgot what happened meanwhile, the
-    /// difference between what was known and what is there: each key's last change, deletions with the listing's revision.
+    /// Returns the next changes. Returns nothing if none arrived within `patience`. After a compaction, returns the
+    /// difference between the known and the present keys: the last change of each key, and deletions with the listing's
+    /// revision.
     ///
     /// # Errors
-    /// When the store cannot be asked; it may be tried again, and nothing is missed.
+    /// If the store cannot be reached. The call may be repeated, and no change is missed.
     pub fn next(&mut self, patience: Duration) -> Result<Vec<Event>> {
         let events = match self.watch.next(patience) {
             Err(Error::Compacted { .. }) => self.list_again()?,

@@ -1,12 +1,12 @@
-//! What the machines of one lab share: keys with revisions, transactions, leases and watches.
+//! The shared state of a lab's machines: keys with revisions, transactions, leases and watches.
 //!
-//! [`Store`] is the trait; [`Embedded`] lives in one process, [`Folder`] in files that processes of one host share, and neither
-//! needs anything installed; [`Etcd`] is a cluster asked through its JSON gateway. One suite of tests (`tests/conformance.rs`)
-//! holds for all. [`Memory`] is the embedded store
-//! without a clock or a lock, for virtual time.
+//! [`Store`] is the trait. [`Embedded`] is inside one process, and [`Folder`] is in files that processes of one host share.
+//! Neither needs installed software. [`Etcd`] is a cluster accessed through its JSON gateway. One test suite
+//! (`tests/conformance.rs`) covers all of them. [`Memory`] is the embedded store without a clock or a lock, for virtual
+//! time.
 //!
-//! The store is for little that changes seldom: who has which node, commands, failures, status. Steps are planned by
-//! every machine from the same scenario and do not travel through it.
+//! The store holds small data that changes rarely: ownership of nodes, commands, failures, status. Every machine plans the
+//! steps from the same scenario, so they do not pass through the store.
 //!
 //! ```
 //! use constel_store::{Condition, Embedded, Outcome, Store, Txn};
@@ -47,59 +47,61 @@ pub use model::{
 pub use place::{Place, PlaceError};
 pub use tenure::{Answer, Ask, Fence, LEASE, Tenure};
 
-/// Keys with revisions. Every change of the store has a number, its revision, which only grows; a transaction is one
-/// change, however much is in it.
+/// Keys with revisions. Every change of the store has a number, its revision, which only increases. A transaction is one
+/// change, whatever its size.
 pub trait Store: Send + Sync {
-    /// One key.
+    /// Returns one key.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     fn get(&self, key: &str) -> Result<Option<Entry>>;
 
-    /// All keys that begin with `prefix`, sorted, as they were together at the listing's revision.
+    /// Returns all keys that begin with `prefix`, sorted, as a consistent snapshot at the listing's revision.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     fn list(&self, prefix: &str) -> Result<Listing>;
 
-    /// Carries all operations out in one change if all conditions hold; otherwise none.
+    /// Executes all operations in one change if all conditions hold. Otherwise executes none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for what no store takes, [`Error::LeaseLost`] when a lease named is over; nothing has changed
-    /// then. After [`Error::Uncertain`] it may have been carried out: look before it is tried again.
+    /// [`Error::Invalid`] for a request that no store accepts, [`Error::LeaseLost`] if a named lease has ended. Nothing has
+    /// changed then. After [`Error::Uncertain`] the transaction may have been executed, so read the keys before you repeat
+    /// it.
     fn commit(&self, txn: &Txn) -> Result<Outcome>;
 
-    /// A lease: keys put under it go when it is over. The store may grant a longer time than asked for, and says so.
+    /// Grants a lease. Keys that are put under it are deleted when it ends. The store may grant a longer time than
+    /// requested, and returns that time.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     fn grant(&self, ttl: Duration) -> Result<Lease>;
 
-    /// The lease lasts its whole time again, from now on.
+    /// Renews a lease for its whole time from now on.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] when it is over.
+    /// [`Error::LeaseLost`] if it has ended.
     fn keep_alive(&self, lease: LeaseId) -> Result<()>;
 
-    /// Ends a lease and deletes its keys. One that is over already is no error.
+    /// Ends a lease and deletes its keys. A lease that has already ended is not an error.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     fn revoke(&self, lease: LeaseId) -> Result<()>;
 
-    /// Everything that happens to keys that begin with `prefix`, from `revision` on.
+    /// Watches all changes of keys that begin with `prefix`, from `revision` on.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     fn watch(&self, prefix: &str, revision: Revision) -> Result<Box<dyn Watch>>;
 
-    /// Forgets what happened before `revision`: watches from earlier ones are told so. What is there stays.
+    /// Forgets the history before `revision`. Watches from earlier revisions get an error. Present keys stay.
     ///
     /// # Errors
-    /// When the store cannot be asked.
+    /// If the store cannot be reached.
     fn compact(&self, revision: Revision) -> Result<()>;
 
-    /// Puts one key, without a condition.
+    /// Puts one key without a condition.
     ///
     /// # Errors
     /// As [`Store::commit`].
@@ -107,7 +109,7 @@ pub trait Store: Send + Sync {
         self.unconditional(&Txn::new().put(key, value))
     }
 
-    /// Deletes one key; one that is not there is no error, and no change.
+    /// Deletes one key. A missing key is neither an error nor a change.
     ///
     /// # Errors
     /// As [`Store::commit`].
@@ -126,12 +128,13 @@ pub trait Store: Send + Sync {
     }
 }
 
-/// Changes as they come.
+/// A stream of changes.
 pub trait Watch: Send {
-    /// The next changes, in order; those of one revision always together. Empty when none came within `patience`.
+    /// Returns the next changes in order. Those of one revision always come together. Returns nothing if none arrived within
+    /// `patience`.
     ///
     /// # Errors
-    /// [`Error::Compacted`] ends the watch: list again, and watch from there. After [`Error::Unreachable`] it goes on,
-    /// and misses nothing once the store is back.
+    /// [`Error::Compacted`] ends the watch: list again, and watch from there. After [`Error::Unreachable`] the watch
+    /// continues, and misses nothing once the store is reachable again.
     fn next(&mut self, patience: Duration) -> Result<Vec<Event>>;
 }

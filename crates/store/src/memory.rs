@@ -1,4 +1,4 @@
-//! The embedded store as a value: no clock, no lock, no thread. Time is an argument.
+//! The embedded store as a value without clock, lock or thread. Time is an argument.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::time::Duration;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Error, Result};
 use crate::model::{Entry, Event, Lease, LeaseId, Listing, Operation, Outcome, Revision, Txn};
 
-/// Changes that are remembered for watches, unless compacted before.
+/// Number of changes that are remembered for watches, unless compacted earlier.
 const MOST_REMEMBERED: usize = 100_000;
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
@@ -20,17 +20,17 @@ struct Leased {
 
 /// A store in memory. Equal calls give equal answers, byte for byte.
 ///
-/// Times are nanoseconds of any clock that does not go back; [`Memory::expire`] ends the leases whose time has come, and
-/// must be called before questions are asked at a later instant.
+/// Times are nanoseconds of any clock that does not go back. [`Memory::expire`] ends the leases whose time is over, and must
+/// be called before requests at a later instant.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Memory {
     revision: Revision,
     entries: BTreeMap<String, Entry>,
     leases: BTreeMap<LeaseId, Leased>,
     last_lease: u64,
-    /// Events of the revisions that are remembered, in order.
+    /// Events of the remembered revisions, in order.
     history: VecDeque<Event>,
-    /// Watches may start here.
+    /// The oldest revision from which a watch can start.
     oldest: Revision,
 }
 
@@ -41,7 +41,7 @@ impl Default for Memory {
 }
 
 impl Memory {
-    /// An empty store at revision 1, as etcd begins.
+    /// Creates an empty store at revision 1, like etcd.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -54,19 +54,19 @@ impl Memory {
         }
     }
 
-    /// The last change.
+    /// Returns the revision of the last change.
     #[must_use]
     pub fn revision(&self) -> Revision {
         self.revision
     }
 
-    /// One key.
+    /// Returns one key.
     #[must_use]
     pub fn get(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
     }
 
-    /// Keys that begin with `prefix`.
+    /// Returns the keys that begin with `prefix`.
     #[must_use]
     pub fn list(&self, prefix: &str) -> Listing {
         let from = self.entries.range(prefix.to_owned()..);
@@ -80,7 +80,7 @@ impl Memory {
         }
     }
 
-    /// Carries a transaction out.
+    /// Executes a transaction.
     ///
     /// # Errors
     /// As [`Store::commit`](crate::Store::commit).
@@ -105,13 +105,14 @@ impl Memory {
         })
     }
 
-    /// One change with all operations that change anything.
+    /// Makes one change of all operations that have an effect.
     fn change(&mut self, operations: &[Operation]) {
         let next = self.revision + 1;
         let mut events = Vec::new();
         for operation in operations {
             let key = operation.key();
             let before = self.entries.get(key);
+            // The key leaves its old lease, which must not delete it any more when it ends.
             if let Some(lease) = before.and_then(|entry| entry.lease)
                 && let Some(lease) = self.leases.get_mut(&lease)
             {
@@ -129,6 +130,7 @@ impl Memory {
                         lease: *lease,
                     })
                 }
+                // The deletion of a missing key has no effect, so it causes no event.
                 Operation::Delete(_) if before.is_none() => continue,
                 Operation::Delete(_) => None,
             };
@@ -153,8 +155,8 @@ impl Memory {
         self.remember(MOST_REMEMBERED);
     }
 
-    /// Forgets the oldest changes until no more than `most` are remembered. Whole revisions only: a watch never sees a part
-    /// of one.
+    /// Forgets the oldest changes until at most `most` are remembered. Only whole revisions are removed, so that a watch
+    /// never sees a part of one.
     pub(crate) fn remember(&mut self, most: usize) {
         while self.history.len() > most {
             let Some(first) = self.history.front().map(|event| event.revision) else {
@@ -164,7 +166,7 @@ impl Memory {
         }
     }
 
-    /// A lease that begins at `now_ns`.
+    /// Grants a lease that begins at `now_ns`.
     pub fn grant(&mut self, ttl: Duration, now_ns: u64) -> Lease {
         self.last_lease += 1;
         let id = LeaseId(self.last_lease);
@@ -178,10 +180,10 @@ impl Memory {
         Lease { id, ttl }
     }
 
-    /// A sign of life at `now_ns`.
+    /// Renews a lease at `now_ns`.
     ///
     /// # Errors
-    /// [`Error::LeaseLost`] when it is over by then.
+    /// [`Error::LeaseLost`] if it has ended by then.
     pub fn keep_alive(&mut self, lease: LeaseId, now_ns: u64) -> Result<()> {
         self.expire(now_ns);
         let leased = self.leases.get_mut(&lease).ok_or(Error::LeaseLost(lease))?;
@@ -197,7 +199,7 @@ impl Memory {
         }
     }
 
-    /// Ends the leases whose time has come by `now_ns`, in the order of their times.
+    /// Ends the leases whose time is over at `now_ns`, in the order of their ends.
     pub fn expire(&mut self, now_ns: u64) {
         let mut over: Vec<(u64, LeaseId)> = self
             .leases
@@ -211,21 +213,21 @@ impl Memory {
         }
     }
 
-    /// Ends all leases: the clock that they were counted by is gone.
+    /// Ends all leases, because the clock that measured them no longer exists.
     pub(crate) fn expire_all(&mut self) {
         self.expire(u64::MAX);
     }
 
-    /// When the next lease ends unless it shows signs of life.
+    /// Returns the time when the next lease ends unless it is renewed.
     #[must_use]
     pub fn next_expiry_ns(&self) -> Option<u64> {
         self.leases.values().map(|leased| leased.ends_ns).min()
     }
 
-    /// What has happened from `revision` on to keys that begin with `prefix`.
+    /// Returns the changes from `revision` on of keys that begin with `prefix`.
     ///
     /// # Errors
-    /// [`Error::Compacted`] when that is not all remembered.
+    /// [`Error::Compacted`] if a part of them is forgotten.
     pub fn since(&self, prefix: &str, revision: Revision) -> Result<Vec<Event>> {
         if revision < self.oldest {
             return Err(Error::Compacted {
@@ -242,7 +244,7 @@ impl Memory {
             .collect())
     }
 
-    /// Forgets what happened before `revision`, which is at most the last one.
+    /// Forgets the history before `revision`. At most the history before the last revision is removed.
     pub fn compact(&mut self, revision: Revision) {
         let revision = revision.min(self.revision);
         let gone = self

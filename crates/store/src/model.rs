@@ -1,4 +1,4 @@
-//! What stores hold, are asked, and answer.
+//! The content of stores, and the types of requests and answers.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -11,10 +11,10 @@ use crate::error::{Error, Result};
 /// Number of a change of the whole store.
 pub type Revision = u64;
 
-/// Operations in one transaction; what etcd allows unless told otherwise.
+/// Maximum number of operations in one transaction: etcd's default.
 pub const MOST_OPERATIONS: usize = 128;
 
-/// Bytes of keys and values in one transaction: below the 1.5 MiB of a request that etcd allows unless told otherwise.
+/// Maximum size of keys and values in one transaction, bytes. It is below etcd's default limit of 1.5 MiB per request.
 pub const MOST_BYTES: usize = 1 << 20;
 
 /// Number of a lease.
@@ -27,35 +27,36 @@ impl fmt::Display for LeaseId {
     }
 }
 
-/// A lease as granted.
+/// A granted lease.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Lease {
-    /// Its number.
+    /// Number of the lease.
     pub id: LeaseId,
-    /// How long it lasts from each sign of life on.
+    /// Duration from each renewal on.
     pub ttl: Duration,
 }
 
-/// One key.
+/// The value of a key with its revisions.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
-    /// What it holds.
+    /// The value.
     #[serde(with = "as_base64")]
     pub value: Vec<u8>,
-    /// The change that made it. A key that is deleted and put again has a new one, which is larger: a fencing token.
+    /// The revision at which the key was created. A key that is deleted and put again has a new, larger one, so it serves as
+    /// a fencing token.
     pub created: Revision,
-    /// The last change of it.
+    /// The revision of the last change of the key.
     pub modified: Revision,
-    /// The lease with which it goes.
+    /// The lease whose end deletes the key.
     pub lease: Option<LeaseId>,
 }
 
-/// Keys at one revision.
+/// The keys at one revision.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Listing {
-    /// The revision: watch from the next one on.
+    /// The revision. Watch from the next one on.
     pub revision: Revision,
-    /// Keys and what they hold, sorted.
+    /// Keys and their values, sorted.
     pub entries: Vec<(String, Entry)>,
 }
 
@@ -64,43 +65,43 @@ pub struct Listing {
 pub struct Event {
     /// The key.
     pub key: String,
-    /// The change.
+    /// The revision of the change.
     pub revision: Revision,
-    /// What it holds from then on; `None`: it was deleted, or its lease ended.
+    /// The new value. `None`: the key was deleted, or its lease ended.
     pub entry: Option<Entry>,
 }
 
-/// What must hold for a transaction to be carried out.
+/// A condition of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Condition {
-    /// There is no such key.
+    /// The key does not exist.
     Absent(String),
-    /// The key was made by this change, and has not been deleted since.
+    /// The key was created at this revision, and has not been deleted since.
     CreatedAt(String, Revision),
-    /// This was the last change of the key.
+    /// The last change of the key was at this revision.
     ModifiedAt(String, Revision),
 }
 
 impl Condition {
-    /// There is no such key.
+    /// Requires that the key does not exist.
     #[must_use]
     pub fn absent(key: impl Into<String>) -> Self {
         Self::Absent(key.into())
     }
 
-    /// The key was made by this change, and has not been deleted since: who holds it still does.
+    /// Requires that the key was created at this revision and not deleted since, so its holder still holds it.
     #[must_use]
     pub fn created_at(key: impl Into<String>, revision: Revision) -> Self {
         Self::CreatedAt(key.into(), revision)
     }
 
-    /// Nobody has changed the key since.
+    /// Requires that the key has not changed since.
     #[must_use]
     pub fn modified_at(key: impl Into<String>, revision: Revision) -> Self {
         Self::ModifiedAt(key.into(), revision)
     }
 
-    /// The key that is looked at.
+    /// Returns the key of the condition.
     #[must_use]
     pub fn key(&self) -> &str {
         match self {
@@ -108,7 +109,7 @@ impl Condition {
         }
     }
 
-    /// Whether it holds, given what the key holds.
+    /// Returns whether the condition holds for the present value of the key.
     #[must_use]
     pub fn holds(&self, entry: Option<&Entry>) -> bool {
         match self {
@@ -122,21 +123,21 @@ impl Condition {
 /// One operation of a transaction.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Operation {
-    /// Puts a key; its lease is this one from then on, or none.
+    /// Puts a key. This lease, or none, replaces its earlier lease.
     Put {
         /// The key.
         key: String,
-        /// What it holds.
+        /// The value.
         value: Vec<u8>,
-        /// The lease with which it goes.
+        /// The lease whose end deletes the key.
         lease: Option<LeaseId>,
     },
-    /// Deletes a key, if it is there.
+    /// Deletes a key, if it exists.
     Delete(String),
 }
 
 impl Operation {
-    /// The key that it changes.
+    /// Returns the key that the operation changes.
     #[must_use]
     pub fn key(&self) -> &str {
         match self {
@@ -145,36 +146,36 @@ impl Operation {
     }
 }
 
-/// A transaction: all or nothing.
+/// A transaction, which is executed completely or not at all.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Txn {
-    /// All must hold.
+    /// The conditions, which must all hold.
     pub conditions: Vec<Condition>,
-    /// All are carried out, then.
+    /// The operations, which are then all executed.
     pub operations: Vec<Operation>,
 }
 
 impl Txn {
-    /// Nothing, without a condition.
+    /// Creates a transaction without operations and conditions.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// With a further condition.
+    /// Adds a condition.
     #[must_use]
     pub fn when(mut self, condition: Condition) -> Self {
         self.conditions.push(condition);
         self
     }
 
-    /// With a key put, without a lease.
+    /// Adds a put of a key without a lease.
     #[must_use]
     pub fn put(self, key: impl Into<String>, value: impl Into<Vec<u8>>) -> Self {
         self.put_leased(key, value, None)
     }
 
-    /// With a key put that goes with a lease.
+    /// Adds a put of a key under a lease.
     #[must_use]
     pub fn put_leased(
         mut self,
@@ -190,14 +191,14 @@ impl Txn {
         self
     }
 
-    /// With a key deleted.
+    /// Adds a deletion of a key.
     #[must_use]
     pub fn delete(mut self, key: impl Into<String>) -> Self {
         self.operations.push(Operation::Delete(key.into()));
         self
     }
 
-    /// Whether any store takes it.
+    /// Checks that any store accepts the transaction.
     ///
     /// # Errors
     /// [`Error::Invalid`]: no operation or more than [`MOST_OPERATIONS`], a key that is empty or changed twice, more than
@@ -240,19 +241,19 @@ impl Txn {
     }
 }
 
-/// What became of a transaction.
+/// The outcome of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Outcome {
-    /// All conditions held, all is done.
+    /// All conditions held, and all operations were executed.
     Committed {
-        /// The store's revision with it.
+        /// The revision of the change.
         revision: Revision,
     },
-    /// A condition did not hold; nothing has changed.
+    /// A condition did not hold, and nothing has changed.
     Refused,
 }
 
-/// Bytes as text, for files.
+/// Encodes bytes as text in files.
 mod as_base64 {
     use base64::Engine;
     use base64::engine::general_purpose::STANDARD;

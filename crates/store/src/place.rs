@@ -1,4 +1,4 @@
-//! Where a store is, as people write it: a cluster, or a folder.
+//! The location of a store, as users write it: a cluster or a folder.
 
 use std::fmt;
 use std::path::PathBuf;
@@ -9,7 +9,7 @@ use crate::address::{Address, AddressError};
 use crate::error::Result;
 use crate::{Etcd, Folder, Store};
 
-/// Where a store is.
+/// The location of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Place {
     /// An etcd cluster.
@@ -18,13 +18,13 @@ pub enum Place {
     Folder(PathBuf),
 }
 
-/// Why a text is not the place of a store.
+/// The error for a text that is not the location of a store.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PlaceError {
-    /// It looks like a cluster and is none.
+    /// The text looks like a cluster and is invalid.
     #[error(transparent)]
     Address(#[from] AddressError),
-    /// It is neither.
+    /// The text is neither a cluster nor a folder.
     #[error(
         "{0:?} is no store: write etcd://HOST:PORT[,HOST:PORT...], or the path of a folder with a / in it, such as /run/constel/store, for machines of one host"
     )]
@@ -32,10 +32,11 @@ pub enum PlaceError {
 }
 
 impl Place {
-    /// The store, for who only looks: a folder must be one already. Of a cluster nobody is asked yet.
+    /// Opens the store for reading: a folder must contain a store already. Sends no request to a cluster yet.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid): files that the address names cannot be read; there is no store in the folder.
+    /// [`Error::Invalid`](crate::Error::Invalid): a file that the address names cannot be read, or there is no store in the
+    /// folder.
     pub fn find(&self) -> Result<Arc<dyn Store>> {
         Ok(match self {
             Self::Etcd(address) => Arc::new(Etcd::new(address)?),
@@ -43,11 +44,11 @@ impl Place {
         })
     }
 
-    /// The store, for who joins. Of a cluster nobody is asked yet; a folder is made if it is not there.
+    /// Opens the store for joining: creates the folder if it does not exist. Sends no request to a cluster yet.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid): files that the address names cannot be read; the folder cannot be made, or what is in it is no
-    /// store.
+    /// [`Error::Invalid`](crate::Error::Invalid): a file that the address names cannot be read, or the folder cannot be
+    /// created, or its content is not a store.
     pub fn open(&self) -> Result<Arc<dyn Store>> {
         Ok(match self {
             Self::Etcd(address) => Arc::new(Etcd::new(address)?),
@@ -57,7 +58,7 @@ impl Place {
 }
 
 impl fmt::Display for Place {
-    /// Without passwords.
+    /// Leaves out passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Etcd(address) => address.fmt(f),

@@ -1,62 +1,63 @@
-//! Who may send for a part of a lab: leases, and tokens that fence off who had it before.
+//! The right to send for a part of a lab: leases, and tokens that fence off earlier owners.
 //!
-//! A machine holds a part from the store's word on until its own clock says that the lease may be over: counted from when its last
-//! sign of life *left*, not from when the answer came, and shorter by as much as clocks may differ in their rate. The store
-//! counts from when the sign arrived, so whoever is next holds the part later. Nothing has to be told for that, and a machine that was
-//! frozen finds its time over with the first look at its clock: that must be one that runs while a machine sleeps
-//! (`CLOCK_BOOTTIME`), and every frame is sent after such a look.
+//! A machine holds a part from the store's confirmation until its own clock shows that the lease may be over. It measures
+//! the lease from when its last renewal *left*, not from when the answer arrived, and shortens it by the possible difference
+//! of the clocks' rates. The store measures from the arrival of the renewal, so the next owner holds the part later. This
+//! needs no message. A machine that was frozen finds its time over when it first reads its clock. This clock must run while
+//! a machine sleeps (`CLOCK_BOOTTIME`), and the machine must read it before it sends each frame.
 //!
-//! A frame may still be under way, or have been held up between look and sending. It carries its sender's token, and tokens
-//! grow with each owner: [`Fence`] refuses those of the past.
+//! A frame may still be in transit, or may have been delayed between the reading and the sending. It carries the token of
+//! its sender, and tokens increase with each owner: [`Fence`] refuses the tokens of earlier owners.
 //!
-//! Time is an argument, and so is the store: [`Tenure::next`] says what to ask, [`Tenure::answered`] takes the answer.
+//! Time is an argument, and so is the store: [`Tenure::next`] returns the next request, and [`Tenure::answered`] takes the
+//! answer.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::model::{Condition, LeaseId, Revision, Txn};
 
-/// The length of leases.
+/// Duration of leases.
 pub const LEASE: Duration = Duration::from_secs(5);
 
-/// Rates of two clocks differ by no more than this: ten times what crystals do.
+/// Maximum difference of the rates of two clocks, parts per million: ten times that of crystals.
 const DRIFT_PPM: u64 = 1_000;
 
-/// Signs of life in the time of a lease: two may be lost.
+/// Number of renewals per lease duration. Two may be lost.
 const SIGNS: u64 = 4;
 
-/// An unanswered question is given up.
+/// Time after which an unanswered request is abandoned.
 const PATIENCE_NS: u64 = 3_000_000_000;
 
-/// What to ask of the store.
+/// A request to the store.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ask {
-    /// A lease of so long.
+    /// Grant a lease of this duration.
     Grant(Duration),
-    /// That the lease goes on.
+    /// Renew the lease.
     KeepAlive(LeaseId),
-    /// A part: its key, and the transaction that takes it if it is nobody's.
+    /// Claim a part: its key, and the transaction that takes it if it has no owner.
     Claim(String, Txn),
-    /// Whose a part is: its key.
+    /// Read the owner of a part: its key.
     Look(String),
 }
 
-/// What the store said to the last question.
+/// The answer of the store to the last request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Answer {
-    /// A lease, and how long it lasts.
+    /// The lease, and its duration.
     Granted(LeaseId, Duration),
-    /// It goes on.
+    /// The lease was renewed.
     KeptAlive,
-    /// The part is taken, at this revision.
+    /// The part was claimed at this revision.
     Claimed(Revision),
-    /// It is somebody's.
+    /// The part has an owner.
     Taken,
-    /// The part's lease and the revision of its making; `None`: it is nobody's.
+    /// The part's lease and the revision at which its key was created, or `None` if it has no owner.
     Looked(Option<(Option<LeaseId>, Revision)>),
-    /// The lease is over.
+    /// The lease has ended.
     LeaseLost,
-    /// No answer, or not a certain one.
+    /// No answer, or an uncertain one.
     Nothing,
 }
 
@@ -64,36 +65,36 @@ pub enum Answer {
 struct Leased {
     id: LeaseId,
     ttl_ns: u64,
-    /// When the last sign of life left that was answered.
+    /// The time when the last answered renewal left.
     alive_ns: u64,
 }
 
-/// A part that is wanted.
+/// The state of a part that this machine wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Part {
     Wanted,
-    /// Somebody has it, or a claim was not answered: it may be ours.
+    /// The part has an owner, or a claim was not answered. This machine may be the owner.
     Unclear,
     Held(Revision),
 }
 
-/// One machine's hold on parts of a lab.
+/// The hold of one machine on parts of a lab.
 #[derive(Debug, Clone)]
 pub struct Tenure {
     name: String,
     lease: Option<Leased>,
     parts: BTreeMap<String, Part>,
-    /// The question under way, and when it left.
+    /// The pending request, and the time when it left.
     asked: Option<(Ask, u64)>,
-    /// Its number.
+    /// Number of the last request.
     number: u64,
-    /// Before then nothing is asked of what is not held.
+    /// No request about parts that are not held is sent before this time.
     next_look_ns: u64,
     next_sign_ns: u64,
 }
 
 impl Tenure {
-    /// A machine called `name` that wants these parts, by their keys.
+    /// Creates the hold of a machine called `name` that wants these parts, given by their keys.
     #[must_use]
     pub fn new(name: &str, parts: impl IntoIterator<Item = String>) -> Self {
         Self {
@@ -107,15 +108,16 @@ impl Tenure {
         }
     }
 
-    /// Until when what is held is held, unless a sign of life is answered before.
+    /// Returns the time until which the held parts are held, unless a renewal is answered before.
     #[must_use]
     pub fn until_ns(&self) -> Option<u64> {
         let lease = self.lease?;
+        // Twice the drift, because both clocks may drift in opposite directions. The rest is a margin of 2 %.
         let slack_ns = lease.ttl_ns / 1_000_000 * DRIFT_PPM * 2 + lease.ttl_ns / 50;
         Some(lease.alive_ns + lease.ttl_ns.saturating_sub(slack_ns))
     }
 
-    /// The token with which frames of a part may be sent at `now_ns`; `None`: not at all.
+    /// Returns the token with which frames of a part may be sent at `now_ns`, or `None` if sending is not allowed.
     #[must_use]
     pub fn token(&self, part: &str, now_ns: u64) -> Option<Revision> {
         match self.parts.get(part) {
@@ -124,8 +126,8 @@ impl Tenure {
         }
     }
 
-    /// What to ask of the store now, if anything, with the question's number. At most one is under way; one that stays
-    /// unanswered for some seconds is given up, and its answer is not wanted any more.
+    /// Returns the next request to the store with its number, if one is due. At most one is pending. A request without an
+    /// answer for some seconds is abandoned, and its answer is ignored.
     pub fn next(&mut self, now_ns: u64) -> Option<(u64, Ask)> {
         if let Some((ask, left_ns)) = &self.asked {
             if now_ns < left_ns + PATIENCE_NS {
@@ -134,7 +136,7 @@ impl Tenure {
             let ask = ask.clone();
             self.nothing(&ask);
         }
-        // What was held too long without a sign of life is lost, whatever the store will say.
+        // A hold without a renewal for too long is lost, whatever the store answers later.
         if self.until_ns().is_some_and(|until_ns| until_ns <= now_ns) {
             self.lose();
         }
@@ -155,6 +157,7 @@ impl Tenure {
         if now_ns < self.next_look_ns {
             return None;
         }
+        // An unclear part comes first, because this machine may own it already.
         if let Some((key, _)) = self.parts.iter().find(|(_, part)| **part == Part::Unclear) {
             return Some(Ask::Look(key.clone()));
         }
@@ -166,8 +169,9 @@ impl Tenure {
         ))
     }
 
-    /// Takes the answer to the question of this number.
+    /// Takes the answer to the request with this number.
     pub fn answered(&mut self, number: u64, answer: Answer, now_ns: u64) {
+        // A late answer to an abandoned request: the state has moved on.
         if number != self.number {
             return;
         }
@@ -176,6 +180,7 @@ impl Tenure {
         };
         match (ask, answer) {
             (Ask::Grant(_), Answer::Granted(id, ttl)) => {
+                // The lease counts from when the request left, because the store may have started it at any time after that.
                 let ttl_ns = u64::try_from(ttl.as_nanos()).unwrap_or(u64::MAX);
                 self.lease = Some(Leased {
                     id,
@@ -192,7 +197,7 @@ impl Tenure {
             (Ask::Claim(key, _), Answer::Claimed(token)) => {
                 self.parts.insert(key, Part::Held(token));
             }
-            // Perhaps we ourselves, by a claim that was given up: look after a while.
+            // An abandoned claim of this machine may have succeeded, so read the owner after a while.
             (Ask::Claim(key, _), Answer::Taken) => {
                 self.parts.insert(key, Part::Unclear);
                 self.next_look_ns = now_ns + 500_000_000;
@@ -200,6 +205,7 @@ impl Tenure {
             (Ask::Look(key), Answer::Looked(found)) => {
                 let own = self.lease.map(|lease| lease.id);
                 let part = match found {
+                    // The key carries this machine's lease, so an earlier claim of this machine has succeeded.
                     Some((lease, token)) if lease.is_some() && lease == own => Part::Held(token),
                     Some(_) => {
                         self.next_look_ns = now_ns + 500_000_000;
@@ -230,26 +236,26 @@ impl Tenure {
     }
 }
 
-/// What a receiver knows of tokens: frames of a part with an older one are of somebody who lost it.
+/// The newest tokens that a receiver knows. A frame with an older token comes from a machine that lost the part.
 #[derive(Debug, Clone, Default)]
 pub struct Fence {
     newest: BTreeMap<String, Revision>,
 }
 
 impl Fence {
-    /// Nothing is known.
+    /// Creates a fence without known tokens.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Somebody has the part with this token: told by the store, or by a frame.
+    /// Records that a part has an owner with this token, as reported by the store or by a frame.
     pub fn learn(&mut self, part: &str, token: Revision) {
         let newest = self.newest.entry(part.to_owned()).or_default();
         *newest = token.max(*newest);
     }
 
-    /// Whether a frame of the part with this token may pass.
+    /// Returns whether a frame of the part with this token may pass.
     pub fn admits(&mut self, part: &str, token: Revision) -> bool {
         self.learn(part, token);
         self.newest[part] == token

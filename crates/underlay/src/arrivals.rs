@@ -1,47 +1,49 @@
-//! What became of the frames between two machines, told from their numbers alone, in bounded memory.
+//! Counters of the frames between two machines, derived from their sequence numbers in bounded memory.
 
-/// So many numbers are remembered: at 200,000 frames a second, those of the last 20 ms. What is displaced by more is not told from
-/// a copy.
+/// Number of remembered sequence numbers: at 200,000 frames per second, those of the last 20 ms. A frame that is displaced
+/// by more cannot be distinguished from a copy.
 pub const WINDOW: u32 = 4_096;
 
 const WORDS: usize = WINDOW as usize / 64;
 
-/// How a frame came.
+/// The arrival of a frame, relative to earlier ones.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Came {
-    /// No later one had come.
+    /// No later frame had arrived.
     InOrder,
-    /// A later one had come before it.
+    /// A later frame had arrived before it.
     Overtaken,
-    /// It had come before.
+    /// This frame had arrived before.
     Again,
-    /// Its number is too far behind to be remembered, or before the first that came.
+    /// The number is too old to be remembered, or precedes the first one that arrived.
     Forgotten,
-    /// Its number is at least [`WINDOW`] ahead of all others, and the one before it has not come just now. Such a leap is believed when the
-    /// next number follows, as in RTP (RFC 3550, A.1): one number that is wrong would have all right ones forgotten.
+    /// The number is at least [`WINDOW`] ahead of all others, and the number before it has not just arrived. Such a jump is
+    /// accepted when the next number follows, as in RTP (RFC 3550, A.1). Otherwise a single wrong number would make all
+    /// correct ones count as forgotten.
     Astray,
 }
 
-/// The numbers that came.
+/// The sequence numbers that arrived.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Arrivals {
-    /// The number after the highest that came; `None`: none has come.
+    /// The number after the highest that arrived, or `None` if none has.
     next: Option<u32>,
-    /// Numbers from the first that came to the highest, as far as they are remembered.
+    /// Count of numbers from the first that arrived to the highest, as far as they are remembered.
     span: u32,
-    /// The number that would confirm a leap.
+    /// The number that would confirm a jump.
     leap: Option<u32>,
-    /// Which of them came: a bit for each, by its number modulo [`WINDOW`].
+    /// A bit for each remembered number, at the number modulo [`WINDOW`]: whether it arrived.
     bits: Box<[u64; WORDS]>,
-    /// Frames that came, without copies.
+    /// Frames that arrived, without copies.
     pub arrived: u64,
-    /// Numbers that were skipped and have not come since.
+    /// Numbers that were skipped and have not arrived since.
     pub missing: u64,
-    /// Frames that came after one with a higher number.
+    /// Frames that arrived after one with a higher number.
     pub reordered: u64,
-    /// Frames that came again.
+    /// Frames that arrived again.
     pub copies: u64,
-    /// Frames that came too late to be remembered; also missing, unless they were copies or before the first.
+    /// Frames that arrived too late to be remembered. They also count as missing, unless they were copies or before the
+    /// first.
     pub forgotten: u64,
 }
 
@@ -52,7 +54,7 @@ impl Default for Arrivals {
 }
 
 impl Arrivals {
-    /// Nothing has come. Numbers before the first that comes are not missed.
+    /// Creates empty counters. Numbers before the first one that arrives do not count as missing.
     #[must_use]
     pub fn new() -> Self {
         Self {
@@ -68,9 +70,9 @@ impl Arrivals {
         }
     }
 
-    /// A frame with this number has come.
+    /// Records the arrival of a frame with this number.
     pub fn came(&mut self, sequence: u32) -> Came {
-        // Numbers wrap round: what is less than half a round ahead is ahead. They begin at zero.
+        // Numbers wrap around, so a distance below half the range means ahead. Senders begin at zero.
         let ahead = sequence.wrapping_sub(self.next.unwrap_or_default());
         let is_leap = ahead >= WINDOW && (self.next.is_none() || ahead < 1 << 31);
         if is_leap && self.leap != Some(sequence) {
@@ -89,11 +91,13 @@ impl Arrivals {
                 .saturating_add(1)
                 .min(WINDOW);
             self.next = Some(sequence.wrapping_add(1));
+            // Skipped numbers count as missing until they arrive.
             self.missing += u64::from(ahead);
             self.arrived += 1;
             return Came::InOrder;
         }
         let behind = next.wrapping_sub(sequence) - 1;
+        // The bit of such an old number now belongs to a newer one.
         if behind >= self.span {
             self.forgotten += 1;
             return Came::Forgotten;
@@ -109,7 +113,7 @@ impl Arrivals {
         Came::Overtaken
     }
 
-    /// `count` numbers from `next` on have not come, nor those that had their places before.
+    /// Clears the bits of `count` numbers from `next` on, which older numbers have used before.
     fn skip(&mut self, next: u32, count: u32) {
         if count >= WINDOW {
             self.bits.fill(0);
@@ -150,7 +154,7 @@ mod tests {
         for number in [10, 9, 10 + WINDOW - 1, 10, 11] {
             told.came(number);
         }
-        // 9 is before the first; 10 is the oldest that is remembered, a copy; 11 is late.
+        // 9 is before the first one. 10 is the oldest remembered number and a copy. 11 is late.
         assert_eq!(
             (told.arrived, told.copies, told.forgotten, told.reordered),
             (3, 1, 1, 1)
@@ -159,7 +163,7 @@ mod tests {
         assert_eq!(told.came(10 + WINDOW), Came::InOrder);
         assert_eq!(told.came(10), Came::Forgotten);
         assert_eq!(told.came(11), Came::Again);
-        // The numbers whose places they take are new.
+        // The numbers that take over these bits are new.
         assert_eq!(told.came(9 + 3 * WINDOW), Came::Astray);
         assert_eq!(told.came(10 + 3 * WINDOW), Came::InOrder);
         assert_eq!(told.came(11 + 2 * WINDOW), Came::Overtaken);
@@ -167,7 +171,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against one that remembers everything: numbers that wrap round, lost, doubled, displaced, with gaps.
+        /// Compares with a model that remembers everything, for numbers that wrap around, are lost, doubled or displaced, or
+        /// have gaps.
         #[test]
         fn losses_and_disorder_are_told_from_numbers(
             first in any::<u32>(),
@@ -186,7 +191,7 @@ mod tests {
             let Some(begins) = numbers.first().copied() else { return Ok(()) };
             let (mut seen, mut told) = (BTreeSet::new(), Arrivals::new());
             let mut expected = (0, 0, 0);
-            // A first number far from zero is believed when the next follows.
+            // A first number far from zero is accepted when the next one follows.
             told.leap = Some(first.wrapping_add(begins));
             let mut leap = None;
             for number in numbers {

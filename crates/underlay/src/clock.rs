@@ -1,47 +1,48 @@
-//! How far another machine's clock is from ours, and how sure that is.
+//! The offset of another machine's clock, with an error bound.
 //!
-//! Four times are taken, as by NTP (RFC 5905, 8): a question leaves at `t1` of our clock, arrives at `t2` of the other one,
-//! whose answer leaves at `t3`, and is here at `t4`. The way there and back took `d = (t4 - t1) - (t3 - t2)`; if it was the same
-//! both ways, the other clock is ahead by `((t2 - t1) + (t3 - t4)) / 2`. If not, that is wrong by `d / 2` at most: the
-//! shortest way of many has waited least in queues and is the best. It ages as the clocks' rates differ.
+//! Four times are measured, as in NTP (RFC 5905, 8): a request leaves at `t1` of this clock, arrives at `t2` of the other
+//! one, whose reply leaves at `t3`, and arrives here at `t4`. The round-trip time is `d = (t4 - t1) - (t3 - t2)`. If both
+//! directions took the same time, the other clock is ahead by `((t2 - t1) + (t3 - t4)) / 2`. If not, the error is at most `d
+//! / 2`. The shortest of many round trips has waited least in queues, so it is the best. The bound grows with the age
+//! because the clocks' rates differ.
 //!
-//! A clock that was set by more than the bounds is noticed with the next exchange. One that was set by less is not told from an
-//! error.
+//! A clock that was set by more than the bounds is detected with the next exchange. A smaller change cannot be distinguished
+//! from an error.
 
 use std::collections::VecDeque;
 
-/// Exchanges that are remembered.
+/// Number of remembered exchanges.
 const MOST_REMEMBERED: usize = 64;
 
-/// Clocks that nobody disciplines differ in rate by no more than this, parts per million: crystals of computers.
+/// Maximum rate error of undisciplined clocks (computer crystals), parts per million.
 const DRIFT_PPM: u64 = 100;
 
-/// One question and its answer. Nanoseconds; `t1` and `t4` of our clock, `t2` and `t3` of the other one.
+/// One request and its reply. Nanoseconds: `t1` and `t4` of this clock, `t2` and `t3` of the other one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Exchange {
-    /// The question left.
+    /// The request left.
     pub t1_ns: u64,
-    /// It arrived.
+    /// The request arrived.
     pub t2_ns: u64,
-    /// The answer left.
+    /// The reply left.
     pub t3_ns: u64,
-    /// It arrived.
+    /// The reply arrived.
     pub t4_ns: u64,
 }
 
-/// How far another clock is ahead of ours.
+/// The lead of another clock over this one.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Offset {
-    /// So far, nanoseconds; negative: it is behind.
+    /// The lead, nanoseconds. Negative: behind.
     pub ahead_ns: i64,
-    /// That is wrong by no more than this, as long as no clock is set.
+    /// Upper bound of the error, as long as no clock is set.
     pub error_ns: u64,
-    /// One way between the machines, taken as half of the shortest way there and back, nanoseconds.
+    /// One-way delay between the machines, taken as half of the shortest round-trip time, nanoseconds.
     pub way_ns: u64,
 }
 
 impl Offset {
-    /// When it is `theirs_ns` of the other clock, it is this of ours.
+    /// Converts a time of the other clock into a time of this clock.
     #[must_use]
     pub fn here_ns(&self, theirs_ns: u64) -> u64 {
         match self.ahead_ns {
@@ -51,7 +52,7 @@ impl Offset {
     }
 }
 
-/// One way between two machines, by the exchanges that are remembered: half of the way there and back, nanoseconds.
+/// One-way delay between two machines from the remembered exchanges: half of the round-trip time, nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ways {
     /// The shortest.
@@ -61,7 +62,7 @@ pub struct Ways {
 }
 
 impl Exchange {
-    /// How long it was under way, there and back; `None`: the times contradict each other.
+    /// Returns the round-trip time, or `None` if the times contradict each other.
     #[must_use]
     pub fn way_ns(&self) -> Option<u64> {
         let here = self.t4_ns.checked_sub(self.t1_ns)?;
@@ -84,19 +85,20 @@ pub struct OffsetEstimate {
 }
 
 impl OffsetEstimate {
-    /// Nothing is known.
+    /// Creates an estimate without exchanges.
     #[must_use]
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// An exchange that has come to its end. Where it cannot be reconciled with those before, a clock has been set: these are
-    /// forgotten. One that contradicts itself is counted and not used.
+    /// Adds a completed exchange. If it cannot be reconciled with earlier ones, a clock was set, and these are forgotten. An
+    /// exchange that contradicts itself is counted and not used.
     pub fn learn(&mut self, exchange: Exchange) {
         if exchange.way_ns().is_none() {
             self.contradictions += 1;
             return;
         }
+        // The two offsets agree if their error intervals overlap. The 1 covers the rounding of the halves.
         let agrees = |known: Offset| {
             let own_error_ns = exchange.way_ns().unwrap_or(0) / 2;
             known.ahead_ns.abs_diff(exchange.ahead_ns()) <= known.error_ns + own_error_ns + 1
@@ -111,12 +113,13 @@ impl OffsetEstimate {
         }
     }
 
-    /// The offset at `now_ns` of our clock, by the exchange that bounds it best; `None`: there was none.
+    /// Returns the offset at `now_ns` of this clock by the exchange with the smallest error bound, or `None` without
+    /// exchanges.
     #[must_use]
     pub fn at(&self, now_ns: u64) -> Option<Offset> {
         let offset = |exchange: &Exchange| {
             let way_ns = exchange.way_ns().unwrap_or(u64::MAX);
-            // Both clocks may be off by so much a second, each in its own direction.
+            // Both clocks may drift by this rate, in opposite directions.
             let aged_ns = now_ns.saturating_sub(exchange.t1_ns) / 1_000_000 * 2 * DRIFT_PPM;
             Offset {
                 ahead_ns: exchange.ahead_ns(),
@@ -128,7 +131,7 @@ impl OffsetEstimate {
         known.min_by_key(|offset| offset.error_ns)
     }
 
-    /// One way between the machines; `None`: nothing is remembered.
+    /// Returns the one-way delay between the machines, or `None` without exchanges.
     #[must_use]
     pub fn ways(&self) -> Option<Ways> {
         let ways = || self.exchanges.iter().filter_map(Exchange::way_ns);
@@ -138,13 +141,13 @@ impl OffsetEstimate {
         })
     }
 
-    /// How often a clock was found to have been set, ours or the other one.
+    /// Returns the number of times that a clock was set, this one or the other.
     #[must_use]
     pub fn steps(&self) -> u64 {
         self.steps
     }
 
-    /// Exchanges whose times contradicted each other.
+    /// Returns the number of exchanges with contradicting times.
     #[must_use]
     pub fn contradictions(&self) -> u64 {
         self.contradictions
@@ -158,7 +161,7 @@ mod tests {
 
     const MS: u64 = 1_000_000;
 
-    /// An exchange at true time `t`, with the other clock ahead by `ahead` and ways of so long.
+    /// Returns an exchange at true time `t`, with the other clock ahead by `ahead` and these one-way delays.
     fn exchange(t_ns: u64, ahead_ns: i64, there_ns: u64, back_ns: u64) -> Exchange {
         let other = |t: u64| t.checked_add_signed(ahead_ns).unwrap();
         let think_ns = 20_000;
@@ -186,7 +189,7 @@ mod tests {
         };
         assert_eq!(estimate.ways(), Some(ways));
         assert!((MS..MS + MS / 2).contains(&offset.error_ns), "{offset:?}");
-        // A minute later it may be off by 12 ms more.
+        // A minute later the error may be 12 ms larger.
         let later = estimate.at(known.t1_ns + 60_000 * MS).unwrap();
         assert_eq!(later.error_ns, MS + 12 * MS);
     }
@@ -227,7 +230,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever queues do to the ways, and clocks within their bound: the error that is stated holds.
+        /// For any queueing delays, and clocks within their bound, the stated error bound holds.
         #[test]
         fn the_error_that_is_stated_holds(
             ahead in -1_000_000_000_000_i64..1_000_000_000_000,

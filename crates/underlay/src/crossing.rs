@@ -1,9 +1,10 @@
-//! Both ends of the way between two machines, without sockets: what a sender writes on frames, what a receiver makes of them.
+//! Both ends of the path between two machines, without sockets: the sender labels frames, and the receiver checks them.
 //!
-//! An edge is served once, where its frames are sent: service, queue, loss and delay are over in virtual time when a frame is
-//! handed to [`Sender::send`], together with the instant at which it is due in the far node. It leaves at once, as much before that instant as
-//! the delay line would have kept it, and waits for its instant over there: the way between the machines is hidden in the edge's own
-//! delay. What comes after its instant is delivered at once and counted: the edge is shorter than the way.
+//! An edge is served once, on the machine of its sender. Service, queue, loss and delay are complete in virtual time when a
+//! frame is handed to [`Sender::send`], together with the instant at which it is due in the far node. The frame leaves at
+//! once, earlier than due by the time that the delay line would have kept it, and waits on the other machine until it is
+//! due. The delay between the machines is thus hidden in the delay of the edge. A frame that arrives after its instant is
+//! delivered at once and counted: the edge is shorter than the delay between the machines.
 
 use constel_link::PortId;
 use serde::Serialize;
@@ -22,8 +23,8 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// Sends frames of the lab with this number, of which 24 bits are used. `session`: which run of the lab it is; all its machines have
-    /// the same.
+    /// Sends frames of the lab with this number, of which 24 bits are used. `session` identifies the run of the lab, and is
+    /// the same on all its machines.
     #[must_use]
     pub fn new(lab: u32, session: u32) -> Self {
         Self {
@@ -34,13 +35,14 @@ impl Sender {
         }
     }
 
-    /// Seals what it sends, where there is a cipher.
+    /// Encrypts all frames, if there is a cipher.
     #[must_use]
     pub fn sealed(self, cipher: Option<Cipher>) -> Self {
         Self { cipher, ..self }
     }
 
-    /// Writes the datagram of a frame that has passed its edge into `out`. `token`: by which right we send for its node.
+    /// Writes the datagram of a frame that has passed its edge into `out`. `token` gives this machine the right to send for
+    /// the node.
     pub fn send(
         &mut self,
         edge: (PortId, PortId),
@@ -66,81 +68,82 @@ impl Sender {
     }
 }
 
-/// What a receiver knows of a port.
+/// The owner of a port, as the receiver knows it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Whose {
-    /// Its node is ours.
+    /// The node is on this machine.
     Ours,
-    /// Its node is another machine's, which sends for it by the right of this token.
+    /// The node is on another machine, which sends for it with this token.
     Machine(usize, u32),
-    /// There is no such port, or nobody has its node.
+    /// There is no such port, or no machine has its node.
     Nobody,
 }
 
-/// What is to be done with a frame.
+/// A frame to deliver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Due<'f> {
-    /// When it is due, nanoseconds of the lab's clock; in the past for those that are late.
+    /// The instant at which it is due, nanoseconds of the lab's clock. In the past for late frames.
     pub at_ns: u64,
-    /// From which port.
+    /// Source port.
     pub from: PortId,
-    /// Into which port.
+    /// Destination port.
     pub port: PortId,
     /// The frame.
     pub frame: &'f [u8],
 }
 
-/// Why a datagram is refused.
+/// The reason why a datagram was refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Refused {
-    /// It is none of ours.
+    /// It is not a frame of Constel.
     #[error(transparent)]
     NotOurs(#[from] NotOurs),
-    /// It is not sealed as those of the other machine are.
+    /// It is not encrypted with the other machine's key.
     #[error("it is not sealed by the other machine")]
     NotSealed,
-    /// It is of another lab.
+    /// It belongs to another lab.
     #[error("a frame of lab {0}")]
     OtherLab(u32),
-    /// Its port is not here.
+    /// The destination port is not on this machine.
     #[error("port {0} is not here")]
     NotHere(u32),
-    /// Who sent it has not, or no longer, the node that it comes from.
+    /// The sender does not have, or no longer has, the node of the source port.
     #[error("port {0} is not the sender's")]
     NotTheirs(u32),
-    /// It is of another run of the lab's machines.
+    /// It belongs to another run of the lab.
     #[error("a frame of session {0}")]
     OtherSession(u32),
-    /// Its number is far ahead of all others, and none has followed it yet.
+    /// The number is far ahead of all others, and the next number has not followed yet.
     #[error("its number is far ahead")]
     Astray,
-    /// It came before.
+    /// It arrived before.
     #[error("it came before")]
     Copy,
-    /// Nobody remembers whether it came before.
+    /// It is so late that a copy cannot be recognised any more.
     #[error("it came far too late")]
     Forgotten,
 }
 
-/// What came from one other machine.
+/// Counters of the frames from one other machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct CrossingCounts {
-    /// Frames that came, without copies.
+    /// Frames that arrived, without copies.
     pub arrived: u64,
-    /// Frames that were sent and did not come, or were refused: lost between the machines.
+    /// Frames that were sent and did not arrive, or were refused: lost between the machines.
     pub lost: u64,
-    /// Frames that overtook others between the machines. They are delivered at their instants, so that nobody sees it.
+    /// Frames that overtook others between the machines. They are delivered when due, so nodes see the right order.
     pub reordered: u64,
-    /// Datagrams that came again; they go nowhere.
+    /// Datagrams that arrived again. They are dropped.
     pub copies: u64,
-    /// Datagrams that were refused for anything else: for ports or by rights that the machine does not have, of another session, frames so
-    /// late that nobody remembers whether they came before, numbers far ahead of all others, what is not sealed where frames are.
+    /// Datagrams refused for another reason: a port or right that the machine does not have, another session, a number too
+    /// old to recognise copies, a number far ahead of all others, or an unencrypted frame where frames are encrypted.
     pub refused: u64,
-    /// Frames that came after they were due: their edge is shorter than the way between the machines.
+    /// Frames that arrived after they were due, because their edge is shorter than the delay between the machines.
     pub late: u64,
-    /// By so much at most, nanoseconds.
+    /// Maximum lateness, nanoseconds.
     pub latest_ns: u64,
-    /// The shortest time that a frame waited for its instant, nanoseconds: so much longer the way may be. `None`: none came that was not late.
+    /// Shortest time that a frame waited until due, nanoseconds. The delay between the machines may grow by this much.
+    /// `None` if no frame arrived in time.
     pub least_wait_ns: Option<u64>,
 }
 
@@ -151,7 +154,7 @@ pub struct Receiver {
     machine: usize,
     session: u32,
     arrivals: Arrivals,
-    /// All that is not told from numbers.
+    /// The counters that do not follow from sequence numbers.
     counts: CrossingCounts,
     cipher: Option<Cipher>,
 }
@@ -170,17 +173,17 @@ impl Receiver {
         }
     }
 
-    /// Takes only what is sealed for it, where there is a cipher.
+    /// Accepts only frames encrypted for it, if there is a cipher.
     #[must_use]
     pub fn sealed(self, cipher: Option<Cipher>) -> Self {
         Self { cipher, ..self }
     }
 
-    /// What to do with a datagram that came at `now_ns` of the lab's clock; it is opened where it lies. Frames of nodes that the other machine does not have (any
-    /// more) and for ports that are not here go nowhere.
+    /// Checks a datagram that arrived at `now_ns` of the lab's clock, and decrypts it in place. Drops frames of nodes that
+    /// the other machine does not have (any more) and frames for ports that are not on this machine.
     ///
     /// # Errors
-    /// Why it goes nowhere; it is counted.
+    /// The reason for a drop, which is also counted.
     pub fn receive<'f>(
         &mut self,
         datagram: &'f mut [u8],
@@ -190,7 +193,7 @@ impl Receiver {
         let judged = self.judged(datagram, whose);
         let counts = &mut self.counts;
         match &judged {
-            // Told from numbers.
+            // Copies are counted by their sequence numbers.
             Err(Refused::Copy) => {}
             Err(_) => counts.refused += 1,
             Ok(due) if due.at_ns < now_ns => {
@@ -216,6 +219,7 @@ impl Receiver {
             None => datagram.len(),
         };
         let (label, frame) = unpack(&datagram[..length])?;
+        // These checks are cheap and keep frames of another run from changing any state.
         if label.lab != self.lab {
             return Err(Refused::OtherLab(label.lab));
         }
@@ -228,8 +232,8 @@ impl Receiver {
         if whose(label.from) != Whose::Machine(self.machine, label.token) {
             return Err(Refused::NotTheirs(label.from.0));
         }
-        // A datagram changes what is remembered only after everything else about it is right: without a seal anybody on the underlay can
-        // write numbers, and one that was taken from a forged frame would have true frames refused.
+        // A datagram changes the remembered numbers only after all other checks. Without encryption any host on the underlay
+        // can write numbers, and one taken from a forged frame would make true frames count as copies.
         match self.arrivals.came(label.sequence) {
             Came::InOrder | Came::Overtaken => {}
             Came::Again => return Err(Refused::Copy),
@@ -244,7 +248,7 @@ impl Receiver {
         })
     }
 
-    /// What has come so far.
+    /// Returns the counters so far.
     #[must_use]
     pub fn counts(&self) -> CrossingCounts {
         CrossingCounts {
@@ -264,7 +268,7 @@ mod tests {
 
     const FRAME: [u8; 60] = [7; 60];
 
-    /// Ports below 100 are ours, those below 200 the other machine's by the right of token 5.
+    /// Ports below 100 are on this machine, and those below 200 on the other machine with token 5.
     fn whose(port: PortId) -> Whose {
         match port.0 {
             0..100 => Whose::Ours,
@@ -334,7 +338,7 @@ mod tests {
         assert_eq!((counts.arrived, counts.refused, counts.lost), (1, 7, 0));
     }
 
-    /// The attack of somebody on the segment who can write datagrams from the other machine's address, and has seen its frames.
+    /// An attacker on the segment can send datagrams from the other machine's address, and has seen its frames.
     #[test]
     fn a_forged_datagram_costs_no_true_frame() {
         let forged = |session, sequence, edge: (u32, u32), token| {
@@ -351,7 +355,7 @@ mod tests {
             pack(&label, &FRAME, &mut bytes);
             bytes
         };
-        // The next number that is taken is 10.
+        // The next accepted number is 10.
         for (what, mut forged) in [
             ("later session, no port", forged(2, 10, (150, 9_999), 5)),
             ("later session, right ports", forged(2, 10, (150, 50), 5)),
@@ -415,8 +419,8 @@ mod tests {
     }
 
     proptest! {
-        /// The total delay is the edge's own, whatever the way does, as long as it is shorter; what is longer is counted with
-        /// how much. Losses and disorder on the way are told.
+        /// The total delay is the edge's own for any smaller delay between the machines. A larger one is counted with its
+        /// amount. Losses and reordering between the machines are detected.
         #[test]
         fn the_way_is_hidden_in_the_edge(
             ways in prop::collection::vec((0_u64..6_000, prop::bool::weighted(0.05)), 1..300),
@@ -437,7 +441,7 @@ mod tests {
             for (at_ns, number, bytes) in &mut under_way {
                 let (at_ns, number) = (*at_ns, *number);
                 let due = receiver.receive(bytes, at_ns, whose);
-                // Before the first that came.
+                // The frame precedes the first one that arrived.
                 let Ok(due) = due else {
                     prop_assert_eq!(due, Err(Refused::Forgotten));
                     continue;

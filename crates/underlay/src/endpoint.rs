@@ -1,4 +1,4 @@
-//! Where a machine's frames for others come from, and where those for it go.
+//! The transport and the addresses of frames between machines.
 
 use std::fmt;
 use std::net::SocketAddr;
@@ -8,25 +8,25 @@ use serde::{Deserialize, Serialize};
 use crate::frame::OVERHEAD_BYTES;
 use crate::seal::TAG_BYTES;
 
-/// By what frames go from machine to machine.
+/// The transport of frames between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Carriage {
-    /// UDP: wherever IP goes. What is longer than the MTU is cut in fragments.
+    /// UDP: works over any IP network. Frames longer than the MTU are fragmented.
     Udp,
-    /// Ethernet below IP: within one segment, and never in fragments.
+    /// Ethernet without IP: works within one segment, and never fragments.
     Ethernet,
 }
 
-/// The EtherType of raw frames: IEEE 802's second one for local experiments.
+/// The EtherType of raw frames: the second one that IEEE 802 reserves for local experiments.
 pub const ETHER_TYPE: u16 = 0x88b6;
 
-/// IP's header and UDP's.
+/// The headers of IP and UDP.
 const UDP_V4_BYTES: usize = 20 + 8;
 const UDP_V6_BYTES: usize = 40 + 8;
 
 impl Carriage {
-    /// As in JSON and on the command line.
+    /// Returns the transport as in JSON and on the command line.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
@@ -35,8 +35,8 @@ impl Carriage {
         }
     }
 
-    /// The MTU that an interface needs, so that frames of so many bytes (their Ethernet header included) go whole. `is_v6`: by IPv6,
-    /// where it is UDP.
+    /// Returns the MTU that an interface needs so that frames of `frame_bytes` bytes (with their Ethernet header) are not
+    /// fragmented. `is_v6` selects IPv6 for UDP.
     #[must_use]
     pub fn mtu_for(self, frame_bytes: usize, sealed: bool, is_v6: bool) -> usize {
         let tag = if sealed { TAG_BYTES } else { 0 };
@@ -49,7 +49,7 @@ impl Carriage {
     }
 }
 
-/// A place that frames go to.
+/// A destination of frames.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Endpoint {
@@ -60,7 +60,7 @@ pub enum Endpoint {
 }
 
 impl Endpoint {
-    /// By what it is reached.
+    /// Returns the transport that reaches it.
     #[must_use]
     pub fn carriage(self) -> Carriage {
         match self {
@@ -69,7 +69,7 @@ impl Endpoint {
         }
     }
 
-    /// Whether both are the same place: an IPv6 address has more to it than where it is.
+    /// Returns whether both are the same destination. An IPv6 address has further fields, which do not matter here.
     #[must_use]
     pub fn is_at(self, other: Self) -> bool {
         match (self, other) {

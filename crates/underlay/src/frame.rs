@@ -1,68 +1,68 @@
-//! A frame on its way from one machine to another: VXLAN (RFC 7348) in UDP, with what the other side must know behind it.
+//! A frame between machines: VXLAN (RFC 7348) in UDP, followed by data for the receiver.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 8 | VXLAN: flags `08`, 24 bits of the lab's number |
 //! | n | the Ethernet frame, as the node sent it |
 //! | 36 | trailer: from port, to port, sequence number, token, session (4 each), departure (8), `1`, zero (1: sealed, see [`Cipher`](crate::Cipher)), zero, zero, `CSTL` |
 //!
-//! Any tool that knows VXLAN shows the frame; the trailer is to it what padding behind a short frame is. Numbers are
+//! Any tool that understands VXLAN shows the frame, and treats the trailer like padding behind a short frame. Numbers are
 //! big-endian. The departure is when the frame has passed all of its edge's stages and is due in the far node, in
-//! nanoseconds of the lab's clock: the receiver waits until then, so that the way between the machines is not added.
+//! nanoseconds of the lab's clock. The receiver waits until then, so the delay between the machines is not added.
 
 use constel_link::PortId;
 
-/// Bytes around a frame.
+/// Number of bytes around a frame.
 pub const OVERHEAD_BYTES: usize = HEAD_BYTES + TRAILER_BYTES;
 
 pub(crate) const HEAD_BYTES: usize = 8;
 pub(crate) const TRAILER_BYTES: usize = 36;
-/// What is around a frame.
+/// The bytes around a frame.
 pub(crate) type Around = [u8; OVERHEAD_BYTES];
-/// The byte of the trailer that says whether the frame is sealed.
+/// Index of the trailer's byte that marks an encrypted frame.
 pub(crate) const SEALED: usize = 29;
 const VERSION: u8 = 1;
 const MARK: [u8; 4] = *b"CSTL";
-/// An Ethernet header.
+/// Length of an Ethernet header.
 const LEAST_FRAME_BYTES: usize = 14;
 
-/// What a frame is told of.
+/// The data that accompanies a frame.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Label {
-    /// The lab's number; 24 bits of it.
+    /// Number of the lab. 24 bits are used.
     pub lab: u32,
-    /// The port that sent it.
+    /// Source port.
     pub from: PortId,
-    /// The port that it is for.
+    /// Destination port.
     pub to: PortId,
-    /// Frames from the one machine to the other are numbered through, from 0 in each session.
+    /// Sequence number of frames from one machine to the other, from 0 in each session.
     pub sequence: u32,
-    /// By which right the sending machine sends for the node; grows with each owner.
+    /// The token that gives the machine the right to send for the node. It increases with each owner.
     pub token: u32,
-    /// The run of the lab that it is of; all machines have the same.
+    /// The run of the lab. All machines have the same.
     pub session: u32,
-    /// When it is due in the far node, nanoseconds of the lab's clock.
+    /// The instant at which it is due in the far node, nanoseconds of the lab's clock.
     pub due_ns: u64,
 }
 
-/// Why bytes are no frame of ours.
+/// The reason why bytes are not a frame of Constel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum NotOurs {
-    /// Fewer bytes than the smallest has.
+    /// Shorter than the smallest frame.
     #[error("too short")]
     Short,
-    /// Not VXLAN, or bits that must be zero are not.
+    /// Not VXLAN, or bits that must be zero are set.
     #[error("not VXLAN")]
     Head,
-    /// Without our trailer: another program's VXLAN.
+    /// No trailer of Constel: VXLAN of another program.
     #[error("no trailer of ours")]
     Trailer,
-    /// The other machine has another version of the trailer.
+    /// The other machine uses another version of the trailer.
     #[error("version {0} of the trailer; ours is {VERSION}")]
     Version(u8),
 }
 
-/// Writes the datagram of a frame into `out`, in place of what was there.
+/// Writes the datagram of a frame into `out` and replaces its content.
 pub fn pack(label: &Label, frame: &[u8], out: &mut Vec<u8>) {
     out.clear();
     out.extend([8, 0, 0, 0]);
@@ -82,10 +82,10 @@ pub fn pack(label: &Label, frame: &[u8], out: &mut Vec<u8>) {
     out.extend(MARK);
 }
 
-/// The frame in a datagram, and what it is told of.
+/// Returns the frame in a datagram, and its label.
 ///
 /// # Errors
-/// When it is none of ours.
+/// If it is not a frame of Constel.
 pub fn unpack(datagram: &[u8]) -> Result<(Label, &[u8]), NotOurs> {
     if datagram.len() < OVERHEAD_BYTES + LEAST_FRAME_BYTES {
         return Err(NotOurs::Short);
@@ -101,6 +101,7 @@ pub fn unpack(datagram: &[u8]) -> Result<(Label, &[u8]), NotOurs> {
     if trailer[28] != VERSION {
         return Err(NotOurs::Version(trailer[28]));
     }
+    // An encrypted frame also ends here if no cipher has opened it and cleared the byte.
     if trailer[29..32] != [0; 3] {
         return Err(NotOurs::Trailer);
     }
@@ -183,7 +184,8 @@ mod tests {
             let _ = unpack(&bytes);
         }
 
-        /// One of ours with some bytes changed, shorter or longer: refused, or it means what it would be written as.
+        /// Takes a valid frame with some bytes changed, or with another length. The result is refused, or equals the
+        /// encoding of its content.
         #[test]
         fn what_is_damaged_is_refused_or_means_what_it_says(
             numbers in any::<[u32; 5]>(),

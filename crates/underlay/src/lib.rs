@@ -1,12 +1,13 @@
-//! What lies between the machines of one lab, as values: frames on their way, what became of them, how far clocks are apart.
+//! The network between the machines of one lab, as values: the format of frames, their counters, and the offsets of clocks.
 //!
-//! - [`pack`], [`unpack`]: a frame as VXLAN (RFC 7348), with what the other machine must know of it.
-//! - [`Carriage`], [`Endpoint`]: by what frames go, and where to.
-//! - [`Sender`], [`Receiver`]: both ends of the way; what is lost, doubled, overtaken and late is counted.
-//! - [`Ping`], [`OffsetEstimate`]: round trips with four times, and what they say of another machine's clock and of the way.
-//! - [`Room`]: what of an edge's delay is left when the way is taken from it, or by how much the edge is too short.
+//! - [`pack`], [`unpack`]: a frame as VXLAN (RFC 7348), with data for the other machine.
+//! - [`Carriage`], [`Endpoint`]: the transport and the destination of frames.
+//! - [`Sender`], [`Receiver`]: both ends of the path. They count lost, doubled, overtaken and late frames.
+//! - [`Ping`], [`OffsetEstimate`]: exchanges with four times, and the derived offset and delay of another machine.
+//! - [`Room`]: the part of an edge's delay that exceeds the delay between the machines, or the amount by which the edge is
+//!   too short.
 //!
-//! Pure: nothing here touches a machine, a clock or a network.
+//! This crate is pure: it does not use a machine, a clock or a network.
 //!
 //! ```
 //! use constel_underlay::{Exchange, OffsetEstimate};

@@ -1,53 +1,53 @@
-//! A question between two machines, and its answer: one datagram each, of equal length.
+//! A request between two machines, and its reply: one datagram each, of equal length.
 //!
-//! | bytes | what |
+//! | bytes | content |
 //! |---|---|
 //! | 4 | `CSTP` |
 //! | 1 | version, `2` |
-//! | 1 | `0`: a question; `1`: an answer |
+//! | 1 | `0`: a request; `1`: a reply |
 //! | 2 | zero |
-//! | 8 | key: the number that the one who is asked has put into the store; others are not answered |
-//! | 8 | nonce of the question, given back |
-//! | 8 | `t2`: when the question arrived, nanoseconds of the answerer's clock; zero in a question |
-//! | 8 | `t3`: when the answer left; zero in a question |
-//! | 8 | by how much the answerer's wall clock is ahead of that clock, signed; zero in a question |
+//! | 8 | key: the number that the receiver of the request has put into the store; requests with another key get no reply |
+//! | 8 | nonce of the request, returned in the reply |
+//! | 8 | `t2`: when the request arrived, nanoseconds of the replying machine's clock; zero in a request |
+//! | 8 | `t3`: when the reply left; zero in a request |
+//! | 8 | lead of the replying machine's wall clock over that clock, signed; zero in a request |
 //!
-//! Numbers are big-endian. An answer is no longer than its question, so that nobody is flooded through us.
+//! Numbers are big-endian. A reply is no longer than its request, so it cannot be used to amplify an attack.
 
-/// Length of a question, and of an answer.
+/// Length of a request, and of a reply.
 pub const PING_BYTES: usize = 48;
 
-/// What each begins with.
+/// The first bytes of each.
 pub const PING_MARK: [u8; 4] = *b"CSTP";
 const VERSION: u8 = 2;
 
-/// A question or an answer.
+/// A request or a reply.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Ping {
-    /// What time is it?
+    /// A request for the time.
     Question {
-        /// The number of the one who is asked.
+        /// The key of the receiver of the request.
         key: u64,
-        /// Drawn at random by the one who asks.
+        /// A random number of the sender.
         nonce: u64,
     },
-    /// It was and is so late.
+    /// A reply with the time.
     Answer {
-        /// The number of the one who was asked.
+        /// The key of the replying machine.
         key: u64,
-        /// That of the question.
+        /// The nonce of the request.
         nonce: u64,
-        /// When the question arrived, nanoseconds of the answerer's clock.
+        /// The time when the request arrived, nanoseconds of the replying machine's clock.
         t2_ns: u64,
-        /// When the answer left, of the same clock.
+        /// The time when the reply left, by the same clock.
         t3_ns: u64,
-        /// Its wall clock less that clock, nanoseconds.
+        /// The replying machine's wall clock minus that clock, nanoseconds.
         wall_ahead_ns: i64,
     },
 }
 
 impl Ping {
-    /// The datagram.
+    /// Returns the datagram.
     #[must_use]
     pub fn pack(&self) -> [u8; PING_BYTES] {
         let (kind, numbers) = match *self {
@@ -69,7 +69,7 @@ impl Ping {
         bytes
     }
 
-    /// What a datagram says; `None`: it is none of ours, to the bit.
+    /// Parses a datagram. Returns `None` if any bit differs from what [`pack`](Self::pack) would write.
     #[must_use]
     pub fn unpack(datagram: &[u8]) -> Option<Self> {
         let bytes: &[u8; PING_BYTES] = datagram.try_into().ok()?;
@@ -110,7 +110,7 @@ mod tests {
             }
         }
 
-        /// Whatever is read is what would have been written: no two datagrams mean the same.
+        /// Each accepted datagram equals the encoding of its content, so no two datagrams mean the same.
         #[test]
         fn nothing_else_is_read(
             numbers in any::<[u64; 4]>(),

@@ -1,33 +1,35 @@
-//! What of an edge's delay is left when the way between the machines is taken from it.
+//! The part of an edge's delay that remains after the delay between the machines.
 //!
-//! A frame leaves its machine when it has passed the edge's stages, and waits over there until the edge's own delay is over. It waits
-//! as long as the edge is longer than the way. Half of the way there and back is taken for one way: where the ways differ, that is
-//! wrong by half of the difference. What really comes late is counted by [`Receiver`](crate::Receiver).
+//! A frame leaves its machine when it has passed the edge's stages, and waits on the other machine until the edge's own
+//! delay is over. It waits as long as the edge's delay exceeds the delay between the machines. Half of the round-trip time
+//! is taken as the one-way delay. If the directions differ, this is wrong by half of the difference.
+//! [`Receiver`](crate::Receiver) counts the frames that really arrive late.
 
 use crate::clock::Ways;
 
-/// Whether an edge is long enough for the way between its machines.
+/// Whether an edge's delay is longer than the delay between its machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Room {
-    /// Whatever was measured is hidden in the edge.
+    /// All measured delays are shorter than the edge's.
     Hidden {
-        /// The frame with the longest way waits so long, nanoseconds.
+        /// Waiting time of the frame with the longest delay, nanoseconds.
         wait_ns: u64,
     },
-    /// The shortest way is hidden and the longest is not: some frames come late.
+    /// The shortest measured delay is shorter than the edge's, and the longest is not, so some frames arrive late.
     Tight {
-        /// By so much at most, nanoseconds.
+        /// Maximum lateness, nanoseconds.
         late_ns: u64,
     },
-    /// The edge is shorter than the shortest way: all frames come late.
+    /// The edge is shorter than the shortest measured delay, so all frames arrive late.
     Short {
-        /// By so much at least, nanoseconds.
+        /// Minimum lateness, nanoseconds.
         by_ns: u64,
     },
 }
 
 impl Room {
-    /// Of an edge with this delay at its shortest. `error_ns`: by so much the clocks may be wrong, so that an instant comes too early.
+    /// Returns the room of an edge with this shortest delay. `error_ns` is the error of the clocks, by which an instant may
+    /// come too early.
     #[must_use]
     pub fn of(edge_ns: u64, ways: Ways, error_ns: u64) -> Self {
         let longest_ns = ways.longest_ns.saturating_add(error_ns);

@@ -1,9 +1,9 @@
-//! Datagrams between machines that nobody else can read, change or make: ChaCha20-Poly1305 (RFC 8439).
+//! Authenticated encryption of the datagrams between machines: ChaCha20-Poly1305 (RFC 8439).
 //!
-//! The frame is encrypted, and a tag of 16 bytes follows it; what is around both stays as it is, is covered by the tag, and says that
-//! it is so. Each machine has another key towards each other, made of the lab's. A nonce is the departure and the sequence number: numbers
-//! come again after 2^32 frames, hours later, when nothing departs at the same instant any more. What was recorded and is sent again
-//! is a copy, as without a seal.
+//! The frame is encrypted, and a tag of 16 bytes follows it. The head and the trailer around them stay readable, are covered
+//! by the tag, and mark the frame as encrypted. Each machine has a separate key towards each other one, derived from the
+//! lab's key. A nonce is the departure and the sequence number. Sequence numbers repeat after 2^32 frames, which is hours
+//! later, when the departure is another one. A recorded datagram that is sent again counts as a copy, as without encryption.
 
 use std::fmt;
 
@@ -13,18 +13,18 @@ use serde::{Deserialize, Serialize};
 
 use crate::frame::{Around, HEAD_BYTES, SEALED, TRAILER_BYTES};
 
-/// By so much a sealed datagram is longer.
+/// Number of bytes that encryption adds to a datagram.
 pub const TAG_BYTES: usize = 16;
 
 const KEY_BYTES: usize = 32;
 
-/// What the machines of a lab share, and nobody else has. In JSON it is 64 digits of hexadecimal.
+/// The secret key that the machines of a lab share. In JSON it has 64 hexadecimal digits.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Key([u8; KEY_BYTES]);
 
 impl Key {
-    /// Of random bytes that are used for nothing else.
+    /// Creates a key from random bytes, which must not be used for anything else.
     #[must_use]
     pub const fn new(random: [u8; KEY_BYTES]) -> Self {
         Self(random)
@@ -60,7 +60,7 @@ impl TryFrom<String> for Key {
     }
 }
 
-/// Seals what one machine sends to one other, or opens it there.
+/// Encrypts the frames from one machine to another, or decrypts them there.
 #[derive(Clone)]
 pub struct Cipher(ChaCha20Poly1305);
 
@@ -71,7 +71,7 @@ impl fmt::Debug for Cipher {
 }
 
 impl Cipher {
-    /// Of what the machine with the number `from` sends to `to`, in this run of the lab.
+    /// Creates the cipher for frames from machine number `from` to machine `to`, in this run of the lab.
     #[must_use]
     pub fn new(key: &Key, from: usize, to: usize, session: u32) -> Self {
         let mut own = blake3::Hasher::new_derive_key("constel frames between machines");
@@ -82,7 +82,7 @@ impl Cipher {
         Self(ChaCha20Poly1305::new(own.finalize().as_bytes().into()))
     }
 
-    /// Seals a datagram that [`pack`](crate::pack) wrote.
+    /// Encrypts a datagram that [`pack`](crate::pack) wrote.
     pub fn seal(&self, datagram: &mut Vec<u8>) {
         let trailer_at = datagram.len() - TRAILER_BYTES;
         let mut trailer = [0; TRAILER_BYTES];
@@ -98,8 +98,8 @@ impl Cipher {
         datagram.extend(trailer);
     }
 
-    /// Opens a sealed datagram: from then on it is what [`pack`](crate::pack) wrote, of the length that is returned. `None`: it is not sealed, or by
-    /// nobody who has the key; nothing in it is of use then.
+    /// Decrypts a datagram. It then equals the output of [`pack`](crate::pack) and has the returned length. Returns `None`
+    /// if it is not encrypted, or not with this key; its content is then useless.
     #[must_use]
     pub fn open(&self, datagram: &mut [u8]) -> Option<usize> {
         let trailer_at = datagram.len().checked_sub(TRAILER_BYTES)?;
@@ -128,7 +128,7 @@ impl Cipher {
     }
 }
 
-/// What is not encrypted, and covered by the tag.
+/// Returns the bytes that are not encrypted, but covered by the tag.
 fn around(head: &[u8], trailer: &[u8; TRAILER_BYTES]) -> Around {
     let mut around = [0; HEAD_BYTES + TRAILER_BYTES];
     around[..HEAD_BYTES].copy_from_slice(head);
@@ -136,7 +136,7 @@ fn around(head: &[u8], trailer: &[u8; TRAILER_BYTES]) -> Around {
     around
 }
 
-/// The departure, and the sequence number.
+/// Returns the nonce: the departure and the sequence number.
 fn nonce(trailer: &[u8; TRAILER_BYTES]) -> Nonce {
     let mut nonce = [0; 12];
     nonce[..8].copy_from_slice(&trailer[20..28]);
@@ -190,7 +190,7 @@ mod tests {
         ciphers[0].seal(&mut sealed);
         assert_eq!(sealed.len(), plain.len() + TAG_BYTES);
         assert!(!sealed.windows(4).any(|four| four == [0x61; 4]));
-        // Who knows nothing of seals takes it for none of ours.
+        // A receiver without encryption does not accept it.
         assert_eq!(unpack(&sealed), Err(NotOurs::Trailer));
         let other = Cipher::new(&key(2), 0, 1, 6);
         for cipher in ciphers[1..].iter().chain([&other]) {
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!(ciphers[0].open(&mut plain.clone()), None, "not sealed");
         let length = ciphers[0].open(&mut sealed).unwrap();
         assert_eq!(sealed[..length], plain);
-        // The same frame again looks quite different.
+        // A frame looks quite different when it is encrypted again.
         let mut again = Vec::new();
         pack(&label(4, 5), &frame, &mut again);
         let mut first = plain;
@@ -226,7 +226,7 @@ mod tests {
             prop_assert_eq!(&datagram[..length], &plain[..]);
         }
 
-        /// Any change, cut or growth.
+        /// Tests any change, cut or extension.
         #[test]
         fn what_is_changed_is_not_opened(
             at in any::<prop::sample::Index>(),

@@ -1,4 +1,4 @@
-//! One question to whichever member answers.
+//! One request to the first member that answers.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -14,19 +14,19 @@ use crate::address::{Address, Credentials, Tls};
 use crate::error::{Error, Result};
 use crate::model::LeaseId;
 
-/// A member that is not heard of for so long is given up.
+/// A member that sends nothing for this time is abandoned.
 pub(super) const SILENCE: Duration = Duration::from_secs(2);
 
-/// A member that does not even take a connection within this time is given up.
+/// A member that does not accept a connection within this time is abandoned.
 const CONNECT_WITHIN: Duration = Duration::from_secs(1);
 
-/// More than any answer of ours has.
+/// Maximum size of an answer. All real answers are smaller.
 pub(super) const MOST_ANSWER_BYTES: u64 = 64 << 20;
 
-/// More than any reason that a member gives for refusing.
+/// Maximum size of a refusal. All real refusals are smaller.
 const MOST_REFUSAL_BYTES: u64 = 64 << 10;
 
-/// Whether a question may be asked again when nobody knows what became of it.
+/// Whether a request may be repeated when its outcome is unknown.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Twice {
     Harmless,
@@ -43,16 +43,16 @@ pub(super) struct Client {
     token: Mutex<Option<String>>,
 }
 
-/// What a member made of a question.
+/// The result of a request to one member.
 enum Answered {
     Well(Box<Answer>),
-    /// It never got it.
+    /// The member did not receive the request.
     NotAsked(String),
-    /// It got it, and nobody knows.
+    /// The member received the request, and its outcome is unknown.
     Silent(String),
-    /// It wants to know who asks.
+    /// The member requires authentication.
     Stranger(String),
-    /// It said no.
+    /// The member refused the request.
     Refused(Error),
 }
 
@@ -98,7 +98,7 @@ impl Client {
         self.members.len()
     }
 
-    /// Asks the member that answered last, then the others.
+    /// Sends a request to the member that answered last, then to the others.
     pub(super) fn ask(&self, what: &str, question: &Value, twice: Twice) -> Result<Value> {
         let first = self.preferred.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
@@ -107,6 +107,7 @@ impl Client {
             let read = match self.ask_member(&self.questions, member, what, question)? {
                 Answered::Well(answer) => whole(*answer),
                 Answered::Refused(error) => return Err(error),
+                // The request was not executed here, so the next member may try it even if repetition is harmful.
                 Answered::NotAsked(reason) => {
                     reasons.push(format!("{}: {reason}", self.members[member]));
                     continue;
@@ -119,7 +120,7 @@ impl Client {
                     return Ok(value);
                 }
                 Err(reason) => {
-                    // The next question begins elsewhere, whatever becomes of this one.
+                    // The next request starts at another member, whatever the result of this one.
                     self.preferred
                         .store((member + 1) % self.members.len(), Ordering::Relaxed);
                     let reason = format!("{}: {reason}", self.members[member]);
@@ -147,7 +148,7 @@ impl Client {
         }
     }
 
-    /// Asks one member; says who we are if it wants to know.
+    /// Sends a request to one member. Authenticates if the member requires it.
     fn ask_member(
         &self,
         agent: &Agent,
@@ -160,6 +161,7 @@ impl Client {
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
             .clone();
+        // The first request has no token, and tokens expire. In both cases the member requires authentication.
         let answered = self.once(agent, member, what, question, known.as_deref());
         let (Answered::Stranger(said), Some((user, password))) = (&answered, &self.credentials)
         else {
@@ -176,7 +178,7 @@ impl Client {
             },
             Answered::Stranger(said) => return Err(Error::Denied(said)),
             Answered::Refused(error) => return Err(error),
-            // The question itself has not been taken.
+            // The member did not receive the request itself, only the authentication.
             Answered::Silent(reason) | Answered::NotAsked(reason) => {
                 return Ok(Answered::NotAsked(reason));
             }
@@ -219,7 +221,7 @@ impl Client {
     }
 }
 
-/// Whether the member cannot have had the question.
+/// Returns whether the member cannot have received the request.
 fn never_sent(error: &ureq::Error) -> bool {
     match error {
         ureq::Error::HostNotFound
@@ -227,7 +229,7 @@ fn never_sent(error: &ureq::Error) -> bool {
         | ureq::Error::Timeout(Timeout::Resolve | Timeout::Connect)
         | ureq::Error::Rustls(_)
         | ureq::Error::Tls(_) => true,
-        // The handshake comes before the question.
+        // The TLS handshake precedes the request.
         ureq::Error::Io(error) if error.kind() == io::ErrorKind::InvalidData => {
             error.to_string().starts_with("invalid peer certificate")
         }
@@ -242,7 +244,7 @@ fn never_sent(error: &ureq::Error) -> bool {
     }
 }
 
-/// The codes are gRPC's. Texts where etcd has one code for several things.
+/// Converts a refusal. The codes are gRPC's. Texts are compared where etcd has one code for several errors.
 fn refusal(said: &Value) -> Answered {
     let text = ["error", "message"]
         .iter()
@@ -262,7 +264,7 @@ fn refusal(said: &Value) -> Answered {
         8 if is("space exceeded") => Answered::Refused(Error::Full(text)),
         8 => Answered::Refused(Error::Denied(text)),
         3 | 5 | 11 => Answered::Refused(Error::Invalid(text)),
-        // Deadline, unavailable, and all that a member says while it has no leader.
+        // Deadline, unavailable, and all errors of a member that has no leader.
         _ => Answered::Silent(text),
     }
 }
@@ -271,7 +273,7 @@ fn whole(answer: Answer) -> std::result::Result<Value, String> {
     read(answer, MOST_ANSWER_BYTES)
 }
 
-/// Why a member refuses. A stream has no bound of time in all, and this is no stream.
+/// Reads the reason of a refusal. A stream has no total time limit, but this answer is not a stream.
 fn refusal_of(answer: Answer) -> std::result::Result<Value, String> {
     read(answer, MOST_REFUSAL_BYTES)
 }
@@ -299,7 +301,7 @@ fn read(answer: Answer, most_bytes: u64) -> std::result::Result<Value, String> {
 }
 
 fn read_file(path: &Path) -> Result<Vec<u8>> {
-    // Certificates, keys and passwords.
+    // The limit fits certificates, keys and passwords.
     constel_units::files::read(path, 1 << 20)
         .map_err(|e| Error::Invalid(format!("{}: {e}", path.display())))
 }

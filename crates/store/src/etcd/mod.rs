@@ -1,9 +1,9 @@
-//! An etcd cluster, 3.4 or newer, asked through its JSON gateway.
+//! An etcd cluster, 3.4 or newer, accessed through its JSON gateway.
 //!
-//! Synchronous, one question at a time on a thread; connections are kept. A member that does not answer within two
-//! seconds is given up and the next one asked: those that lost their leader would let us wait for seven. What only reads,
-//! or may be done twice, is asked of every member before it is an error; a transaction that went out and was not answered
-//! is [`Error::Uncertain`].
+//! The client is synchronous: a thread has one request at a time, and connections are kept. A member that does not answer
+//! within two seconds is abandoned, and the next one is tried, because members that have lost their leader would block for
+//! seven seconds. Reads and repeatable requests are tried at every member before they fail. A transaction that was sent and
+//! not answered is [`Error::Uncertain`].
 
 mod client;
 mod watch;
@@ -21,17 +21,17 @@ use crate::{Store, Watch};
 
 use client::{Client, Twice};
 
-/// An etcd cluster; clones are the same connections.
+/// An etcd cluster. Clones use the same connections.
 #[derive(Clone)]
 pub struct Etcd {
     client: Arc<Client>,
 }
 
 impl Etcd {
-    /// Reads the files that the address names. Asks nobody yet.
+    /// Reads the files that the address names. Sends no request yet.
     ///
     /// # Errors
-    /// [`Error::Invalid`]: files that cannot be read, or are not what they should be.
+    /// [`Error::Invalid`]: a file cannot be read or is invalid.
     pub fn new(address: &Address) -> Result<Self> {
         Ok(Self {
             client: Arc::new(Client::new(address)?),
@@ -49,7 +49,7 @@ impl Etcd {
 }
 
 impl Etcd {
-    /// Whether bytes can be read as some answer of a member. It needs no member: parsers are tested by it.
+    /// Returns whether bytes parse as some answer of a member. Fuzz tests use it, since it needs no member.
     #[must_use]
     pub fn reads(answer: &[u8]) -> bool {
         let Ok(answer) = serde_json::from_slice::<Value>(answer) else {
@@ -89,7 +89,8 @@ impl Store for Etcd {
     }
 
     fn grant(&self, ttl: Duration) -> Result<Lease> {
-        // Whole seconds, and never less than asked for. One that is granted twice ends unused.
+        // etcd needs whole seconds, and the lease must not be shorter than requested. If a repeated request grants two
+        // leases, the unused one expires.
         let seconds = ttl.as_secs() + u64::from(ttl.subsec_nanos() > 0);
         let question = json!({"TTL": seconds.max(1).to_string()});
         let answer = self.client.ask("lease/grant", &question, Twice::Harmless)?;
@@ -104,7 +105,7 @@ impl Store for Etcd {
         let answer = self
             .client
             .ask("lease/keepalive", &question, Twice::Harmless)?;
-        // A lease that is over has no time left.
+        // etcd reports 0 seconds left for a lease that has ended.
         match wire::number(&answer["result"], "TTL")? {
             0 => Err(Error::LeaseLost(lease)),
             _ => Ok(()),
@@ -124,13 +125,13 @@ impl Store for Etcd {
     }
 
     fn compact(&self, revision: Revision) -> Result<()> {
-        // etcd takes the last revision that may be forgotten, and gives up nothing before the first.
+        // etcd takes the last revision to forget, and there is nothing to forget before revision 1.
         let Some(last) = revision.checked_sub(1).filter(|last| *last > 0) else {
             return Ok(());
         };
         let question = json!({"revision": last.to_string()});
         match self.client.ask("kv/compaction", &question, Twice::Harmless) {
-            // It has been compacted at least so far.
+            // The history has been compacted at least up to this revision.
             Ok(_) | Err(Error::Compacted { .. }) => Ok(()),
             Err(error) => Err(error),
         }
@@ -138,7 +139,8 @@ impl Store for Etcd {
 }
 
 impl Etcd {
-    /// Which of a transaction's leases is over: etcd does not say. Any of them, if none is found to be.
+    /// Returns the lease of a transaction that has ended, because etcd does not report which one. Returns any of them if
+    /// none is found.
     fn first_lost(&self, txn: &Txn) -> LeaseId {
         let leases = txn
             .operations
@@ -154,7 +156,7 @@ impl Etcd {
             let asked = self
                 .client
                 .ask("lease/timetolive", &question, Twice::Harmless);
-            // Seconds left; -1 when it is over.
+            // The remaining seconds, or -1 for a lease that has ended.
             asked.is_ok_and(|answer| answer["TTL"].as_str() == Some("-1"))
         };
         let lost = leases.iter().find(is_over).or(leases.first());

@@ -1,7 +1,8 @@
-//! A watch: a thread that reads one member's stream, and goes to the next member where it stays silent.
+//! A watch: a thread that reads the stream of one member, and changes to the next member if that one is silent.
 //!
-//! Members do not say that they lost the others, they just tell nothing. So a stream that is silent for two seconds is
-//! opened anew at the next member, from the revision after the last one heard: nothing is missed or told twice.
+//! A member that has lost the others does not report that but only becomes silent. A stream that is silent for two seconds
+//! is therefore opened again at the next member, from the revision after the last received one. No change is missed or
+//! reported twice.
 
 use std::io::{self, BufRead, BufReader};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,13 +18,13 @@ use crate::Watch;
 use crate::error::{Error, Result};
 use crate::model::{Event, Revision};
 
-/// Messages that wait for whoever watches; then the stream does.
+/// Maximum number of messages that wait for the watcher. When it is reached, the stream waits.
 const MOST_WAITING: usize = 64;
 
-/// A message of a watch that has begun is there within this time.
+/// A message that has begun must be complete within this time.
 const MESSAGE_WITHIN: Duration = Duration::from_secs(10);
 
-/// Before a round of all members begins again.
+/// Pause before the next round over all members.
 const PAUSE: Duration = Duration::from_millis(100);
 
 struct Watching {
@@ -44,7 +45,7 @@ pub(super) fn start(client: &Arc<Client>, prefix: &str, from: Revision) -> impl 
         tell,
         is_wanted: Arc::clone(&is_wanted),
     };
-    // Ends by itself within the time of one silence once nobody wants it.
+    // The thread ends by itself within one silence time once the watch is dropped.
     std::thread::spawn(move || reader.run());
     Watching {
         told,
@@ -87,18 +88,18 @@ struct Reader {
     is_wanted: Arc<AtomicBool>,
 }
 
-/// Why a stream is left.
+/// The reason why a stream was closed.
 enum Left {
-    /// It said something first: the store can be reached.
+    /// The member sent a valid message first, so the store is reachable.
     Heard,
-    /// It said nothing of use.
+    /// The member sent no valid message.
     Lost(Error),
-    /// The watch is over.
+    /// The watch has ended.
     Over,
 }
 
-/// Reads a message with its end. One that has begun comes within a time, however steadily its bytes come: a member that sends one at a time
-/// would else hold the watch for good.
+/// Reads a message up to its end. A message that has begun must be complete within a time limit, however steadily its bytes
+/// arrive. Otherwise a member that sends one byte at a time would block the watch for ever.
 fn read_line(from: &mut impl BufRead, line: &mut Vec<u8>) -> io::Result<()> {
     let mut begun = None;
     loop {
@@ -130,7 +131,7 @@ impl Reader {
                 Left::Over => return,
                 Left::Lost(error) => {
                     lost_in_a_row += 1;
-                    // Told once an outage, and not again by each round.
+                    // Report once per outage, not once per round.
                     if lost_in_a_row == client.members() && self.tell.send(Err(error)).is_err() {
                         return;
                     }
@@ -158,7 +159,7 @@ impl Reader {
         let mut line = Vec::new();
         while self.is_wanted.load(Ordering::Relaxed) {
             line.clear();
-            // What is torn is asked for again.
+            // An incomplete message is requested again by opening the stream from the same revision.
             if read_line(&mut reader, &mut line).is_err() {
                 return left;
             }
@@ -167,6 +168,7 @@ impl Reader {
                 .and_then(|message| wire::told(&message));
             let sent = match told {
                 Ok(Told::Events(events)) => {
+                    // Even a message without events shows that the member is alive.
                     left = Left::Heard;
                     let Some(last) = events.iter().map(|event| event.revision).max() else {
                         continue;

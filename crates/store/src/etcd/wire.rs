@@ -1,4 +1,4 @@
-//! Questions and answers of etcd's JSON gateway: bytes are base64, numbers of 64 bits are texts, what is zero is left out.
+//! Requests and answers of etcd's JSON gateway: bytes are base64, 64-bit numbers are strings, and zero values are left out.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -11,10 +11,11 @@ pub(super) fn bytes(bytes: &[u8]) -> Value {
     Value::String(STANDARD.encode(bytes))
 }
 
-/// First key, and the end (base64) of those that begin with a prefix. A zero byte stands for the first and the last of all.
+/// Returns the first key and the end (base64) of the keys with a prefix. For an empty prefix both are a zero byte, which
+/// selects all keys.
 pub(super) fn prefix(prefix: &str) -> (String, String) {
     let mut end = prefix.as_bytes().to_vec();
-    // No byte of a text is 255.
+    // Adding 1 cannot overflow because no byte of a UTF-8 text is 255.
     match end.last_mut() {
         Some(last) => *last += 1,
         None => return ("\0".to_owned(), STANDARD.encode([0])),
@@ -26,7 +27,7 @@ fn nonsense(what: &str) -> Error {
     Error::Answer(what.to_owned())
 }
 
-/// A number; nothing is zero.
+/// Returns a number. A missing field is zero.
 pub(super) fn number(answer: &Value, field: &str) -> Result<u64> {
     match &answer[field] {
         Value::Null => Ok(0),
@@ -120,9 +121,9 @@ pub(super) fn txn(txn: &Txn) -> Value {
 /// One message of a watch.
 #[derive(Debug, PartialEq)]
 pub(super) enum Told {
-    /// Changes, perhaps none.
+    /// Changes, possibly none.
     Events(Vec<Event>),
-    /// What was asked for has been forgotten.
+    /// The requested history has been compacted.
     Compacted(Revision),
     /// The member ends the watch.
     Ended,
@@ -230,7 +231,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever a member answers, it is read or refused.
+        /// Each answer of a member is either parsed or refused.
         #[test]
         fn no_answer_panics(value in any_value()) {
             let _ = (listing(&value), outcome(&value), told(&value), revision(&value));
