@@ -40,7 +40,8 @@
 //! # }
 //! ```
 //!
-//! [`rt::AsyncFetch`] is the same for asynchronous programs; `examples/stream.rs` is longer.
+//! [`rt::AsyncFetch`] is the equivalent for asynchronous programs; `examples/stream.rs` is
+//! longer.
 //!
 //! Units: times are nanoseconds (`Nanos`), sizes bytes, rates bit/s on the wire
 //! and in parameters. Section and equation numbers are the paper's.

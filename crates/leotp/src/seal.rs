@@ -6,11 +6,12 @@
 //! with the key notices every forged, exchanged, cut or appended record and asks
 //! for it again past the caches.
 //!
-//! The key of a flow is derived from the shared key, the flow id and a salt chosen
-//! anew for each publication (in the flow's record), so nonces, which are record
-//! numbers, never repeat under one key, as long as what is published stays what it is:
-//! [`SealedFile`](crate::rt::SealedFile) serves no part of a file that has changed. The last record says that it is the last
-//! (the STREAM construction of Hoang et al.), so a flow cannot be cut short.
+//! The key of a flow is derived from the shared key, the flow id and a new salt for each
+//! publication (in the flow's record). Nonces, which are record numbers, therefore never repeat
+//! under one key, as long as the published content does not change:
+//! [`SealedFile`](crate::rt::SealedFile) serves no part of a file that has changed. The last
+//! record is marked as the last (the STREAM construction of Hoang et al.), so a flow cannot be
+//! cut short.
 
 #![forbid(unsafe_code)]
 

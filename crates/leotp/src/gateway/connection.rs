@@ -9,9 +9,9 @@ use std::sync::mpsc::Sender;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-/// What the gateway keeps of a connection.
+/// The gateway's state of a connection.
 pub(super) struct Connection {
-    /// Which of the peers has the other side.
+    /// The index of the peer that has the other side.
     pub(super) peer: usize,
     pub(super) client: IpAddr,
     /// The flow published here.
@@ -19,7 +19,7 @@ pub(super) struct Connection {
     /// The flow fetched from the peer.
     pub(super) theirs: u64,
     pub(super) stream: Option<TcpStream>,
-    /// Until the server has answered.
+    /// Taken (`None`) once the server has answered.
     pub(super) writer: Option<LiveFlow>,
     /// Ends the thread that fetches.
     pub(super) stop: Arc<Stop>,
@@ -30,7 +30,7 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// One whose threads have not begun; `writer` writes the flow published here.
+    /// Creates a connection whose threads have not started; `writer` writes the flow published here.
     pub(super) fn new(
         peer: usize,
         client: IpAddr,
@@ -51,7 +51,8 @@ impl Connection {
     }
 }
 
-/// Ends a thread that fetches, wherever it waits: there are many, and one that looked now and then would wake for nothing.
+/// Stops a thread that fetches, in whatever call it waits. There are many such threads, and polling would wake
+/// each of them for nothing.
 #[derive(Debug, Default)]
 pub(super) struct Stop {
     asked: AtomicBool,
@@ -66,7 +67,7 @@ impl Stop {
         }
     }
 
-    /// From now on whoever asks wakes the thread. It may have been asked before.
+    /// From now on `ask` wakes the thread. It may have been called before.
     fn wakes(&self, waker: Waker) {
         // Set by one thread, once.
         let _ = self.waker.set(waker);
@@ -80,10 +81,10 @@ impl Stop {
 /// Stack of a thread; its buffers are on the heap.
 const STACK_BYTES: usize = 256 << 10;
 
-/// A thread that waits for the network comes back by itself after so long: the flow has times of its own.
+/// The longest wait of a thread for the network: the flow has timers of its own.
 const WAIT: Duration = Duration::from_secs(60);
 
-/// What a thread tells the gateway, about connection number so.
+/// A thread's report to the gateway; the number is the connection's.
 #[derive(Debug)]
 pub(super) enum Told<T> {
     /// Something else.
@@ -94,7 +95,7 @@ pub(super) enum Told<T> {
     Broken(u64),
 }
 
-/// Where threads tell it.
+/// The channel for reports of threads.
 #[derive(Debug)]
 pub(super) struct Tell<T> {
     pub(super) to: Sender<Told<T>>,
@@ -112,7 +113,7 @@ impl<T> Clone for Tell<T> {
 
 impl<T> Tell<T> {
     pub(super) fn tell(&self, told: Told<T>) {
-        // Nobody listens any more when the gateway has ended.
+        // An error means that the gateway has ended, and needs no report.
         let _ = self.to.send(told);
         self.waker.wake();
     }

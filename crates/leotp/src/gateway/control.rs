@@ -1,14 +1,11 @@
-//! What two gateways say to each other: a few kinds of messages over UDP, each
-//! repeated until it is confirmed, taken once. A state machine without clock and
-//! sockets.
+//! The protocol between two gateways: a few kinds of messages over UDP. Each message is repeated until it is
+//! confirmed, and is handled once. A state machine without clock and sockets.
 //!
-//! Every start of a gateway has an epoch of its own for each peer, a random number.
-//! Before all else the two greet each other: each says a number that it has just made
-//! up, and takes the other's epoch for the peer's when that number comes back. A
-//! datagram names both epochs under the key, so it means something to one receiver in
-//! one session only: not to its own sender, not to another peer, not after either has
-//! started anew. A greeting also names the address that it calls, and whoever has
-//! another does not answer.
+//! Every start of a gateway has an epoch of its own for each peer, a random number. First the two gateways
+//! greet each other. Each sends a new random number as a challenge, and accepts the other's epoch when that
+//! number comes back. A datagram contains both epochs under the key, so it is valid for one receiver in one
+//! session only: not for its own sender, not for another peer, not after either has restarted. A greeting also
+//! contains the address of the gateway that it is for; a gateway with another address does not answer.
 //!
 //! ```text
 //!  A: greeting(challenge a)            -->
@@ -31,23 +28,23 @@ pub use datagram::{MAX_LEN, Message};
 const REPEAT_NS: Nanos = 200_000_000;
 /// Longest pause.
 const REPEAT_MAX_NS: Nanos = 2_000_000_000;
-/// A peer that confirms nothing for so long is lost, unless another time is set.
+/// The default time after which a peer that confirms nothing is lost.
 pub(super) const LOST_NS: Nanos = 30_000_000_000;
-/// Numbers remembered one by one; older ones count as taken.
+/// Numbers remembered one by one; older ones count as handled.
 const REMEMBERED: usize = 4096;
 /// Messages that may wait for their confirmation.
 const MAX_WAITING: usize = 65_536;
 
-/// What has come of a datagram or of the time.
+/// The result of a datagram or of the passing of time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Event {
-    /// The peer says.
+    /// A message from the peer.
     Said(Message),
-    /// The peer has started anew: its connections are gone.
+    /// The peer has restarted: its connections are gone.
     Restarted,
-    /// The peer has confirmed nothing for too long: its connections are to be given up.
+    /// The peer has confirmed nothing for too long: its connections must be given up.
     Lost,
-    /// Something at the peer's address speaks another version of this protocol.
+    /// A program at the peer's address uses another version of this protocol.
     OtherVersion,
 }
 
@@ -60,7 +57,7 @@ struct Waiting {
     sent: Option<Nanos>,
 }
 
-/// When a peer that is not known yet is greeted next.
+/// The time of the next greeting to a peer that is not known yet.
 struct Greet {
     next: Nanos,
     pause: Nanos,
@@ -71,22 +68,22 @@ pub struct Control {
     key: [u8; 32],
     seed: [u8; 32],
     lost_ns: Nanos,
-    /// Smoothed round trip of messages, 0 before the first. Of what was repeated it is that
-    /// since the first time: too long after a loss, but a crowded path must not pass for an
-    /// empty one.
+    /// Smoothed round-trip time of messages, 0 before the first. For a repeated message it counts from the
+    /// first transmission: that is too long after a loss, but a congested path must not seem to be an empty
+    /// one.
     rtt_ns: Nanos,
-    /// When the peer last said or confirmed something.
+    /// The time of the peer's last message or confirmation.
     heard_ns: Nanos,
     /// Random numbers made of the seed so far.
     drawn: u64,
     peer: IpAddr,
     epoch: u64,
     challenge: u64,
-    /// What the peer wants to hear again.
+    /// The peer's challenge, which it wants to have returned.
     heard: u64,
-    /// The peer's epoch, once it has proven that it is there.
+    /// The peer's epoch, once it has returned our challenge.
     peer_epoch: Option<u64>,
-    /// A greeting is to be sent in answer.
+    /// Whether a greeting must be sent in answer.
     answers: bool,
     greet: Option<Greet>,
     next: u64,
@@ -139,14 +136,14 @@ impl Control {
         c
     }
 
-    /// The same, but the peer is lost when it confirms nothing for `lost_ns` instead of 30 s.
+    /// Returns the control with another time, `lost_ns` instead of 30 s, after which a silent peer is lost.
     #[must_use]
     pub fn lost_after(mut self, lost_ns: Nanos) -> Self {
         self.lost_ns = lost_ns;
         self
     }
 
-    /// A number nobody can foretell; not 0.
+    /// Returns an unpredictable number other than 0.
     fn draw(&mut self) -> u64 {
         self.drawn += 1;
         let hash = blake3::keyed_hash(&self.seed, &self.drawn.to_be_bytes());
@@ -203,9 +200,9 @@ impl Control {
         self.seal(known, 0, Content::Greeting(greeting))
     }
 
-    /// A datagram has come from the peer's address; `own` says whether an address is this
-    /// gateway's. What is not from somebody who knows the key, speaks to this start of
-    /// this gateway and has proven to be there now is not taken. At most one event.
+    /// Handles a datagram from the peer's address; `own` returns whether an address is this gateway's. A
+    /// datagram is ignored unless its sender has the key, addresses this run of this gateway, and has proven
+    /// that it is running now. At most one event.
     pub fn handle(
         &mut self,
         now: Nanos,
@@ -217,7 +214,7 @@ impl Control {
             Err(Refused::OtherVersion) => return Some(Event::OtherVersion),
             Err(Refused::Nobody) => return None,
         };
-        // Our own words, sent back.
+        // Our own datagram, reflected.
         if d.from == self.epoch || d.from == 0 {
             return None;
         }
@@ -229,7 +226,8 @@ impl Control {
             };
         }
         if d.to != self.epoch || self.peer_epoch != Some(d.from) {
-            // Recorded long ago, or one of the two has started anew: let it prove that it is there.
+            // The datagram was recorded long ago, or one of the two gateways has restarted: the peer has to
+            // prove that it is running.
             self.answers = true;
             return None;
         }
@@ -265,16 +263,16 @@ impl Control {
         self.heard = g.challenge;
         let proven = g.answer == self.challenge;
         if !proven || self.peer_epoch == Some(d.from) {
-            // Both know each other, or one has yet to hear its challenge again.
+            // Both gateways know each other, or one still waits for its challenge.
             self.answers |= !proven || d.to != self.epoch;
             return None;
         }
-        // What has been answered once proves nothing a second time.
+        // A challenge that has been answered proves nothing a second time.
         self.challenge = self.draw();
         self.answers = true;
         self.greet = None;
         self.peer_epoch.replace(d.from)?;
-        // What was said to the peer that was is about connections that are gone.
+        // Messages to the peer's previous run are about connections that are gone.
         self.waiting.clear();
         self.due.clear();
         self.confirm.clear();
@@ -319,8 +317,7 @@ impl Control {
         Some(self.seal(to, number, Content::Message(message)))
     }
 
-    /// A greeting to a peer that is not known: one at the start, and on while there is
-    /// something to say.
+    /// Returns a greeting to an unknown peer: one at the start, and further ones while messages wait.
     fn poll_greeting(&mut self, now: Nanos) -> Option<Vec<u8>> {
         let g = self.greet.as_mut().filter(|g| g.next <= now)?;
         g.next = now + g.pause;
@@ -341,9 +338,9 @@ impl Control {
 
     /// Whether the peer is lost; then nothing waits any more.
     pub fn poll_lost(&mut self, now: Nanos) -> Option<Event> {
-        // They wait in the order in which they were said.
+        // Messages are numbered in the order in which they were queued, so the first is the oldest.
         let (_, oldest) = self.waiting.first_key_value()?;
-        // On a crowded path one message may be unlucky for long while others pass.
+        // On a congested path one message may be lost repeatedly while others pass.
         if oldest.since.max(self.heard_ns).saturating_add(self.lost_ns) > now {
             return None;
         }

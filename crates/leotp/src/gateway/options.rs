@@ -1,4 +1,4 @@
-//! What a gateway is told, and what it counts.
+//! The settings and counters of a gateway.
 
 use super::control::LOST_NS;
 use crate::core::Params;
@@ -11,12 +11,12 @@ use std::time::Duration;
 pub struct Peer {
     /// Destinations behind it: addresses and lengths of prefixes.
     pub prefixes: Vec<(IpAddr, u8)>,
-    /// Its address, which its own packets have as source.
+    /// The gateway's address, which is the source of its own packets.
     pub address: IpAddr,
 }
 
 impl Peer {
-    /// How well a destination fits: the length of the longest prefix.
+    /// Returns how well a destination matches: the length of the longest prefix.
     pub(super) fn fits(&self, to: IpAddr) -> Option<u8> {
         let fit = |&(prefix, len)| fits(prefix, len, to).then_some(len);
         self.prefixes.iter().filter_map(fit).max()
@@ -39,42 +39,40 @@ fn fits(prefix: IpAddr, len: u8, to: IpAddr) -> bool {
 /// How a gateway works.
 #[derive(Debug, Clone)]
 pub struct GatewayOptions {
-    /// Which connections it takes; of those only what a peer has the destination of.
+    /// The connections to intercept; of these only connections to a peer's destinations are intercepted.
     pub intercept: InterceptOptions,
-    /// The gateways it knows, each once; of several that fit, the longest prefix counts.
+    /// The known gateways, each once; if several match, the longest prefix counts.
     pub peers: Vec<Peer>,
     /// Own address towards the peers; `None`: the kernel's choice.
     pub local: Option<IpAddr>,
-    /// Own address as the peers know it, where it is not the one that packets leave
-    /// with (NAT).
+    /// Own address as the peers know it, if it differs from the source address of packets (NAT).
     pub known_as: Option<IpAddr>,
-    /// Secret that the gateways share: nobody else opens or resets connections. Without
-    /// one a gateway does not start, unless `allow_no_key` is set.
+    /// Secret that the gateways share: without it no other host can open or reset connections. Without a key a
+    /// gateway does not start, unless `allow_no_key` is set.
     pub key: Option<[u8; 32]>,
-    /// Whether to do without a key: whoever can send packets with a peer's address opens
+    /// Whether to run without a key: any host that can send packets with a peer's address can then open
     /// connections from here to everywhere.
     pub allow_no_key: bool,
-    /// Whether peers may have connections opened to this host itself: to loopback, and to
-    /// its own addresses.
+    /// Whether peers may open connections to this host itself: to loopback, and to its own addresses.
     pub allow_local: bool,
     /// Bytes of one direction that may wait for the network, and that may wait for TCP.
     pub buffer_bytes: u64,
-    /// Connections at the same time, at most.
+    /// Largest number of connections at the same time.
     pub max_connections: usize,
-    /// Of one client's address (of one peer, for those that it asks for: all). The clients
-    /// of one IPv6 /64 may have four times as many together.
+    /// Largest number of connections of one client's address (for connections that a peer requests: of that
+    /// peer, in total). The clients of one IPv6 /64 may have four times as many together.
     pub max_per_client: u32,
-    /// A peer that has confirmed nothing for so long is lost: its connections are reset.
+    /// The time after which a peer that confirms nothing is lost: its connections are reset.
     pub lost_after: Duration,
     /// Parameters of LEOTP.
     pub params: Params,
 }
 
 impl GatewayOptions {
-    /// The key, or zeros where none is needed.
+    /// Returns the key, or zeros if none is needed.
     ///
     /// # Errors
-    /// No key, or one that everybody knows, unless that is allowed.
+    /// No key, or the publicly known key of zeros, unless that is allowed.
     pub(super) fn checked_key(&self) -> Result<[u8; 32], RunError> {
         match self.key {
             Some(key) if key != [0; 32] => Ok(key),
@@ -89,8 +87,8 @@ impl GatewayOptions {
         }
     }
 
-    /// What the peers have, for the rules that take connections: what none of them has passes
-    /// as it is.
+    /// Returns the destinations of the peers, for the rules that intercept connections: connections to other
+    /// destinations pass unchanged.
     pub(super) fn destinations(&self) -> Vec<(IpAddr, u8)> {
         let all = self.peers.iter().flat_map(|peer| &peer.prefixes);
         let mut all: Vec<(IpAddr, u8)> = all.copied().collect();
@@ -99,7 +97,7 @@ impl GatewayOptions {
         all
     }
 
-    /// Whether `ip` is this gateway's own address, as a peer calls it.
+    /// Whether a peer may call this gateway by the address `ip`.
     pub(super) fn is_called(&self, ip: IpAddr) -> bool {
         self.known_as == Some(ip) || self.local.map_or_else(|| is_here(ip), |local| local == ip)
     }
@@ -140,7 +138,7 @@ impl Default for GatewayOptions {
     }
 }
 
-/// What a gateway has done so far.
+/// Counters of a gateway since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct GatewayStats {
     /// Connections taken from clients.
@@ -193,7 +191,7 @@ mod tests {
             let own = own.parse().unwrap();
             assert!(!o.may_open(own), "{own}");
         }
-        // Documentation's: nobody's own.
+        // An address for documentation, which no host has.
         let other = "192.0.2.77".parse().unwrap();
         assert!(o.may_open(other) && !o.is_called(other));
         let o = GatewayOptions {

@@ -23,9 +23,10 @@ const DIAL_WITHIN: Duration = Duration::from_secs(20);
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// As many times more connections as one address may have, an IPv6 /64 may have.
 const PER_PREFIX: u32 = 4;
-/// So much of what threads tell is treated before the peers are spoken to: a thousand clients that come at once must not wait for the last.
+/// Reports of threads that are handled before the peers' messages: with a thousand clients at once the peers
+/// must not wait for the last.
 const TOLD_PER_TURN: usize = 16;
-/// How often helper threads look whether they are to stop.
+/// How often helper threads check whether they must stop.
 const LOOK: Duration = Duration::from_millis(200);
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ enum Other {
     Dialed(u64, std::io::Result<TcpStream>),
 }
 
-/// A gateway. What it redirects ends when it is dropped.
+/// A gateway. The redirection ends when it is dropped.
 pub struct Gateway {
     options: GatewayOptions,
     publisher: Publisher,
@@ -65,7 +66,7 @@ impl std::fmt::Debug for Gateway {
     }
 }
 
-/// A number nobody can guess.
+/// Returns an unpredictable number.
 fn random() -> Result<u64, RunError> {
     random_bytes().map(u64::from_ne_bytes)
 }
@@ -184,7 +185,7 @@ impl Gateway {
         Ok(())
     }
 
-    /// What has become of connections so far.
+    /// Returns the counters of connections.
     pub fn stats(&self) -> GatewayStats {
         GatewayStats {
             to_flows_bytes: self.to_flows.load(Ordering::Relaxed),
@@ -416,7 +417,7 @@ impl Gateway {
         } else {
             self.stats.ended += 1;
             if let Some(stream) = &c.stream {
-                // What TCP has yet to send shall arrive; where this fails nobody is left to be told.
+                // TCP must still deliver its queued bytes; an error here concerns no other party.
                 let _ = end_with_reset(stream, false);
             }
         }
@@ -457,7 +458,7 @@ impl Gateway {
                 let of_family =
                     |s: &&UdpSocket| s.local_addr().is_ok_and(|a| a.is_ipv4() == to.is_ipv4());
                 if let Some(socket) = sockets.find(of_family) {
-                    // What is lost will be repeated.
+                    // A lost message will be repeated.
                     let _ = socket.send_to(&bytes, to);
                 }
             }

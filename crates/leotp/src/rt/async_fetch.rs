@@ -20,7 +20,7 @@ struct State {
     reader: Option<Waker>,
     /// The end, good or bad.
     ended: Option<Result<(), RunError>>,
-    /// Nobody reads any more.
+    /// The reader has been dropped.
     gone: bool,
 }
 

@@ -1,8 +1,9 @@
 //! A Midnode's cache on disk: one file of slots, each a block with its header, found by an index in memory.
 //!
-//! Every slot says what it holds and how that hashes, so a slot is right or it is nothing: one that was cut off while it
-//! was written, or has changed since, is never served. There is no log and nothing to repair; a file that was left at
-//! any moment is read as it is. Blocks are written when memory gives them up, and when the Midnode ends in order.
+//! Every slot has a description of its content and the content's hash, so a slot is either right
+//! or ignored: one that was cut off while it was written, or that has changed since, is never
+//! served. There is no log and nothing to repair; a file that was left at any moment is read as
+//! it is. Blocks are written when memory gives them up, and when the Midnode ends in order.
 
 use super::RunError;
 use super::sys::lock_file;
@@ -13,7 +14,8 @@ use std::io;
 use std::os::unix::fs::{FileExt, OpenOptionsExt};
 use std::path::Path;
 
-/// Of a slot, before its block: magic, key, piece, hash of the block, hash of all this.
+/// The header of a slot, before its block: magic, key, piece, hash of the block, hash of the
+/// header.
 const HEADER: usize = 72;
 /// A slot with its block, byte.
 pub const SLOT_BYTES: u64 = HEADER as u64 + BLOCK_BYTES as u64;
@@ -32,13 +34,14 @@ struct Slot {
 pub struct DiskCache {
     file: File,
     index: HashMap<BlockKey, u32>,
-    /// As many as have been written so far: an empty cache takes no memory, however large it may become.
+    /// The slots written so far: an empty cache takes no memory, however large it may become.
     slots: Vec<Option<Slot>>,
-    /// As many as there may be.
+    /// The largest number of slots.
     most: usize,
-    /// The next slot to be looked at for a new block (the clock algorithm).
+    /// The next slot to be examined for a new block (the clock algorithm).
     hand: usize,
-    /// So many bytes are still written, and nothing after them: a process that dies.
+    /// The number of bytes that are still written, and none after them: it simulates a process
+    /// that dies.
     #[cfg(test)]
     lives_for: Option<usize>,
 }
@@ -53,11 +56,12 @@ impl std::fmt::Debug for DiskCache {
 }
 
 impl DiskCache {
-    /// The cache in `dir`, which is made if it does not exist, of at most `bytes`. What an earlier one of at least this
-    /// size has left there, is there; what lies beyond is cut off.
+    /// Opens the cache in `dir`, which is created if it does not exist, of at most `bytes`. It
+    /// contains the blocks of an earlier cache of at least this size; blocks beyond the size are
+    /// cut off.
     ///
     /// # Errors
-    /// A size of less than one slot, a folder that another process has, or the kernel's.
+    /// A size of less than one slot, a folder that another process uses, or the kernel's error.
     pub fn open(dir: &Path, bytes: u64) -> Result<Self, RunError> {
         let slots = usize::try_from(bytes / SLOT_BYTES).unwrap_or(usize::MAX);
         if slots == 0 || slots > u32::MAX as usize {
@@ -94,7 +98,7 @@ impl DiskCache {
         Ok(cache)
     }
 
-    /// What each slot says that it holds; whether it does is looked at when it is asked for.
+    /// Reads the headers of all slots; blocks are checked against them when they are requested.
     fn read_headers(&mut self) -> io::Result<()> {
         let most = self.most as u64 * SLOT_BYTES;
         if self.file.metadata()?.len() > most {
@@ -217,7 +221,8 @@ impl BlockStore for DiskCache {
 
     fn forget(&mut self, key: BlockKey) {
         if let Some(i) = self.drop_slot(key) {
-            // Where this fails, what is there is still a block that somebody once sent; a Consumer's digest judges it.
+            // After an error the slot still has a block that some node once sent; a Consumer's
+            // digest judges it.
             let _ = self.write(&[0; HEADER], i);
         }
     }

@@ -139,11 +139,11 @@ impl Clock {
 }
 
 impl Driver {
-    /// A driver for these sockets. `transparent`: datagrams leave with the
-    /// source address the machine names, whoever's it is.
+    /// Creates a driver for these sockets. `transparent`: datagrams leave with the source address
+    /// that the machine names, even if it is another host's.
     ///
     /// # Errors
-    /// When descriptors are short.
+    /// When the process has no more file descriptors.
     pub fn new(sockets: Vec<Socket>, transparent: bool) -> Result<Self, RunError> {
         let epoll = Epoll::new().map_err(RunError::io("epoll"))?;
         for (i, s) in sockets.iter().enumerate() {

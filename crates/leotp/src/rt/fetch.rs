@@ -8,7 +8,7 @@ use std::io::{self, Read};
 use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
-/// What to fetch and how.
+/// The flow to fetch, and the settings of the transfer.
 #[derive(Debug, Clone)]
 pub struct FetchOptions {
     /// The Producer.
@@ -26,10 +26,10 @@ pub struct FetchOptions {
     /// Shared key of a sealed flow. Without it the flow must be open. A sealed
     /// flow is fetched from its start.
     pub key: Option<[u8; 32]>,
-    /// The path's round trip, where it is known: a flow whose first packets are lost then
-    /// does not wait for the first timeout of a path that nobody knows.
+    /// The path's round-trip time, if it is known: a flow whose first packets are lost then does
+    /// not wait for the first timeout of an unknown path.
     pub rtt: Option<Duration>,
-    /// What must come from the Producer itself.
+    /// The parts that must come from the Producer itself.
     pub freshness: Freshness,
     /// Protocol parameters.
     pub params: Params,
@@ -118,8 +118,9 @@ impl Fetch {
     /// order, or `None` if there are none yet (see [`Self::is_done`]).
     ///
     /// # Errors
-    /// Why the flow cannot be delivered: [`RunError::Flow`], a forged record, a key too many
-    /// or too few, nothing new for longer than the patience, or the kernel's.
+    /// The reason why the flow cannot be delivered: [`RunError::Flow`], a forged record, a
+    /// superfluous or missing key, nothing new for longer than the patience, or the kernel's
+    /// error.
     pub fn poll(&mut self, wait: Duration) -> Result<Option<Vec<u8>>, RunError> {
         if let Some(b) = self.next_bytes()? {
             return Ok(Some(b));

@@ -7,14 +7,14 @@ use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, TcpListener, TcpStream};
 use std::time::Duration;
 
-/// Which connections are taken.
+/// The connections to intercept.
 #[derive(Debug, Clone)]
 pub struct InterceptOptions {
     /// Ports of the servers, first and last.
     pub ports: (u16, u16),
-    /// Only what arrives at these interfaces; none: at any.
+    /// Only connections that arrive at these interfaces; none: at any.
     pub interfaces: Vec<String>,
-    /// Only what is for these servers, addresses and lengths of prefixes; none: for any.
+    /// Only connections to these servers, addresses and lengths of prefixes; none: to any.
     pub destinations: Vec<(IpAddr, u8)>,
     /// Completes the nftables table's name, `leotp_<name>`.
     pub name: String,
@@ -40,21 +40,22 @@ impl Default for InterceptOptions {
     }
 }
 
-/// Takes connections that pass this host to the ports. The redirection ends when it is dropped.
+/// Intercepts connections that pass this host to the ports. The redirection ends when it is
+/// dropped.
 #[derive(Debug)]
 pub struct Intercept {
     listeners: Vec<TcpListener>,
     _redirect: Redirect,
 }
 
-/// A connection that was on its way to somebody else.
+/// An intercepted connection, which was meant for another host.
 #[derive(Debug)]
 pub struct Intercepted {
-    /// It believes to be connected with `dst`.
+    /// The stream to the client, which seems to be connected with `dst`.
     pub stream: TcpStream,
-    /// Who opened it.
+    /// The client.
     pub src: SocketAddr,
-    /// To whom.
+    /// The server.
     pub dst: SocketAddr,
 }
 
@@ -168,7 +169,7 @@ pub fn connect_from(
     tcp::connect_from(src, dst, congestion, limit)
 }
 
-/// Ends a connection with a reset, at once, and wakes whoever reads or writes it.
+/// Ends a connection with a reset, at once, and wakes threads that read or write it.
 pub fn reset(stream: &TcpStream) {
     // Some kernels (6.4 to 6.6) refuse while others wait in a system call. Then
     // those are woken, and the last to close the stream resets.

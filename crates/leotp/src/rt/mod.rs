@@ -37,13 +37,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 pub use crate::wire::DEFAULT_PORT;
 
-/// What can go wrong at run time.
+/// An error at run time.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The operation.
         what: String,
         /// The kernel's answer.
         source: std::io::Error,
@@ -51,11 +51,11 @@ pub enum RunError {
     /// The parameters cannot work.
     #[error(transparent)]
     Params(#[from] ParamError),
-    /// What was asked for is refused: it names what does not exist, or would be unsafe.
+    /// The request is refused: it names something that does not exist, or would be unsafe.
     #[error("{0}")]
     Options(String),
-    /// A record of a sealed flow is not what the key's owner sealed, however
-    /// often it was asked for.
+    /// A record of a sealed flow is not the one that the key's owner sealed, however often it was
+    /// requested.
     #[error("record {0} of the sealed flow is forged")]
     Forged(u64),
     /// The flow is open although a key was given, or sealed although none was.
@@ -88,7 +88,7 @@ pub fn catch_signals() -> Result<(), RunError> {
     sys::on_stop_signals(&STOP).map_err(RunError::io("catch signals"))
 }
 
-/// Bytes nobody can guess, of the kernel's.
+/// Returns unpredictable bytes from the kernel.
 ///
 /// # Errors
 /// When `/dev/urandom` cannot be read.

@@ -1,11 +1,11 @@
-//! What the kernel must do for a transparent Midnode (section IV.A) or proxy:
-//! hand passing packets to our socket without changing them.
+//! The kernel's configuration for a transparent Midnode (section IV.A) or proxy: it gives passing
+//! packets to our socket without changing them.
 //!
-//! * An nftables table `leotp_<name>` of our own, in the `inet` family, with a
-//!   prerouting chain that gives packets to our socket (TPROXY) and marks them:
-//!   UDP from or to the ports; TCP's first packets to the ports, and what belongs
-//!   to a connection of ours. What belongs to another's passes. The table is created with the owner flag: the kernel
-//!   removes it when our netlink socket closes, even after `kill -9`.
+//! * An nftables table `leotp_<name>` of our own, in the `inet` family, with a prerouting chain
+//!   that gives packets to our socket (TPROXY) and marks them: UDP from or to the ports; TCP's
+//!   first packets to the ports, and packets of our own connections. Packets of other connections
+//!   pass. The table is created with the owner flag: the kernel removes it when our netlink
+//!   socket closes, even after `kill -9`.
 //! * A routing rule "mark -> table" and in that table "everything is local", for
 //!   IPv4 and IPv6. They are removed on drop; after `kill -9` they stay until
 //!   the next start with the same mark, and do nothing without the mark.
@@ -28,7 +28,7 @@ const MANGLE: i32 = -150;
 const IPV4: u8 = 2;
 const IPV6: u8 = 10;
 
-/// What is redirected.
+/// The kind of traffic that is redirected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Transport {
     /// Every datagram from or to the ports, to one socket.
@@ -40,14 +40,14 @@ pub(crate) enum Transport {
 /// An address and the length of a prefix.
 type Prefix = (IpAddr, u8);
 
-/// Which packets are redirected.
+/// The packets that are redirected.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Taken<'a> {
     /// Ports, first and last.
     pub(crate) ports: (u16, u16),
-    /// Only what arrives at these; none: at any interface.
+    /// Only packets that arrive at these; none: at any interface.
     pub(crate) interfaces: &'a [String],
-    /// Only what is for these addresses and lengths of prefixes; none: for any.
+    /// Only packets to these addresses and lengths of prefixes; none: to any.
     pub(crate) destinations: &'a [Prefix],
 }
 
@@ -179,12 +179,12 @@ fn ruleset(
     out
 }
 
-/// Where the ports are in the headers of UDP and TCP.
+/// The offsets of the ports in the headers of UDP and TCP.
 const SOURCE: u32 = 0;
 const DESTINATION: u32 = 2;
 
 const REG: u32 = 1;
-/// Where `payload` counts from.
+/// The bases of the offsets of `payload`.
 const NETWORK_HEADER: u32 = 1;
 const TRANSPORT_HEADER: u32 = 2;
 const EQUAL: u32 = 0;
@@ -296,7 +296,7 @@ impl Taken<'_> {
     }
 }
 
-/// What the rules of one table have in common.
+/// The values that the rules of one table share.
 struct Rule {
     family: u8,
     ports: (u16, u16),
@@ -383,7 +383,7 @@ impl Rule {
 }
 
 const RTPROT_STATIC: u8 = 4;
-/// Of the routing rule; before `main`, after `local`.
+/// The priority of the routing rule; before `main`, after `local`.
 const PRIORITY: u32 = 19_525;
 
 fn rule(family: u8, mark: u32, table: u32, add: bool) -> Msg {

@@ -25,18 +25,19 @@ impl FileSource {
     /// Opens and hashes the file.
     ///
     /// # Errors
-    /// The file's; [`io::ErrorKind::InvalidInput`] for anything but a regular file, of which nobody knows the end.
+    /// The file's; [`io::ErrorKind::InvalidInput`] for anything but a regular file, whose end
+    /// would be unknown.
     pub fn open(path: &FilePath) -> io::Result<Self> {
         Self::open_unless(path, &|| false)
     }
 
-    /// The same until `stop` says so: large files take minutes.
+    /// As [`Self::open`], until `stop` returns true: large files take minutes.
     ///
     /// # Errors
     /// As [`Self::open`]; [`io::ErrorKind::Interrupted`] when it was stopped.
     pub fn open_unless(path: &FilePath, stop: &dyn Fn() -> bool) -> io::Result<Self> {
         let file = open_regular(path)?;
-        // As long as it is now: one that grows has an end, too.
+        // Up to the present length, so that a growing file has an end, too.
         let mut left = (&file).take(file.metadata()?.len());
         let mut hasher = blake3::Hasher::new();
         let mut buf = vec![0; 1 << 16];
@@ -162,7 +163,7 @@ struct Live {
     hasher: blake3::Hasher,
     meta: Option<Vec<u8>>,
     closed: bool,
-    /// Nobody serves it any more.
+    /// The flow is no longer served.
     withdrawn: bool,
 }
 

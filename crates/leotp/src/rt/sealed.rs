@@ -14,9 +14,9 @@ use std::path::Path;
 
 /// A regular file served as a sealed flow; records are made when asked for.
 ///
-/// What is published is the file as it was when it was opened. A part that has changed
-/// since is not served: a second text under the same nonce would betray both, and the
-/// Consumer would take a mixture of two files for one. The tags tell, 16 bytes of memory for
+/// The published content is the file at the time of opening. A part that has changed since is not
+/// served: a second text under the same nonce would betray both, and the Consumer would accept a
+/// mixture of two files. Changes are detected by the tags, which take 16 bytes of memory for
 /// every 4,080 of the file.
 #[derive(Debug)]
 pub struct SealedFile {
@@ -39,7 +39,7 @@ impl SealedFile {
         Self::open_unless(path, key, flow, salt, &|| false)
     }
 
-    /// The same until `stop` says so: large files take minutes.
+    /// As [`Self::open`], until `stop` returns true: large files take minutes.
     ///
     /// # Errors
     /// As [`Self::open`]; [`io::ErrorKind::Interrupted`] when it was stopped.
@@ -190,11 +190,11 @@ impl Opener {
         self.refetched
     }
 
-    /// Takes what `c` has received and gives the plaintext of the next record,
-    /// if it is there.
+    /// Takes the bytes that `c` has received and returns the plaintext of the next record, if it
+    /// is complete.
     ///
     /// # Errors
-    /// A record that is forged however often it is asked for, or a flow that has been cut.
+    /// A record that is forged however often it is requested, or a flow that has been cut short.
     pub fn next(&mut self, now: Nanos, c: &mut Consumer) -> Result<Option<Vec<u8>>, RunError> {
         let Some(&Meta {
             length,

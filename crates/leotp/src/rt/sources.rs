@@ -26,7 +26,7 @@ impl<S> Sources<S> {
         }
     }
 
-    /// The socket of `src`; `open` makes it when there is none.
+    /// Returns the socket of `src`, which `open` makes if `src` has no socket yet.
     pub(super) fn get(&mut self, src: SocketAddr, open: impl FnOnce() -> Option<S>) -> Option<&S> {
         let slot = match self.index.get(&src) {
             Some(&slot) => slot,

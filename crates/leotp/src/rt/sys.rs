@@ -24,7 +24,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// Nothing waits longer in a socket's buffer than this, ns.
+/// The longest time that a datagram waits in a socket's buffer, ns.
 const MAX_AGE_NS: u64 = 1_000_000_000;
 const UDP_SEGMENT: i32 = 103;
 const UDP_GRO: i32 = 104;
@@ -47,7 +47,7 @@ fn check(r: i32) -> io::Result<i32> {
     }
 }
 
-/// What a socket is for.
+/// The purpose of a socket.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SocketOptions {
     /// IP_TRANSPARENT: receive and send with addresses of others (needs CAP_NET_ADMIN).
@@ -273,7 +273,8 @@ impl Socket {
         for i in 0..n {
             let m = rx.parse(i, self.local);
             let Some(src) = m.src else { continue };
-            // A clock set meanwhile gives a nonsense age; then it came just now.
+            // If the wall clock was set in the meantime the age makes no sense; the datagram then
+            // counts as just received.
             let age = match wall.saturating_sub(m.came_ns.unwrap_or(wall)) {
                 age if age < MAX_AGE_NS => age,
                 _ => 0,
@@ -415,7 +416,7 @@ impl RxBuffers {
         self.msgs.as_mut_ptr()
     }
 
-    /// What the kernel says of message `i`.
+    /// Returns the kernel's description of message `i`.
     fn parse(&self, i: usize, local: SocketAddr) -> Received {
         let m = &self.msgs[i];
         let (mut dst, mut segment, mut came_ns) = (local, None, None);

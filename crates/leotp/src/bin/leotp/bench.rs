@@ -13,7 +13,7 @@ const FLOW: u64 = 0xbe0c_4a11;
 
 #[derive(clap::Subcommand)]
 pub(crate) enum Verb {
-    /// Serve an endless flow to whoever measures.
+    /// Serve an endless flow for measurements.
     Server(ServerArgs),
     /// Fetch from a bench server and report.
     Client(ClientArgs),

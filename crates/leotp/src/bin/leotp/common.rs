@@ -1,4 +1,4 @@
-//! What the verbs share: parameters, flow ids, errors, figures for people.
+//! Code that the verbs share: parameters, flow ids, errors, figures for people.
 
 use leotp::core::Params;
 use leotp::rt::{RunError, open_regular, random_bytes};
@@ -81,7 +81,7 @@ pub(crate) fn parse_flow(s: &str) -> Result<u64, String> {
 /// The shared key of sealed flows: 64 hexadecimal digits in a file.
 pub(crate) fn read_key(path: &std::path::Path) -> Result<[u8; 32], Failure> {
     let mut s = String::new();
-    // No key is longer, with white space around it; a longer file is none.
+    // No key is longer, even with white space around it; a longer file is not a key.
     let read = open_regular(path).and_then(|file| file.take(256).read_to_string(&mut s));
     read.map_err(|e| Failure::Io(format!("read {}", path.display()), e))?;
     let s = s.trim();
@@ -99,7 +99,7 @@ pub(crate) fn read_key(path: &std::path::Path) -> Result<[u8; 32], Failure> {
     }
 }
 
-/// A flow id nobody can guess.
+/// Returns an unpredictable flow id.
 pub(crate) fn random_flow() -> Result<u64, Failure> {
     Ok(random_bytes().map(u64::from_ne_bytes)?)
 }

@@ -24,36 +24,37 @@ pub(crate) struct Args {
     /// Own address towards the peers.
     #[arg(long, value_name = "ADDR")]
     bind: Option<IpAddr>,
-    /// Own address as the peers know it, where it is not the one that packets leave
-    /// with (NAT).
+    /// Own address as the peers know it, if it differs from the source address of packets
+    /// (NAT).
     #[arg(long, value_name = "ADDR")]
     known_as: Option<IpAddr>,
-    /// Secret that the gateways share, in this file (64 hexadecimal digits): nobody
-    /// else can open or reset connections.
+    /// Secret that the gateways share, in this file (64 hexadecimal digits): without it no
+    /// other host can open or reset connections.
     #[arg(
         long,
         value_name = "FILE",
         required_unless_present = "insecure_without_key"
     )]
     key_file: Option<PathBuf>,
-    /// Do without a key: whoever can send packets with a peer's address opens connections
-    /// from here to everywhere. For networks that nobody else is on.
+    /// Run without a key: any host that can send packets with a peer's address can then open
+    /// connections from here to everywhere. For networks without other users.
     #[arg(long, conflicts_with = "key_file")]
     insecure_without_key: bool,
-    /// Let peers have connections opened to this host itself too: to loopback and to its
-    /// own addresses.
+    /// Let peers open connections to this host itself too: to loopback and to its own
+    /// addresses.
     #[arg(long)]
     allow_local: bool,
     /// Bytes of one direction of a connection that may wait.
     #[arg(long, default_value_t = 4 << 20, value_parser = clap::value_parser!(u64).range(65_536..=1 << 30))]
     buffer: u64,
-    /// Connections at the same time, at most.
+    /// Largest number of connections at the same time.
     #[arg(long, default_value_t = 1024)]
     max_connections: usize,
-    /// Of one client's address; of one IPv6 /64 four times as many.
+    /// Largest number of connections of one client's address; of one IPv6 /64 four times as
+    /// many.
     #[arg(long, default_value_t = 256)]
     max_per_client: u32,
-    /// Reset connections of a peer that has confirmed nothing for so many seconds.
+    /// Reset the connections of a peer that has confirmed no message for this many seconds.
     #[arg(long, value_name = "S", default_value_t = 30, value_parser = clap::value_parser!(u64).range(1..=3600))]
     lost_after: u64,
     /// Congestion control of the TCP connections.
@@ -62,7 +63,7 @@ pub(crate) struct Args {
     /// Completes the name of the nftables table, leotp_NAME.
     #[arg(long, default_value = "gateway", value_parser = crate::mid::table_name)]
     name: String,
-    /// Report every so many seconds on standard error; 0: never.
+    /// Report every this many seconds on standard error; 0: never.
     #[arg(long, default_value_t = 0)]
     report: u64,
     /// Print counters as JSON on standard output at the end.

@@ -64,12 +64,12 @@ pub(crate) fn resolve(s: &str) -> Result<SocketAddr, Failure> {
         .ok_or_else(|| Failure::Usage(format!("{s}: no address")))
 }
 
-/// Where the bytes go.
+/// The destination of the bytes.
 enum Output {
     Stdout,
-    /// What is there already and no regular file: it is written to, and never replaced.
+    /// An existing file that is not a regular one: the bytes are written to it, and it is never replaced.
     InPlace(PathBuf),
-    /// A file, and where its bytes gather until it is whole.
+    /// A file, and the file that collects its bytes until it is complete.
     File {
         file: PathBuf,
         part: PathBuf,
@@ -108,7 +108,7 @@ impl Output {
         Ok(Self::File { file, part })
     }
 
-    /// What the bytes are written to, and what it holds so far.
+    /// Returns the writer of the bytes, the number of bytes that it already has, and their hasher.
     fn open(&self, resume: bool) -> Result<(Box<dyn Write>, u64, blake3::Hasher), Failure> {
         let buffered = |f| Box::new(BufWriter::with_capacity(1 << 18, f));
         match self {
@@ -127,7 +127,7 @@ impl Output {
     }
 }
 
-/// Opens a device or a named pipe for writing; of a pipe nobody reads it waits for a reader, or for a signal.
+/// Opens a device or a named pipe for writing; if a pipe has no reader, waits for one, or for a signal.
 fn open_in_place(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options

@@ -49,7 +49,7 @@ fn main() -> std::process::ExitCode {
         Ok(()) => std::process::ExitCode::SUCCESS,
         Err(e @ common::Failure::Help(_)) => {
             use std::io::Write;
-            // Who reads only the beginning has what they want.
+            // An error here only means that the reader, such as `head`, has closed the pipe.
             let _ = write!(std::io::stdout(), "{e}");
             std::process::ExitCode::SUCCESS
         }

@@ -29,7 +29,7 @@ pub(crate) struct Args {
     /// Bytes that it may take there.
     #[arg(long, value_name = "BYTES", requires = "disk_cache")]
     cache_size: Option<u64>,
-    /// Report every so many seconds on standard error; 0: never.
+    /// Report every this many seconds on standard error; 0: never.
     #[arg(long, default_value_t = 0)]
     report: u64,
     /// Print counters as JSON on standard output at the end.

@@ -17,14 +17,14 @@ pub(crate) struct Args {
     /// Address and port to listen on (repeatable; default: every address, port 5047).
     #[arg(long, value_name = "ADDR:PORT")]
     listen: Vec<SocketAddr>,
-    /// Flow id, hexadecimal; random by default. Whoever knows it can fetch.
+    /// Flow id, hexadecimal; random by default. Anyone with the id can fetch the flow.
     #[arg(long, value_parser = parse_flow)]
     flow: Option<u64>,
     /// Seal the file with the key in this file (64 hexadecimal digits): nodes on
-    /// the way can neither read nor forge it.
+    /// the path can neither read nor forge it.
     #[arg(long, value_name = "FILE")]
     key_file: Option<PathBuf>,
-    /// Of standard input, keep this many bytes for repairs and late Consumers.
+    /// With standard input, keep this many bytes for repairs and late Consumers.
     #[arg(long, default_value_t = 64 << 20)]
     keep: u64,
     /// Print counters as JSON on standard output at the end.
@@ -72,7 +72,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         std::thread::spawn(move || {
             match std::io::copy(&mut std::io::stdin().lock(), &mut w) {
                 Ok(_) => w.finish(),
-                // The flow stays without an end: no Consumer takes what came for all of it.
+                // The flow stays without an end, so that no Consumer takes the part for the whole.
                 Err(e) => {
                     *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(e);
                     waker.wake();

@@ -33,11 +33,11 @@ const CONFIRM: u8 = 128;
 pub enum Message {
     /// A connection has been taken: open it on the other side.
     Open {
-        /// Its number, unlikely to be another's.
+        /// The connection's number, unlikely to be that of another.
         connection: u64,
-        /// Flow of what comes from the client.
+        /// Flow of the bytes from the client.
         up: u64,
-        /// Flow of what goes to the client.
+        /// Flow of the bytes to the client.
         down: u64,
         /// The client.
         src: SocketAddr,
@@ -58,24 +58,24 @@ pub enum Message {
     Alive,
 }
 
-/// Who is there, and a proof of being so now: what one side makes up, the other has
-/// to say again.
+/// The identity of a gateway, and a proof that it is running now: each side chooses a random challenge, and the
+/// other side has to return it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Greeting {
-    /// The address of the one who is greeted.
+    /// The address of the gateway that is greeted.
     pub(super) called: IpAddr,
-    /// To be said again in the answer.
+    /// The sender's challenge, to be returned in the answer.
     pub(super) challenge: u64,
-    /// The other side's challenge; 0: none has been heard.
+    /// The other side's challenge; 0: none was received.
     pub(super) answer: u64,
 }
 
-/// What a datagram says.
+/// The content of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Content {
     Greeting(Greeting),
     Message(Message),
-    /// The message with the datagram's number has been taken.
+    /// The message with the datagram's number was received.
     Confirm,
 }
 
@@ -88,12 +88,12 @@ pub(super) struct Datagram {
     pub(super) content: Content,
 }
 
-/// Why bytes are no datagram of somebody who knows the key.
+/// The reason why bytes are not a datagram from a gateway that has the key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Refused {
-    /// They are of another version of this protocol, or say so.
+    /// The bytes are of another version of this protocol, or claim to be.
     OtherVersion,
-    /// All else.
+    /// All other reasons.
     Nobody,
 }
 

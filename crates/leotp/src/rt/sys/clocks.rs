@@ -1,5 +1,5 @@
-//! Two clocks read at one moment: the kernel stamps datagrams with the wall clock, nodes go by
-//! a monotonic one.
+//! Two clocks read at one moment: the kernel stamps datagrams with the wall clock, nodes use a
+//! monotonic one.
 
 use crate::Nanos;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -15,11 +15,10 @@ pub(super) fn wall_clock() -> Nanos {
     since.map_or(0, |d| d.as_nanos() as Nanos)
 }
 
-/// (`mono`, `wall`) of one moment. A process that loses its processor between the two for a
-/// millisecond would take all of a batch for a millisecond older or younger than it is: hopRTT
-/// would fall below the time that light takes, and stay there for as long as hopRTTmin
-/// remembers. So `wall` is read between two readings of `mono`, again and again until they are
-/// close; the closest pair counts.
+/// Returns (`mono`, `wall`) of one moment. A process that loses its processor between the two for
+/// a millisecond would misjudge the age of a whole batch by a millisecond: hopRTT would fall
+/// below the light time, and stay there for as long as hopRTTmin remembers. So `wall` is read
+/// between two readings of `mono`, repeatedly until they are close; the closest pair counts.
 pub(super) fn at_once(mono: impl Fn() -> Nanos, wall: impl Fn() -> Nanos) -> (Nanos, Nanos) {
     let mut best = (Nanos::MAX, 0, 0);
     let mut before = mono();

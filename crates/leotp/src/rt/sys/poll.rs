@@ -15,7 +15,7 @@ impl Epoll {
         // SAFETY: no pointers; the descriptor returned is ours alone.
         let fd = check(unsafe { libc::epoll_create1(libc::EPOLL_CLOEXEC) })?;
         // Deadlines are met to the microsecond, not to the default 50 us slack.
-        // SAFETY: prctl with plain integers; fd is owned by nobody else.
+        // SAFETY: prctl with plain integers; fd has no other owner.
         unsafe {
             libc::prctl(libc::PR_SET_TIMERSLACK, 1000);
             Ok(Self(OwnedFd::from_raw_fd(fd)))

@@ -39,7 +39,7 @@ pub(crate) fn listen_transparent(local: SocketAddr) -> io::Result<TcpListener> {
     Ok(fd.into())
 }
 
-/// Connects to `dst` with the address `src`, whoever's it is.
+/// Connects to `dst` with the source address `src`, even if it is another host's.
 pub(crate) fn connect_from(
     src: SocketAddr,
     dst: SocketAddr,
@@ -125,7 +125,7 @@ pub(crate) fn set_congestion(socket: &impl AsRawFd, name: &str) -> io::Result<()
     .map(|_| ())
 }
 
-/// Takes the other side away from a connection: it is told with a reset.
+/// Disconnects the other side from a connection, with a reset.
 pub(crate) fn disconnect(stream: &TcpStream) -> io::Result<()> {
     let nobody = libc::sockaddr {
         sa_family: libc::AF_UNSPEC as u16,

@@ -13,11 +13,11 @@ pub(crate) struct TxBuffer {
     pub(crate) items: Vec<Outgoing>,
 }
 
-/// One of them.
+/// A datagram of a train.
 pub(crate) struct Outgoing {
     pub(crate) path: Path,
     pub(crate) hop_limit: HopLimit,
-    /// Where it is in the buffer.
+    /// The datagram's place in the buffer.
     pub(crate) bytes: Range<usize>,
 }
 
@@ -30,7 +30,8 @@ struct Open {
 }
 
 impl Open {
-    /// Of equal length, but the last, and in all else the same.
+    /// Whether the train takes the next datagram: all have equal length except the last, and
+    /// agree in all else.
     fn takes(&self, next: &Outgoing) -> bool {
         self.path == next.path
             && self.hop_limit == next.hop_limit
