@@ -1,6 +1,7 @@
-//! The command line: verbs and their flags. Doc comments are the help texts.
+//! The command line: verbs and their flags. Doc comments are the help texts; [`examples`] follow the flags.
 
 mod agent;
+mod examples;
 mod image;
 mod info;
 mod init;
@@ -29,7 +30,7 @@ pub(crate) use init::{Completion, Demo, Init, Man};
 pub(crate) use link::{JitterName, Link, LinkChange, LinkEnds, LinkSet, OrderName};
 pub(crate) use machines::{OnMachines, OnThere};
 pub(crate) use middlebox::{
-    BoxAdd, BoxCheck, BoxEdit, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,
+    BoxAdd, BoxCheck, BoxEdit, BoxImport, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,
 };
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 pub(crate) use plan::{Check, Format, Over, Plan};
@@ -42,14 +43,14 @@ pub(crate) use test::Test;
 pub(crate) use top::{Metrics, Top};
 pub(crate) use web::Web;
 
-/// Run real software over a low-earth-orbit network that moves.
+/// Run real software over an emulated low-earth-orbit network.
 ///
-/// Exit codes: 0 done, 1 failed, 2 usage, 3 the run finished but its figures are not to be trusted,
-/// 4 the scenario is not valid, 5 this host is not able, 130 interrupted and cleaned up.
+/// Exit codes: 0 done, 1 failed, 2 usage, 3 the run is complete but not trustworthy, 4 the scenario is not valid, 5 this host
+/// cannot run it, 130 interrupted and cleaned up.
 #[derive(Debug, Parser)]
 #[command(name = "constel", version, max_term_width = 100)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Verb,
 }
@@ -57,82 +58,114 @@ pub(crate) struct Cli {
 /// The verbs.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Verb {
-    /// The first minute: Iridium over this machine, a ping across it. Needs root, and nothing installed.
+    /// Run a first ping over Iridium on this machine.
+    #[command(after_help = examples::DEMO)]
     Demo(Demo),
-    /// Write a first scenario of your own, commented, from a few answers or flags.
+    /// Write a first scenario with comments, from a few answers or flags.
+    #[command(after_help = examples::INIT)]
     Init(Init),
-    /// Bring a scenario up, run its traffic, sum up, take it down.
+    /// Run a scenario: start the lab, run its traffic, print a summary.
+    #[command(after_help = examples::RUN)]
     Run(Run),
-    /// Run a scenario many times, with several seeds and values, and sum up: means, intervals, a picture.
+    /// Run a scenario with several seeds and values, and compare.
+    #[command(after_help = examples::SWEEP)]
     Sweep(Sweep),
-    /// Run scenarios and judge what they expect (`expect`): a line for each statement, and a report in JUnit's XML.
+    /// Run scenarios and check the statements in `expect`.
+    #[command(after_help = examples::TEST)]
     Test(Test),
-    /// Is a scenario good? Prints every error at once; touches nothing.
+    /// Check a scenario and print all its errors.
+    #[command(after_help = examples::CHECK)]
     Check(Check),
-    /// Print who links to whom at an instant; touches nothing.
+    /// Print the links of a scenario at an instant, or a plan over time.
+    #[command(after_help = examples::PLAN)]
     Plan(Plan),
-    /// Turn another tool's scenario into one of Constel's; says what could not be carried over.
+    /// Convert another tool's scenario to a scenario of Constel.
+    #[command(after_help = examples::IMPORT)]
     Import(Import),
-    /// Container images, of which nodes can be made: import, build, list, show, remove, prune.
+    /// Manage the container images from which nodes are made.
+    #[command(after_help = examples::IMAGE)]
     Image(Image),
-    /// Put a network between two interfaces of this host, by rules; show and change the rules while frames flow.
+    /// Emulate a network between two interfaces of this host, by rules.
+    #[command(after_help = examples::BOX)]
     Box(Middlebox),
     /// List the labs of this host.
+    #[command(after_help = examples::LIST)]
     List(List),
-    /// Show one running lab: nodes, flows, counters, the link plane's health.
+    /// Show a running lab: nodes, flows, counters, link plane.
+    #[command(after_help = examples::SHOW)]
     Show(Lab),
-    /// Run a command in a node; its streams and exit code pass through. Or in many at a time: give a pattern.
+    /// Run a command in a node, or in all nodes that match a pattern.
+    #[command(after_help = examples::exec())]
     Exec(Exec),
-    /// Copy files and folders into a node and out of it.
+    /// Copy files and folders into or out of a node.
+    #[command(after_help = examples::CP)]
     Cp(Cp),
     /// Open a shell in a node.
+    #[command(after_help = examples::shell())]
     Shell(Shell),
-    /// Change what a node is told while the lab runs: put or remove a file of yours, send a command.
+    /// Change the information that a node receives while the lab runs.
+    #[command(after_help = examples::INFO)]
     Info(Info),
-    /// Show one link's live state, and why it is up or down; or change it by hand (set, fail, heal).
+    /// Show a link's state, or change the link by hand.
+    #[command(after_help = examples::LINK)]
     Link(Link),
-    /// Show who is in a lab's networks; let members join and leave.
+    /// Show a lab's networks, or change their members and delays.
+    #[command(after_help = examples::NETWORK)]
     Network(Network),
-    /// Print a node's routes, as its kernel has them.
+    /// Print the routes of a node's kernel.
+    #[command(after_help = examples::ROUTES)]
     Routes(Routes),
-    /// Follow the kernels' routes from one node to another, hop by hop, and compare with the shortest way.
+    /// Print the path between two nodes by the kernels' routes.
+    #[command(after_help = examples::PATH)]
     Path(Path),
     /// Print a lab's events.
+    #[command(after_help = examples::EVENTS)]
     Events(Events),
-    /// Watch a running lab: its busiest links, and how late its frames are.
+    /// Watch a running lab's busiest links and the lateness of frames.
+    #[command(after_help = examples::TOP)]
     Top(Top),
-    /// Print a running lab's counters as OpenMetrics, or serve them to Prometheus.
+    /// Print a running lab's counters as OpenMetrics, or serve them.
+    #[command(after_help = examples::METRICS)]
     Metrics(Metrics),
-    /// Write frames of a port, a node or a rule to a file as they pass.
+    /// Write frames of a port, a node or a rule to a pcapng file.
+    #[command(after_help = examples::CAPTURE)]
     Capture(Capture),
-    /// Take a running lab down.
+    /// Stop running labs.
+    #[command(after_help = examples::DOWN)]
     Down(Down),
-    /// Remove what dead labs left behind, and nothing else.
+    /// Remove everything that crashed labs left behind, and nothing else.
+    #[command(after_help = examples::CLEAN)]
     Clean(Clean),
-    /// Find out, by trying, what this host can do.
+    /// Test what this host can do.
+    #[command(after_help = examples::DOCTOR)]
     Doctor(Json),
-    /// Probe another node, or answer probes: what flows of `ping` start in nodes.
+    /// Send or answer probes; flows of `ping` start this in nodes.
     #[command(subcommand, hide = true)]
     Probe(Probe),
     /// List the runs of a results folder, or print one run's summary.
+    #[command(after_help = examples::RESULTS)]
     Results(Results),
-    /// Show a scenario's future in a browser of this machine: its sky, links, paths, and why.
+    /// Show a running lab, a run or a scenario's plan in a browser.
+    #[command(after_help = examples::WEB)]
     Web(Web),
-    /// Be one of several machines that share a store: join, say how this machine is, leave with Ctrl-C.
+    /// Make this machine one of several that share a store.
+    #[command(after_help = examples::AGENT)]
     Agent(Agent),
-    /// Run this machine's part of a lab: what `constel agent` starts.
+    /// Run this machine's part of a lab; `constel agent` starts it.
     #[command(hide = true)]
     Part(Part),
     /// List the machines that share a store: state, weight, load, clock.
+    #[command(after_help = examples::MACHINES)]
     Machines(ListMachines),
-    /// Print what makes a shell complete verbs and flags: `source <(constel completion bash)`.
+    /// Print the completion script of a shell.
+    #[command(after_help = examples::COMPLETION)]
     Completion(Completion),
     /// Write a manual page for each verb.
     #[command(hide = true)]
     Man(Man),
 }
 
-/// Verbs that only know `--json`.
+/// Arguments of verbs with no flag but `--json`.
 #[derive(Debug, Args)]
 pub(crate) struct Json {
     /// Print one JSON document.
@@ -143,7 +176,7 @@ pub(crate) struct Json {
 /// `list`.
 #[derive(Debug, Args)]
 pub(crate) struct List {
-    /// List labs on several machines instead, which share this store: `etcd://HOST:PORT`, or the path of a folder.
+    /// List labs on several machines instead, by their store: `etcd://HOST:PORT`, or the path of a folder.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
@@ -151,20 +184,20 @@ pub(crate) struct List {
     pub(crate) json: bool,
 }
 
-/// Changes of a scenario that do not touch its file.
+/// Changes of a scenario's values; its file stays unchanged.
 #[derive(Debug, Args)]
 pub(crate) struct Changes {
-    /// Change a value of the scenario before it is read: KEY is its place, as errors name places
-    /// (`links.driver`, `traffic[0].from`, `traffic[web].start`), VALUE as in the file. May be repeated.
+    /// Change a value of the scenario before it is read: KEY is its place in the file, as in errors (`links.driver`,
+    /// `traffic[0].from`, `traffic[web].start`), VALUE is written as in the file. May be repeated.
     #[arg(long, value_name = "KEY=VALUE")]
     set: Vec<Setting>,
-    /// Run with this seed; short for `--set seed=N`.
+    /// Seed of the run; short for `--set seed=N`. Default: the scenario's.
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
 }
 
 impl Changes {
-    /// All of them, in the order in which they are made.
+    /// Returns all changes, in the order in which they are made.
     pub(crate) fn settings(&self) -> Vec<Setting> {
         let seed = self.seed.map(Setting::seed);
         self.set.iter().cloned().chain(seed).collect()
@@ -174,37 +207,38 @@ impl Changes {
 /// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
-    /// The scenario file; `-` is standard input, and the files that it names are then looked for in this folder.
+    /// Scenario file; `-` is standard input, and relative file names in it then refer to the current folder.
     pub(crate) file: PathBuf,
-    /// What is different from the file.
+    /// Changes of the scenario's values.
     #[command(flatten)]
     pub(crate) changes: Changes,
-    /// Name of the lab; the scenario's name unless given.
+    /// Name of the lab. Default: the scenario's name.
     #[arg(long, value_name = "LAB")]
     pub(crate) name: Option<String>,
-    /// Folder that receives this run's results; `results/<lab>-<UTC time>` unless given. Must not exist.
+    /// Folder for the results; it must not exist. Default: `results/<lab>-<UTC time>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
-    /// Run for this long instead of the scenario's duration, for example `30s`.
+    /// Run for this time, for example `30s`. Default: the scenario's duration.
     #[arg(long = "for", value_name = "DURATION")]
     pub(crate) duration: Option<TimeSpan>,
-    /// Leave the scenario's traffic out.
+    /// Do not run the scenario's traffic.
     #[arg(long)]
     pub(crate) no_traffic: bool,
-    /// Try it even where the lab will not fit on this machine (`constel check --here`).
+    /// Run even if the lab does not fit on this machine (`constel check --here`).
     #[arg(long)]
     pub(crate) anyway: bool,
-    /// Write down what all interfaces of all nodes have counted, so many times a second (1 to 100), as columns in
-    /// `interfaces` of the results.
+    /// Sample the counters of all interfaces of all nodes this many times per second (1 to 100), to `interfaces` in the
+    /// results. Default: no samples.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) profile: Option<u32>,
-    /// Take the lab down as soon as this process has ended, whatever ended it: for programs that start labs.
+    /// Stop the lab when the process with this number ends, however it ends; for programs that start labs.
     #[arg(long, value_name = "PID")]
     pub(crate) ends_with: Option<u32>,
-    /// Serve the web view of the lab while it runs, read-only; its address is told on stderr. `constel web LAB` serves that of any lab.
+    /// Serve the web view of the lab, read-only, and print its address on stderr. `constel web LAB` serves the view of any
+    /// running lab.
     #[arg(long)]
     pub(crate) web: bool,
-    /// On which machines.
+    /// The machines of the lab.
     #[command(flatten)]
     pub(crate) on: OnThere,
     /// Print the summary as one JSON document.
@@ -215,20 +249,21 @@ pub(crate) struct Run {
 /// `import`.
 #[derive(Debug, Args)]
 pub(crate) struct Import {
-    /// StarryNet's `config.json`, OpenSN's emulation `.json`, Celestial's `.toml`, StarPerf's constellation `.xml`, or Hypatia's folder.
+    /// StarryNet's `config.json`, OpenSN's emulation `.json`, Celestial's `.toml`, StarPerf's constellation `.xml`, a Compose
+    /// file, or Hypatia's folder.
     pub(crate) file: PathBuf,
-    /// StarPerf's file of ground stations, to go with its constellation.
+    /// StarPerf's file of ground stations, for a StarPerf constellation.
     #[arg(long, value_name = "FILE")]
     pub(crate) stations: Option<PathBuf>,
-    /// Where the scenario goes; stdout unless given. Must not exist.
+    /// File for the scenario; it must not exist. Default: standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
 }
 
-/// Verbs about one lab.
+/// Arguments of verbs about one lab.
 #[derive(Debug, Args)]
 pub(crate) struct Lab {
-    /// The lab's name, as in `constel list`.
+    /// Name of the lab, as in `constel list`.
     pub(crate) lab: String,
     /// Print one JSON document.
     #[arg(long)]
@@ -238,13 +273,13 @@ pub(crate) struct Lab {
 /// `down`.
 #[derive(Debug, Args)]
 pub(crate) struct Down {
-    /// The labs' names, as in `constel list`.
+    /// Names of the labs, as in `constel list`.
     #[arg(required_unless_present = "all")]
     pub(crate) labs: Vec<String>,
-    /// All labs that are alive.
+    /// Stop all running labs.
     #[arg(long, conflicts_with = "labs")]
     pub(crate) all: bool,
-    /// Labs on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder.
+    /// Store of labs on several machines: `etcd://HOST:PORT`, or the path of a folder.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
@@ -252,34 +287,27 @@ pub(crate) struct Down {
     pub(crate) json: bool,
 }
 
-/// What a command in a node shares with the host.
-const SHARED: &str = "A node has its own network, host name, /tmp, /run and /dev/shm, and sees the processes of its lab alone. \
-    It shares with the host: the kernel, users, the clock, and all other files, which commands may change as their user may. \
-    Nodes of an image have that image's files instead. docs/reference/nodes.md has the whole list. \
-    `vtysh` and `birdc` talk to the node's own daemons.";
-
 /// `exec`.
 #[derive(Debug, Args)]
-#[command(after_help = SHARED)]
 pub(crate) struct Exec {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// The node's name; or a pattern of names, in which `*` stands for any characters and `?` for one.
+    /// Name of the node; or a pattern, in which `*` matches any characters and `?` matches one.
     pub(crate) node: String,
-    /// Only nodes of this kind, of those that the pattern names.
+    /// Only nodes of this kind, of those that match the pattern.
     #[arg(long, value_enum)]
     pub(crate) class: Option<Class>,
     /// Print one JSON document: an object for each node, with its exit code and output.
     #[arg(long)]
     pub(crate) json: bool,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
-    /// machine that has the node.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
+    /// has the node.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
-    /// In so many nodes at a time, when there are several.
+    /// Nodes in which the command runs in parallel, if several match.
     #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) at_once: u16,
-    /// The command and its arguments.
+    /// Command with its arguments.
     #[arg(
         required = true,
         trailing_var_arg = true,
@@ -303,17 +331,18 @@ pub(crate) enum Class {
 /// `cp`.
 #[derive(Debug, Args)]
 pub(crate) struct Cp {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// What is copied: `NODE:PATH`, or a path of this host; `-`: a tar archive from standard input.
+    /// Source: `NODE:PATH`, or a path of this host; `-` reads a tar archive from standard input.
     pub(crate) from: String,
-    /// Where to: `NODE:PATH`, or a path of this host; `-`: as a tar archive to standard output.
+    /// Target: `NODE:PATH`, or a path of this host; `-` writes a tar archive to standard output.
     pub(crate) to: String,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. At most 64 MiB go
-    /// to the machine that has the node, or come from there.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Copies at most 64 MiB to or from the
+    /// machine that has the node.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
-    /// For another machine: what is left out is named and no failure, for whoever asked fails for it.
+    /// For requests of another machine: skipped files are listed and are not a failure here, because the requesting process
+    /// reports them.
     #[arg(long, hide = true)]
     pub(crate) left_out_is_no_failure: bool,
     /// Print one JSON document.
@@ -323,14 +352,13 @@ pub(crate) struct Cp {
 
 /// `shell`.
 #[derive(Debug, Args)]
-#[command(after_help = SHARED)]
 pub(crate) struct Shell {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// The node's name.
+    /// Name of the node.
     pub(crate) node: String,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. The shell is opened on the
-    /// machine that has the node; what is typed and shown goes through the store.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The shell runs on the machine that has
+    /// the node; its input and output pass through the store.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
 }
@@ -338,12 +366,12 @@ pub(crate) struct Shell {
 /// `routes`.
 #[derive(Debug, Args)]
 pub(crate) struct Routes {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// The node's name.
+    /// Name of the node.
     pub(crate) node: String,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
-    /// machine that has the node.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
+    /// has the node.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
@@ -354,18 +382,18 @@ pub(crate) struct Routes {
 /// `path`.
 #[derive(Debug, Args)]
 pub(crate) struct Path {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// The node it begins at.
+    /// Node at the start of the path.
     pub(crate) a: String,
-    /// The node it leads to; or `london.tl`, its ends of the disjoint paths of the pair `tl`, and `london.tl.2`, that
+    /// Node at the end of the path; or `london.tl`, its end of the disjoint paths of the pair `tl`, and `london.tl.2`, its end
     /// of path 2.
     pub(crate) b: String,
-    /// Walk the edges of this lab time, for example `30s`; now unless given. The tables are always those of now.
+    /// Use the edges at this lab time, for example `30s`. Default: now. Routing tables are always the current ones.
     #[arg(long, value_name = "TIME")]
     pub(crate) at: Option<TimeSpan>,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. What is asked is run on the
-    /// machine that has the node.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. The command runs on the machine that
+    /// has the node.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
@@ -376,13 +404,13 @@ pub(crate) struct Path {
 /// `events`.
 #[derive(Debug, Args)]
 pub(crate) struct Events {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// Print later events too, until the lab ends.
+    /// Also print later events, until the lab ends.
     #[arg(long, short)]
     pub(crate) follow: bool,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. Events of all
-    /// its machines, by lab time.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Prints the events of all machines,
+    /// sorted by lab time.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON object per line.
@@ -393,28 +421,29 @@ pub(crate) struct Events {
 /// `capture`.
 #[derive(Debug, Args)]
 pub(crate) struct Capture {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// A port as NODE/PORT, or a node for all of its ports; of a box, a rule's name or an interface's.
+    /// Port as NODE/PORT, or a node for all its ports; for a box, the name of a rule or an interface.
     #[arg(value_name = "PORT|RULE")]
     pub(crate) of: String,
-    /// Only frames that this takes, in either direction: what a rule of a box has in `match`, such as `protocol: udp, dport: 53`.
+    /// Only frames that match, in either direction: written as a box rule's `match`, such as `protocol: udp, dport: 53`.
+    /// Default: all frames.
     #[arg(long, value_name = "EXPR")]
     pub(crate) filter: Option<String>,
-    /// The file, as pcapng; `-` is stdout.
+    /// File to write, as pcapng; `-` is standard output.
     #[arg(long, short = 'w', value_name = "FILE")]
     pub(crate) write: std::path::PathBuf,
-    /// End after this time.
+    /// End after this time. Default: capture until Ctrl-C, or until the lab ends.
     #[arg(long = "for", value_name = "DURATION")]
     pub(crate) duration: Option<TimeSpan>,
-    /// End after so many frames.
+    /// End after this number of frames.
     #[arg(long, value_name = "FRAMES", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) count: Option<u64>,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. At most 64 MiB come
-    /// from the machine that has the node; needs `--for` or `--count`.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. Copies at most 64 MiB from the machine
+    /// that has the node; needs `--for` or `--count`.
     #[arg(long, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
-    /// Print what was captured as one JSON document.
+    /// Print a summary of the capture as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -422,7 +451,7 @@ pub(crate) struct Capture {
 /// `clean`.
 #[derive(Debug, Args)]
 pub(crate) struct Clean {
-    /// Only this lab; all dead labs unless given.
+    /// Name of the crashed lab. Default: all crashed labs.
     pub(crate) lab: Option<String>,
     /// Print one JSON document.
     #[arg(long)]

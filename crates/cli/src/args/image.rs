@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 /// `image`.
 #[derive(Debug, Args)]
 pub(crate) struct Image {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: ImageVerb,
     /// Folder of the images. [default: `constel/images` in $XDG_CACHE_HOME or ~/.cache]
@@ -18,32 +18,32 @@ pub(crate) struct Image {
     pub(crate) json: bool,
 }
 
-/// What can be done with images.
+/// Operations on images.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ImageVerb {
-    /// Bring an image in: unpack its layers, and give it a name.
+    /// Import an image: unpack its layers and give it a name.
     Import(ImageImport),
-    /// Assemble an image from this host's Debian packages, without a network; or have a Dockerfile built.
+    /// Build an image from this host's Debian packages or a Dockerfile.
     Build(ImageBuild),
-    /// List the images, and what they take.
+    /// List the images and their sizes.
     List,
-    /// Show one image: where from, its layers, what its programs run as.
+    /// Show an image: its source, layers, user and command.
     Show(ImageName),
-    /// Remove a name, and the image when it was the last one.
+    /// Remove a name, and the image if it has no other name.
     #[command(visible_alias = "rm")]
     Remove(ImageName),
-    /// Remove what nobody needs: images without a name, layers of no image, imports that were killed.
+    /// Remove unused images, layers and files of killed imports.
     Prune,
 }
 
 /// `image import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImageImport {
-    /// A file or folder: an OCI image layout, what `docker save` writes, or a root file system (tar, gzip, zstd). Or one
-    /// of these by kind: `oci:DIR[:NAME]`, `docker-archive:FILE[:NAME]`, `oci-archive:FILE[:NAME]`, `rootfs:PATH`;
+    /// File or folder: an OCI image layout, the output of `docker save`, or a root file system (tar, gzip, zstd). Or an
+    /// explicit kind: `oci:DIR[:NAME]`, `docker-archive:FILE[:NAME]`, `oci-archive:FILE[:NAME]`, `rootfs:PATH`;
     /// `docker-daemon:NAME` for the engine of this host, `docker://NAME` for a registry.
     pub(crate) source: String,
-    /// What it is called: `[REGISTRY/]NAME[:TAG]`; as its source says unless given.
+    /// Name of the image: `[REGISTRY/]NAME[:TAG]`. Default: the name from the source.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -52,13 +52,13 @@ pub(crate) struct ImageImport {
 #[derive(Debug, Args)]
 pub(crate) struct ImageBuild {
     /// `base` (busybox), `frr`, `bird`, `nginx-video` (serves a video) or `ffmpeg-client` (plays one); with `--file` the folder
-    /// that the Dockerfile is about.
+    /// of the Dockerfile's context.
     #[arg(value_name = "RECIPE|DIR")]
     pub(crate) what: String,
-    /// A Dockerfile, built by buildah or BuildKit where one of them is installed. What it fetches, they fetch.
+    /// Build this Dockerfile, by buildah or BuildKit if one of them is installed. Downloads are theirs.
     #[arg(long, short, value_name = "DOCKERFILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Take the packages from Debian's archive instead of from this host: of this suite, by debootstrap, which fetches them.
+    /// Take the packages from Debian's archive instead of from this host: debootstrap downloads them from this suite.
     #[arg(
         long,
         value_name = "SUITE",
@@ -67,10 +67,10 @@ pub(crate) struct ImageBuild {
         conflicts_with = "file"
     )]
     pub(crate) debootstrap: Option<String>,
-    /// Where that archive is: a URL, or a folder as `file:///PATH`. As debootstrap has it unless given.
+    /// Debian archive: a URL, or a folder as `file:///PATH`. Default: debootstrap's.
     #[arg(long, value_name = "URL", requires = "debootstrap")]
     pub(crate) mirror: Option<String>,
-    /// What the image is called; `constel/RECIPE`, or as the folder, unless given.
+    /// Name of the image. Default: `constel/RECIPE`, or the folder's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }
@@ -78,6 +78,6 @@ pub(crate) struct ImageBuild {
 /// An image.
 #[derive(Debug, Args)]
 pub(crate) struct ImageName {
-    /// Its name, as in `constel image list`, or the first digits of its digest (six at least).
+    /// Name of the image, as in `constel image list`, or the first digits of its digest (at least six).
     pub(crate) image: String,
 }

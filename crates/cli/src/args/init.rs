@@ -1,4 +1,4 @@
-//! `demo`, `init`, and what packages carry: `completion` and `man`.
+//! `demo`, `init`, `completion` and `man`.
 
 use std::path::PathBuf;
 
@@ -7,13 +7,13 @@ use clap::Args;
 /// `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
-    /// Folder that receives the results; `results/demo-<UTC time>` unless given. Must not exist.
+    /// Folder for the results; it must not exist. Default: `results/demo-<UTC time>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
-    /// Name of the lab; `demo` unless given.
+    /// Name of the lab. Default: `demo`.
     #[arg(long, value_name = "LAB")]
     pub(crate) name: Option<String>,
-    /// Only print the scenario; touches nothing.
+    /// Print the scenario without running it.
     #[arg(long)]
     pub(crate) print: bool,
 }
@@ -21,22 +21,22 @@ pub(crate) struct Demo {
 /// `init`.
 #[derive(Debug, Args)]
 pub(crate) struct Init {
-    /// The file to write, which must not exist; `-` is standard output.
+    /// File to write; it must not exist. `-` is standard output.
     #[arg(default_value = "mine.yaml")]
     pub(crate) file: PathBuf,
-    /// The scenario's name; the file's unless given.
+    /// Name of the scenario. Default: the file's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// A constellation by name: iridium, oneweb, kuiper, starlink-shell1... (`preset` in docs/reference/scenario.md).
+    /// Name of a constellation: iridium, oneweb, kuiper, starlink-shell1... (`preset` in docs/reference/scenario.md).
     #[arg(long, value_name = "NAME")]
     pub(crate) constellation: Option<String>,
-    /// Cities of the 1,000 largest, by name; the first two ping each other.
+    /// Names of cities, of the 1,000 largest; the first two ping each other.
     #[arg(long, value_name = "A,B,...", value_delimiter = ',')]
     pub(crate) cities: Vec<String>,
-    /// Who makes the routes: computed, bird or frr.
+    /// Source of the routes: computed, bird or frr.
     #[arg(long, value_name = "MODE")]
     pub(crate) routing: Option<String>,
-    /// How long it runs, for example `60s`.
+    /// Duration of the scenario, for example `60s`.
     #[arg(long = "for", value_name = "DURATION")]
     pub(crate) duration: Option<String>,
 }
@@ -44,13 +44,13 @@ pub(crate) struct Init {
 /// `completion`.
 #[derive(Debug, Args)]
 pub(crate) struct Completion {
-    /// The shell.
+    /// Shell to print the script for.
     pub(crate) shell: clap_complete::Shell,
 }
 
 /// `man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {
-    /// The folder that receives the pages; made if it is not there.
+    /// Folder for the pages; created if it does not exist.
     pub(crate) folder: PathBuf,
 }

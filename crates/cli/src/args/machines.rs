@@ -1,4 +1,4 @@
-//! Flags of what is spread over several machines.
+//! Flags of labs on several machines.
 
 use std::str::FromStr;
 
@@ -8,39 +8,39 @@ use constel_machines::{Machines, Order, Pin};
 use constel_store::Place as Store;
 use constel_units::TimeSpan;
 
-/// Machines that are there, and what they share.
+/// The machines of a lab, and their store.
 #[derive(Debug, Args)]
 pub(crate) struct OnThere {
-    /// On these machines, whose agents share the store: names joined by commas, or `all` that are up. Each has nodes in proportion
-    /// to its agent's weight, and never more than its capacity.
+    /// Run on these machines, whose agents share the store: names separated by commas, or `all`. Each machine has nodes in
+    /// proportion to its agent's weight, up to its capacity. Default: this machine only.
     #[arg(long, value_name = "NAMES", requires = "store")]
     pub(crate) machines: Option<Names>,
-    /// What the machines share: `etcd://HOST:PORT`, or for machines of one host the path of a folder.
+    /// Store that the machines share: `etcd://HOST:PORT`, or a folder's path for machines of one host.
     #[arg(long, value_name = "STORE", requires = "machines")]
     pub(crate) store: Option<Store>,
-    /// How nodes are dealt to machines.
+    /// Method of assigning nodes to machines.
     #[arg(long, value_enum, default_value_t, requires = "machines")]
     pub(crate) place: Place,
-    /// Nodes that a machine has in any case: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
+    /// Assign a node to a machine: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
     #[arg(long, value_name = "NODE=MACHINE", requires = "machines")]
     pub(crate) pin: Vec<Pin>,
-    /// By what frames go between the machines. With `ethernet` and `auto` the machines try it before.
+    /// Transport of frames between the machines. With `ethernet` and `auto` the machines test it first.
     #[arg(long, value_enum, default_value_t, requires = "machines")]
     pub(crate) between: Between,
-    /// Encrypt frames between the machines, and take none that somebody else made or changed.
+    /// Encrypt frames between the machines, and reject forged or changed ones.
     #[arg(long, requires = "machines")]
     pub(crate) encrypt: bool,
 }
 
-/// By what frames go between machines.
+/// The transport of frames between machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Between {
-    /// UDP: wherever IP goes.
+    /// UDP: over any IP network.
     #[default]
     Udp,
-    /// Raw Ethernet below IP: all machines' underlays are on one segment, whose MTU is large enough.
+    /// Raw Ethernet without IP: all machines' underlays must be on one segment with a sufficient MTU.
     Ethernet,
-    /// Raw Ethernet where that is so, else UDP.
+    /// Raw Ethernet if possible, otherwise UDP.
     Auto,
 }
 
@@ -54,17 +54,17 @@ impl From<Between> for Choice {
     }
 }
 
-/// `all`, or names.
+/// `all`, or a list of names.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum Names {
-    /// All that are up.
+    /// All machines that are up.
     All,
-    /// These.
+    /// The machines with these names.
     These(Vec<String>),
 }
 
 impl Names {
-    /// The names; `None`: all.
+    /// Returns the names; `None` is all machines.
     pub(crate) fn list(&self) -> Option<&[String]> {
         match self {
             Self::All => None,
@@ -80,7 +80,7 @@ impl FromStr for Names {
         if text == "all" {
             return Ok(Self::All);
         }
-        // Weights and capacities are what agents say.
+        // Weights and capacities are settings of the agents.
         let machines: Machines = text.parse().map_err(|e| format!("{e}"))?;
         let plain = |m: &&constel_machines::Machine| m.weight == 1 && m.capacity.is_none();
         if let Some(more) = machines.all().iter().find(|machine| !plain(machine)) {
@@ -97,29 +97,29 @@ impl FromStr for Names {
 /// A lab on several machines.
 #[derive(Debug, Args)]
 pub(crate) struct OnMachines {
-    /// Divide the scenario over these machines, for example `a,b=2,c/500`: names, each with its weight after `=` and its
-    /// capacity after `/` where wanted. A machine has nodes in proportion to its weight (1 unless given), and never more than
-    /// its capacity. Prints who has what, and which edges cross.
+    /// Divide the scenario over these machines, for example `a,b=2,c/500`: names, each with an optional weight after `=` and an
+    /// optional capacity after `/`. A machine has nodes in proportion to its weight (default: 1), up to its capacity. Prints
+    /// each machine's nodes and the edges between machines.
     #[arg(long, value_name = "MACHINES", conflicts_with_all = ["product", "at"])]
     pub(crate) machines: Option<Machines>,
-    /// How nodes are dealt to machines.
+    /// Method of assigning nodes to machines.
     #[arg(long, value_enum, default_value_t, requires = "machines")]
     pub(crate) place: Place,
-    /// Nodes that a machine has in any case: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
+    /// Assign a node to a machine: NODE=MACHINE, where NODE may be a pattern with `*` and `?`. May be repeated.
     #[arg(long, value_name = "NODE=MACHINE", requires = "machines")]
     pub(crate) pin: Vec<Pin>,
-    /// Also plan all steps up to this lab time, and count what each machine would carry out; nothing is made.
+    /// Also plan all steps up to this lab time, and count the operations of each machine; creates nothing.
     #[arg(long, value_name = "TIME", requires = "machines")]
     pub(crate) dry: Option<TimeSpan>,
 }
 
-/// How nodes are dealt to machines.
+/// The method of assigning nodes to machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, ValueEnum)]
 pub(crate) enum Place {
-    /// Neighbours together, so that few edges cross.
+    /// Keep neighbours together, so that few edges cross between machines.
     #[default]
     FewestCrossings,
-    /// By turns, in proportion to the weights (OpenSN's Algorithm 1).
+    /// Alternately, in proportion to the weights (OpenSN's Algorithm 1).
     RoundRobin,
 }
 

@@ -7,43 +7,41 @@ use constel_units::TimeSpan;
 
 /// `box`.
 #[derive(Debug, Args)]
-#[command(
-    args_conflicts_with_subcommands = true,
-    subcommand_negates_reqs = true,
-    after_help = "Example:\n  constel box eth1 eth2 --rules box.yaml\n  constel box show box-eth1-eth2"
-)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Middlebox {
-    /// What to do with a box that runs, or with rules.
+    /// The verb for a running box or a file of rules.
     #[command(subcommand)]
     pub(crate) verb: Option<BoxVerb>,
-    /// Two interfaces, or several pairs; forward is from the first of each to the second.
+    /// Two interfaces, or several pairs; forward is from the first to the second of each pair.
     #[arg(num_args = 2..=16, value_names = ["A", "B"], required = true)]
     pub(crate) interfaces: Vec<String>,
-    /// All interfaces are a hub, a switch that learns who is where; a rule's `match` says which way is forward.
+    /// Make all interfaces ports of a hub that learns addresses as a switch does; a rule's `match` defines the forward
+    /// direction.
     #[arg(long, conflicts_with_all = ["address", "route"])]
     pub(crate) hub: bool,
-    /// The box is a router with this address at an interface: `eth1=10.0.1.254/24`. Each has one at least.
+    /// Make the box a router with this address at an interface: `eth1=10.0.1.254/24`. Each interface needs at least one.
     #[arg(long, value_name = "INTERFACE=ADDRESS/LENGTH")]
     pub(crate) address: Vec<String>,
-    /// The router leads to a network by somebody: `10.0.9.0/24=10.0.1.9`.
+    /// Route of the router, by a next hop: `10.0.9.0/24=10.0.1.9`.
     #[arg(long, value_name = "NETWORK=ADDRESS", requires = "address")]
     pub(crate) route: Vec<String>,
-    /// The file of rules; without it, everything passes.
+    /// File of rules. Default: all frames pass unchanged.
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: Option<PathBuf>,
-    /// Name of the box among the labs of this host; `box-A-B` unless given.
+    /// Name of the box among the labs of this host. Default: `box-A-B`.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Folder that receives the results; `results/<name>-<UTC time>` unless given. Must not exist.
+    /// Folder for the results; it must not exist. Default: `results/<name>-<UTC time>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) results: Option<PathBuf>,
-    /// Run for this long; until Ctrl-C or `constel down` unless given.
+    /// Run for this time. Default: until Ctrl-C or `constel down`.
     #[arg(long = "for", value_name = "DURATION")]
     pub(crate) duration: Option<TimeSpan>,
-    /// All frames go through the box; else those of the host itself stay the host's.
+    /// Put all frames through the box. Default: frames of the host itself do not pass through it.
     #[arg(long)]
     pub(crate) exclusive: bool,
-    /// Take the box down unless `constel box confirm NAME` comes within this; allows what could cut the host off.
+    /// Stop the box unless `constel box confirm NAME` runs within this time; allows rules that could cut off access to the
+    /// host.
     #[arg(long, value_name = "DURATION")]
     pub(crate) confirm_within: Option<TimeSpan>,
     /// Print the summary as one JSON document.
@@ -54,48 +52,59 @@ pub(crate) struct Middlebox {
 /// `box check`.
 #[derive(Debug, Args)]
 pub(crate) struct BoxCheck {
-    /// The file of rules; `-` is standard input.
+    /// File of rules; `-` is standard input.
     pub(crate) file: PathBuf,
-    /// Print the findings as one JSON document on stdout.
+    /// Print errors and warnings as one JSON document on stdout.
     #[arg(long)]
     pub(crate) json: bool,
 }
 
-/// What can be done with a box that runs, or with rules.
+/// Operations on a running box or a file of rules.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BoxVerb {
-    /// Show a box: its interfaces, and its rules with what they did.
+    /// Show a box: its interfaces, and its rules with their counters.
     Show(super::Lab),
-    /// The same every second: a table that stands still on a terminal, else one JSON object a line.
+    /// Show a box every second: a table on a terminal, else JSON lines.
     Top(super::Lab),
-    /// Print a box's rules as a file that `constel box --rules` takes.
+    /// Print a box's rules as a file for `constel box --rules`.
     Export(super::Lab),
-    /// Put a new rule into a box.
+    /// Add a rule to a box.
     Add(BoxAdd),
-    /// Put another rule in the place of one.
+    /// Replace a rule by another one.
     Edit(BoxEdit),
-    /// Move a rule to another place.
+    /// Move a rule to another position.
     Move(BoxMove),
-    /// Take a rule out.
+    /// Remove a rule.
     Remove(BoxRemove),
-    /// Put all rules of a file in the place of those that are there.
+    /// Replace all rules by those of a file.
     Replace(BoxRule),
-    /// Let a box go on that was started with `--confirm-within`.
+    /// Keep a box that was started with `--confirm-within`.
     Confirm(super::Lab),
-    /// Is a file of rules good? Prints every error at once, and rules that are never reached; touches nothing.
+    /// Check a file of rules; print all errors and unreachable rules.
     Check(BoxCheck),
-    /// Turn rows of NIST Net (`cnistnet -R`) into rules; says what could not be carried over.
-    Import(super::Import),
+    /// Convert rows of NIST Net (`cnistnet -R`) to rules.
+    #[command(after_help = super::examples::BOX_IMPORT)]
+    Import(BoxImport),
+}
+
+/// `box import`.
+#[derive(Debug, Args)]
+pub(crate) struct BoxImport {
+    /// File with rows of NIST Net, as `cnistnet -R` prints them.
+    pub(crate) file: PathBuf,
+    /// File for the rules; it must not exist. Default: standard output.
+    #[arg(long, value_name = "FILE")]
+    pub(crate) out: Option<PathBuf>,
 }
 
 /// `box add`.
 #[derive(Debug, Args)]
 pub(crate) struct BoxAdd {
-    /// The box's name, as in `constel list`.
+    /// Name of the box, as in `constel list`.
     pub(crate) lab: String,
-    /// The rule, as in a file: `{match: {dport: 443}, both: {delay: 100 ms}}`.
+    /// Rule, written as in a file: `{match: {dport: 443}, both: {delay: 100 ms}}`.
     pub(crate) rule: String,
-    /// Its place, counted from 1; the last unless given.
+    /// Position of the rule, from 1. Default: the last.
     #[arg(long, value_name = "PLACE")]
     pub(crate) at: Option<usize>,
     /// Print one JSON document.
@@ -106,11 +115,11 @@ pub(crate) struct BoxAdd {
 /// `box edit`.
 #[derive(Debug, Args)]
 pub(crate) struct BoxEdit {
-    /// The box's name, as in `constel list`.
+    /// Name of the box, as in `constel list`.
     pub(crate) lab: String,
-    /// The rule's name.
+    /// Name of the rule.
     pub(crate) name: String,
-    /// The new rule, as in a file.
+    /// New rule, written as in a file.
     pub(crate) rule: String,
     /// Print one JSON document.
     #[arg(long)]
@@ -120,11 +129,11 @@ pub(crate) struct BoxEdit {
 /// `box move`.
 #[derive(Debug, Args)]
 pub(crate) struct BoxMove {
-    /// The box's name, as in `constel list`.
+    /// Name of the box, as in `constel list`.
     pub(crate) lab: String,
-    /// The rule's name.
+    /// Name of the rule.
     pub(crate) name: String,
-    /// Where to, counted from 1.
+    /// New position, from 1.
     #[arg(long, value_name = "PLACE")]
     pub(crate) at: usize,
     /// Print one JSON document.
@@ -135,9 +144,9 @@ pub(crate) struct BoxMove {
 /// `box remove`.
 #[derive(Debug, Args)]
 pub(crate) struct BoxRemove {
-    /// The box's name, as in `constel list`.
+    /// Name of the box, as in `constel list`.
     pub(crate) lab: String,
-    /// The rule's name.
+    /// Name of the rule.
     pub(crate) name: String,
     /// Print one JSON document.
     #[arg(long)]
@@ -147,9 +156,9 @@ pub(crate) struct BoxRemove {
 /// `box replace`.
 #[derive(Debug, Args)]
 pub(crate) struct BoxRule {
-    /// The box's name, as in `constel list`.
+    /// Name of the box, as in `constel list`.
     pub(crate) lab: String,
-    /// The file of rules.
+    /// File of rules.
     #[arg(long, value_name = "FILE")]
     pub(crate) rules: PathBuf,
     /// Print one JSON document.

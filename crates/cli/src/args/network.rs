@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 /// `network`.
 #[derive(Debug, Args)]
 pub(crate) struct Network {
-    /// What to do.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: NetworkVerb,
-    /// Of a lab on several machines, which share this store: `etcd://HOST:PORT`, or the path of a folder. All of them make a change at one
-    /// lab time, two seconds from now.
+    /// Store of a lab on several machines: `etcd://HOST:PORT`, or the path of a folder. All machines make a change at one lab
+    /// time, two seconds from now.
     #[arg(long, global = true, value_name = "STORE")]
     pub(crate) store: Option<constel_store::Place>,
     /// Print one JSON document.
@@ -19,34 +19,34 @@ pub(crate) struct Network {
     pub(crate) json: bool,
 }
 
-/// What can be done to a lab's networks.
+/// Operations on a lab's networks.
 #[derive(Debug, Subcommand)]
 pub(crate) enum NetworkVerb {
-    /// The networks and who is in them.
+    /// Show the networks and their members.
     Show {
-        /// The lab's name.
+        /// Name of the lab.
         lab: String,
     },
-    /// Bring a member in; returns when computed routes have followed. It is one that the scenario lists, in `members`.
+    /// Add a member that the scenario lists in `members`.
     Join(NetworkMember),
-    /// Take a member out: it keeps its port and has no edges there until it joins again.
+    /// Remove a member; it keeps its port, without edges.
     Leave(NetworkMember),
-    /// Put the delays of a file on a network's edges, all in one instant, until they are reset or set again.
+    /// Set the delays of a network's edges from a file, at one instant.
     Set(NetworkDelays),
 }
 
 /// Delays of a network.
 #[derive(Debug, Args)]
 pub(crate) struct NetworkDelays {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// The network's name; one with `medium: links`.
+    /// Name of the network; it must have `medium: links`.
     pub(crate) network: String,
-    /// A square of one-way delays, or a table with the columns `from`, `to` and `delay_ms`, as for `law: {matrix: ...}`. Edges
-    /// that it does not have stay as they are.
+    /// File with a square of one-way delays, or a table with the columns `from`, `to` and `delay_ms`, as for `law: {matrix:
+    /// ...}`. Edges that it does not contain are unchanged.
     #[arg(long, value_name = "FILE", required_unless_present = "reset")]
     pub(crate) matrix: Option<PathBuf>,
-    /// Take away what was set so.
+    /// Remove the delays that were set.
     #[arg(long, conflicts_with = "matrix")]
     pub(crate) reset: bool,
 }
@@ -54,10 +54,10 @@ pub(crate) struct NetworkDelays {
 /// A member of a network.
 #[derive(Debug, Args)]
 pub(crate) struct NetworkMember {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// The network's name.
+    /// Name of the network.
     pub(crate) network: String,
-    /// The member's node.
+    /// Name of the member's node.
     pub(crate) node: String,
 }

@@ -1,4 +1,4 @@
-//! `probe`: what flows of `ping` start in nodes.
+//! `probe`, which flows of `ping` start in nodes.
 
 use std::net::SocketAddr;
 
@@ -7,11 +7,11 @@ use clap::{Args, Subcommand};
 /// The two ends of a flow of probes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Probe {
-    /// Ask: a row of CSV for each probe, in lab time and microseconds.
+    /// Send probes; prints a CSV row for each probe, in lab time and microseconds.
     Ask(ProbeAsk),
-    /// Answer whatever is asked here, until a signal comes.
+    /// Answer all probes until a signal ends it.
     Answer {
-        /// Where.
+        /// Address to answer at.
         at: SocketAddr,
     },
 }
@@ -19,21 +19,21 @@ pub(crate) enum Probe {
 /// `probe ask`.
 #[derive(Debug, Args)]
 pub(crate) struct ProbeAsk {
-    /// Who answers.
+    /// Address that answers.
     pub(crate) to: SocketAddr,
-    /// Nanoseconds from one probe to the next.
+    /// Interval between two probes, nanoseconds.
     #[arg(long, value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) interval_ns: u64,
-    /// Nanoseconds after which it ends.
+    /// Time until the end, nanoseconds.
     #[arg(long)]
     pub(crate) length_ns: u64,
-    /// Bytes of payload in each.
+    /// Payload of each probe, bytes.
     #[arg(long, value_parser = clap::value_parser!(u16).range(16..=65_000))]
     pub(crate) size: u16,
     /// `CLOCK_MONOTONIC` at lab time zero, nanoseconds.
     #[arg(long, default_value_t = 0)]
     pub(crate) zero_ns: u64,
-    /// Who answers is on another machine: no delays of one way.
+    /// The other end is on another machine: no one-way delays.
     #[arg(long)]
     pub(crate) apart: bool,
 }

@@ -1,4 +1,4 @@
-//! The words of `results`.
+//! The arguments of `results`.
 
 use std::path::PathBuf;
 
@@ -8,10 +8,10 @@ use clap::{Args, Subcommand, ValueEnum};
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true)]
 pub(crate) struct Results {
-    /// What to make of it.
+    /// The verb.
     #[command(subcommand)]
     pub(crate) verb: Option<ResultsVerb>,
-    /// A folder of runs, or one run's folder.
+    /// Folder of runs, or of one run.
     #[arg(default_value = "results")]
     pub(crate) dir: PathBuf,
     /// Print one JSON document.
@@ -22,25 +22,25 @@ pub(crate) struct Results {
     pub(crate) csv: bool,
 }
 
-/// What to make of results.
+/// Operations on results.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ResultsVerb {
-    /// Draw what flows measured in lab time, over what geometry gives their paths, or what interfaces received and sent: SVG.
+    /// Plot flows' samples over lab time, or interfaces' counters, as SVG.
     Plot(PlotRun),
-    /// Compare two runs, or two folders of repeats: which figures differ, and whether by more than noise.
+    /// Compare two runs, or two folders of repeated runs.
     Compare(CompareRuns),
-    /// Write a table of a run for other tools: Parquet, CSV, or InfluxDB's line protocol.
+    /// Write a run's tables as Parquet, CSV or InfluxDB's line protocol.
     Export(ExportRun),
-    /// Make a run one file, with the scenario and all that it names, so that another machine can run it again and compare.
+    /// Pack a run and its scenario into one file, to repeat it elsewhere.
     Pack(PackRun),
 }
 
 /// `results pack`.
 #[derive(Debug, Args)]
 pub(crate) struct PackRun {
-    /// The run's folder.
+    /// Folder of the run.
     pub(crate) run: PathBuf,
-    /// The file; `RUN.tar.gz` beside the run's folder unless given. It must not be there yet.
+    /// File to write; it must not exist. Default: `RUN.tar.gz` beside the run's folder.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
     /// Print one JSON document.
@@ -51,15 +51,15 @@ pub(crate) struct PackRun {
 /// `results export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportRun {
-    /// The run's folder.
+    /// Folder of the run.
     pub(crate) run: PathBuf,
-    /// `interfaces` and `edges` (of runs with `sample` or `--profile`), `handovers`, `paths`, `series`, or a flow; all that the run has
-    /// unless given.
+    /// Table: `interfaces` and `edges` (of runs with `sample` or `--profile`), `handovers`, `paths`, `series`, or a flow.
+    /// Default: all tables of the run.
     pub(crate) table: Option<String>,
-    /// How they are written.
+    /// Format of the tables.
     #[arg(long, value_enum, default_value_t = TableFormat::Parquet)]
     pub(crate) format: TableFormat,
-    /// The folder they go to, as TABLE.parquet, TABLE.csv or TABLE.lp; the run's own `tables` unless given. Older ones are replaced.
+    /// Folder for TABLE.parquet, TABLE.csv or TABLE.lp; older files are replaced. Default: `tables` in the run's folder.
     #[arg(long, value_name = "FOLDER")]
     pub(crate) out: Option<PathBuf>,
     /// Print one JSON document.
@@ -67,7 +67,7 @@ pub(crate) struct ExportRun {
     pub(crate) json: bool,
 }
 
-/// How a table is written.
+/// The format of a table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TableFormat {
     /// Apache Parquet, with units and the version of the schema in its metadata.
@@ -81,9 +81,9 @@ pub(crate) enum TableFormat {
 /// `results compare`.
 #[derive(Debug, Args)]
 pub(crate) struct CompareRuns {
-    /// One run's folder, or a folder of repeats: a combination of a sweep, or any with runs in it.
+    /// Folder of a run, or of repeated runs: a combination of a sweep, or any folder with runs in it.
     pub(crate) a: PathBuf,
-    /// The other; differences are this one less the first.
+    /// Folder of the other run or runs; differences are B minus A.
     pub(crate) b: PathBuf,
     /// Print one JSON document.
     #[arg(long)]
@@ -93,16 +93,16 @@ pub(crate) struct CompareRuns {
 /// `results plot`.
 #[derive(Debug, Args)]
 pub(crate) struct PlotRun {
-    /// The run's folder.
+    /// Folder of the run.
     pub(crate) run: PathBuf,
-    /// The flow; all that have samples unless given.
+    /// Name of a flow. Default: all flows with samples.
     #[arg(group = "one picture")]
     pub(crate) flow: Option<String>,
-    /// Instead of flows: what interfaces received and sent, of a run with `--profile`.
+    /// Plot received and sent bytes of interfaces instead of flows, for a run with `--profile`.
     #[arg(long, group = "one picture", conflicts_with = "flow")]
     pub(crate) ports: bool,
-    /// File that the picture goes to, `flows/FLOW.svg` or `interfaces.svg` of the run unless given; an older one is replaced.
-    /// With FLOW or `--ports` only.
+    /// File for the picture; an older one is replaced. Only with FLOW or `--ports`. Default: `flows/FLOW.svg` or
+    /// `interfaces.svg` in the run's folder.
     #[arg(long, value_name = "FILE", requires = "one picture")]
     pub(crate) out: Option<PathBuf>,
 }

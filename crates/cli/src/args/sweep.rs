@@ -9,31 +9,31 @@ use constel_control::sweep::{Axis, Seeds};
 /// `sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct Sweep {
-    /// The scenario file.
+    /// Scenario file.
     pub(crate) file: PathBuf,
-    /// The seeds: `1..10` are ten, `1,5,9` are three.
+    /// Seeds: `1..10` are ten, `1,5,9` are three.
     #[arg(long, value_name = "SEEDS", default_value = "1..5")]
     pub(crate) seeds: Seeds,
-    /// The values that a place of the scenario takes in turn, as for `run --set`; commas part them. Of several places all
-    /// combinations are run.
+    /// Values of a place of the scenario, as for `run --set`, separated by commas. With several places all combinations are
+    /// run.
     #[arg(long, value_name = "KEY=A,B")]
     pub(crate) set: Vec<Axis>,
-    /// A file of named choices that are compared, `NAME: {KEY: VALUE, ...}` each; with `--set` all combinations are run.
+    /// File of named choices to compare, `NAME: {KEY: VALUE, ...}` each; with `--set` all combinations are run.
     #[arg(long, value_name = "FILE")]
     pub(crate) choices: Option<PathBuf>,
-    /// Folder of all runs and of the tables; `results/sweep-<scenario>` unless given. A sweep that was stopped goes on where it was.
+    /// Folder for all runs and the tables; a stopped sweep resumes in it. Default: `results/sweep-<scenario>`.
     #[arg(long, value_name = "DIR")]
     pub(crate) out: Option<PathBuf>,
-    /// What the labs are called, with a number behind it; `sweep-<process>` unless given.
+    /// Name of the labs, followed by a number. Default: `sweep-<process>`.
     #[arg(long, value_name = "LAB")]
     pub(crate) name: Option<String>,
-    /// Runs at a time. More than one and they disturb each other on a small machine; the verdicts tell.
+    /// Runs in parallel. On a small machine parallel runs disturb each other, which their verdicts show.
     #[arg(long, value_name = "N", default_value = "1")]
     pub(crate) jobs: NonZeroU16,
-    /// How often a run is made again whose figures are not to be trusted.
+    /// Maximum number of repetitions of a run that is not trustworthy.
     #[arg(long, value_name = "N", default_value_t = 2)]
     pub(crate) again: u16,
-    /// Leave runs out of the figures that are still not to be trusted then.
+    /// Exclude runs from the figures that are not trustworthy after all repetitions.
     #[arg(long)]
     pub(crate) trustworthy_only: bool,
     /// Print the table as one JSON document.

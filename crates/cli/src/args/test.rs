@@ -11,29 +11,29 @@ pub(crate) struct Test {
     /// Scenario files, each with `expect`.
     #[arg(required = true, value_name = "FILE")]
     pub(crate) files: Vec<PathBuf>,
-    /// Write a report in JUnit's XML.
+    /// File for a report in JUnit's XML format. Default: no report.
     #[arg(long, value_name = "FILE")]
     pub(crate) junit: Option<PathBuf>,
-    /// Run each scenario so many times; once for each seed unless given.
+    /// Runs of each scenario. Default: one for each seed.
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     pub(crate) repeat: Option<u16>,
-    /// Seeds instead of the scenario's, in turn: `1..20` or one number.
+    /// Seeds to use one after the other, instead of the scenario's: `1..20` or one number.
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     pub(crate) seeds: Option<RangeInclusive<u64>>,
-    /// So many runs at a time. They share the host, so that figures may not be to be trusted.
+    /// Runs in parallel. They share the host, so figures may not be trustworthy.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) jobs: u8,
-    /// Folder that receives each run's results and log.
+    /// Folder for each run's results and log.
     #[arg(long, value_name = "DIR", default_value = "results/tests")]
     pub(crate) results: PathBuf,
-    /// Run nothing: judge the run whose results are in this folder, by the one FILE. May be repeated.
+    /// Judge the run in this results folder by the one FILE, without running anything. May be repeated.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["repeat", "seeds", "jobs", "results"])]
     pub(crate) judge: Vec<PathBuf>,
-    /// End a run as soon as a statement about events (`alive`, `order`) can no longer hold.
+    /// End a run as soon as a statement about events (`alive`, `order`) can no longer become true.
     #[arg(long, conflicts_with = "judge")]
     pub(crate) fail_fast: bool,
-    /// Capture what passes this node, or this port as `NODE/PORT`, from lab time zero on; kept in `captures` of the run's results where
-    /// a statement did not hold or was not judged, removed where all hold. May be repeated.
+    /// Capture the frames of this node, or of this port as `NODE/PORT`, from lab time zero on. The file is kept in `captures`
+    /// of the run's results if a statement is false or not judged, and removed otherwise. May be repeated.
     #[arg(long, value_name = "NODE|PORT", conflicts_with = "judge")]
     pub(crate) capture: Vec<String>,
     /// Print one JSON document.
@@ -41,7 +41,7 @@ pub(crate) struct Test {
     pub(crate) json: bool,
 }
 
-/// `A..B`, both included, or one seed; at most 1,000.
+/// Parses `A..B`, both included, or one seed; at most 1,000 seeds.
 fn seeds(text: &str) -> Result<RangeInclusive<u64>, String> {
     let number = |part: &str| {
         part.parse::<u64>()

@@ -9,18 +9,18 @@ use constel_units::TimeSpan;
 /// `top`.
 #[derive(Debug, Args)]
 pub(crate) struct Top {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// How long from look to look, 200 ms or more.
+    /// Sampling interval, 200 ms or more.
     #[arg(long, value_name = "DURATION", default_value = "1s")]
     pub(crate) every: TimeSpan,
-    /// End after so many looks at what links carry; unless given, when the lab ends, or at Ctrl-C.
+    /// End after this number of samples. Default: until the lab ends, or Ctrl-C.
     #[arg(long, value_name = "N")]
     pub(crate) looks: Option<NonZeroU32>,
-    /// Rows of links, the busiest first.
+    /// Number of rows, the busiest links first.
     #[arg(long, value_name = "N", default_value_t = 20)]
     pub(crate) rows: usize,
-    /// Print one JSON object a look, on a line, with all links that carried something.
+    /// Print one JSON object per sample and line, with all links that carried traffic.
     #[arg(long)]
     pub(crate) json: bool,
 }
@@ -28,9 +28,9 @@ pub(crate) struct Top {
 /// `metrics`.
 #[derive(Debug, Args)]
 pub(crate) struct Metrics {
-    /// The lab's name.
+    /// Name of the lab.
     pub(crate) lab: String,
-    /// Serve them at `http://ADDRESS/metrics` until the lab ends, or Ctrl-C: an address of the loopback.
+    /// Serve the counters at `http://ADDRESS/metrics` until the lab ends, or Ctrl-C; only loopback addresses.
     #[arg(long, value_name = "ADDRESS:PORT")]
     pub(crate) listen: Option<SocketAddr>,
 }

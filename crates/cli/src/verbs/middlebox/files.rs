@@ -10,7 +10,7 @@ use constel_units::files::read_text;
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use crate::args::{BoxCheck, Check, Import, Lab};
+use crate::args::{BoxCheck, BoxImport, Check, Lab};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::verbs::export::put_bytes;
@@ -89,7 +89,7 @@ pub(super) fn export(args: &Lab) -> Outcome {
 }
 
 /// NIST Net's rows.
-pub(super) fn import(args: &Import) -> Outcome {
+pub(super) fn import(args: &BoxImport) -> Outcome {
     let file = args.file.as_path();
     let text = read_text(file).map_err(|error| Failure::unread(file, error))?;
     let at = file.display();
