@@ -9,23 +9,23 @@ use constel_control::Error;
 
 use crate::output;
 
-/// How a verb ended that did its work. The numbers are the process's exit codes.
+/// The result of a verb that did its work. The numbers are the process's exit codes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Exit {
     /// 0: done.
     Done,
-    /// 1: it was done, and software failed or something that was expected did not come true.
+    /// 1: done, but software failed or an expected statement is false.
     Failed,
-    /// 3: the run finished, but its figures are not to be trusted.
+    /// 3: the run is complete, but not trustworthy.
     NotTrustworthy,
     /// 130: interrupted by the user, and cleaned up.
     Interrupted,
-    /// What a command in a node ended with: its code, or 128 and its signal.
+    /// The exit code of a command in a node, or 128 plus its signal.
     Command(u8),
 }
 
 impl Exit {
-    /// Of a run: software that failed comes before figures that are not to be trusted.
+    /// Returns the result of a run: failed software takes precedence over a run that is not trustworthy.
     pub(crate) fn of_run(summary: &Summary) -> Self {
         match (summary.software.failed, summary.verdict.trustworthy) {
             (true, _) => Self::Failed,
@@ -34,18 +34,18 @@ impl Exit {
         }
     }
 
-    /// Of a command, by what a shell would say of it.
+    /// Returns the result of a command by its exit code in a shell.
     pub(crate) fn of_command(shell_code: i32) -> Self {
         Self::Command(u8::try_from(shell_code).unwrap_or(u8::MAX))
     }
 }
 
-/// Why a verb could not do its work.
+/// The reason why a verb could not do its work.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// An [`Error`] with its own exit code, or anything else: 1.
+    /// An [`Error`] with its own exit code, or any other error with code 1.
     Failed(anyhow::Error),
-    /// 2: the command line asks for something that does not exist or does not go together.
+    /// 2: the command line has arguments that are invalid or contradict each other.
     Usage(String),
     /// 4: the scenario is not valid; the diagnostics, already rendered.
     Scenario(String),
@@ -54,9 +54,9 @@ pub(crate) enum Failure {
 }
 
 impl Failure {
-    /// A file that the command line names cannot be read.
+    /// Returns the failure of a file named on the command line that cannot be read.
     pub(crate) fn unread(file: &Path, why: impl Display) -> Self {
-        // The number says nothing to whoever mistyped a name.
+        // The system's error number does not help a user who mistyped a name.
         let why = why.to_string();
         let words = why.split(" (os error ").next().unwrap_or_default();
         Self::Usage(format!("cannot read {}: {words}", file.display()))
@@ -69,10 +69,10 @@ impl<E: Into<anyhow::Error>> From<E> for Failure {
     }
 }
 
-/// What every verb returns.
+/// The result of every verb.
 pub(crate) type Outcome = Result<Exit, Failure>;
 
-/// Prints a failure on stderr, and gives the exit code.
+/// Prints a failure on stderr, and returns the exit code.
 pub(crate) fn code(outcome: Outcome) -> ExitCode {
     match outcome {
         Ok(Exit::Done) => ExitCode::SUCCESS,
@@ -100,7 +100,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     let exit = error
         .downcast_ref()
         .map_or(constel_control::Exit::Failed, Error::exit);
-    // A reader that went away (`constel events | head`) is no failure to talk about.
+    // A reader that closed the pipe (`constel events | head`) is not reported as an error.
     let piped = error.chain().any(|cause| {
         cause
             .downcast_ref::<std::io::Error>()
@@ -115,7 +115,7 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     ExitCode::from(exit.code())
 }
 
-/// An error and its causes, each told once: some errors name their cause themselves.
+/// Returns an error and its causes, each once, because some errors contain the text of their cause.
 fn in_full(error: &anyhow::Error) -> String {
     error.chain().fold(String::new(), |text, cause| {
         let cause = cause.to_string();
@@ -127,7 +127,7 @@ fn in_full(error: &anyhow::Error) -> String {
     })
 }
 
-/// Help and version go to stdout with 0, usage errors to stderr with 2.
+/// Prints help and version to stdout with 0, usage errors to stderr with 2.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     let wanted = !error.use_stderr();
     drop(error.print());

@@ -1,6 +1,6 @@
 //! `constel`: the command. This file only wires; each verb has its own file.
 
-// They panic when nobody reads: `output` does not.
+// The macros panic when stdout or stderr is closed; `output` does not.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;

@@ -1,4 +1,4 @@
-//! Data goes to stdout: one JSON document, or a table for people. Words go to stderr. Neither panics.
+//! Output: data goes to stdout, as one JSON document or as a table; messages go to stderr. Neither panics.
 
 use std::io::{self, IsTerminal, Write};
 
@@ -9,7 +9,7 @@ use serde_json::Value;
 /// Prints one JSON document.
 ///
 /// # Errors
-/// When stdout is gone.
+/// If stdout is closed.
 pub(crate) fn json(document: &impl serde::Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer_pretty(&mut out, document)?;
@@ -19,39 +19,39 @@ pub(crate) fn json(document: &impl serde::Serialize) -> io::Result<()> {
 /// Prints one JSON object on one line.
 ///
 /// # Errors
-/// When stdout is gone.
+/// If stdout is closed.
 pub(crate) fn json_line(document: &impl serde::Serialize) -> io::Result<()> {
     let mut out = io::stdout().lock();
     serde_json::to_writer(&mut out, document)?;
     writeln!(out)
 }
 
-/// Prints text for people. Parts of it may come from a node, an image, a file or another machine: nothing in it is a command to the
-/// terminal.
+/// Prints text. Parts of it may come from a node, an image, a file or another machine, so commands to the terminal are escaped.
 ///
 /// # Errors
-/// When stdout is gone.
+/// If stdout is closed.
 pub(crate) fn text(text: &str) -> io::Result<()> {
     raw(printable(text).as_bytes())
 }
 
-/// Prints bytes as they are: what was asked for are these bytes, such as the output of a command.
+/// Prints bytes unchanged, such as the output of a command.
 ///
 /// # Errors
-/// When stdout is gone.
+/// If stdout is closed.
 pub(crate) fn raw(bytes: &[u8]) -> io::Result<()> {
     io::stdout().lock().write_all(bytes)
 }
 
-/// Clears the terminal's screen, for text that replaces what was there.
+/// Clears the terminal's screen, for text that replaces the previous one.
 ///
 /// # Errors
-/// When stdout is gone.
+/// If stdout is closed.
 pub(crate) fn clear_screen() -> io::Result<()> {
     raw(b"\x1b[H\x1b[J")
 }
 
-/// Columns padded to their widest cell; numbers are the caller's to format. No cell can look like another row.
+/// Formats a table with columns padded to their widest cell; the caller formats numbers. Line breaks in cells are escaped, so
+/// no cell can look like another row.
 pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     let columns = head.len();
     let one_line = |cell: &String| match cell.contains(is_unprintable) {
@@ -88,27 +88,27 @@ pub(crate) fn table(head: &[&str], rows: &[Vec<String>]) -> String {
     text
 }
 
-/// Tells people something on stderr, as [`text`] does on stdout. That it cannot be told (a closed pipe, a full disk) is no reason to stop.
+/// Prints text on stderr, as [`text`] does on stdout. Errors (a closed pipe, a full disk) are ignored.
 pub(crate) fn tell(text: &str) {
     drop(io::stderr().lock().write_all(printable(text).as_bytes()));
 }
 
-/// Prints bytes on stderr as they are, such as what a command wrote there.
+/// Prints bytes on stderr unchanged, such as a command's standard error.
 pub(crate) fn raw_to_stderr(bytes: &[u8]) {
     drop(io::stderr().lock().write_all(bytes));
 }
 
-/// Whether people are watching stderr.
+/// Returns whether stderr is a terminal.
 pub(crate) fn stderr_is_terminal() -> bool {
     io::stderr().is_terminal()
 }
 
-/// Nanoseconds as milliseconds with three digits.
+/// Formats nanoseconds as milliseconds with three decimals.
 pub(crate) fn ms(ns: f64) -> String {
     format!("{:.3} ms", ns / 1e6)
 }
 
-/// Bits per second with an SI prefix.
+/// Formats bits per second with an SI prefix.
 pub(crate) fn rate(bps: f64) -> String {
     match bps {
         b if b >= 1e9 => format!("{:.2} Gbit/s", b / 1e9),
@@ -117,7 +117,7 @@ pub(crate) fn rate(bps: f64) -> String {
     }
 }
 
-/// Bytes in the unit that people read.
+/// Formats bytes with a suitable unit.
 pub(crate) fn size(bytes: u64) -> String {
     match bytes {
         b if b >= 1 << 30 => format!("{:.1} GiB", b as f64 / f64::from(1 << 30)),
@@ -127,17 +127,17 @@ pub(crate) fn size(bytes: u64) -> String {
     }
 }
 
-/// Lab time for people.
+/// Formats lab time.
 pub(crate) fn lab_time(t_ns: Option<u64>) -> String {
     t_ns.map_or_else(|| "held".to_owned(), |t| format!("{:.1} s", t as f64 / 1e9))
 }
 
-/// A value as a table cell; `-` for none.
+/// Formats a value as a table cell; `-` for none.
 pub(crate) fn or_dash(value: Option<impl std::fmt::Display>) -> String {
     value.map_or_else(|| "-".to_owned(), |value| value.to_string())
 }
 
-/// What a node without a stack dropped: of each cause how many.
+/// Formats the drops of a node without a stack: a number for each cause.
 pub(crate) fn dropped(forwarding: &Forwarding) -> String {
     let causes = forwarding.dropped.iter();
     let causes: Vec<String> = causes
@@ -149,7 +149,7 @@ pub(crate) fn dropped(forwarding: &Forwarding) -> String {
     }
 }
 
-/// What a catalogue calls a satellite, as a line.
+/// Formats a satellite's catalogue entry as a line.
 pub(crate) fn catalogued(satellite: &Catalogued) -> String {
     let name = or_dash(satellite.catalogue_name.as_deref());
     match satellite.norad_id {
@@ -158,7 +158,7 @@ pub(crate) fn catalogued(satellite: &Catalogued) -> String {
     }
 }
 
-/// A JSON value as a table cell.
+/// Formats a JSON value as a table cell.
 pub(crate) fn cell(value: &Value) -> String {
     match value {
         Value::Null => "-".to_owned(),

@@ -1,4 +1,4 @@
-//! What a person sees while a lab comes up: a moving bar on a terminal, plain lines elsewhere. Always stderr.
+//! Progress while a lab starts: a moving bar on a terminal, plain lines elsewhere. Always on stderr.
 
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use indicatif::{ProgressBar, ProgressStyle};
 
 use crate::output;
 
-/// Chooses by what stderr is.
+/// Returns the progress display for stderr: a bar on a terminal, else lines.
 pub(crate) fn for_stderr() -> Arc<dyn Progress> {
     if output::stderr_is_terminal() {
         Arc::new(Terminal::default())
@@ -61,7 +61,7 @@ impl Progress for Lines {
     }
 }
 
-/// A bar for the stage under way; finished stages and happenings scroll above it.
+/// A bar for the current stage; finished stages and messages scroll above it.
 #[derive(Default)]
 struct Terminal {
     bar: Mutex<Option<(String, ProgressBar)>>,

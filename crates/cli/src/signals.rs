@@ -1,21 +1,21 @@
-//! What ends a verb from outside: Ctrl-C, a supervisor, a closed terminal.
+//! Signals that end a verb from outside: Ctrl-C, a supervisor, a closed terminal.
 
 use std::io;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Signals that ask a verb to end in good order.
+/// Signals that request a regular end.
 const ENDING: [i32; 5] = [
     signal_hook::consts::SIGINT,
     signal_hook::consts::SIGTERM,
     signal_hook::consts::SIGHUP,
     // Ctrl-\.
     signal_hook::consts::SIGQUIT,
-    // A limit of processor time is reached, and a second later the process is killed.
+    // The limit of processor time is reached; the process is killed a second later.
     signal_hook::consts::SIGXCPU,
 ];
 
-/// Signals that would end a process which has no use for them, and leave a dead lab.
+/// Signals that would kill a process which does not handle them, and leave a crashed lab.
 const UNUSED: [i32; 7] = [
     signal_hook::consts::SIGUSR1,
     signal_hook::consts::SIGUSR2,
@@ -23,11 +23,12 @@ const UNUSED: [i32; 7] = [
     signal_hook::consts::SIGVTALRM,
     signal_hook::consts::SIGPROF,
     signal_hook::consts::SIGIO,
-    // A file is at its limit: writing it is an error then.
+    // A file has reached its size limit; writing then returns an error.
     signal_hook::consts::SIGXFSZ,
 ];
 
-/// From now on each of those that ask for an end sets all `flags` and ends nothing by itself; those without a use do nothing.
+/// From now on each signal that requests an end sets all `flags` instead of killing the process, and unused signals have no
+/// effect.
 pub(crate) fn set(flags: &[&Arc<AtomicBool>]) -> io::Result<()> {
     for signal in ENDING {
         for &flag in flags {
@@ -35,7 +36,7 @@ pub(crate) fn set(flags: &[&Arc<AtomicBool>]) -> io::Result<()> {
         }
     }
     for signal in UNUSED {
-        // Not `SIG_IGN`, which programs would inherit.
+        // Not `SIG_IGN`, because programs would inherit it.
         signal_hook::flag::register(signal, Arc::default())?;
     }
     Ok(())

@@ -42,7 +42,7 @@ mod web;
 use crate::args::{Cli, Verb};
 use crate::exit::Outcome;
 
-/// Whether a verb puts programs into nodes, maybe into those of a container.
+/// Returns whether a verb starts programs in nodes, possibly in nodes of containers.
 fn enters_nodes(verb: &Verb) -> bool {
     matches!(
         verb,
@@ -58,7 +58,7 @@ fn enters_nodes(verb: &Verb) -> bool {
 /// Runs the verb.
 pub(crate) fn run(cli: Cli) -> Outcome {
     if enters_nodes(&cli.verb) {
-        // Before anything is opened or started: it executes this program again.
+        // Must come before anything is opened or started, because it executes this program again.
         constel_control::seal()?;
     }
     match cli.verb {

@@ -1,4 +1,4 @@
-//! `constel agent`: this machine is one of several, until Ctrl-C.
+//! `constel agent`: makes this machine one of several, until Ctrl-C.
 
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -13,7 +13,7 @@ use crate::args::{Agent, Part};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// Joins, stays, and leaves when it is asked to.
+/// Joins the store and leaves it after a signal.
 pub(crate) fn run(args: &Agent) -> Outcome {
     let name = match &args.name {
         Some(name) => name.clone(),
@@ -50,9 +50,9 @@ pub(crate) fn run(args: &Agent) -> Outcome {
     }
 }
 
-/// This machine's part of a lab, for the agent that has started this process.
+/// Runs this machine's part of a lab, for the agent that started this process.
 pub(crate) fn part(args: &Part) -> Outcome {
-    // What ends it is its agent's to say; a signal that reaches it all the same ends it as well.
+    // The agent decides when the part ends; a signal that reaches this process directly ends it as well.
     let underlay = Underlay {
         address: args.address,
         interface: args.interface.clone(),
@@ -61,7 +61,7 @@ pub(crate) fn part(args: &Part) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A store that cannot be opened is one that the command line should not have named.
+/// Returns the usage error for a store that cannot be opened.
 pub(super) fn not_opened(place: &str, error: StoreError) -> Failure {
     match error {
         StoreError::Invalid(reason) => Failure::Usage(format!("--store {place}: {reason}")),
@@ -73,7 +73,7 @@ struct Here;
 
 impl Watcher for Here {
     fn nodes(&self) -> u64 {
-        // Labs that cannot be listed are none that we know of.
+        // If the labs cannot be listed, the machine reports none.
         let labs = constel_control::list().unwrap_or_default();
         let living = labs.iter().filter(|lab| lab.state != LabState::Dead);
         living.map(|lab| lab.nodes as u64).sum()

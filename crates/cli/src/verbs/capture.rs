@@ -1,4 +1,4 @@
-//! `constel capture`: frames of a lab as they pass, into a file.
+//! `constel capture`: writes a lab's frames to a file.
 
 use std::fs::File;
 use std::io::{self, BufWriter, Read, Write};
@@ -19,17 +19,17 @@ use crate::args::Capture;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// What `--json` prints.
+/// The JSON output.
 #[derive(Serialize)]
 struct Captured {
     of: String,
     interfaces: Vec<String>,
     frames: u64,
-    /// Frames that came faster than they could be handed over; `None`: the lab ended before it could say.
+    /// Frames that were lost because they arrived too fast; `None`: the lab ended before it could report them.
     lost: Option<u64>,
 }
 
-/// Until a signal, the time or the number of frames given, or the lab's end.
+/// Captures until a signal, the given time or number of frames, or the lab's end.
 pub(crate) fn run(args: &Capture) -> Outcome {
     if let Some(store) = &args.store {
         return elsewhere(args, store);
@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Capture) -> Outcome {
     tell(args, &captured, &lost)
 }
 
-/// On the machine that has the node, until it is over: then the file comes here.
+/// Captures on the machine that has the node; the file is transferred at the end.
 fn elsewhere(args: &Capture, store: &Place) -> Outcome {
     if args.duration.is_none() && args.count.is_none() {
         let error = "with --store a capture comes over when it is done: say when that is, with --for or --count";
@@ -116,7 +116,7 @@ fn elsewhere(args: &Capture, store: &Place) -> Outcome {
     tell(args, &captured, &lost)
 }
 
-/// Writes frames down until there are as many as were asked for.
+/// Writes frames until the requested number is reached.
 fn keep(
     args: &Capture,
     mut frames: &mut dyn Read,
@@ -130,7 +130,7 @@ fn keep(
         captured.lost = block.lost().or(captured.lost);
         if block.is_packet() {
             if captured.frames == most {
-                // It was told to end, and has not heard it yet.
+                // The lab was requested to stop, but has not handled it yet.
                 continue;
             }
             captured.frames += 1;
@@ -154,7 +154,7 @@ fn tell(args: &Capture, captured: &Captured, lost: &str) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The file, or stdout for `-`.
+/// Opens the file, or stdout for `-`.
 fn open(path: &Path) -> anyhow::Result<Box<dyn Write>> {
     if path == Path::new("-") {
         return Ok(Box::new(BufWriter::new(io::stdout())));

@@ -1,4 +1,4 @@
-//! `constel check`: is a scenario good?
+//! `constel check`: checks a scenario.
 
 use std::collections::BTreeMap;
 
@@ -15,11 +15,11 @@ use crate::args::Check;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Prints nothing but a line when all is well.
+/// Prints only one line if there is nothing to report.
 pub(crate) fn run(args: &Check) -> Outcome {
     let told = |error: &Error| {
         if let (true, Error::Scenario(findings)) = (args.json, error) {
-            // If stdout is gone, the exit code still says it.
+            // If stdout is closed, the exit code still has the result.
             let left_out = findings.left_out();
             drop(output::json(
                 &json!({"ok": false, "errors": findings, "left_out": left_out}),
@@ -86,7 +86,7 @@ pub(crate) fn run(args: &Check) -> Outcome {
     }
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Found<'a> {
     #[serde(flatten)]
@@ -97,7 +97,7 @@ struct Found<'a> {
     there: Option<&'a Looked>,
 }
 
-/// What the lab takes of this machine, a figure a line.
+/// Formats the lab's resources on this machine, a line for each.
 fn here_text(here: &Estimate) -> String {
     let mut text = "here, estimated:\n".to_owned();
     for figure in &here.figures {
@@ -121,7 +121,7 @@ fn some(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 
-/// What was found in element files: shells, and why objects are in none.
+/// Formats the satellites found in element files: shells, and reasons why objects are in none.
 fn sorted_text(lab: &Lab) -> String {
     let mut text = String::new();
     for shell in lab.shells.iter() {
@@ -148,7 +148,7 @@ fn sorted_text(lab: &Lab) -> String {
     text
 }
 
-/// What of the scenario the sky cannot do; one line when it can do all.
+/// Formats the parts of the scenario that the network cannot provide; one line if there are none.
 fn sky_text(sky: &Coverage) -> String {
     let looked = format!(
         "looked at every {} s from {} s to {} s",

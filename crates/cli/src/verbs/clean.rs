@@ -1,4 +1,4 @@
-//! `constel clean`: remove what dead labs left behind, and nothing else.
+//! `constel clean`: removes everything that crashed labs left behind, and nothing else.
 
 use std::path::PathBuf;
 
@@ -10,7 +10,7 @@ use crate::args::Clean;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Says what it removed; fails when something of ours stays.
+/// Prints the removed objects; fails if an object of ours remains.
 pub(crate) fn run(args: &Clean) -> Outcome {
     let report = clean(args.lab.as_deref())?;
     let parts = match args.lab {
@@ -37,7 +37,7 @@ pub(crate) fn run(args: &Clean) -> Outcome {
     }
 }
 
-/// What is printed as JSON.
+/// The JSON output.
 #[derive(Serialize)]
 struct Cleaned<'a> {
     #[serde(flatten)]

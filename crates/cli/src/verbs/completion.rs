@@ -1,4 +1,4 @@
-//! `constel completion` and `constel man`: what shells and manuals know of the command line.
+//! `constel completion` and `constel man`: the command line for shells and manuals.
 
 use std::fs;
 
@@ -9,7 +9,7 @@ use crate::args::{Cli, Completion, Man};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Prints the script of a shell.
+/// Prints the completion script of a shell.
 pub(crate) fn run(args: &Completion) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "constel", &mut script);
@@ -17,7 +17,7 @@ pub(crate) fn run(args: &Completion) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Writes a page for each verb.
+/// Writes a manual page for each verb.
 pub(crate) fn man(args: &Man) -> Outcome {
     let folder = &args.folder;
     fs::create_dir_all(folder).with_context(|| format!("cannot create {}", folder.display()))?;

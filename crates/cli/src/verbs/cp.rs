@@ -1,4 +1,4 @@
-//! `constel cp`: files and folders into nodes and out of them.
+//! `constel cp`: copies files and folders into and out of nodes.
 
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -14,13 +14,13 @@ use crate::args::Cp;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// One side, as the command line names it.
+/// The source or target of a copy, as the command line names it.
 enum Side {
     Node(String, PathBuf),
     Other(Place),
 }
 
-/// Copies, and says what was left out.
+/// Copies, and prints the skipped files.
 pub(crate) fn run(args: &Cp) -> Outcome {
     if let Some(store) = &args.store {
         return elsewhere(args, store);
@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Cp) -> Outcome {
     tell(args, &copied, to_stdout)
 }
 
-/// The same for a node of a lab on several machines: as a tar archive through their store.
+/// Copies from or to a node of a lab on several machines, as a tar archive through their store.
 fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
     let verb = ["cp".to_owned(), "--left-out-is-no-failure".to_owned()];
     let (copied, to_stdout, far_words) = match (side(&args.from), side(&args.to)) {
@@ -101,14 +101,14 @@ fn elsewhere(args: &Cp, store: &StorePlace) -> Outcome {
         (Side::Other(_), Side::Other(_)) => return Err(neither()),
     };
     let copied = tell(args, &copied, to_stdout)?;
-    // All that the other machine says of a copy that was made is what it left out.
+    // If the copy succeeded, the other machine's messages are the skipped files.
     Ok(match far_words.is_empty() {
         true => copied,
         false => Exit::Failed,
     })
 }
 
-/// An archive in memory that takes one byte more than goes through the store.
+/// An archive in memory that accepts one byte more than the store transfers.
 struct Capped<'a>(&'a mut Vec<u8>);
 
 impl Write for Capped<'_> {
@@ -134,7 +134,7 @@ fn large(error: io::Error) -> Failure {
     }
 }
 
-/// Into which folder of the node a copy goes, and how it is called there: by the same rules as on this host.
+/// Returns the target folder in the node and the name of the copy there, by the same rules as on this host.
 fn far_target(
     far: &Far,
     node: &str,
@@ -215,7 +215,7 @@ fn text(copied: &Copied) -> String {
     )
 }
 
-/// `NODE:PATH` unless a `/` comes before the first colon. In a node a path begins at the root.
+/// Parses `NODE:PATH`, or a path of this host if a `/` comes before the first colon. Paths of a node begin at its root.
 fn side(text: &str) -> Side {
     if text == "-" {
         return Side::Other(Place::Tar);

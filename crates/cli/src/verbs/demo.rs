@@ -1,4 +1,4 @@
-//! `constel demo`: the first minute.
+//! `constel demo`: a first ping on this machine.
 
 use std::fs;
 use std::path::Path;
@@ -12,13 +12,13 @@ use crate::args::Demo;
 use crate::exit::{Exit, Outcome};
 use crate::{output, progress, signals};
 
-/// The flow whose first answer is told.
+/// The flow whose first answer is printed.
 const FLOW: &str = "lagos-london";
 
-/// Between two looks at whether there was an answer.
+/// The interval between two polls for an answer.
 const LOOK: Duration = Duration::from_millis(5);
 
-/// Runs the shipped scenario and says what to do next.
+/// Runs the shipped scenario and prints the next steps.
 pub(crate) fn run(args: &Demo) -> Outcome {
     if args.print {
         output::text(DEMO)?;
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Demo) -> Outcome {
     Ok(Exit::of_run(&finished.summary))
 }
 
-/// Waits for the first probe that was answered, and gives its round trip in milliseconds; nothing when the lab is over before.
+/// Waits for the first answered probe, and returns its round-trip time in milliseconds; `None` if the lab ends before.
 fn first_answer(rows: &Path, over: &AtomicBool) -> Option<f64> {
     loop {
         let last = over.load(Ordering::Acquire);
@@ -83,7 +83,7 @@ fn first_answer(rows: &Path, over: &AtomicBool) -> Option<f64> {
     }
 }
 
-/// The round trip of a row `seq,sent_s,there_us,back_us,rtt_us,fate`, microseconds.
+/// Returns the round-trip time in a row `seq,sent_s,there_us,back_us,rtt_us,fate`, microseconds.
 fn answered(row: &str) -> Option<f64> {
     let cells: Vec<&str> = row.split(',').collect();
     match cells[..] {

@@ -1,4 +1,4 @@
-//! `constel doctor`: what this host can do, found out by trying.
+//! `constel doctor`: tests what this host can do.
 
 use constel_control::{Finding, doctor};
 
@@ -6,7 +6,7 @@ use crate::args::Json;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Exit 0 when every required thing works, 5 otherwise.
+/// Exits with 0 if every required item works, 5 otherwise.
 pub(crate) fn run(args: &Json) -> Outcome {
     let found = doctor();
     if args.json {
@@ -39,7 +39,7 @@ fn cells(item: &Finding) -> Vec<String> {
         .to_vec()
 }
 
-/// What is wrong and what to do, for what does not work.
+/// Returns the error and the remedy of an item that does not work.
 fn advice(item: &Finding) -> Option<String> {
     (!item.ok).then(|| {
         let Finding {

@@ -1,4 +1,4 @@
-//! `constel down`: take running labs down.
+//! `constel down`: stops running labs.
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -11,7 +11,7 @@ use crate::args;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Returns when all of the labs are gone. A name that is none of a living lab takes none of them down.
+/// Returns when all given labs have ended. If a name is not that of a running lab, none is stopped.
 pub(crate) fn run(args: &args::Down) -> Outcome {
     if let Some(store) = &args.store {
         let labs: Vec<String> = match args.all {
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &args::Down) -> Outcome {
     };
     let labs = names.iter().map(|name| Lab::attach(name));
     let labs = labs.collect::<Result<Vec<_>, Error>>()?;
-    // Side by side: a lab waits for its kernel, not for another lab.
+    // In parallel, because each lab waits for its kernel and not for other labs.
     let ended: Vec<Result<(), Error>> = thread::scope(|scope| {
         let downs: Vec<_> = labs.iter().map(|lab| scope.spawn(|| lab.down())).collect();
         let ends = downs.into_iter().map(|down| down.join());

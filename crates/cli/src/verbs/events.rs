@@ -1,4 +1,4 @@
-//! `constel events`: what happened in a lab.
+//! `constel events`: prints a lab's events.
 
 use std::sync::mpsc;
 use std::thread;
@@ -15,7 +15,7 @@ use crate::args::Events;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// All so far, then, with `--follow`, each new one.
+/// Prints all events so far, then, with `--follow`, each new one.
 pub(crate) fn run(args: &Events) -> Outcome {
     if let Some(store) = &args.store {
         return of_all(args, store);
@@ -32,7 +32,7 @@ pub(crate) fn run(args: &Events) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Those of all machines of a lab, so far.
+/// Prints the events so far of all machines of a lab.
 fn of_all(args: &Events, place: &Place) -> Outcome {
     let all = All::of(place, &args.lab)?;
     if args.follow {
@@ -65,7 +65,7 @@ fn of_all(args: &Events, place: &Place) -> Outcome {
     })
 }
 
-/// What a machine said, if it did well; says so otherwise. One that is lost has taken what it noted with it.
+/// Returns a machine's answer if it succeeded; prints its error otherwise. The events of a lost machine are lost.
 fn well(machine: &str, said: Result<Said, String>) -> Option<Said> {
     match said {
         Ok(said) if said.exit == 0 => return Some(said),
@@ -93,14 +93,14 @@ fn tell(args: &Events, all: Vec<SeenEvent>) -> Result<(), Failure> {
     Ok(())
 }
 
-/// What comes of one machine.
+/// A message from one machine.
 enum News {
     Event(Event),
-    /// It says no more; how it ended, if somebody waits.
+    /// The machine sends no more; with its result, unless this process was interrupted.
     Ended(Result<Option<Result<Said, String>>, Failure>),
 }
 
-/// Those of all machines of a lab, as they come, until all have ended.
+/// Prints the events of all machines of a lab as they arrive, until all have ended.
 fn follow_all(args: &Events, all: &All) -> Outcome {
     let (news, heard) = mpsc::channel();
     thread::scope(|scope| {
@@ -111,7 +111,7 @@ fn follow_all(args: &Events, all: &All) -> Outcome {
                 let verb = ["events", "--follow", "--json"].map(str::to_owned);
                 let ended = all.follow(machine, &verb, &mut |bytes| {
                     for event in lines.learn(bytes) {
-                        // Nobody listens any more: the command is about to end.
+                        // The receiver is closed if the command is about to end.
                         let _ = news.send((machine, News::Event(event)));
                     }
                 });
@@ -126,7 +126,7 @@ fn follow_all(args: &Events, all: &All) -> Outcome {
     })
 }
 
-/// Prints what comes, until nothing comes any more.
+/// Prints events until all machines have ended.
 fn hear(args: &Events, machines: Vec<String>, heard: &mpsc::Receiver<(&str, News)>) -> Outcome {
     let (mut coming, began) = (EventsComing::of(machines), Instant::now());
     let mut exit = Exit::Done;
@@ -150,14 +150,15 @@ fn hear(args: &Events, machines: Vec<String>, heard: &mpsc::Receiver<(&str, News
     Ok(exit)
 }
 
-/// Events in what comes in pieces, a line each.
+/// Assembles events, a line each, from the pieces of a stream.
 #[derive(Default)]
 struct Lines {
     begun: Vec<u8>,
 }
 
 impl Lines {
-    /// Those whose line ends with this piece. A line that is none is of a command that did not do well, which says so itself.
+    /// Returns the events whose line ends with this piece. A line that is not an event comes from a failed command, which
+    /// reports the failure itself.
     fn learn(&mut self, piece: &[u8]) -> Vec<Event> {
         self.begun.extend_from_slice(piece);
         let end = self.begun.iter().rposition(|byte| *byte == b'\n');
@@ -170,7 +171,7 @@ impl Lines {
     }
 }
 
-/// Lab time, what happened, and its fields as `key=value`.
+/// Formats lab time, kind, and fields as `key=value`.
 fn line(event: &Event) -> serde_json::Result<String> {
     let time = event
         .t_ns

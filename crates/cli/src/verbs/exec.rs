@@ -1,4 +1,4 @@
-//! `constel exec`: commands in nodes.
+//! `constel exec`: runs commands in nodes.
 
 use std::ffi::OsString;
 
@@ -10,7 +10,7 @@ use crate::args::{Class, Exec};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Runs a command, and ends as it does. In several nodes it ends with 1 if it failed in one.
+/// Runs a command and exits with its code. With several nodes the exit code is 1 if the command failed in one.
 pub(crate) fn exec(args: &Exec) -> Outcome {
     if let Some(store) = &args.store {
         return elsewhere(args, store);
@@ -23,7 +23,7 @@ pub(crate) fn exec(args: &Exec) -> Outcome {
     ended(exit.map(|exit| exit.shell_code()))
 }
 
-/// How a command ended, as a shell says it, or why none was executed.
+/// Returns the exit code of a command, as a shell does, or the reason why it was not executed.
 pub(super) fn ended(shell_code: Result<i32, Error>) -> Outcome {
     match shell_code {
         Ok(code) => Ok(Exit::of_command(code)),
@@ -37,7 +37,7 @@ pub(super) fn ended(shell_code: Result<i32, Error>) -> Outcome {
     }
 }
 
-/// In a node of a lab on several machines.
+/// Runs a command in a node of a lab on several machines.
 fn elsewhere(args: &Exec, store: &Place) -> Outcome {
     if args.class.is_some() || args.node.contains(['*', '?']) {
         let error = "with --store a command runs in one node: name it";
@@ -83,7 +83,7 @@ fn in_many(args: &Exec, command: &[OsString]) -> Outcome {
     Ok(Exit::of_command(i32::from(!well)))
 }
 
-/// Each line with the node that said it.
+/// Prefixes each line with the node that printed it.
 fn named(node: &str, text: &str) -> String {
     text.lines()
         .map(|line| format!("{node}: {line}\n"))
@@ -91,7 +91,7 @@ fn named(node: &str, text: &str) -> String {
 }
 
 pub(super) fn enter(lab: &str, node: &str) -> Result<Door, Error> {
-    // Without the rights, that is what is wrong, whatever labs there are.
+    // Missing privileges are reported first, whatever labs exist.
     require_privilege()?;
     Lab::attach(lab)?.enter(node)
 }

@@ -1,4 +1,4 @@
-//! `constel plan --export`: the lab in other tools' formats.
+//! `constel plan --export`: writes the lab in other tools' formats.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -90,7 +90,7 @@ fn now() -> Utc {
     let since = SystemTime::now()
         .duration_since(UNIX_EPOCH)
         .unwrap_or_default();
-    // Whole seconds: a creation date needs no more.
+    // A creation date needs only whole seconds.
     Utc::from_unix_ns(
         i64::try_from(since.as_secs())
             .unwrap_or(0)
@@ -102,7 +102,7 @@ fn put(out: Option<&Path>, text: &str) -> Result<(), Failure> {
     put_bytes(out, text.as_bytes())
 }
 
-/// To a new file, or to stdout.
+/// Writes to a new file, or to stdout.
 pub(crate) fn put_bytes(out: Option<&Path>, bytes: &[u8]) -> Result<(), Failure> {
     match out {
         None => io::stdout().lock().write_all(bytes)?,
@@ -118,7 +118,7 @@ pub(crate) fn put_bytes(out: Option<&Path>, bytes: &[u8]) -> Result<(), Failure>
     Ok(())
 }
 
-/// Files into a folder, made if it is not there; nothing is overwritten.
+/// Writes files to a folder, which is created if necessary; nothing is overwritten.
 fn folder(out: Option<&Path>, files: &[(&str, String)]) -> Result<(), Failure> {
     let Some(out) = out else {
         return Err(Failure::Usage(

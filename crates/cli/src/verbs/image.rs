@@ -1,4 +1,4 @@
-//! `constel image`: what nodes can be made of.
+//! `constel image`: manages the images of nodes.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::args::{Image as Args, ImageBuild, ImageImport, ImageVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress};
 
-/// Import, build, list, show, remove, prune.
+/// Imports, builds, lists, shows, removes or prunes images.
 pub(crate) fn run(args: &Args) -> Outcome {
     let images = Images::open(args.store.as_deref())?;
     match &args.verb {
@@ -209,7 +209,7 @@ fn listed(texts: &[String]) -> String {
     }
 }
 
-/// What an image says of itself, so that it cannot move a terminal's cursor.
+/// Escapes an image's text, so that it cannot control the terminal.
 fn plain(text: &str) -> String {
     let escaped = |c: char| match c.is_control() {
         true => c.escape_default().to_string(),

@@ -1,4 +1,4 @@
-//! `constel import`: other tools' scenarios become Constel's.
+//! `constel import`: converts other tools' scenarios.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::args::Import;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Prints the scenario, and on stderr what could not be carried over.
+/// Prints the scenario, and on stderr a note for every property that cannot be converted.
 pub(crate) fn run(args: &Import) -> Outcome {
     let file = args.file.as_path();
     let name = file
@@ -74,7 +74,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
         }
     };
     let yaml = draft.yaml();
-    // What is printed is a scenario that can be run, or nothing is.
+    // Print only a scenario that can run.
     let shown = file.display().to_string();
     let folder = file.parent().unwrap_or(Path::new(""));
     let scenario = Scenario::from_text(&shown, &yaml, folder).map_err(|error| match error {
@@ -92,7 +92,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What is wrong with the scenario that a file becomes. Its lines are in no file, so they are not named: keys are.
+/// Formats the errors of a converted scenario. The scenario is in no file, so its keys are named and not its lines.
 fn not_a_scenario(file: &str, found: &Diagnostics) -> String {
     let one = |error: &Diagnostic| {
         let at = error.path.as_ref();
@@ -112,7 +112,7 @@ fn not_a_scenario(file: &str, found: &Diagnostics) -> String {
     found.iter().map(one).collect()
 }
 
-/// A folder could not be read, or its files are wrong.
+/// An error of reading a folder: a file cannot be read, or its content is wrong.
 enum FolderError {
     Failure(Failure),
     Read(ReadErrors),
@@ -127,7 +127,7 @@ impl FolderError {
     }
 }
 
-/// The project has its name by its folder, as Compose gives it, unless the file has another name than all have.
+/// Returns the project. Its name is the folder's, as in Compose, unless the file has a name other than the usual ones.
 fn compose_file(file: &Path, stem: &str) -> Result<Result<Draft, ReadErrors>, Failure> {
     let text = read(file)?;
     if text.lines().any(|line| line.starts_with("constel:")) {

@@ -1,4 +1,4 @@
-//! `constel info`: what nodes are told, changed by hand.
+//! `constel info`: changes nodes' information by hand.
 
 use std::path::Path;
 
@@ -12,10 +12,10 @@ use crate::args::{Info, InfoVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// A file of the user's is not longer; one byte more shows that one is.
+/// Maximum size of a user's file, plus one byte that reveals a larger one.
 const MOST_BYTES: u64 = (1 << 20) + 1;
 
-/// Put, remove, send.
+/// Puts or removes a file, or sends a command.
 pub(crate) fn run(args: &Info) -> Outcome {
     if let Some(store) = &args.store {
         return far(store, &args.verb, args.json);
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Info) -> Outcome {
     }
 }
 
-/// On the machine that has the node.
+/// Runs the verb on the machine that has the node.
 fn far(store: &Place, verb: &InfoVerb, json: bool) -> Outcome {
     let (word, lab, node, rest, input) = match verb {
         InfoVerb::Put(put) => {

@@ -1,4 +1,4 @@
-//! `constel init`: a first scenario of one's own.
+//! `constel init`: writes a first scenario.
 
 use std::io::{self, BufRead, IsTerminal};
 use std::path::Path;
@@ -10,7 +10,7 @@ use crate::args::Init;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Asks what no flag says, where somebody is there to answer, and writes the file.
+/// Asks for values without a flag if stdin is a terminal, and writes the file.
 pub(crate) fn run(args: &Init) -> Outcome {
     let to_file = args.file != Path::new("-");
     if to_file && args.file.exists() {
@@ -70,13 +70,13 @@ pub(crate) fn run(args: &Init) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Questions to whoever sits there.
+/// Questions to the user at the terminal.
 struct Asked {
     asks: bool,
 }
 
 impl Asked {
-    /// What a flag says, or the answer, or what is usual.
+    /// Returns the flag's value, or the answer, or the usual value.
     fn or(&mut self, given: &Option<String>, question: &str, usual: &str) -> io::Result<String> {
         if let Some(given) = given {
             return Ok(given.clone());
@@ -86,7 +86,7 @@ impl Asked {
         }
         output::tell(&format!("{question}? [{usual}] "));
         let mut line = String::new();
-        // The end of the input is no answer, to this and all that follow.
+        // The end of the input is not an answer; no further question is asked.
         self.asks = io::stdin().lock().read_line(&mut line)? > 0;
         Ok(match line.trim() {
             "" => usual.to_owned(),

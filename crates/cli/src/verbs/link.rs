@@ -1,4 +1,4 @@
-//! `constel link`: one link's live state, and changes of it by hand.
+//! `constel link`: shows a link's state, and changes it by hand.
 
 mod far;
 mod laws;
@@ -15,7 +15,7 @@ use crate::args::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Shows or changes.
+/// Shows or changes a link.
 pub(crate) fn run(args: &Link) -> Outcome {
     match (&args.change, &args.lab, &args.a, &args.b) {
         (Some(LinkChange::Show(link)), ..) => show(&link.lab, &link.a, &link.b, link.json),
@@ -97,7 +97,7 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// What the flags ask for.
+/// Returns the effects that the flags set.
 fn effects(set: &LinkSet) -> Result<Effects, Failure> {
     let recording = laws::delays(set)?;
     let reorder = match (set.reorder, set.reorder_by) {
@@ -109,7 +109,7 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
     };
     let effects = Effects {
         down: None,
-        // A recording is the whole delay.
+        // A recorded delay replaces the whole delay.
         delay_ns: match &recording {
             Some(_) => Some(0),
             None => set.delay.map(laws::ns).transpose()?,
@@ -145,7 +145,7 @@ fn effects(set: &LinkSet) -> Result<Effects, Failure> {
     Ok(effects)
 }
 
-/// Longest document of effects, bytes.
+/// Maximum size of a document of effects, bytes.
 const MOST_EFFECTS_BYTES: u64 = 1 << 20;
 
 fn document(text: &str) -> Result<Effects, Failure> {
@@ -215,7 +215,7 @@ fn jitter(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     laws::with_memory(law, set).map(Some)
 }
 
-/// Both directions, and why the link is up or down.
+/// Shows both directions, and why the link is up or down.
 fn show(lab: &str, a: &str, b: &str, as_json: bool) -> Outcome {
     let link = Observer::attach(lab)?.link(a, b)?;
     if as_json {

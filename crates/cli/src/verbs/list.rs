@@ -6,7 +6,7 @@ use crate::args::List;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Living and dead ones.
+/// Prints running and crashed labs.
 pub(crate) fn run(args: &List) -> Outcome {
     if let Some(store) = &args.store {
         return super::there::list(store, args.json);

@@ -1,4 +1,4 @@
-//! `constel machines`: who is there.
+//! `constel machines`: lists the machines of a store.
 
 use constel_agent::Row;
 
@@ -7,7 +7,7 @@ use crate::args::ListMachines;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Machines that are up, and those that were lost.
+/// Prints the machines that are up, and those that were lost.
 pub(crate) fn run(args: &ListMachines) -> Outcome {
     let store = args
         .store

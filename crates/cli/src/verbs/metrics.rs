@@ -13,14 +13,14 @@ use crate::args::Metrics;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// A question is not longer, and takes not longer to come.
+/// Maximum length of a request, bytes.
 const LONGEST: usize = 8 * 1024;
 const PATIENCE: Duration = Duration::from_secs(2);
 
-/// How often it is looked whether it shall stop.
+/// The interval at which the stop flag is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
 
-/// Prints them once, or serves them.
+/// Prints the counters once, or serves them.
 pub(crate) fn run(args: &Metrics) -> Outcome {
     let Some(address) = args.listen else {
         output::text(&Exporter::attach(&args.lab)?.text()?)?;
@@ -41,10 +41,10 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
     output::text(&format!("http://{}/metrics\n", listener.local_addr()?))?;
     while !stop.load(Ordering::Acquire) {
         match listener.accept() {
-            // One after the other: whoever is slow is let go.
+            // Clients are served one after the other; a slow one is disconnected.
             Ok((client, _)) => {
                 let text = exporter.text();
-                // A client that goes away is its own affair.
+                // A client that disconnects is not an error.
                 let _ = answer(client, text.as_deref().ok());
                 match text {
                     Err(_) if exporter.is_over() => return Ok(Exit::Done),
@@ -60,7 +60,7 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
     Ok(Exit::Interrupted)
 }
 
-/// Answers one question; `None`: the lab does not answer.
+/// Answers one request; with `None`, the lab does not answer.
 fn answer(mut client: TcpStream, text: Option<&str>) -> io::Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
@@ -101,7 +101,8 @@ enum Asked {
     Nonsense,
 }
 
-/// What a request wants. One for a name that is not the loopback's comes from a page elsewhere whose name leads here.
+/// Parses a request. A request for a host name other than the loopback's comes from a foreign page whose name resolves to this
+/// machine (DNS rebinding).
 fn asked(question: &[u8]) -> Asked {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);

@@ -40,7 +40,7 @@ pub(crate) fn run(args: Middlebox) -> Outcome {
     }
 }
 
-/// Stays in the foreground until the box is down again.
+/// Runs in the foreground until the box has ended.
 fn start(args: Middlebox) -> Outcome {
     let form = form(&args)?;
     let against = form.refusals(&args.interfaces);
@@ -66,7 +66,7 @@ fn start(args: Middlebox) -> Outcome {
     through(options, args.json)
 }
 
-/// How the flags say that interfaces are joined.
+/// Returns how the flags connect the interfaces.
 fn form(args: &Middlebox) -> Result<BoxForm, Failure> {
     if args.hub {
         return Ok(BoxForm::Hub);
@@ -99,7 +99,7 @@ fn form(args: &Middlebox) -> Result<BoxForm, Failure> {
     Ok(BoxForm::Router(router))
 }
 
-/// The same of a scenario.
+/// Runs the box of a scenario.
 pub(super) fn of_scenario(args: &Run, scenario: BoxScenario) -> Outcome {
     let web = "`constel web NAME` shows a box while it runs";
     for (flag, given, instead) in [
@@ -145,7 +145,7 @@ pub(super) fn of_scenario(args: &Run, scenario: BoxScenario) -> Outcome {
 
 fn through(options: BoxOptions, json: bool) -> Outcome {
     let stop = Arc::clone(&options.stop);
-    // `constel down` stops a box as well, but interrupts nobody.
+    // `constel down` also stops a box, but that is no interruption.
     let signalled = Arc::new(AtomicBool::new(false));
     signals::set(&[&stop, &signalled])?;
     let progress = progress::for_stderr();

@@ -1,4 +1,4 @@
-//! `constel network`: who is in a network; members that join and leave.
+//! `constel network`: shows networks, and lets members join and leave.
 
 use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
 use constel_control::{Lab, Observer};
@@ -10,7 +10,7 @@ use crate::args::{Network, NetworkDelays, NetworkMember, NetworkVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Show, join, leave.
+/// Shows a network or changes its members and delays.
 pub(crate) fn run(args: &Network) -> Outcome {
     if let Some(store) = &args.store {
         return far(store, &args.verb, args.json);
@@ -30,7 +30,7 @@ pub(crate) fn run(args: &Network) -> Outcome {
     }
 }
 
-/// By any machine of the lab: all know the same, and make the same changes.
+/// Runs the verb on any machine of the lab: all have the same state, and make the same changes.
 fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
     let mut input = Vec::new();
     let (word, lab, rest) = match verb {

@@ -1,4 +1,4 @@
-//! `constel plan --machines`: who has what, and what crosses.
+//! `constel plan --machines`: prints each machine's nodes and the edges between machines.
 
 use constel_control::{Carried, Scenario};
 use constel_machines::Machines;
@@ -67,7 +67,7 @@ pub(crate) fn run(
     Ok(Exit::Done)
 }
 
-/// Rows of the first step, and of one of the others.
+/// Formats rows of the first step, and of an average later step.
 fn carried(machines: &[Carried], steps: u64) -> String {
     let a_step = |count: u64| match steps {
         0 => "-".to_owned(),

@@ -11,14 +11,14 @@ use crate::args::Over;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// What is computed over the interval.
+/// The product to compute over the interval.
 pub(crate) enum Product<'a> {
     Contacts,
     Pairs(&'a str),
     Coverage,
 }
 
-/// The product the flags ask for; `None`: the plan of an instant.
+/// Returns the product that the flags select; `None`: the plan of an instant.
 pub(crate) fn asked(over: &Over) -> Option<Product<'_>> {
     match (&over.pairs, over.contacts, over.coverage) {
         (Some(pairs), ..) => Some(Product::Pairs(pairs)),
@@ -28,14 +28,14 @@ pub(crate) fn asked(over: &Over) -> Option<Product<'_>> {
     }
 }
 
-/// The interval the flags ask for.
+/// Returns the interval that the flags select.
 pub(crate) fn interval(lab: &Lab, over: &Over) -> Result<Interval, Failure> {
     let from = over.from.unwrap_or(TimeSpan::from_ns(0));
     let to = over.to.unwrap_or(lab.scenario.duration);
     Interval::new(lab, from, to, over.every).map_err(|e| Failure::Usage(e.to_string()))
 }
 
-/// How many threads compute.
+/// Returns the number of threads.
 pub(crate) fn threads(over: &Over) -> usize {
     match over.threads {
         Some(threads) => usize::from(threads),
@@ -43,7 +43,7 @@ pub(crate) fn threads(over: &Over) -> usize {
     }
 }
 
-/// Computes and prints it.
+/// Computes and prints the product.
 pub(crate) fn run(lab: &Lab, product: Product<'_>, over: &Over, json: bool) -> Outcome {
     let interval = interval(lab, over)?;
     let threads = threads(over);
@@ -75,7 +75,7 @@ fn contacts(lab: &Lab, interval: Interval, threads: usize, csv: bool, json: bool
         writeln!(out, "  \"to_s\": {},", seconds(interval.to_ns()))?;
         writeln!(out, "  \"every_s\": {},", seconds(interval.every_ns()))?;
         writeln!(out, "  \"contacts\": [")?;
-        // One line a contact: a day of a large shell is hundreds of megabytes as one value.
+        // One line per contact, because a day of a large shell as one value has hundreds of megabytes.
         for (n, row) in plan.rows(lab).enumerate() {
             write!(out, "{}    ", if n > 0 { ",\n" } else { "" })?;
             serde_json::to_writer(&mut out, &row)?;
@@ -143,7 +143,7 @@ fn pairs_of(
         for (sample, row) in series.points.chunks(series.pairs.len().max(1)).enumerate() {
             let t_s = seconds(interval.at(sample as u64));
             for (point, &(a, b)) in row.iter().zip(&series.pairs) {
-                // No path: no delay, no hops.
+                // Without a path there are no delay and no hops.
                 match point.delay_ns {
                     Some(delay_ns) => write!(
                         out,
@@ -219,7 +219,7 @@ fn pairs_of(
     Ok(Exit::Done)
 }
 
-/// Coverage for people: everything that was looked at.
+/// Formats coverage, with all stations and flows.
 pub(crate) fn coverage_text(coverage: &Coverage) -> String {
     let length = coverage.to_s - coverage.from_s;
     let some = |v: Option<String>| v.unwrap_or_else(|| "-".to_owned());
@@ -281,7 +281,7 @@ pub(crate) fn coverage_text(coverage: &Coverage) -> String {
     )
 }
 
-/// Whole nanoseconds as seconds.
+/// Converts whole nanoseconds to seconds.
 fn seconds(ns: u64) -> f64 {
     ns as f64 / 1e9
 }

@@ -1,4 +1,4 @@
-//! `constel path`: hop by hop by the kernels' routes, beside the way of least delay.
+//! `constel path`: the path by the kernels' routes, hop by hop, and the path of least delay.
 
 use constel_api::answers::{Hop, Paths, Walked};
 use constel_control::Observer;
@@ -8,7 +8,7 @@ use crate::args::Path;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Prints the ways; fails when the kernels' routes do not arrive.
+/// Prints the paths; fails if the kernels' routes do not reach the destination.
 pub(crate) fn run(args: &Path) -> Outcome {
     if let Some(store) = &args.store {
         let at = args.at.iter().map(|at| format!("--at={at}"));
@@ -48,7 +48,7 @@ pub(crate) fn run(args: &Path) -> Outcome {
     }
 }
 
-/// The family and, of disjoint paths, which.
+/// Returns the family and, for disjoint paths, the number of the path.
 fn by(walked: &Walked) -> String {
     match walked.path {
         Some(path) => format!("path {path}, {}", walked.family),
@@ -91,7 +91,7 @@ fn text(answer: &Paths) -> String {
 }
 
 fn hops(hops: &[Hop]) -> String {
-    // Only where some route has several next hops is there anything to say about it.
+    // The number of next hops is only shown if some route has several.
     let several = hops.iter().any(|hop| hop.next_hops > 1);
     let mut sum_ns = 0.0;
     let rows: Vec<Vec<String>> = hops

@@ -1,4 +1,4 @@
-//! `constel plan`: who links to whom at an instant; over an interval, see [`super::over`].
+//! `constel plan`: the links at an instant; for an interval, see [`super::over`].
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::args::Plan;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Touches nothing: no root needed.
+/// Prints the plan; creates nothing and needs no root.
 pub(crate) fn run(args: &Plan) -> Outcome {
     let loaded = scenario::load(&args.file, &args.changes)?;
     if let Some(format) = args.over.export {
@@ -63,10 +63,10 @@ pub(crate) fn run(args: &Plan) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Names of an image's nodes that are shown; the JSON document has all.
+/// Maximum number of an image's nodes that are shown; the JSON document has all.
 const NAMES_SHOWN: usize = 4;
 
-/// Which nodes are containers of which image; nothing, where none is.
+/// Formats the nodes of each image; empty without images.
 fn images(lab: &Lab) -> String {
     let mut of_images: BTreeMap<&str, Vec<&str>> = BTreeMap::new();
     for (node, container) in lab.containers() {
@@ -90,7 +90,7 @@ fn images(lab: &Lab) -> String {
     format!("\n{}", output::table(&["IMAGE", "NODES", "NAMES"], &rows))
 }
 
-/// A pair's disjoint paths, each with what its ends are called.
+/// Formats a pair's disjoint paths, each with the names of its ends.
 fn disjoint(pair: &DisjointRow) -> String {
     let [a, b] = &pair.between;
     let found = pair.paths.iter().filter(|p| p.delay_ns.is_some()).count();

@@ -9,7 +9,7 @@ use constel_probe::{Ask, LISTENING, answer, ask};
 use crate::args::Probe;
 use crate::exit::{Exit, Outcome};
 
-/// Ends in order at a signal: with the rows of what was under way.
+/// Ends regularly at a signal: rows of outstanding probes are written.
 pub(crate) fn run(args: &Probe) -> Outcome {
     let stop = Arc::new(AtomicBool::new(false));
     for signal in [signal_hook::consts::SIGINT, signal_hook::consts::SIGTERM] {

@@ -1,4 +1,4 @@
-//! `constel results`: the runs of a folder, one run's summary, its flows as a table or as pictures; two runs beside each other.
+//! `constel results`: lists runs, prints a summary, exports and plots flows, and compares runs.
 
 mod compare;
 mod export;
@@ -56,7 +56,7 @@ pub(crate) fn run(args: &Results) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A row for each flow of a run, or of all runs of a folder that came to their end.
+/// Prints a row for each flow of a run, or of all complete runs of a folder.
 fn csv(dir: &Path) -> Outcome {
     let runs = match Run::open(dir) {
         Some(run) => vec![run],
@@ -71,7 +71,7 @@ fn csv(dir: &Path) -> Outcome {
         let name = run.dir().file_name().unwrap_or(run.dir().as_os_str());
         for cells in flow_rows(&name.to_string_lossy(), &run.summary()?) {
             let cells: Vec<String> = cells.iter().map(|cell| quoted(cell)).collect();
-            // A String takes whatever comes.
+            // Writing to a String cannot fail.
             let _ = writeln!(text, "{}", cells.join(","));
         }
     }
@@ -79,7 +79,7 @@ fn csv(dir: &Path) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// A cell as RFC 4180 has it.
+/// Quotes a cell as in RFC 4180.
 fn quoted(cell: &str) -> String {
     if cell.contains([',', '"', '\n', '\r']) {
         format!("\"{}\"", cell.replace('"', "\"\""))
@@ -88,7 +88,7 @@ fn quoted(cell: &str) -> String {
     }
 }
 
-/// Draws the flows that have samples, one of them, or interfaces; says which files that made.
+/// Plots the flows with samples, one of them, or interfaces; prints the names of the files.
 fn plot(args: &PlotRun) -> Outcome {
     let run = one(&args.run)?;
     if args.ports {
@@ -106,7 +106,7 @@ fn plot(args: &PlotRun) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Writes the bundle, and says what another machine does with it.
+/// Writes the bundle, and prints how another machine uses it.
 fn pack(args: &PackRun) -> Outcome {
     let run = one(&args.run)?;
     let out = match &args.out {
@@ -137,7 +137,7 @@ fn pack(args: &PackRun) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The run of a folder that must be one.
+/// Opens the run of a folder, which must be one.
 fn one(dir: &Path) -> Result<Run, Error> {
     Run::open(dir).ok_or_else(|| Error::NoResults {
         dir: dir.to_owned(),
@@ -148,7 +148,7 @@ fn one(dir: &Path) -> Result<Run, Error> {
     })
 }
 
-/// Writes a picture and says where.
+/// Writes a picture and prints its path.
 fn draw(picture: &str, to: &Path) -> Outcome {
     std::fs::write(to, picture).map_err(|source| Error::Unwritable {
         path: to.to_owned(),

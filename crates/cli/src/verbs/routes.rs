@@ -1,4 +1,4 @@
-//! `constel routes`: what one node's kernel has in its main table.
+//! `constel routes`: the main routing table of a node's kernel.
 
 use constel_api::answers::{NextHop, Route};
 use constel_control::Observer;
@@ -8,7 +8,7 @@ use crate::args::Routes;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// One row a next hop.
+/// Prints one row for each next hop.
 pub(crate) fn run(args: &Routes) -> Outcome {
     if let Some(store) = &args.store {
         let elsewhere = Elsewhere {
@@ -45,7 +45,7 @@ fn table(routes: &[Route]) -> String {
                 route.protocol.clone(),
             ]
         };
-        // A route without next hops (unreachable, blackhole) still is a route.
+        // A route without next hops (unreachable, blackhole) is still a route.
         if route.hops.is_empty() {
             rows.push(row(None));
         }

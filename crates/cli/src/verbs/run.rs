@@ -20,7 +20,7 @@ use crate::{output, progress, signals};
 
 pub(crate) use summary::{results as results_text, summary_text};
 
-/// Stays in the foreground until the lab is down again.
+/// Runs in the foreground until the lab has ended.
 pub(crate) fn run(args: &Run) -> Outcome {
     if let Some(scenario) = scenario::read_box(&args.file, &args.changes.settings())? {
         return super::middlebox::of_scenario(args, scenario);
@@ -35,7 +35,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
         profile_hz: args.profile.and_then(NonZeroU32::new),
         ..RunOptions::default()
     };
-    // `constel down` stops a run as well, but interrupts nobody.
+    // `constel down` also stops a run, but that is no interruption.
     let signalled = Arc::new(AtomicBool::new(false));
     signals::set(&[&options.stop, &signalled])?;
     if let Some(pid) = args.ends_with {
@@ -68,7 +68,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
     told(args, &finished.summary, &finished.results, &signalled)
 }
 
-/// What it came to, and the exit code of that.
+/// Prints the result, and returns its exit code.
 fn told(args: &Run, summary: &Summary, results: &Path, signalled: &AtomicBool) -> Outcome {
     let told = if args.json {
         output::json(summary)
@@ -76,14 +76,15 @@ fn told(args: &Run, summary: &Summary, results: &Path, signalled: &AtomicBool) -
         let results = format!("results: {}\n", results.display());
         output::text(&(summary_text(summary) + &results))
     };
-    // Ctrl-C ends whoever reads (`constel run F | tee log`) as well: what could not be told is in the results.
+    // Ctrl-C also ends the reader of a pipe (`constel run F | tee log`); the results folder has everything that could not be
+    // printed.
     if !signalled.load(Ordering::Acquire) {
         told?;
     }
     Ok(ended(signalled, Exit::of_run(summary)))
 }
 
-/// Leads the lab on several machines until it is down on all.
+/// Controls the lab on several machines until it has ended on all.
 fn on_machines(
     args: &Run,
     scenario: &Scenario,
@@ -112,7 +113,7 @@ fn on_machines(
     }
 }
 
-/// A name that is none can be given.
+/// Adds to the error of an invalid name that a name can be given.
 fn named(error: Error) -> Failure {
     match error {
         Error::BadLabName(why) => {
@@ -127,7 +128,7 @@ fn at_least_something(span: TimeSpan) -> Result<NonZeroU64, Failure> {
     ns.ok_or_else(|| Failure::Usage(format!("--for {span}: must be longer than nothing")))
 }
 
-/// A signal decides the exit code, whatever the run came to.
+/// Returns the exit code: a signal takes precedence over the run's result.
 fn ended(signalled: &AtomicBool, otherwise: Exit) -> Exit {
     if signalled.load(Ordering::Acquire) {
         Exit::Interrupted

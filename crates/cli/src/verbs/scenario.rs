@@ -1,4 +1,4 @@
-//! Reading a scenario file, for every verb that takes one.
+//! Reads a scenario file, for every verb that takes one.
 
 use std::io::Read;
 use std::path::Path;
@@ -10,7 +10,7 @@ use constel_scenario::{MAX_BYTES, Setting};
 use crate::args::Changes;
 use crate::output;
 
-/// Reads and lays out a scenario with its changes; warns on stderr of data that is old.
+/// Reads and lays out a scenario with its changes; warns on stderr about old data.
 ///
 /// # Errors
 /// As [`Scenario::load_with`].
@@ -20,7 +20,7 @@ pub(crate) fn load(file: &Path, changes: &Changes) -> Result<Scenario, Error> {
     Ok(scenario)
 }
 
-/// Reads and lays out a scenario file; of `-`, standard input.
+/// Reads and lays out a scenario file; `-` is standard input.
 ///
 /// # Errors
 /// As [`Scenario::load_with`].
@@ -29,7 +29,7 @@ pub(crate) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Error>
         return Scenario::load_with(file, settings);
     }
     let mut text = String::new();
-    // One byte more than is good is enough to be refused.
+    // One byte above the maximum is enough to reject the input.
     let mut input = std::io::stdin().lock().take(MAX_BYTES as u64 + 1);
     if let Err(error) = input.read_to_string(&mut text) {
         return Err(Error::Unreadable {
@@ -40,7 +40,7 @@ pub(crate) fn read(file: &Path, settings: &[Setting]) -> Result<Scenario, Error>
     Scenario::from_text_with("<stdin>", &text, settings, Path::new(""))
 }
 
-/// The file as a scenario of a box, if it is one. Standard input is none.
+/// Reads the file as a box scenario, if it is one. Standard input never is.
 ///
 /// # Errors
 /// As [`constel_control::load_box`].
@@ -51,10 +51,10 @@ pub(crate) fn read_box(file: &Path, settings: &[Setting]) -> Result<Option<BoxSc
     constel_control::load_box(file, settings)
 }
 
-/// The file that is none.
+/// The file name of standard input.
 const STANDARD_INPUT: &str = "-";
 
-/// What the user should know about the age of the scenario's data, a line each; often nothing.
+/// Returns warnings about the age of the scenario's data, a line each; often none.
 pub(crate) fn age_warnings(scenario: &Scenario) -> String {
     let lines = scenario.age_warnings();
     lines.map(|line| format!("warning: {line}\n")).collect()

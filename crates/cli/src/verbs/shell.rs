@@ -1,4 +1,4 @@
-//! `constel shell`: the user's shell in a node.
+//! `constel shell`: opens the user's shell in a node.
 
 use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
@@ -15,7 +15,7 @@ use crate::args::Shell;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
-/// Opens it.
+/// Opens the shell.
 pub(crate) fn run(args: &Shell) -> Outcome {
     if let Some(store) = &args.store {
         return elsewhere(args, store);
@@ -25,7 +25,7 @@ pub(crate) fn run(args: &Shell) -> Outcome {
     ended(exit.map(|exit| exit.shell_code()))
 }
 
-/// On the machine of a lab on several that has the node.
+/// Opens the shell on the machine that has the node, in a lab on several machines.
 fn elsewhere(args: &Shell, place: &Place) -> Outcome {
     let (lab, node) = (&args.lab, &args.node);
     if !io::stdin().is_terminal() || !io::stdout().is_terminal() {
@@ -35,7 +35,7 @@ fn elsewhere(args: &Shell, place: &Place) -> Outcome {
         return Err(Failure::Usage(error));
     }
     let far = Far::of(place, lab, node)?;
-    // Its own words come after the terminal is as it was.
+    // Messages are printed after the terminal's settings are restored.
     let said = {
         let mut own = Own::take()?;
         let mut show = |piece: &[u8]| {
@@ -53,7 +53,7 @@ fn elsewhere(args: &Shell, place: &Place) -> Outcome {
     Ok(Exit::of_command(said.exit))
 }
 
-/// This terminal, whose keys go elsewhere one by one. Dropped, it is as it was.
+/// This terminal in raw mode, whose input is sent to another machine. Dropping it restores the settings.
 struct Own {
     before: Termios,
 }
@@ -70,7 +70,7 @@ impl Own {
 
 impl Drop for Own {
     fn drop(&mut self) {
-        // A terminal that is closed needs nothing any more.
+        // A closed terminal needs no restoring.
         let _ = tcsetattr(io::stdin(), OptionalActions::Drain, &self.before);
     }
 }
@@ -85,7 +85,7 @@ impl Keyboard for Own {
         };
         match poll(&mut news, Some(&patience)) {
             Ok(0) | Err(rustix::io::Errno::INTR) => Ok(Some(0)),
-            // Not by way of a buffer: what is in one is not seen by `poll`.
+            // Read without a buffer, because `poll` does not see buffered input.
             Ok(_) => Ok(Some(rustix::io::read(stdin, bytes)?).filter(|count| *count > 0)),
             Err(error) => Err(error.into()),
         }

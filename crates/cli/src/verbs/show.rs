@@ -1,4 +1,4 @@
-//! `constel show`: one running lab.
+//! `constel show`: shows a running lab.
 
 use constel_api::answers::{NodeShown, Shown};
 use constel_control::Observer;
@@ -7,7 +7,7 @@ use crate::args::Lab;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Nodes and the link plane's health.
+/// Prints the nodes and the state of the link plane.
 pub(crate) fn run(args: &Lab) -> Outcome {
     let shown = Observer::attach(&args.lab)?.show()?;
     if args.json {

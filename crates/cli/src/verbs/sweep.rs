@@ -1,4 +1,4 @@
-//! `constel sweep`: one scenario many times.
+//! `constel sweep`: runs a scenario many times.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use crate::args::Sweep;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress, signals};
 
-/// Stays in the foreground until all runs are done.
+/// Runs in the foreground until all runs are done.
 pub(crate) fn run(args: &Sweep) -> Outcome {
     let named = args.choices.as_deref().map(choices).transpose()?;
     let axes = named.into_iter().chain(args.set.iter().cloned()).collect();

@@ -1,4 +1,4 @@
-//! `constel test`: scenarios run, and what they expect judged.
+//! `constel test`: runs scenarios and judges their `expect` statements.
 
 mod captures;
 
@@ -24,46 +24,46 @@ use crate::args::Test;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// One run to be made.
+/// A run to start.
 struct Planned {
-    /// Place of its scenario.
+    /// The index of its scenario.
     scenario: usize,
     seed: u64,
-    /// Of its lab and folder.
+    /// The name of its lab and folder.
     name: String,
 }
 
-/// One run being made.
+/// A run in progress.
 struct Making {
     planned: Planned,
     child: Child,
     since: Instant,
     results: PathBuf,
-    /// Places of statements of which it was told that they can no longer hold.
+    /// Indexes of statements that were already reported as false.
     lost: BTreeSet<usize>,
-    /// When events were last looked at.
+    /// The time of the last poll of events.
     looked: Instant,
     captures: Captures,
 }
 
-/// Events of a run that goes on are looked at so often.
+/// The interval between polls of a run's events.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 impl Making {
-    /// Tells at once which statements about events can no longer hold, and ends the run then if asked to.
+    /// Reports immediately which statements about events can no longer become true, and ends the run then if requested.
     fn look(&mut self, loaded: &Scenario, args: &Test) -> Result<(), Failure> {
         if self.looked.elapsed() < LOOK_EVERY {
             return Ok(());
         }
         self.looked = Instant::now();
-        // What is not there yet will be; a line that is being written is read next time.
+        // The run's files may not exist yet; an incomplete line is read at the next poll.
         let Some(run) = Run::open(&self.results) else {
             return Ok(());
         };
         let Ok(events) = run.events() else {
             return Ok(());
         };
-        // Asked first: what happened until then is among the events.
+        // Requested before the events are read, so that events until then are included.
         let lab = Observer::attach(&self.planned.name).ok();
         let now_ns = lab.and_then(|lab| lab.state().ok()?.t_ns);
         if now_ns.is_some() && !args.capture.is_empty() {
@@ -89,7 +89,7 @@ impl Making {
     }
 }
 
-/// Judges runs that are over, from their folders.
+/// Judges completed runs, from their folders.
 fn judge_again(loaded: &[Scenario], args: &Test) -> Outcome {
     let ([scenario], [file]) = (loaded, &args.files[..]) else {
         let text = "--judge goes with one FILE: the scenario of those runs";
@@ -129,16 +129,16 @@ fn report(args: &Test, suites: &[Suite]) -> Result<(), Failure> {
     Ok(())
 }
 
-/// A run that is over.
+/// A completed run.
 struct Over<'a> {
     seed: u64,
     took_s: f64,
     results: &'a Path,
-    /// Places of statements that could not hold any more while it went on.
+    /// Indexes of statements that became false during the run.
     lost: &'a BTreeSet<usize>,
 }
 
-/// What a run came to as a whole.
+/// The result of a run as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum End {
     Judged,
@@ -148,7 +148,7 @@ enum End {
     Failed,
 }
 
-/// Runs them, as many at a time as asked; prints and writes what came of it.
+/// Runs the scenarios, as many in parallel as requested; prints and writes the results.
 pub(crate) fn run(args: &Test) -> Outcome {
     let loaded = load(&args.files)?;
     if !args.judge.is_empty() {
@@ -211,7 +211,7 @@ pub(crate) fn run(args: &Test) -> Outcome {
     exit(&suites, &ends, told)
 }
 
-/// All files are good and expect something, before anything runs.
+/// Loads all files before anything runs; all must be valid and have `expect`.
 fn load(files: &[PathBuf]) -> Result<Vec<Scenario>, Failure> {
     let mut loaded = Vec::new();
     let mut bad = String::new();
@@ -235,7 +235,7 @@ fn load(files: &[PathBuf]) -> Result<Vec<Scenario>, Failure> {
     }
 }
 
-/// What is to be captured is a node or a port of each scenario.
+/// Checks that the captured nodes or ports exist in each scenario.
 fn are_there(loaded: &[Scenario], args: &Test) -> Result<(), Failure> {
     for of in &args.capture {
         let node = of.split_once('/').map_or(of.as_str(), |(node, _)| node);
@@ -249,7 +249,7 @@ fn are_there(loaded: &[Scenario], args: &Test) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Every run: each scenario as often as asked, with the seeds in turn.
+/// Returns all runs: each scenario as often as requested, with one seed after the other.
 fn planned(loaded: &[Scenario], args: &Test) -> VecDeque<Planned> {
     let seeds: Vec<u64> = args.seeds.iter().flat_map(|seeds| seeds.clone()).collect();
     let repeat = args.repeat.map_or(seeds.len().max(1), usize::from);
@@ -261,7 +261,7 @@ fn planned(loaded: &[Scenario], args: &Test) -> VecDeque<Planned> {
                 true => own.seed,
                 false => seeds[n % seeds.len()],
             };
-            // Labs of one host have names of their own, whatever is tested at the same time.
+            // The process number makes labs' names unique on the host, whatever is tested at the same time.
             let name = format!(
                 "{}-t{}-{place}-{n}",
                 short(own.name.as_str()),
@@ -277,7 +277,7 @@ fn planned(loaded: &[Scenario], args: &Test) -> VecDeque<Planned> {
     all
 }
 
-/// The beginning of a name, so that a lab's name made of it is none too long.
+/// Returns the beginning of a name, so that the lab's name is not too long.
 fn short(name: &str) -> &str {
     name.get(..16).unwrap_or(name).trim_end_matches('-')
 }
@@ -314,13 +314,13 @@ fn start(planned: Planned, files: &[PathBuf], folder: &Path) -> Result<Making, F
     })
 }
 
-/// Asks a run to end; it cleans up.
+/// Requests the end of a run, which cleans up.
 fn interrupt(one: &Making) {
-    // A run that has ended meanwhile is no error.
+    // It is no error if the run has already ended.
     let _ = rustix::process::kill_process(Pid::from_child(&one.child), Signal::TERM);
 }
 
-/// Judges a run that has ended.
+/// Judges a completed run.
 fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> (End, Suite) {
     let own = &loaded.lab.scenario;
     let log = one.results.with_extension("log");
@@ -334,12 +334,12 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
         let run = Run::open(one.results).ok_or_else(|| "there are no results".to_owned())?;
         Evidence::read(&run).map_err(|error| error.to_string())
     };
-    // 1 is also the code of a run whose software failed, which is a result.
+    // Code 1 is also the code of a run whose software failed, which is a result.
     let software_failed = || evidence().is_ok_and(|seen| seen.summary.software.failed);
     let instead: Option<(End, CaseEnd)> = match code {
         Some(0 | 3) => None,
         Some(1) if software_failed() => None,
-        // It was ended because of them; what it did until then is judged.
+        // The run was ended because of these statements; its events until then are judged.
         Some(130) if !one.lost.is_empty() => None,
         Some(130) => Some((End::Interrupted, CaseEnd::Unknown("interrupted".to_owned()))),
         Some(5) => Some((
@@ -374,7 +374,7 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
     (end, suite)
 }
 
-/// Judges what a run left behind; `cut`: it was ended early, since a statement could not hold any more.
+/// Judges the files of a run; `cut`: it was ended early because a statement had become false.
 fn of_evidence(
     scenario: &constel_scenario::Scenario,
     evidence: &Evidence,
@@ -386,7 +386,7 @@ fn of_evidence(
         .map(|(place, judgement)| {
             let Judgement { holds, seen, .. } = judgement;
             let end = match (judgement.doubt, one.lost.contains(&place)) {
-                // Seen while it went on: what comes later does not mend it.
+                // Seen during the run: later events cannot make the statement true.
                 (_, true) if !holds => CaseEnd::Failed(seen),
                 (_, false) if cut => CaseEnd::Unknown(
                     "the run was ended early, since another statement could not hold any more"
@@ -421,7 +421,7 @@ fn of_evidence(
     (end, cases)
 }
 
-/// A run for people: a line for each statement.
+/// Formats a run: a line for each statement.
 fn told_of(suite: &Suite, end: End) -> String {
     let head = match end {
         End::Judged => String::new(),
@@ -451,7 +451,7 @@ fn told_of(suite: &Suite, end: End) -> String {
     text
 }
 
-/// The same for programs.
+/// Returns the JSON output.
 fn document(suites: &[Suite]) -> serde_json::Value {
     let case = |case: &Case| {
         let (end, seen) = match &case.end {
@@ -473,7 +473,7 @@ fn document(suites: &[Suite]) -> serde_json::Value {
     serde_json::json!({"runs": runs.collect::<Vec<_>>()})
 }
 
-/// What did not hold comes before what is not known.
+/// Returns the exit code: false statements take precedence over unknown ones.
 fn exit(suites: &[Suite], ends: &[End], interrupted: bool) -> Outcome {
     let mut cases = suites.iter().flat_map(|suite| &suite.cases);
     if interrupted || ends.contains(&End::Interrupted) {
@@ -488,7 +488,7 @@ fn exit(suites: &[Suite], ends: &[End], interrupted: bool) -> Outcome {
     if failed || ends.contains(&End::Failed) {
         return Ok(Exit::Failed);
     }
-    // A run that is not trustworthy, all of whose statements could be judged, is no reason for another code.
+    // If all statements of an untrustworthy run could be judged, the exit code does not change.
     let mut cases = suites.iter().flat_map(|suite| &suite.cases);
     Ok(
         match cases.any(|case| matches!(case.end, CaseEnd::Unknown(_))) {

@@ -1,4 +1,4 @@
-//! Machines that are there: `--machines`, `--store` and what goes with them.
+//! Machines that share a store: `--machines`, `--store` and related flags.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -13,7 +13,7 @@ use crate::args::OnThere;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// The machines of a store, and those that take a part.
+/// The machines of a store, and those that were selected.
 pub(crate) struct There {
     store: Arc<dyn Store>,
     rows: Vec<Row>,
@@ -22,14 +22,14 @@ pub(crate) struct There {
     encrypted: bool,
 }
 
-/// A store that is there.
+/// Opens a store.
 pub(crate) fn find(place: &Place) -> Result<Arc<dyn Store>, Failure> {
     let found = place.find();
     found.map_err(|error| not_opened(&place.to_string(), error))
 }
 
 impl There {
-    /// Those that were asked for; `None`: it is for this host alone.
+    /// Returns the selected machines; `None`: the lab is for this host only.
     pub(crate) fn of(on: &OnThere) -> Result<Option<Self>, Failure> {
         let Some((machines, place)) = on.machines.as_ref().zip(on.store.as_ref()) else {
             return Ok(None);
@@ -56,13 +56,13 @@ impl There {
         }
     }
 
-    /// How a scenario is on them.
+    /// Returns the division of a scenario over the machines.
     pub(crate) fn look(&self, scenario: &Scenario) -> Result<Looked, Failure> {
         Ok(scenario.look_on(&self.on_machines())?)
     }
 }
 
-/// What was found, for people.
+/// Formats the division.
 pub(crate) fn looked_text(looked: &Looked) -> String {
     let machines: Vec<Vec<String>> = looked
         .machines
@@ -113,7 +113,7 @@ fn way_cells(way: &Way) -> Vec<String> {
     ]
 }
 
-/// What did not come over of a file or a stream that was too large.
+/// Returns the message about a file or a stream that was truncated because of its size.
 pub(crate) fn cut_off() -> String {
     format!(
         "what followed the first {} MiB did not come over",
@@ -121,7 +121,7 @@ pub(crate) fn cut_off() -> String {
     )
 }
 
-/// A verb as it is asked of another machine: its words, and that the answer is to be JSON.
+/// Returns the arguments of a verb for another machine, with `--json` if requested.
 pub(crate) fn verb(words: &[&str], json: bool) -> Vec<String> {
     let json = json.then_some("--json");
     words
@@ -134,7 +134,7 @@ pub(crate) fn verb(words: &[&str], json: bool) -> Vec<String> {
 
 /// A verb about a node of a lab on several machines, run on the machine that has the node.
 pub(crate) struct Elsewhere<'a> {
-    /// What the machines share.
+    /// The store that the machines share.
     pub(crate) store: &'a Place,
     /// The lab.
     pub(crate) lab: &'a str,
@@ -142,13 +142,13 @@ pub(crate) struct Elsewhere<'a> {
     pub(crate) node: &'a str,
     /// The verb and its flags.
     pub(crate) verb: Vec<String>,
-    /// What follows the lab's name.
+    /// The arguments after the lab's name.
     pub(crate) args: Vec<String>,
-    /// What it is to read.
+    /// The standard input of the verb.
     pub(crate) input: Vec<u8>,
 }
 
-/// The machine of a lab on several that has a node, to be asked about it.
+/// The machine that has a node of a lab on several machines; verbs can be sent to it.
 pub(crate) struct Far {
     store: Arc<dyn Store>,
     lab: String,
@@ -157,7 +157,7 @@ pub(crate) struct Far {
 }
 
 impl Far {
-    /// The machine of a lab that has a node.
+    /// Finds the machine of a lab that has a node.
     pub(crate) fn of(place: &Place, lab: &str, node: &str) -> Result<Self, Failure> {
         let store = find(place)?;
         let machine = machine_of(store.as_ref(), lab, node)?;
@@ -179,7 +179,7 @@ impl Far {
         }
     }
 
-    /// What it said; `None`: nobody waits for it any more.
+    /// Checks an answer; `None`: this process was interrupted.
     fn heard(&self, said: Option<Said>) -> Result<Option<Said>, Failure> {
         if said.is_none() && !self.stop.load(Ordering::Acquire) {
             let error = silent(&self.machine, &self.lab);
@@ -188,13 +188,13 @@ impl Far {
         Ok(said)
     }
 
-    /// What a verb says there; `None`: nobody waits for it any more.
+    /// Runs a verb there and returns its output; `None`: this process was interrupted.
     fn ask(&self, verb: &[String], args: &[String], input: &[u8]) -> Result<Option<Said>, Failure> {
         let question = self.question(verb, args);
         self.heard(ask(&self.store, &self.lab, &question, input, &self.stop)?)
     }
 
-    /// A shell in the node, until it ends; `None`: nobody waits for it any more.
+    /// Runs a shell in the node until it ends; `None`: this process was interrupted.
     pub(crate) fn shell(
         &self,
         node: &str,
@@ -206,13 +206,13 @@ impl Far {
         self.heard(shell(store, lab, &question, stop, keyboard, hear)?)
     }
 
-    /// Nobody waits any more.
+    /// Stops waiting.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }
 
-    /// Runs a verb whose output is a file: what it wrote, or how it ended if not well; its words on standard error are printed here where it
-    /// fails or where they are `told`.
+    /// Runs a verb whose output is a file: returns its output, or its exit code if it failed. Prints its standard error here if
+    /// it failed or if `told` is set.
     pub(crate) fn run(
         &self,
         verb: &[String],
@@ -233,7 +233,7 @@ impl Far {
     }
 }
 
-/// All machines of a lab, to be asked one after the other.
+/// All machines of a lab; verbs can be sent to them one after the other.
 pub(crate) struct All {
     store: Arc<dyn Store>,
     lab: String,
@@ -242,7 +242,7 @@ pub(crate) struct All {
 }
 
 impl All {
-    /// Those of this lab.
+    /// Returns the machines of this lab.
     pub(crate) fn of(place: &Place, lab: &str) -> Result<Self, Failure> {
         let store = find(place)?;
         let running = constel_agent::labs::running(store.as_ref())?;
@@ -262,7 +262,8 @@ impl All {
         self.machines.iter().map(String::as_str)
     }
 
-    /// What one of them says to a verb about its part, or in words that it says nothing. `None`: nobody waits for it any more.
+    /// Runs a verb on one machine about its part, and returns its output or the reason why it does not answer. `None`: this
+    /// process was interrupted.
     pub(crate) fn ask(
         &self,
         machine: &str,
@@ -273,7 +274,7 @@ impl All {
         Ok(self.said(machine, said))
     }
 
-    /// Prints what the first of them prints that answers, and ends as it does.
+    /// Prints the output of the first machine that answers, and returns its exit code.
     pub(crate) fn first(&self, verb: &[String], args: &[String], input: &[u8]) -> Outcome {
         let mut silence = None;
         for machine in &self.machines {
@@ -292,7 +293,7 @@ impl All {
         Err(Failure::Failed(anyhow::anyhow!(silence)))
     }
 
-    /// The same for a verb with `--follow`: what it says is heard as it comes.
+    /// Runs a verb with `--follow`: `hear` receives the output as it arrives.
     pub(crate) fn follow(
         &self,
         machine: &str,
@@ -304,7 +305,7 @@ impl All {
         Ok(self.said(machine, said))
     }
 
-    /// Nobody waits any more.
+    /// Stops waiting.
     pub(crate) fn stop(&self) {
         self.stop.store(true, Ordering::Release);
     }
@@ -330,7 +331,7 @@ fn silent(machine: &str, lab: &str) -> String {
     format!("machine {machine} does not answer: its part of lab {lab} is not up (any more)")
 }
 
-/// The order of a lab that is led.
+/// Returns the order of a lab that has a controller.
 fn led<'a>(running: &'a [Order], lab: &str) -> Result<&'a Order, Failure> {
     let found = running.iter().find(|order| order.lab == lab);
     found.ok_or_else(|| {
@@ -345,7 +346,7 @@ fn led<'a>(running: &'a [Order], lab: &str) -> Result<&'a Order, Failure> {
 }
 
 impl Elsewhere<'_> {
-    /// Prints what it prints there, and ends as it does.
+    /// Prints the output of the verb there, and returns its exit code.
     pub(crate) fn run(self) -> Outcome {
         let far = Far::of(self.store, self.lab, self.node)?;
         let Some(said) = far.ask(&self.verb, &self.args, &self.input)? else {
@@ -364,7 +365,7 @@ fn printed(said: &Said) -> Outcome {
     Ok(Exit::of_command(said.exit))
 }
 
-/// Labs on several machines.
+/// Prints labs on several machines.
 pub(crate) fn list(place: &Place, json: bool) -> Outcome {
     let store = find(place)?;
     let labs = constel_agent::labs::listed(store.as_ref())?;
@@ -394,7 +395,7 @@ pub(crate) fn list(place: &Place, json: bool) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Ends labs on several machines. They are down when this returns.
+/// Stops labs on several machines; returns when they have ended.
 pub(crate) fn down(place: &Place, labs: &[String], json: bool) -> Outcome {
     let store = find(place)?;
     let store = store.as_ref();

@@ -1,4 +1,4 @@
-//! `constel top`: the busiest links of a running lab, look by look.
+//! `constel top`: the busiest links of a running lab, sample by sample.
 
 use std::io::{self, IsTerminal as _};
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use crate::args::Top;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// Looks until it has looked often enough, the lab has ended, or it is asked to stop.
+/// Samples until the requested number is reached, the lab has ended, or a signal arrives.
 pub(crate) fn run(args: &Top) -> Outcome {
     let every = Duration::try_from_secs_f64(args.every.seconds()).unwrap_or_default();
     if every < Meter::LEAST {
@@ -24,7 +24,7 @@ pub(crate) fn run(args: &Top) -> Outcome {
     let mut meter = Meter::attach(&args.lab)?;
     let stop = Arc::new(AtomicBool::new(false));
     signals::set(&[&stop])?;
-    // The first one is what later ones are compared with.
+    // The first sample is the reference for later ones.
     meter.look()?;
     let anew = io::stdout().is_terminal() && !args.json;
     let mut looks = 0;
@@ -52,7 +52,7 @@ pub(crate) fn run(args: &Top) -> Outcome {
     }
 }
 
-/// Whether all of it went by without a signal.
+/// Sleeps; returns whether no signal arrived.
 fn sleep(time: Duration, stop: &AtomicBool) -> bool {
     let end = Instant::now() + time;
     while !stop.load(Ordering::Acquire) {

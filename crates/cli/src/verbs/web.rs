@@ -16,7 +16,7 @@ use crate::args::Web;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// How soon a signal is noticed.
+/// The interval at which signals are checked.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// Serves until it is interrupted.
@@ -63,18 +63,18 @@ fn tell_next(next: &str) {
     ));
 }
 
-/// The web view of a lab of this process, read-only, for as long as the lab runs. Its address is told on stderr: stdout is the
-/// summary's. That it cannot be shown ends no run.
+/// The web view of a lab of this process, read-only, while the lab runs. Its address is printed on stderr, because stdout has
+/// the summary. If it cannot be served, the run continues.
 pub(crate) struct Beside {
     stop: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Beside {
-    /// Begins as soon as the lab answers.
+    /// Starts as soon as the lab answers.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// If the thread cannot be created.
     pub(crate) fn begin(name: String) -> std::io::Result<Self> {
         let stop = Arc::new(AtomicBool::new(false));
         let own = Arc::clone(&stop);
@@ -102,7 +102,7 @@ fn serve_beside(name: &str, stop: &AtomicBool) {
         if stop.load(Ordering::Acquire) {
             return;
         }
-        // Its socket comes with the first of its life; until then there is no lab, or none that answers.
+        // The socket is created early in the start; until then there is no lab, or one that does not answer.
         match Lab::attach(name) {
             Ok(lab) if lab.state().is_ok() => break Source::lab(lab),
             _ => std::thread::sleep(LOOK_EVERY),
@@ -128,7 +128,7 @@ fn serve_beside(name: &str, stop: &AtomicBool) {
     }
 }
 
-/// What is to be shown, and the lab's name if it is one.
+/// Returns the content to show, and the lab's name if it is a lab.
 fn source(args: &Web) -> Result<(Source, Option<String>), Failure> {
     if let Some(file) = &args.plan {
         return Ok((Source::plan(scenario::load(file, &args.changes)?), None));
@@ -152,7 +152,7 @@ fn source(args: &Web) -> Result<(Source, Option<String>), Failure> {
     Ok((Source::lab(Lab::attach(&name)?)?, Some(name)))
 }
 
-/// The lab that is meant where none is named.
+/// Returns the only running lab, for a command line without a name.
 fn only_lab() -> Result<String, Failure> {
     let labs = constel_control::list()?;
     let mut living = labs.into_iter().filter(|lab| lab.state != LabState::Dead);
@@ -165,7 +165,7 @@ fn only_lab() -> Result<String, Failure> {
     }
 }
 
-/// Opens a browser where somebody sits at a desktop. That there is none is no failure.
+/// Opens a browser if there is a desktop session. Without one, nothing happens.
 fn open(url: &str) {
     let desktop = ["DISPLAY", "WAYLAND_DISPLAY"]
         .iter()

@@ -9,7 +9,7 @@ use crate::args::LinkEnds;
 use crate::exit::{Failure, Outcome};
 use crate::verbs::there::{Elsewhere, find, verb};
 
-/// A link, as the machine that has the first of its ends sees it.
+/// Shows a link, from the machine that has the first end.
 pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -> Outcome {
     let elsewhere = Elsewhere {
         store,
@@ -22,11 +22,11 @@ pub(super) fn show(store: &Place, lab: &str, (a, b): (&str, &str), json: bool) -
     elsewhere.run()
 }
 
-/// Has the machine that has one end change it, which has all others told.
+/// Changes the link by the machine that has one end; that machine notifies all others.
 pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome {
     let json = |value| serde_json::to_vec(value).map_err(|e| Failure::Failed(e.into()));
     let mut words = vec!["link"];
-    // Recordings are longer than an argument may be.
+    // Recordings are longer than the maximum length of an argument.
     let mut input = Vec::new();
     let failing = |failed| *order.effects == Effects::failed(failed) && !order.reset;
     let waits = match [true, false].into_iter().find(|failed| failing(*failed)) {
@@ -54,7 +54,7 @@ pub(super) fn change(store: &Place, ends: &LinkEnds, order: &SetLink) -> Outcome
     elsewhere.run()
 }
 
-/// A node that the link or the port belongs to.
+/// Returns a node that the link or the port belongs to.
 fn end(store: &Place, ends: &LinkEnds) -> Result<String, Failure> {
     if ends.b.is_some() {
         return Ok(ends.a.clone());
@@ -65,6 +65,6 @@ fn end(store: &Place, ends: &LinkEnds) -> Result<String, Failure> {
     let shared = find(store)?;
     let first = ends.a.match_indices('-').map(|(at, _)| &ends.a[..at]);
     let mut known = first.filter(|name| machine_of(shared.as_ref(), &ends.lab, name).is_ok());
-    // What names no node is refused as it stands.
+    // An argument without a known node is sent unchanged, and rejected there.
     Ok(known.next().unwrap_or(&ends.a).to_owned())
 }

@@ -1,4 +1,4 @@
-//! Laws written on the command line, and recordings read from files.
+//! Laws on the command line, and recordings read from files.
 
 use std::fmt::Display;
 use std::path::Path;
@@ -73,7 +73,7 @@ fn read<T>(
     })
 }
 
-/// `--rate-law`.
+/// Parses `--rate-law`.
 pub(super) fn rate(set: &LinkSet) -> Result<Option<RateLaw>, Failure> {
     let Some(text) = &set.rate_law else {
         return Ok(None);
@@ -126,7 +126,7 @@ pub(super) fn rate(set: &LinkSet) -> Result<Option<RateLaw>, Failure> {
     Ok(Some(law))
 }
 
-/// `--aqm` and `--ecn`.
+/// Parses `--aqm` and `--ecn`.
 pub(super) fn discipline(set: &LinkSet) -> Result<Option<Discipline>, Failure> {
     let Some(text) = &set.aqm else {
         return Ok(None);
@@ -192,7 +192,7 @@ pub(super) fn discipline(set: &LinkSet) -> Result<Option<Discipline>, Failure> {
     }
 }
 
-/// `--four-state`, `--periodic`, `--loss-trace`.
+/// Parses `--four-state`, `--periodic`, `--loss-trace`.
 pub(super) fn loss(set: &LinkSet) -> Result<Option<LossLaw>, Failure> {
     if let Some(&[p13, p31, p32, p23, p14]) = set.four_state.as_deref() {
         let [p13, p31, p32, p23, p14] = [p13, p31, p32, p23, p14].map(Ratio::get);
@@ -215,12 +215,12 @@ pub(super) fn loss(set: &LinkSet) -> Result<Option<LossLaw>, Failure> {
     }
 }
 
-/// `--delay-trace`, as jitter on a delay of 0.
+/// Parses `--delay-trace`, as jitter on a delay of 0.
 pub(super) fn delays(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     recording(set.delay_trace.as_deref(), set.trace_interval)
 }
 
-/// `--jitter-trace` and `--jitter-quantiles`.
+/// Parses `--jitter-trace` and `--jitter-quantiles`.
 pub(super) fn jitter(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     let Some(quantiles) = &set.jitter_quantiles else {
         return recording(set.jitter_trace.as_deref(), set.trace_interval);
@@ -231,7 +231,7 @@ pub(super) fn jitter(set: &LinkSet) -> Result<Option<Jitter>, Failure> {
     with_memory(law, set).map(Some)
 }
 
-/// A law of jitter with its memory and order.
+/// Returns a law of jitter with its correlation and order.
 pub(super) fn with_memory(law: JitterLaw, set: &LinkSet) -> Result<Jitter, Failure> {
     Ok(Jitter {
         law,

@@ -1,4 +1,4 @@
-//! `constel box add|edit|move|remove|replace`: rules of a box that runs.
+//! `constel box add|edit|move|remove|replace`: changes the rules of a running box.
 
 use std::path::Path;
 
@@ -40,7 +40,7 @@ pub(super) fn replace(args: &BoxRule) -> Outcome {
     change(&args.lab, RuleChange::Replace { rules }, args.json)
 }
 
-/// The rule that was written, without a name where none was.
+/// Returns the rule as written; a rule without a name gets none.
 fn one(text: &str) -> Result<Value, Failure> {
     let wrapped = format!("rules:\n- {}\n", text.trim());
     let files = DiskFiles::in_folder(Path::new(""));

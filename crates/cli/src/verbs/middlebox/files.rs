@@ -15,14 +15,14 @@ use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 use crate::verbs::export::put_bytes;
 
-/// What `check --json` prints.
+/// The JSON output of `check`.
 #[derive(Serialize)]
 struct Checked {
     rules: usize,
     warnings: Vec<String>,
 }
 
-/// Errors and warnings of a file of rules.
+/// Prints errors and warnings of a file of rules.
 pub(super) fn check(args: &BoxCheck) -> Outcome {
     let file = load_rules(&args.file)?;
     let warnings: Vec<String> = file.warnings.iter().map(|w| w.as_warning()).collect();
@@ -41,7 +41,7 @@ pub(super) fn check(args: &BoxCheck) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// Warnings of a scenario that is a box.
+/// Prints warnings of a box scenario.
 pub(crate) fn checked(args: &Check, scenario: &BoxScenario) -> Outcome {
     let warnings: Vec<String> = scenario
         .rules
@@ -75,7 +75,7 @@ pub(crate) fn checked(args: &Check, scenario: &BoxScenario) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// The rules of a box that runs.
+/// Prints the rules of a running box.
 pub(super) fn export(args: &Lab) -> Outcome {
     let shown = Observer::attach(&args.lab)?.rules()?;
     let rules: Vec<Value> = shown.rules.into_iter().map(|rule| rule.rule).collect();
@@ -88,7 +88,7 @@ pub(super) fn export(args: &Lab) -> Outcome {
     Ok(Exit::Done)
 }
 
-/// NIST Net's rows.
+/// Converts rows of NIST Net.
 pub(super) fn import(args: &BoxImport) -> Outcome {
     let file = args.file.as_path();
     let text = read_text(file).map_err(|error| Failure::unread(file, error))?;
@@ -99,7 +99,7 @@ pub(super) fn import(args: &BoxImport) -> Outcome {
         Failure::Scenario(lines.collect())
     })?;
     let yaml = nistnet::yaml(&imported.file);
-    // What is printed can be run, or nothing is.
+    // Print only rules that are valid.
     let shown = format!("{at} (imported)");
     let rules = read_rules(
         &shown,

@@ -1,4 +1,4 @@
-//! `constel box show`: a box's rules with what they did.
+//! `constel box show`: a box's rules with their counters.
 
 use constel_api::answers::{BoxShown, ViaShown, WayShown};
 use constel_control::Observer;
@@ -7,7 +7,7 @@ use crate::args::Lab;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Once.
+/// Prints the box once.
 pub(super) fn run(args: &Lab) -> Outcome {
     let shown = Observer::attach(&args.lab)?.rules()?;
     if args.json {
@@ -33,7 +33,7 @@ const HEAD: [&str; 12] = [
     "LATE P99",
 ];
 
-/// A table with a line for each rule and direction.
+/// Formats a table with a line for each rule and direction.
 pub(super) fn text(shown: &BoxShown) -> String {
     let lab = &shown.lab;
     let names: Vec<&str> = shown

@@ -12,7 +12,7 @@ use crate::output;
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// Until the box is down, or the reader has left.
+/// Prints until the box has ended, or the reader has closed the pipe.
 pub(super) fn run(args: &Lab) -> Outcome {
     let observer = Observer::attach(&args.lab)?;
     let terminal = !args.json && std::io::stdout().is_terminal();
@@ -20,7 +20,7 @@ pub(super) fn run(args: &Lab) -> Outcome {
     loop {
         let shown = match observer.rules() {
             Ok(shown) => shown,
-            // It went down meanwhile.
+            // The box ended between two samples.
             Err(Error::NoAnswer { .. } | Error::Refused(_)) if !first => return Ok(Exit::Done),
             Err(error) => return Err(error.into()),
         };

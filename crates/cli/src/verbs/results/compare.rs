@@ -6,7 +6,7 @@ use crate::args::CompareRuns;
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Says what differs. The exit code does not: a difference is an answer, not a failure.
+/// Prints the differences. They do not change the exit code, because a difference is not a failure.
 pub(super) fn run(args: &CompareRuns) -> Outcome {
     let comparison = compare(&args.a, &args.b)?;
     if args.json {

@@ -8,7 +8,7 @@ use crate::args::{ExportRun, TableFormat};
 use crate::exit::{Exit, Outcome};
 use crate::output;
 
-/// Exit 2 for a table that the run does not have.
+/// Exports tables; exits with 2 for a table that the run does not have.
 pub(super) fn run(args: &ExportRun) -> Outcome {
     let run = one(&args.run)?;
     let wanted = match &args.table {

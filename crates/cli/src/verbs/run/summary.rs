@@ -1,4 +1,4 @@
-//! A run's summary for people.
+//! The text of a run's summary.
 
 use constel_api::summary::{
     ChangeRow, DisjointRow, FlowRow, HandoverRow, MachineRow, StackRow, Summary,
@@ -6,7 +6,7 @@ use constel_api::summary::{
 
 use crate::output;
 
-/// All of it, a table for each kind of row that there are rows of.
+/// Formats the whole summary, with a table for each kind of row that exists.
 pub(crate) fn summary_text(summary: &Summary) -> String {
     let (size, times) = (&summary.size, &summary.times);
     let mut text = format!(
@@ -82,7 +82,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     text
 }
 
-/// What is said below a table that has not all rows.
+/// Returns the line below a table that does not have all rows.
 fn further(rows: u64) -> String {
     match rows {
         0 => String::new(),
@@ -90,7 +90,7 @@ fn further(rows: u64) -> String {
     }
 }
 
-/// A table below an empty line; nothing without rows.
+/// Formats a table below an empty line; empty without rows.
 fn section(head: &[&str], rows: &[Vec<String>]) -> String {
     if rows.is_empty() {
         String::new()
@@ -99,7 +99,7 @@ fn section(head: &[&str], rows: &[Vec<String>]) -> String {
     }
 }
 
-/// Who made the routes, when they stood, and how right they were.
+/// Formats the routing: its mode, the time of convergence, and the share of correct samples.
 fn routing(summary: &Summary) -> String {
     let mut text = String::new();
     if let Some(first_s) = summary.convergence.first_s {
@@ -125,7 +125,7 @@ fn routing(summary: &Summary) -> String {
     text
 }
 
-/// A pair's disjoint paths in a line each, and the steps that had fewer.
+/// Formats a pair's disjoint paths in a line each, and the steps with fewer.
 fn disjoint(pair: &DisjointRow) -> String {
     let counts = &pair.steps_by_paths[..];
     let fewer = &counts[..counts.len().saturating_sub(1)];
@@ -149,7 +149,7 @@ fn disjoint(pair: &DisjointRow) -> String {
     text
 }
 
-/// Whether the host kept up.
+/// Formats whether the emulator kept up.
 fn fidelity(summary: &Summary) -> String {
     let fidelity = &summary.fidelity;
     let mut text = format!(
@@ -174,7 +174,7 @@ fn fidelity(summary: &Summary) -> String {
     text + &results(summary)
 }
 
-/// The two results of a run: what its software came to, and whether its figures are to be trusted.
+/// Formats the two results of a run: its software, and whether its figures are trustworthy.
 pub(crate) fn results(summary: &Summary) -> String {
     let mut text = String::new();
     let mut list = |head: &str, reasons: &mut dyn Iterator<Item = &String>| {
@@ -238,7 +238,7 @@ fn change_cells(row: &ChangeRow) -> Vec<String> {
     ]
 }
 
-/// What programs in a node did to the node's own stack.
+/// Formats the changes that programs of a node made to the node's own stack.
 fn stack_cells(row: &StackRow) -> Vec<String> {
     let first = output::or_dash(row.changed.first());
     let what = match row.changed.len() {
@@ -260,7 +260,7 @@ fn stack_cells(row: &StackRow) -> Vec<String> {
     ]
 }
 
-/// One-way delays, and what a transfer cost.
+/// Formats one-way delays, and the overhead of a transfer.
 fn way_cells(flow: &FlowRow) -> Vec<String> {
     let outcome = &flow.outcome;
     let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
@@ -279,7 +279,7 @@ fn way_cells(flow: &FlowRow) -> Vec<String> {
     ]
 }
 
-/// Decimals of a flow's round trips in milliseconds: no more than its tool tells. Probes tell microseconds.
+/// Returns the decimals of a flow's round-trip times in milliseconds, as its tool measures them. Probes measure microseconds.
 fn decimals(flow: &FlowRow) -> usize {
     match (flow.outcome.rtt_resolution_ns, flow.outcome.owd_back) {
         (None, Some(_)) => 3,

@@ -1,14 +1,14 @@
-//! Captures of a run that is tested: begun with its lab time, kept where something did not hold.
+//! Captures of a tested run: started at lab time zero, kept if a statement is false or unknown.
 
 use std::fs::{self, OpenOptions};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// A capture ends with its lab; one that has not by then is ended.
+/// Maximum time for a capture to end after its lab; then it is ended.
 const ENDS_WITHIN: Duration = Duration::from_secs(10);
 
-/// What one run is captured by.
+/// The captures of one run.
 #[derive(Default)]
 pub(super) struct Captures {
     begun: bool,
@@ -17,10 +17,10 @@ pub(super) struct Captures {
 }
 
 impl Captures {
-    /// Begins one capture for each of `of`, nodes or ports, into `captures` of the run's results; once.
+    /// Starts one capture for each of `of`, nodes or ports, into `captures` of the run's results; only once.
     ///
     /// # Errors
-    /// When the folder or a process cannot be made.
+    /// If the folder or a process cannot be created.
     pub(super) fn begin(
         &mut self,
         lab: &str,
@@ -37,7 +37,7 @@ impl Captures {
             let file = self
                 .folder
                 .join(format!("{}.pcapng", what.replace('/', "-")));
-            // What it says stands with what the run says.
+            // The capture's messages go to the run's log.
             let log = OpenOptions::new()
                 .append(true)
                 .create(true)
@@ -54,10 +54,10 @@ impl Captures {
         Ok(())
     }
 
-    /// The run is over: waits for its captures, and removes them unless they are to be kept.
+    /// Waits for the captures after the end of the run, and removes them unless they are to be kept.
     ///
     /// # Errors
-    /// When a process cannot be waited for, or the files cannot be removed.
+    /// If a process cannot be waited for, or the files cannot be removed.
     pub(super) fn end(mut self, kept: bool) -> std::io::Result<()> {
         let by = Instant::now() + ENDS_WITHIN;
         for child in &mut self.running {
