@@ -1,14 +1,14 @@
-//! Deterministic addresses: every number follows from a node, port or link number, and from the lab's blocks. With
-//! the default ones:
+//! Deterministic addresses: every number follows from a node, port or link number, and from the lab's blocks. With the
+//! default blocks:
 //!
-//! | what | IPv4 | IPv6 |
+//! | address | IPv4 | IPv6 |
 //! |---|---|---|
 //! | loopback of node n | 10.0.0.0/10, 254 to a /24 (never .0 or .255), /32 | fdc0:57e1::n+1/128 |
-//! | the same, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
+//! | loopback, with OSPF areas | each area in a block of its own, see [`AddressPlan::in_blocks`] | the same host part |
 //! | ends of link l (lasers, then cables) | 10.128.0.0 + 2l and + 2l + 1, /31 (RFC 3021) | link-local from the MAC |
 //! | ground port of node n | 10.64.0.0 + n + 1, /12 shared by all | link-local from the MAC |
 //! | member m of a network | its network's part of 10.96.0.0/12, see `subnets`, + m + 1 | link-local from the MAC |
-//! | ends of disjoint paths | 10.80.0.0/12, see [`PathAddresses`], /32 | fdc0:57e1:0:1::/64, the same place, /128 |
+//! | ends of disjoint paths | 10.80.0.0/12, see [`PathAddresses`], /32 | fdc0:57e1:0:1::/64, the same index, /128 |
 //!
 //! Ports carry no global IPv6 address: link-local next hops are all that routing needs (RFC 7404).
 
@@ -33,7 +33,7 @@ pub enum AddressError {
     /// A block is too small.
     #[error("{count} {what} do not fit {block}: at most {max}")]
     Full {
-        /// What is numbered.
+        /// The numbered objects.
         what: &'static str,
         /// How many there are.
         count: usize,
@@ -91,9 +91,9 @@ pub struct PortAddresses {
 /// The addresses of every node and port of a layout.
 #[derive(Debug, Clone)]
 pub struct AddressPlan {
-    /// Of each node, its loopback's place in the IPv4 block and its IPv6 host part.
+    /// The loopback of each node: its index in the IPv4 block and its IPv6 host part.
     loopbacks: Vec<(u32, u32)>,
-    /// The same sorted by IPv4 place, with the node: both parts rise together.
+    /// The loopbacks sorted by IPv4 index, with the node. Both parts increase together.
     by_loopback: Vec<(u32, u32, NodeId)>,
     /// Blocks of areas and of domains; empty without areas.
     area_blocks: BTreeMap<AreaId, Block>,
@@ -165,8 +165,8 @@ impl AddressPlan {
         Self::with_loopbacks(layout, blocks, plain.collect())
     }
 
-    /// The same with every area's satellites in a block of their own, and every domain's blocks in one: then a
-    /// border router needs one summary for its area and a station one for a shell. Stations follow behind.
+    /// Assigns addresses such that every area's satellites have a block of their own, and every domain's blocks are in one
+    /// block. A border router then needs one summary for its area, and a station one for a shell. Stations follow behind.
     ///
     /// # Errors
     /// As [`AddressPlan::new`].
@@ -229,7 +229,7 @@ impl AddressPlan {
         Ok(plan)
     }
 
-    /// The same with the addresses of disjoint paths.
+    /// Adds the addresses of disjoint paths.
     #[must_use]
     pub fn with_paths(mut self, paths: PathAddresses) -> AddressPlan {
         self.paths = paths;
@@ -491,15 +491,14 @@ fn networks_by_block(layout: &Layout, blocks: &AddressBlocks) -> Vec<(Prefix4, V
     all
 }
 
-/// Divides a block among networks, given how many members each has: a node that is in two networks reaches the members
-/// of each over that network alone. A lone network has the whole block. Of several all have parts of the same size, as
-/// large as fits; a network with more members than that has the smallest part that holds them. Larger parts come first,
-/// so that each begins at a multiple of its size.
+/// Divides a block among networks, given the number of members of each. A node in two networks reaches the members of each
+/// over that network alone. A single network has the whole block. Several networks have parts of the same size, as large as
+/// fits. A network with more members than that has the smallest part that holds them. Larger parts come first, so that each
+/// begins at a multiple of its size.
 ///
-/// # Errors
-/// The addresses needed, when that is more than there are.
+/// The number of addresses needed, if it exceeds the block.
 fn subnets(block: Prefix4, members: &[u64]) -> Result<Vec<Prefix4>, u64> {
-    // A subnet's first address is nobody's, its last one is for broadcasts.
+    // The first address of a subnet is unused, and the last one is for broadcasts.
     let needs = members.iter().map(|count| (count + 2).next_power_of_two());
     let needs: Vec<u64> = needs.collect();
     let sizes = |least: u64| needs.iter().map(move |need| least.max(*need));
@@ -524,7 +523,7 @@ fn subnets(block: Prefix4, members: &[u64]) -> Result<Vec<Prefix4>, u64> {
     Ok(parts)
 }
 
-/// What a block's addresses are for.
+/// The purpose of a block's addresses.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Use {
     /// Subnets of two.

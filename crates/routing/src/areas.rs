@@ -1,24 +1,24 @@
 //! OSPF areas of large shells: groups of neighbouring planes, joined by a backbone of two rows.
 //!
-//! In one area every satellite's router LSA crosses every laser, and every satellite computes every path: the
-//! cost of a shell of n satellites grows with n squared. Areas cut it to what a group costs, times the groups.
+//! In one area every satellite's router LSA crosses every laser, and every satellite computes every path: the cost of a
+//! shell of n satellites grows with n squared. Areas reduce it to the cost of a group times the number of groups.
 //!
-//! - Every shell of every constellation is a *domain*: a network of its own with its own area 0. No laser joins
-//!   domains; ground stations do, as stub networks (see [`crate::daemons`]).
+//! - Every shell of every constellation is a *domain*: a network of its own with its own area 0. No laser joins domains.
+//!   Ground stations do, as stub networks (see [`crate::daemons`]).
 //! - A domain is cut into *groups* of neighbouring planes. A domain of one group is one area, its area 0.
-//! - With more groups, the *backbone* (area 0) is two rows: a satellite and the next of its plane in the first
-//!   plane, and from plane to plane their neighbours to the east. The lasers along the rows and between them are
-//!   in area 0: a ladder, which no single failure parts. Every other laser within a group is in the group's area.
-//!   A plane less one laser is still connected, so every area is contiguous, touches the backbone in each of its
-//!   planes, and has two border routers a plane. Each of the two hangs on its group by one laser, the one along its
-//!   plane away from the other: when that fails, the router is cut off from its group (and sums it up no less).
-//!   Any other laser may fail without parting an area of two planes or more.
-//! - Lasers from group to group off the rows are in no area: OSPF puts a link into one area, and a satellite in
-//!   two areas other than 0 would be a border router without a backbone. [`Areas::unused`] counts them.
+//! - With more groups, the *backbone* (area 0) is two rows: a satellite and the next of its plane in the first plane, and
+//!   from plane to plane their neighbours to the east. The lasers along the rows and between them are in area 0: a ladder,
+//!   which no single failure divides. Every other laser within a group is in the group's area. A plane without one laser is
+//!   still connected, so every area is contiguous, touches the backbone in each of its planes, and has two border routers
+//!   per plane. Each of the two is connected to its group by one laser, the one along its plane away from the other. When
+//!   that laser fails, the router is cut off from its group (but still advertises its summary). Any other laser may fail
+//!   without dividing an area of two planes or more.
+//! - Lasers from group to group outside the rows are in no area: OSPF puts a link into one area, and a satellite in two
+//!   areas other than 0 would be a border router without a backbone. [`Areas::unused`] counts them.
 //!
-//! Group areas are totally stubby (RFC 2328, section 3.6, without summaries): satellites know their own group and
-//! a default to the nearest border router. Paths between groups therefore follow the rows, and are longer than
-//! those of one area: that is what areas cost.
+//! Group areas are totally stubby (RFC 2328, section 3.6, without summaries): satellites know their own group and a default
+//! route to the nearest border router. Paths between groups therefore follow the rows, and are longer than those of one
+//! area. That is the price of areas.
 
 use constel_topology::{IslLink, LaserSlot, Layout, NodeId, Snapshot};
 use std::collections::{BTreeMap, BTreeSet};
@@ -26,9 +26,9 @@ use std::collections::{BTreeMap, BTreeSet};
 /// How large areas are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Grouping {
-    /// So many planes, at least 1; the last groups of a shell may have one less.
+    /// This number of planes per group, at least 1. The last groups of a shell may have one less.
     Planes(u16),
-    /// As many whole planes as have at most so many satellites, at least one plane.
+    /// As many whole planes per group as have at most this number of satellites, at least one plane.
     Satellites(u32),
 }
 
@@ -37,7 +37,7 @@ pub enum Grouping {
 pub struct AreaId {
     /// The shell it is in, counted through all constellations.
     pub domain: u16,
-    /// Its number within the domain, as OSPF says it: 0 is the backbone.
+    /// Number within the domain, as in OSPF: 0 is the backbone.
     pub area: u16,
 }
 
@@ -71,10 +71,10 @@ pub enum AreaError {
     /// Lasers between shells.
     #[error("OSPF areas end at the shell: `cross_shell` links would be in none")]
     CrossShell,
-    /// OSPF's instance number tells areas apart on ground links, and has eight bits (RFC 6549).
+    /// On ground links the OSPF instance number identifies the area, and it has eight bits (RFC 6549).
     #[error("{0} OSPF areas are too many: at most 255, so make them larger")]
     TooMany(usize),
-    /// Stations join shells by what is known beforehand, and nobody knows of cables and other systems beforehand.
+    /// Stations connect shells by routes that are known in advance. Cables and other systems are not known in advance.
     #[error(
         "OSPF areas of {0} shells stand neither beside cables nor beside other autonomous systems: stations join the \
          shells, and know only these"
@@ -85,21 +85,21 @@ pub enum AreaError {
     Apart {
         /// When, seconds of lab time.
         t_s: f64,
-        /// Which area, in words.
+        /// Description of the area.
         what: String,
         /// One of the satellites cut off.
         satellite: String,
     },
 }
 
-/// Which area everything is in.
+/// The area of every satellite and link.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Areas {
-    /// Of each satellite, the area its ground links and its loopback are in.
+    /// For each satellite, the area of its ground links and its loopback.
     home: Vec<AreaId>,
-    /// Of each satellite, whether it is on the backbone; all of them in a domain of one area.
+    /// For each satellite, whether it is on the backbone. All are in a domain of one area.
     backbone: Vec<bool>,
-    /// Of each ISL, its area; `None`: OSPF does not use it.
+    /// For each ISL, its area. `None`: OSPF does not use it.
     of_isl: Vec<Option<AreaId>>,
     /// How many groups each domain has, at least 1.
     groups: Vec<u16>,
@@ -113,10 +113,10 @@ pub struct Areas {
 type Planes = Vec<Vec<NodeId>>;
 
 impl Areas {
-    /// Cuts every shell of the layout.
+    /// Divides every shell of the layout.
     ///
     /// # Errors
-    /// Everything that stands against it.
+    /// All reasons against the division.
     pub fn new(layout: &Layout, grouping: Grouping) -> Result<Areas, Vec<AreaError>> {
         let mut errors = Vec::new();
         if !layout.spec().cross.is_empty() {
@@ -275,11 +275,10 @@ impl Areas {
         area.area != 0
     }
 
-    /// Number of an area with ground links among all, from 1: OSPF's instance on its ground ports, by which a
-    /// station that sees satellites of several areas tells them apart.
+    /// Returns the number of an area with ground links among all areas, from 1. It is the OSPF instance on its ground ports,
+    /// by which a station that sees satellites of several areas distinguishes them.
     ///
-    /// # Panics
-    /// When there is no such area.
+    /// If there is no such area.
     #[must_use]
     pub fn instance(&self, area: AreaId) -> u8 {
         let number = self.first[usize::from(area.domain)] + area.area.saturating_sub(1) + 1;
@@ -401,7 +400,7 @@ fn shells(layout: &Layout) -> BTreeMap<(u16, u16), Planes> {
         .map(|(key, planes)| (key, planes.into_values().collect::<Planes>()));
     ordered
         .map(|(key, mut planes)| {
-            // A star has a westernmost plane: nobody's lasers point at it from the west.
+            // A star has a westernmost plane, at which no laser points from the west.
             let first = planes.iter().position(|plane| {
                 plane
                     .iter()

@@ -103,12 +103,12 @@ impl Pair {
 /// The blocks of a lab. They do not overlap, except that kinds of links may share one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct AddressBlocks {
-    /// Of loopbacks: at most a /22, as every /24 gives 254, and a /96.
+    /// Block of loopbacks: at most a /22, as every /24 gives 254, and a /96.
     pub loopback: Pair,
-    /// Of the ends of disjoint paths.
+    /// Block of the ends of disjoint paths.
     pub paths: Pair,
-    /// Of ports, by the name of their kind of link, where it is not the kind's own block; `None`: they have no IPv4
-    /// address. Kinds with the same block are numbered through.
+    /// Blocks of ports by the name of their kind of link, if it is not the kind's default block. `None`: the ports have no
+    /// IPv4 address. Kinds with the same block are numbered consecutively.
     pub ports: BTreeMap<&'static str, Option<Prefix4>>,
 }
 

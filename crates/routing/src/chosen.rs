@@ -8,9 +8,10 @@ use crate::graph::{Arc, Graph, NextHop, UNREACHABLE, Ways};
 use crate::routes::Routes;
 
 impl Graph {
-    /// The ways to `destination` that `chosen` says: by node, which one it hands packets to; `None`: none. A node has one where all of it stands: each hop has a link, nothing is passed
-    /// that nothing passes through, and it leads to the destination. Of several links to the same neighbour that of
-    /// least delay is taken. Costs are hops, so they fall with each, as [`Routes::each_change`] needs it.
+    /// Returns the paths to `destination` that `chosen` defines: for each node, the neighbour that gets its packets, or
+    /// `None`. A node has a path if all of it exists: each hop has a link, no intermediate node forbids transit, and it ends
+    /// at the destination. Of several links to the same neighbour, the one with the least delay is used. Costs are hops, so
+    /// they decrease with each hop, as [`Routes::each_change`] requires.
     #[must_use]
     pub fn chosen_ways(&self, destination: NodeId, chosen: &[Option<NodeId>]) -> Ways {
         let nodes = self.node_count();
@@ -27,7 +28,7 @@ impl Graph {
             way.clear();
             let mut at = node;
             while !settled[at as usize] {
-                // What comes round leads nowhere, and is not walked twice.
+                // A path that returns to a visited node leads nowhere, and is not followed twice.
                 settled[at as usize] = true;
                 let next = chosen.get(at as usize).copied().flatten();
                 let Some(arc) = next.and_then(|next| self.link(at, next, destination)) else {
@@ -61,11 +62,10 @@ impl Graph {
 }
 
 impl Routes {
-    /// Next hops as they were chosen beforehand, by [`Graph::chosen_ways`]; `chosen` has one list for each destination, in the
-    /// order of node numbers.
+    /// Returns the next hops that were chosen beforehand, by [`Graph::chosen_ways`]. `chosen` has one list for each
+    /// destination, in the order of node numbers.
     ///
-    /// # Panics
-    /// When there is not one list for each destination, or these are not in order.
+    /// If there is not one list for each destination, or these are not in order.
     #[must_use]
     pub fn chosen(graph: &Graph, destinations: &[NodeId], chosen: &[Vec<Option<NodeId>>]) -> Self {
         assert_eq!(destinations.len(), chosen.len());
@@ -116,7 +116,7 @@ mod tests {
         // 2 has no link to 0; what leads through it has no route either.
         let ways = graph.chosen_ways(NodeId(0), &nodes(&[NONE, 2, 0, NONE]));
         assert_eq!(hops(&ways), [None; 4]);
-        // Nothing passes through 2.
+        // Node 2 forbids transit.
         let ends = Graph::of(4, &RING, &[2]);
         let ways = ends.chosen_ways(NodeId(0), &nodes(&[NONE, 2, 3, 0]));
         assert_eq!(hops(&ways), [None, None, Some(4), Some(7)]);

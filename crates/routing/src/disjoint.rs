@@ -1,9 +1,9 @@
 //! Paths between two nodes that share no node but their ends, of least total delay.
 //!
-//! Found as a flow of least cost (Suurballe 1974; Bhandari's and Suurballe's ways are the cases of two paths): every
-//! node is split into a half that is entered and a half that is left, one unit of flow fits between them, and each
-//! further path is the cheapest way to add a unit, which may send back what an earlier path took. Potentials keep all
-//! costs of that search at zero or above, so that Dijkstra's algorithm serves (Edmonds and Karp 1972).
+//! They are found as a flow of least cost (Suurballe 1974; the methods of Bhandari and Suurballe are the cases of two
+//! paths). Every node is split into an entry half and an exit half, and one unit of flow fits between them. Each further
+//! path is the cheapest way to add a unit, which may send back flow of an earlier path. Potentials keep all costs of that
+//! search at zero or above, so that Dijkstra's algorithm applies (Edmonds and Karp 1972).
 
 use crate::graph::{Graph, PathHop, UNREACHABLE};
 use constel_topology::NodeId;
@@ -26,7 +26,7 @@ enum Step {
 struct Flow {
     /// Arcs that carry a unit, by number, with the node each leaves.
     used: BTreeMap<usize, u32>,
-    /// Of nodes that are passed, the arc by which they are entered and the node it leaves.
+    /// For nodes on a path, the arc by which they are entered and the node it leaves.
     entered_by: BTreeMap<u32, (usize, u32)>,
 }
 
@@ -44,7 +44,7 @@ fn exit(node: u32) -> usize {
 struct Search<'a> {
     graph: &'a Graph,
     flow: &'a Flow,
-    /// Of each half, what makes all costs from here on zero or above.
+    /// For each half, the potential that makes all costs from it zero or above.
     potential_ns: &'a [i64],
     cost_ns: Vec<u64>,
     came_by: Vec<Option<(usize, Step)>>,
@@ -64,8 +64,8 @@ impl Search<'_> {
         }
     }
 
-    /// Spreads from the first node until the second is reached; false when it never is. Of equally cheap halves the
-    /// one of the lower number comes first, so nothing depends on anything but the graph.
+    /// Searches from the first node until the second is reached. Returns false if it is unreachable. Of equally cheap halves
+    /// the one with the lower number comes first, so the result depends on the graph only.
     fn spread(&mut self, from: NodeId, to: NodeId) -> bool {
         self.cost_ns[exit(from.0)] = 0;
         self.open.push(Reverse((0, exit(from.0))));
@@ -166,9 +166,12 @@ pub fn delay_ns(path: &[PathHop]) -> u64 {
 }
 
 impl Graph {
-    /// Paths from one node to another that share no node but these two, up to `most` of them: as many as there are, and
-    /// of all such sets one of least total delay. The shortest comes first; among equals the one whose nodes have the
-    /// lower numbers. Nodes that nothing passes through are on none, and every link on them leads both ways.
+    /// Returns paths from one node to another that share no node but these two. It returns up to `most` of them, as many as
+    /// exist, and of all such sets one with the least total delay. The shortest comes first. Of equal paths the one whose
+    /// nodes have the lower numbers comes first. Nodes that forbid transit are on no path, and every link of the paths works
+    /// in both directions.
+    ///
+    /// The first path is not always the shortest one of the graph, because that one may block a second path.
     ///
     /// The first is not always the shortest path there is: that may stand in the way of a second one.
     ///

@@ -1,9 +1,9 @@
-//! Shortest ways found from those of a graph that is much alike: the step before.
+//! Shortest paths derived from those of a similar graph: the previous step.
 //!
-//! The old tree with the new delays is a bound from above. One look at every way out finds the nodes for which the bound is not
-//! the truth, or not the only one; from these on it is Dijkstra's algorithm (Ramalingam and Reps 1996, for costs that only
-//! fall). Nearly all of the time goes into the two passes over all nodes: what they read is small enough for a processor's own
-//! cache, a first hop being its place among the node's ways out.
+//! The old tree with the new delays is an upper bound. One pass over all links finds the nodes whose bound is not the
+//! minimum, or whose best path is not unique. From these nodes on, Dijkstra's algorithm continues (Ramalingam and Reps 1996,
+//! for costs that only decrease). Nearly all of the time is spent in the two passes over all nodes. Their data is small
+//! enough for a processor's cache because a first hop is stored as its index among the node's links.
 
 use std::cmp::Reverse;
 use std::sync::Arc;
@@ -18,18 +18,18 @@ use crate::runs::Runs;
 /// More than any cost: nothing leads from here.
 const DEAD: u64 = UNREACHABLE - 1;
 
-/// The order is made anew when more than one of so many nodes comes before one on its way: that takes as long as looking up some
-/// of these again and again.
+/// The order is rebuilt when more than one of this number of nodes precedes a node on its path. Rebuilding takes as long as
+/// resolving some of these again and again.
 const OUT_OF_ORDER: u32 = 10;
 
-/// A way out that anybody's packets may take.
+/// A link that any node's packets may use.
 #[derive(Clone, Copy)]
 struct Open {
     delay_ns: u32,
     peer: u32,
 }
 
-/// A way out to a destination that nothing passes through.
+/// A link to a destination that forbids transit.
 struct Direct {
     node: u32,
     cost: u64,
@@ -39,22 +39,22 @@ struct Direct {
 /// A graph, laid out for following.
 pub(crate) struct Follower<'g> {
     graph: &'g Graph,
-    /// What a hop costs besides its delay.
+    /// The cost of a hop in addition to its delay.
     hop: u64,
     rows: Arc<Rows>,
     /// In the order of the rows.
     open: Vec<Open>,
     runs: Runs,
-    /// The rows of the graph before, and the nodes whose row is another one now.
+    /// The rows of the previous graph, and the nodes whose row differs now.
     before: Option<(Arc<Rows>, Vec<u32>)>,
 }
 
 /// Memory reused between destinations.
 #[derive(Default)]
 pub(crate) struct FollowScratch {
-    /// Of the algorithm from scratch.
+    /// Working memory of the algorithm from scratch.
     pub(crate) plain: Scratch,
-    /// Nodes from one whose cost is not known yet towards the destination.
+    /// The nodes from one with unknown cost towards the destination.
     climb: Vec<u32>,
     /// Ways into the destination, by node.
     direct: Vec<Direct>,
@@ -62,13 +62,13 @@ pub(crate) struct FollowScratch {
     nearer: Vec<u32>,
     /// Nodes from which one of these is as good a hop as the one that is known.
     tied: Vec<u32>,
-    /// Nodes whose ways out were all compared.
+    /// Nodes whose links were all compared.
     looked_at: Vec<u32>,
     /// By node; all false between two uses.
     marked: Vec<bool>,
 }
 
-/// Room for what is found out about one destination, of former use: taken from the system anew, the kernel would clear it page by
+/// Memory for the search of one destination, kept for reuse. Newly allocated memory would be cleared by the kernel page by
 /// page in each step.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Room {
@@ -76,7 +76,7 @@ pub(crate) struct Room {
     pub(crate) places: Vec<u8>,
 }
 
-/// What is being found out about one destination.
+/// The search state of one destination.
 struct Search<'s> {
     destination: NodeId,
     cost: Vec<u64>,
@@ -92,7 +92,7 @@ pub(crate) struct Followed {
 }
 
 impl<'g> Follower<'g> {
-    /// Of a graph that comes after the one of these ways. `None`: it is beyond what the layout has room for.
+    /// Prepares a graph that follows the one of the `before` hops. Returns `None` if the graph exceeds the fixed layout.
     pub(crate) fn new(graph: &'g Graph, metric: Metric, before: &[Hops]) -> Option<Self> {
         let hop = match metric {
             Metric::Delay => 0,
@@ -174,7 +174,7 @@ impl<'g> Follower<'g> {
             order
         };
         let hops = self.placed(places, order, scratch);
-        // Who was not looked at keeps its hop: it was found again, and nothing else is as good.
+        // A node that was not compared keeps its hop: the hop was confirmed, and no other one is as good.
         let mut changed = std::mem::take(&mut scratch.looked_at);
         changed.retain(|node| hops.of(*node) != before.of(*node));
         changed.sort_unstable();
@@ -224,13 +224,14 @@ impl<'g> Follower<'g> {
             cost: self.hop + arc.delay_ns,
             hop: arc.hop(),
         }));
-        // Of several the one that would be chosen.
+        // For several links to one node, keep the one that would be chosen.
         let key = |direct: &Direct| (direct.node, direct.cost, direct.hop.port);
         scratch.direct.sort_by_key(key);
         scratch.direct.dedup_by_key(|direct| direct.node);
     }
 
-    /// The places of the first hops of before among the ways out that there are now. Whose is gone is taken for looked at.
+    /// Returns the indices of the previous first hops among the present links. Nodes whose link is gone are marked as
+    /// compared.
     fn places(&self, before: &Hops, room: Vec<u8>, scratch: &mut FollowScratch) -> Vec<u8> {
         let known = before.placed().zip(self.before.as_ref());
         let known = known.filter(|(placed, (rows, _))| Arc::ptr_eq(&placed.rows, rows));
@@ -256,7 +257,7 @@ impl<'g> Follower<'g> {
             }
             None => (0..nodes).for_each(anew),
         }
-        // Who is next to the destination, and has no better way that is known, goes there.
+        // A node next to the destination without a better known path goes there directly.
         for direct in &scratch.direct {
             let known = &mut places[direct.node as usize];
             if *known == NONE {
@@ -266,8 +267,8 @@ impl<'g> Follower<'g> {
         places
     }
 
-    /// What it costs along the first hops of before, as far as they are still there; [`UNREACHABLE`] from where they are not.
-    /// Returns how many nodes came before one that is on their way.
+    /// Computes the costs along the previous first hops as far as they still exist; [`UNREACHABLE`] from where they do not.
+    /// Returns the number of nodes that preceded a node on their path.
     fn costs_along(&self, order: &[u32], search: &mut Search<'_>) -> u32 {
         let Search {
             destination,
@@ -349,7 +350,7 @@ impl<'g> Follower<'g> {
             return;
         }
         self.settle(search);
-        // All others keep the hops that were found: nobody around is a better one than before, nor as good.
+        // All other nodes keep their hops: no neighbour gives a better path than before, or an equal one.
         let mut again = std::mem::take(&mut search.scratch.nearer);
         again.append(&mut search.scratch.tied);
         search.scratch.marked.resize(nodes as usize, false);
@@ -364,7 +365,7 @@ impl<'g> Follower<'g> {
         search.scratch.nearer = again;
     }
 
-    /// Looks at those nodes of which the way that is known is not the only best one.
+    /// Compares the links of those nodes whose known path is not the only best one.
     fn compare(&self, nodes: std::ops::Range<u32>, search: &mut Search<'_>) {
         for node in nodes {
             let bound = search.cost[node as usize];
@@ -375,7 +376,7 @@ impl<'g> Follower<'g> {
                 less |= whole < bound;
                 equal += u32::from(whole == bound);
             }
-            // Who is cut off as before stays so.
+            // A node that was cut off before, and still is, needs no comparison.
             let stands = if bound == UNREACHABLE {
                 search.places[node as usize] == NONE
             } else {
@@ -421,8 +422,8 @@ impl<'g> Follower<'g> {
         }
     }
 
-    /// Dijkstra's algorithm from costs that are too high at most, with those that were just lowered in the heap; those that
-    /// it lowers are added to the nearer ones, those that it finds another equal way for to the tied ones.
+    /// Runs Dijkstra's algorithm from costs that are upper bounds, with the recently lowered nodes in the heap. Nodes that
+    /// it lowers are added to the nearer ones, and those for which it finds another equal path to the tied ones.
     fn settle(&self, search: &mut Search<'_>) {
         let heap = &mut search.scratch.plain.heap;
         while let Some(Reverse((whole, node))) = heap.pop() {

@@ -109,7 +109,7 @@ pub struct NextHop {
 /// Shortest paths from every node to one destination.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tree {
-    /// Where all paths lead.
+    /// The node at which all paths end.
     pub destination: NodeId,
     /// Delay from each node to the destination, ns; [`UNREACHABLE`] without a path.
     pub distance_ns: Vec<u64>,
@@ -132,7 +132,7 @@ pub struct PathHop {
     pub delay_ns: u64,
 }
 
-/// What makes a path short.
+/// The cost that a shortest path minimises.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Metric {
     /// Its delay.
@@ -142,7 +142,7 @@ pub enum Metric {
     Hops,
 }
 
-/// What a hop costs with [`Metric::Hops`]: more than any path's delay in ns (4.9 hours), and 2^20 of them fit.
+/// The cost of a hop with [`Metric::Hops`]: more than any path's delay in ns (4.9 hours), and 2^20 of them fit.
 pub(crate) const HOP: u64 = 1 << 44;
 
 /// Shortest ways from every node to one destination, equally short first hops included.
@@ -207,8 +207,8 @@ impl Graph {
         }
     }
 
-    /// A graph of `nodes` nodes and these links between two of them, with a delay there and one back; 0 is none. Link
-    /// `l` joins ports `2l` and `2l + 1`. Nothing passes through the nodes of `ends_only`.
+    /// Returns a graph of `nodes` nodes and these links between two of them, each with a delay per direction; 0 means no
+    /// link in that direction. Link `l` joins ports `2l` and `2l + 1`. The nodes in `ends_only` forbid transit.
     #[cfg(test)]
     pub(crate) fn of(nodes: usize, links: &[(u32, u32, u64, u64)], ends_only: &[u32]) -> Graph {
         let (mut out, mut into) = (Vec::new(), Vec::new());
@@ -253,7 +253,7 @@ impl Graph {
         self.incoming.row(node)
     }
 
-    /// The way out of that number.
+    /// Returns the link of that number.
     pub(crate) fn way(&self, number: usize) -> &Arc {
         &self.outgoing.arcs[number]
     }
@@ -294,12 +294,12 @@ impl Graph {
         }
     }
 
-    /// Shortest ways by `metric`. With [`Metric::Hops`] and `most` above 1, up to so many first hops of the same
-    /// number of hops to the destination: those of less delay if there are more, in the order of the node's ports,
-    /// so that they stay the same while delays glide.
+    /// Returns the shortest paths by `metric`. With [`Metric::Hops`] and `most` above 1, returns up to `most` first hops
+    /// with the same number of hops to the destination. If there are more, those with less delay are used, in the order of
+    /// the node's ports, so that they stay the same while delays change continuously.
     ///
     /// # Panics
-    /// When the destination is not of this graph.
+    /// If the destination is not of this graph.
     #[must_use]
     pub fn ways(
         &self,
@@ -336,8 +336,8 @@ impl Graph {
         Ways { cost, next, others }
     }
 
-    /// The best way out of a node that is not the destination, by its number, and what it comes to. Of equal ones it is that
-    /// to the lower node, then by the lower port.
+    /// Returns the best link of a node that is not the destination, by its number, and the resulting cost. Of equal links it
+    /// is the one to the lower node, then the one with the lower port.
     #[inline]
     pub(crate) fn best_arc(
         &self,
@@ -367,7 +367,7 @@ impl Graph {
         best.map(|(whole, number, _)| (whole, number))
     }
 
-    /// What it costs to reach the destination from each node: the delay, and `hop` for each hop.
+    /// Returns the cost to reach the destination from each node: the delay, and `hop` for each hop.
     fn costs(&self, destination: NodeId, hop: u64, scratch: &mut Scratch) -> Vec<u64> {
         let mut distance_ns = vec![UNREACHABLE; self.node_count()];
         distance_ns[destination.index()] = 0;

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use crate::graph::NextHop;
 
-/// The place of a way to a destination that nothing passes through.
+/// The index of a link to a destination that forbids transit.
 pub(crate) const DIRECT: u8 = u8::MAX - 1;
 /// The place where there is no way.
 pub(crate) const NONE: u8 = u8::MAX;
@@ -75,13 +75,13 @@ impl Rows {
         &self.hops[self.range(node)]
     }
 
-    /// Where a hop is among a node's ways.
+    /// Returns the index of a hop among a node's links.
     pub(crate) fn place(&self, node: u32, hop: NextHop) -> u8 {
         let place = self.row(node).iter().position(|known| *known == hop);
         place.map_or(NONE, |place| place as u8)
     }
 
-    /// The nodes whose row is not that of `earlier`.
+    /// Returns the nodes whose row differs from that of `earlier`.
     pub(crate) fn differing(&self, earlier: &Rows) -> Vec<u32> {
         let nodes = self.starts.len().min(earlier.starts.len()) as u32 - 1;
         let differs = |node: &u32| self.row(*node) != earlier.row(*node);
@@ -142,7 +142,7 @@ impl Hops {
     }
 }
 
-/// The same hops, however they are kept.
+/// Compares the hops, whatever their representation.
 impl PartialEq for Hops {
     fn eq(&self, other: &Self) -> bool {
         self.len() == other.len()

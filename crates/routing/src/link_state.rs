@@ -1,27 +1,27 @@
-//! Orbit-aware link state: every node forwards by the sky as foreseen, and messages say only what is otherwise.
+//! Orbit-aware link state: every node routes by the predicted sky, and messages contain only the deviations.
 //!
-//! After OPSPF (Pan et al., "OPSPF: orbit prediction shortest path first routing for resilient LEO satellite networks",
-//! ICC 2019): as the orbits are known, every node computes the topology of every moment by itself, so predicted
-//! changes need no messages; only what nobody foresaw is advertised. What is kept of it here:
+//! After OPSPF (Pan et al., "OPSPF: orbit prediction shortest path first routing for resilient LEO satellite networks", ICC
+//! 2019): as the orbits are known, every node computes the topology of every moment by itself, so predicted changes need no
+//! messages. Only unexpected changes are advertised. This implementation keeps these parts:
 //!
-//! - A node at which a link fails that was foreseen, or works that was not, detects so after a fixed time and
-//!   *originates* a link-state advertisement (LSA): all its links that are otherwise than foreseen, with a sequence
-//!   number, in place of its former LSAs. A repair is one more.
-//! - LSAs are *flooded*: a node that receives a newer one puts it into its link-state database (LSDB), and after a fixed
-//!   time for handling it sends it on over all its links but the one it came by. A hop takes the link's delay and that time.
-//! - A node's view is the foreseen topology with the LSAs in its database. A link that some end calls gone is gone;
-//!   one that nobody foresaw must be in the LSAs of both ends (OSPF's two-way check). Routes are shortest paths in the view.
-//! - With a limit, LSAs end so many hops from where they began (the question of Shan et al., "Routing in LEO satellite
-//!   networks: how many link-state updates do we need?", 2023). Nodes beyond forward as foreseen, and what
-//!   they send towards the failure may come back to them: loops that last as long as the failure are possible.
-//! - Without one, nodes that come into reach of each other pass on what the other's database lacks, as when OSPF's
-//!   databases are exchanged.
+//! - When a predicted link fails at a node, or an unpredicted one works, the node detects it after a fixed time and
+//!   *originates* a link-state advertisement (LSA): all its links that deviate from the prediction, with a sequence number.
+//!   It replaces the node's former LSAs. A repair is another LSA.
+//! - LSAs are *flooded*: a node that receives a newer one puts it into its link-state database (LSDB). After a fixed
+//!   processing time it sends the LSA over all its links but the one it came by. A hop takes the link's delay and that time.
+//! - A node's view is the predicted topology with the LSAs in its database. A link that one end reports gone is gone. An
+//!   unpredicted link must be in the LSAs of both ends (OSPF's two-way check). Routes are shortest paths in the view.
+//! - With a limit, LSAs stop after this number of hops from their origin (the question of Shan et al., "Routing in LEO
+//!   satellite networks: how many link-state updates do we need?", 2023). Nodes beyond the limit route as predicted, and
+//!   packets that they send towards the failure may come back to them: loops are possible as long as the failure lasts.
+//! - Without a limit, nodes that come into reach of each other send the LSAs that the other's database lacks, as in OSPF's
+//!   database exchange.
 //!
-//! Not kept: hello packets, acknowledgements, retransmissions and ages. LSAs are counted and take the links' delays,
-//! but are no packets: they meet no queue and no loss. Nodes agree on the predicted sky exactly.
+//! Hello packets, acknowledgements, retransmissions and ages are left out. LSAs are counted and take the links' delays, but
+//! are not packets: they have no queueing and no loss. Nodes agree on the predicted sky exactly.
 //!
-//! Views differ while an LSA spreads, so packets can go round until it has reached all: that is link-state
-//! routing, and what [`Routes::changes_from`] promises holds for one common view only.
+//! Views differ while an LSA spreads, so packets can loop until it has reached all nodes. That is inherent in link-state
+//! routing, and the guarantee of [`Routes::changes_from`] holds for one common view only.
 
 use crate::graph::{Graph, GroundTransit};
 use crate::routes::{Routes, Rule};
@@ -35,7 +35,7 @@ type EdgeKey = (PortId, PortId);
 /// A link-state advertisement: what is otherwise than foreseen of the edges that leave a node. Empty: nothing is.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Lsa {
-    /// Foreseen, but not there.
+    /// Predicted links that do not exist.
     gone: Vec<EdgeKey>,
     /// There, but not foreseen.
     new: Vec<EdgeKey>,
@@ -61,17 +61,17 @@ pub struct LsaCount {
     pub sent: u64,
 }
 
-/// What a node's database holds, LSAs that are empty left out: their originators and sequence numbers.
+/// The content of a node's database without empty LSAs: originators and sequence numbers.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LsdbDigest(Vec<(NodeId, u32)>);
 
 /// An LSA on its way: when it is handled, by whom, its originator and its sequence number.
 type Arrival = Reverse<(u64, NodeId, NodeId, u32)>;
 
-/// A node forgets its old LSAs when it has so many.
+/// Number of old LSAs at which a node forgets the unused ones.
 const FORGETS_AT: usize = 64;
 
-/// A node's LSAs: those that somebody still has, or that are on their way, and the latest.
+/// The LSAs of a node: the latest one, and those that some node still has or that are in transit.
 #[derive(Debug, Clone, Default)]
 struct Originated {
     /// By their sequence numbers, which count from 0.
@@ -100,7 +100,7 @@ pub struct LinkStateProtocol {
 }
 
 impl LinkStateProtocol {
-    /// Nothing is otherwise than foreseen.
+    /// Creates the state without deviations from the prediction.
     #[must_use]
     pub fn new(layout: &Layout, reaction: Reaction) -> LinkStateProtocol {
         LinkStateProtocol {
@@ -112,7 +112,7 @@ impl LinkStateProtocol {
         }
     }
 
-    /// LSAs so far, those under way included.
+    /// Returns the number of LSAs so far, with those in transit.
     #[must_use]
     pub fn lsa_count(&self) -> LsaCount {
         self.count
@@ -123,7 +123,7 @@ impl LinkStateProtocol {
     /// on too. Times are lab time, nanoseconds.
     pub fn detect(&mut self, layout: &Layout, foreseen: &Snapshot, actual: &Snapshot, now_ns: u64) {
         let mut lsas = differences(layout, foreseen, actual);
-        // What was otherwise and is so no longer is news as well.
+        // The end of a deviation needs an LSA too.
         for origin in self.originated.keys() {
             lsas.entry(*origin).or_default();
         }
@@ -151,7 +151,7 @@ impl LinkStateProtocol {
         }
     }
 
-    /// Forgets a node's LSAs that nobody has, that are not on their way, and that are not its latest.
+    /// Forgets a node's LSAs that no node has, that are not in transit, and that are not the latest.
     fn forget(&mut self, origin: NodeId) {
         let held = self
             .databases
@@ -227,7 +227,7 @@ impl LinkStateProtocol {
             }
             let links = adjacent.of(node).len() as u64;
             self.count.sent += match (whole, source) {
-                // Whoever receives it first sends it on over all links but the one it came by.
+                // The first receiver sends it over all links but the one it came by.
                 (true, true) => links,
                 (true, false) if hops == most => 0,
                 (true, false) => links.saturating_sub(1),
@@ -298,7 +298,7 @@ impl LinkStateProtocol {
         Routes::mixed(parts)
     }
 
-    /// The topology as it looks to a node with these LSAs.
+    /// Returns the topology in the view of a node with these LSAs.
     fn view(&self, foreseen: &Snapshot, actual: &Snapshot, held: &[(NodeId, u32)]) -> Snapshot {
         let mut view = Snapshot {
             step: foreseen.step,
@@ -325,7 +325,7 @@ impl LinkStateProtocol {
     }
 }
 
-/// Where what is there differs from what was foreseen, by the node at the edges' near end.
+/// Returns the deviations of the actual topology from the predicted one, by the node at the edges' near end.
 fn differences(layout: &Layout, foreseen: &Snapshot, actual: &Snapshot) -> BTreeMap<NodeId, Lsa> {
     let mut found: BTreeMap<NodeId, Lsa> = BTreeMap::new();
     let near = |(from, _): EdgeKey| layout.port(from).node;

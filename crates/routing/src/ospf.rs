@@ -1,21 +1,21 @@
-//! What a node's OSPF is told about areas: which ports and prefixes are in which.
+//! The OSPF configuration of a node with regard to areas: the areas of its ports and prefixes.
 //!
-//! Without areas that is one instance with everything in area 0. With areas (see [`crate::areas`]):
+//! Without areas there is one instance with everything in area 0. With areas (see [`crate::areas`]):
 //!
-//! - A satellite runs one instance: its group's area, and area 0 when it is on the backbone. A border router
-//!   sums its area up to others in one prefix, the area's block of addresses.
-//! - A station runs one instance for each area whose satellites it will use, so that it is in several areas and a
-//!   border router in none. A ground port is in all areas of its satellites under different instance numbers (RFC 6549).
-//! - Between shells there is no backbone, only *gateways*: stations with an antenna to every shell. A gateway says
-//!   in each area it uses that the other shells' blocks are stub networks behind it, and border routers say in
-//!   their area that their own shell's block is behind them. A gateway thereby knows the way into every shell, and
-//!   every satellite the way to the nearest gateway; no route is redistributed, and no default is believed by a
-//!   gateway, so that nothing goes round between shells.
+//! - A satellite runs one instance: its group's area, and area 0 when it is on the backbone. A border router summarises its
+//!   area to others in one prefix, the area's block of addresses.
+//! - A station runs one instance for each area whose satellites it will use, so that it is in several areas and a border
+//!   router in none. A ground port is in all areas of its satellites under different instance numbers (RFC 6549).
+//! - Between shells there is no backbone, only *gateways*: stations with an antenna to every shell. A gateway advertises in
+//!   each area it uses that the other shells' blocks are stub networks behind it, and border routers advertise in their area
+//!   that their own shell's block is behind them. A gateway thereby has a route into every shell, and every satellite has a
+//!   route to the nearest gateway. No route is redistributed, and no gateway accepts a default route, so that no packet
+//!   loops between shells.
 //! - Cables of the satellites' system are an instance of their own, among stations and hosts, all of it area 0. A station
-//!   passes on from one side to the other: to those behind it where everybody is, to its areas who is behind. These areas, and
-//!   those of labs with BGP, are *open*: no stubs, since nobody in a stub may bring what is outside, but plain areas, which
-//!   hear of every other one as a block and of each destination outside. (Not so stubby areas, RFC 3101, would do with less, but
-//!   their routes need an address to forward to, and in OSPFv3 our links have none.)
+//!   exchanges routes between the two sides: nodes behind it learn the locations of all nodes, and its areas learn the nodes
+//!   behind it. These areas, and those of labs with BGP, are *open*: plain areas instead of stubs, since no router in a stub
+//!   may originate external routes. They learn every other area as a block, and each external destination. (Not-so-stubby
+//!   areas, RFC 3101, would need less, but their routes need a forwarding address, and in OSPFv3 our links have none.)
 
 use crate::addresses::{AddressPlan, Block};
 use crate::areas::{AreaId, Areas};
@@ -29,13 +29,13 @@ pub type Served = BTreeSet<(PortId, NodeId)>;
 /// One instance of OSPF in a node: one `protocol` of BIRD, for each family.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Instance {
-    /// Tells the instances of a node apart; 0 when there is one.
+    /// Number that distinguishes the instances of a node. 0 if there is one.
     pub number: u8,
-    /// Whether a default route heard from a border router is believed.
+    /// Whether a default route from a border router is accepted.
     pub default_route: bool,
     /// It is that of cables.
     pub cables: bool,
-    /// Its areas: the backbone first.
+    /// Areas of the instance, the backbone first.
     pub areas: Vec<Area>,
 }
 
@@ -50,13 +50,13 @@ pub struct Area {
     pub loopback: bool,
     /// Instance number on ground ports.
     pub instance: u8,
-    /// What a border router sums its area up in.
+    /// The prefix into which a border router summarises its area.
     pub range: Option<Block>,
-    /// Not told to other areas: what border routers say of the shell as a whole.
+    /// The prefix that is not advertised to other areas: routes of border routers for the shell as a whole.
     pub hidden: Option<Block>,
     /// Blocks that are behind this node.
     pub behind: Vec<Block>,
-    /// Its ports there.
+    /// Ports of the node in the area.
     pub ports: Vec<PortId>,
     /// The satellites that a station will use there.
     pub satellites: Served,

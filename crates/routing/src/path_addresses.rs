@@ -109,7 +109,7 @@ impl PathAddresses {
         self.ends().filter(move |end| self.node(*end) == node)
     }
 
-    /// Where an end is.
+    /// Returns the node of an end.
     #[must_use]
     pub fn node(&self, end: PathEnd) -> NodeId {
         self.pairs[end.pair].ends[usize::from(end.second)]
@@ -147,7 +147,7 @@ impl PathAddresses {
         })
     }
 
-    /// What an end is called: `london.tl.2` is London's end of path 2 of the pair `tl`.
+    /// Returns the name of an end: `london.tl.2` is London's end of path 2 of the pair `tl`.
     #[must_use]
     pub fn name(&self, layout: &Layout, end: PathEnd) -> String {
         let node = &layout.node(self.node(end)).name;

@@ -13,8 +13,8 @@ struct Held {
     left: Option<u8>,
 }
 
-/// What all nodes' tables hold of the routes to ends of paths: at the nodes of each path, and for a while at those
-/// that the path has left.
+/// The routes to ends of paths in the tables of all nodes: at the nodes of each path, and for a while at those that the path
+/// has left.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct PathRoutes {
     held: BTreeMap<PathEnd, BTreeMap<NodeId, Held>>,
@@ -23,9 +23,9 @@ pub struct PathRoutes {
 /// One change: `node` now reaches `goal`'s addresses by `hop`, or no longer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathChange {
-    /// Whose table changes.
+    /// The node whose table changes.
     pub node: NodeId,
-    /// The end of a path that is meant.
+    /// The end of the path.
     pub goal: PathEnd,
     /// The new next hop, or the one that goes.
     pub hop: NextHop,
@@ -34,18 +34,18 @@ pub struct PathChange {
 }
 
 impl PathRoutes {
-    /// What the tables hold once each pair has the `paths` given (by pair, in order, fewer than asked where there are no
-    /// more), and the fewest changes that make it so, in an order that makes no loops.
+    /// Returns the tables for the given `paths` (by pair, in order, fewer than requested if there are no more), and the
+    /// smallest sequence of changes that creates them without loops.
     ///
-    /// End by end: nodes nearer to it on the new path first, removals last. A node that a path leaves keeps its route, for
-    /// what is under way on the old path: until the next change with `sweep`, which comes a step later, or, where it is
-    /// left by a change without (somewhere within a step), until the one after that. Only the path's first node keeps
-    /// none, so that nothing new is sent by what is no path any more.
+    /// The changes are sorted by end: nodes nearer to it on the new path first, removals last. A node that a path leaves
+    /// keeps its route, for packets in transit on the old path, until the next change with `sweep`, which comes a step
+    /// later. If it is left by a change without `sweep` (somewhere within a step), it keeps the route until the change after
+    /// that. Only the path's first node keeps none, so that no new packet is sent on a former path.
     ///
-    /// No packet can come round, at any moment of it and however long leftovers stay: say that a route is as old as the
-    /// newest path its node was on. The next node on that path is then on it or on a newer one, and was changed before. So
-    /// from hop to hop routes do not get older, and between routes of one age a packet follows one path, nearer
-    /// with each hop.
+    /// No packet can loop, at any moment and however long old routes stay. Let the age of a route be that of the newest path
+    /// its node was on. The next node on that path is then on it or on a newer one, and was changed before. Routes therefore
+    /// do not get older from hop to hop, and between routes of one age a packet follows one path and gets nearer with each
+    /// hop.
     #[must_use]
     pub fn follow(
         &self,
@@ -159,7 +159,7 @@ mod tests {
     use proptest::prelude::*;
     use std::collections::BTreeSet;
 
-    /// A ladder with a way round it.
+    /// A ladder with a bypass.
     const LINKS: &[(u32, u32)] = &[
         (0, 1),
         (0, 2),
@@ -233,7 +233,7 @@ mod tests {
             })
         }
 
-        /// Where packets of the path's other end go.
+        /// Returns the path of packets to the other end of the path.
         fn way(&self, goal: PathEnd) -> Vec<NodeId> {
             let mut at = PAIR[usize::from(!goal.second)];
             let mut way = vec![at];
@@ -269,8 +269,8 @@ mod tests {
     }
 
     proptest! {
-        /// After every single change nothing comes round, what sets out by a path arrives by the old one or the new
-        /// one, and in the end tables hold the new paths and what may be left over, and no more.
+        /// After every single change no packet loops, and each packet on a path arrives by the old or the new one. In the
+        /// end the tables hold exactly the new paths and permitted old routes.
         #[test]
         fn paths_change_without_loops(
             moments in prop::collection::vec((prop::collection::vec(0_u64..6, 16), any::<bool>()), 2..8),
@@ -306,7 +306,7 @@ mod tests {
                 routes = after;
                 before = now;
             }
-            // Nothing changes any more: two sweeps later tables hold the paths alone.
+            // Without further changes, two sweeps later the tables hold only the paths.
             let (routes, _) = routes.follow(&pairs(), &before, true);
             let (routes, _) = routes.follow(&pairs(), &before, true);
             let (again, none) = routes.follow(&pairs(), &before, true);
@@ -326,7 +326,7 @@ mod tests {
         let hops: usize = all[0].iter().map(Vec::len).sum();
         assert_eq!(changes.len(), 2 * hops);
         assert!(changes.iter().all(|change| change.set));
-        // Of the first end's routes the one next to it comes first.
+        // The change next to the first end comes first among that end's routes.
         let none = vec![Vec::new()];
         let (left, changes) = routes.follow(&pairs(), &none, true);
         let gone: Vec<NodeId> = changes.iter().map(|change| change.node).collect();

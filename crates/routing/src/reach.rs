@@ -1,7 +1,7 @@
-//! From everybody's next hop to who arrives: all nodes at once, each looked at once.
+//! Reachability of a destination from all nodes at once, given everyone's next hop. Each node is visited once.
 
-/// Whether each node arrives at the goal when every packet follows `next`: node `n` hands it to `next[n]`, or drops
-/// it when that is `None`. What goes round in a loop does not arrive. Entries beyond the list drop.
+/// Returns whether each node reaches the goal when every packet follows `next`: node `n` forwards to `next[n]`, or drops the
+/// packet if that is `None`. A packet in a loop does not arrive. Entries beyond the list drop.
 #[must_use]
 pub fn arrive(next: &[Option<usize>], goal: usize) -> Vec<bool> {
     #[derive(Clone, Copy, PartialEq)]

@@ -13,7 +13,7 @@ use std::sync::{Mutex, PoisonError};
 /// With fewer ways than this to be found a second thread costs more than it saves.
 const WORTH_A_THREAD: usize = 200_000;
 
-/// What every node must know: its next hop to each destination.
+/// The next hop of every node to each destination.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Routes {
     destinations: Vec<NodeId>,
@@ -51,10 +51,10 @@ pub struct Changed {
     nodes: Vec<Vec<u32>>,
 }
 
-/// Which routes are wanted.
+/// The rule for routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Rule {
-    /// What makes a path short.
+    /// The cost that a shortest path minimises.
     pub metric: Metric,
     /// Most next hops of one route; above 1 only with [`Metric::Hops`].
     pub paths: u8,
@@ -86,9 +86,9 @@ pub struct Via {
 /// One change: `node` now reaches `destination`'s loopbacks by `via`, or no longer at all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RouteChange {
-    /// Whose table changes.
+    /// The node whose table changes.
     pub node: NodeId,
-    /// The node whose loopbacks (/32 and /128) are meant.
+    /// The node that owns the loopbacks (/32 and /128).
     pub destination: NodeId,
     /// The new next hop; `None` removes the route.
     pub via: Option<Via>,
@@ -98,10 +98,10 @@ pub struct RouteChange {
     pub had: bool,
 }
 
-/// The same as the table has it, before addresses are looked up.
+/// A change as the table has it, before addresses are looked up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HopChange<'r> {
-    /// Whose table changes.
+    /// The node whose table changes.
     pub node: NodeId,
     /// The node that the route leads to.
     pub destination: NodeId,
@@ -171,9 +171,9 @@ impl Routes {
         routes
     }
 
-    /// The same, found from what was planned before, and what is other than there: the routes are those of
-    /// [`Routes::compute_by`], and take a fraction of the time where little has changed. Many destinations are shared out among
-    /// `threads`. They take `spare`'s room, as far as there is some.
+    /// Computes the routes from the previous ones and the differences. The result equals that of [`Routes::compute_by`], and
+    /// takes a fraction of the time if little has changed. Many destinations are divided among `threads`. They use the
+    /// memory of `spare`, as far as it has some.
     #[must_use]
     pub fn compute_from(
         graph: &Graph,
@@ -309,23 +309,22 @@ impl Routes {
             .filter(|&d| d != UNREACHABLE)
     }
 
-    /// The fewest changes that turn `before` into `self`, in an order that makes no loops.
+    /// Returns the smallest set of changes that turn `before` into `self`, in an order that makes no loops.
     ///
-    /// Destination by destination: nodes nearer to it (on the new paths) come first, removals last. Whenever some
-    /// of one destination's changes have been carried out in this order, and whichever of several next hops
-    /// is taken, no packet can come round:
+    /// The changes are sorted by destination: nodes nearer to it (on the new paths) come first, removals last. After any
+    /// prefix of one destination's changes in this order, and for any choice among several next hops, no packet can loop:
     ///
-    /// - A changed node has its new next hops, each nearer by the new cost. A node nearer than that has been changed
-    ///   before or needs no change, so it has its new next hops too. From a changed node on, every hop is a new one, and
-    ///   the new cost falls with each.
-    /// - Before a packet meets the first changed node, every hop is an old one, and the old cost falls with each.
+    /// - A changed node has its new next hops, each nearer by the new cost. A node nearer than that has been changed before
+    ///   or needs no change, so it has its new next hops too. From a changed node on, every hop is a new one, and the new
+    ///   cost decreases with each.
+    /// - Before a packet meets the first changed node, every hop is an old one, and the old cost decreases with each.
     ///
-    /// So what is under way during one update meets a node at most twice, and takes at most the old way and then a
-    /// new one. This says nothing of edges that vanish meanwhile: what must not be lost on a vanishing edge needs
-    /// its changes before the edge goes.
+    /// A packet in transit during one update therefore meets a node at most twice, and takes at most an old path and then a
+    /// new one. This does not cover edges that vanish at the same time: if no packet may be lost on a vanishing edge, apply
+    /// the changes before the edge vanishes.
     ///
     /// # Panics
-    /// When a next hop's port has no IPv4 address (the plan is of another layout).
+    /// If a next hop's port has no IPv4 address (the plan is of another layout).
     #[must_use]
     pub fn changes_from(&self, before: &Routes, plan: &AddressPlan) -> Vec<RouteChange> {
         let mut changes = Vec::new();
@@ -333,7 +332,7 @@ impl Routes {
         changes
     }
 
-    /// Tells the same changes in the same order, one by one.
+    /// Calls `tell` with each of these changes, in that order.
     pub fn each_change(&self, before: &Routes, tell: impl FnMut(HopChange<'_>)) {
         let places = self.destinations.iter().enumerate();
         let nodes = places.map(|(at, destination)| {
@@ -346,7 +345,7 @@ impl Routes {
         self.each_of(&changed, before, tell);
     }
 
-    /// The same where it is known what has changed.
+    /// Calls `tell` with each change if the changed nodes are known.
     pub fn each_of(&self, changed: &Changed, before: &Routes, mut tell: impl FnMut(HopChange<'_>)) {
         let mut order: Vec<(u64, u32)> = Vec::new();
         for (at, (&destination, nodes)) in self.destinations.iter().zip(&changed.nodes).enumerate()

@@ -1,5 +1,5 @@
-//! Planes of satellites as a graph has them: neighbours in number whose ways lead to neighbours in number, so that many of them
-//! are compared at a time.
+//! Planes of satellites in the graph: nodes with consecutive numbers whose links lead to consecutive numbers, so that many
+//! of them are compared at a time.
 
 use std::ops::Range;
 
@@ -8,15 +8,15 @@ use crate::hops::NONE;
 
 /// Shorter runs are not worth it.
 const SHORTEST: u32 = 8;
-/// So many nodes of a run are compared at a time.
+/// Number of nodes of a run that are compared at a time.
 const AT_ONCE: usize = 64;
 
-/// Nodes numbered one after the other with four ways each, whose peers are numbered one after the other as well.
+/// Consecutively numbered nodes with four links each, whose peers are numbered consecutively as well.
 pub(crate) struct Run {
     nodes: Range<u32>,
     /// By way: how far the peer's number is from the node's.
     away: [i64; 4],
-    /// Where the costs of their ways are among all: those of all first ways, of all second ways, and so on.
+    /// The index of the costs of their links among all costs: those of all first links, of all second links, and so on.
     costs: usize,
 }
 
@@ -31,14 +31,14 @@ impl Run {
         self.nodes.clone()
     }
 
-    /// Its nodes, so many at a time.
+    /// Returns its nodes in parts.
     pub(crate) fn parts(&self) -> impl Iterator<Item = Range<u32>> {
         let Range { start, end } = self.nodes;
         let begins = (start..end).step_by(AT_ONCE);
         begins.map(move |begin| begin..end.min(begin + AT_ONCE as u32))
     }
 
-    /// What is known of the peers that ways of a part lead to.
+    /// Returns the known costs of the peers of a part's links.
     fn peers<'c>(&self, part: &Range<u32>, cost: &'c [u64]) -> [&'c [u64]; 4] {
         let peers = |away: i64| (i64::from(part.start) + away) as usize;
         self.away.map(|away| &cost[peers(away)..][..part.len()])
@@ -46,7 +46,7 @@ impl Run {
 }
 
 impl Runs {
-    /// Those of so many nodes; `ways` has a node's peers and what it costs to get there, if there are four.
+    /// Finds the runs of `nodes` nodes. `ways` returns a node's peers with the link costs, if there are four.
     pub(crate) fn find(nodes: u32, ways: impl Fn(u32) -> Option<[(u32, u64); 4]>) -> Self {
         let away = |node: u32| {
             let distance = |(peer, _): (u32, u64)| i64::from(peer) - i64::from(node);
@@ -82,8 +82,9 @@ impl Runs {
         &self.runs
     }
 
-    /// Whether each node of a part of a run has exactly one way that comes to no more than what is known of the node; that is the one
-    /// that it is known by. Where what a way comes to is no more, the difference less one has a sign.
+    /// Returns whether each node of a part of a run has exactly one link whose total cost does not exceed the node's known
+    /// cost. That link then is the one that gave the known cost. If a total does not exceed it, the difference minus one is
+    /// negative.
     pub(crate) fn stand(&self, run: &Run, part: Range<u32>, cost: &[u64]) -> bool {
         let own = &cost[part.start as usize..][..part.len()];
         let peers = run.peers(&part, cost);
@@ -97,7 +98,7 @@ impl Runs {
                 whole.wrapping_sub(own[n]).wrapping_sub(1) >> 63
             };
             let signs = sign(0) + sign(1) + sign(2) + sign(3);
-            // Who is cut off has the sign itself.
+            // The cost of a node that is cut off is negative itself.
             odd |= (signs ^ 1) | (own[n] >> 63);
         }
         odd == 0

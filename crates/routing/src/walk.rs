@@ -91,7 +91,7 @@ pub struct WalkHop {
     pub choices: u8,
 }
 
-/// Where a walk ended, and the way there.
+/// The end of a walk, and the path to it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Walk {
     /// Hops taken, in order.
@@ -111,7 +111,7 @@ pub enum WalkEnd {
     NoRoute(NodeId),
     /// The route names a port the node does not have.
     ForeignPort(NodeId, PortId),
-    /// The route's gateway is nobody's address.
+    /// No node has the address of the route's gateway.
     UnknownGateway(NodeId, IpAddr),
     /// There is no edge from the first port to the second, or it is not usable yet.
     NoEdge(PortId, PortId),
@@ -176,10 +176,8 @@ pub fn walk_at(
     }
 }
 
-/// [`walk_at`] with routes to the destination looked up where the way leads and nowhere else: `route` tells a
-/// node's.
+/// Walks like [`walk_at`], but looks routes to the destination up only along the path. `route` returns the route of a node.
 ///
-/// # Errors
 /// Those of `route`.
 pub fn walk_by<E>(
     layout: &Layout,
@@ -202,8 +200,8 @@ pub fn walk_by<E>(
     )
 }
 
-/// [`walk_by`] that ends as arrived where the way comes to a node from which `arrives` says that packets of others do: of many
-/// walks to one destination, nobody goes twice.
+/// Walks like [`walk_by`], but also ends as arrived at a node from which packets arrive according to `arrives`. Many walks
+/// to one destination then visit no node twice.
 ///
 /// # Errors
 /// Those of `route`.

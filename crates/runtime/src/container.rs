@@ -11,24 +11,24 @@ use constel_host::{Error, NetNs, Result};
 
 use crate::{Inner, Program};
 
-/// What a container is made of.
+/// The components of a container.
 #[derive(Debug, Clone)]
 pub struct ContainerSpec {
     /// The image's layers, the highest first.
     pub layers: Vec<PathBuf>,
-    /// Where what it writes is kept; `None`: in memory.
+    /// Folder for the files that it writes. `None`: in memory.
     pub state: Option<PathBuf>,
     /// How many bytes of files it may keep in memory; `None`: as many as the lab.
     pub files_bytes: Option<u64>,
-    /// What it sees of the host.
+    /// Parts of the host that it sees.
     pub shown: Vec<Shown>,
-    /// Its own program with its arguments; not empty.
+    /// Program of the container with its arguments. Not empty.
     pub argv: Vec<String>,
     /// Its environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where programs begin; absolute, and made if it is not there.
+    /// Working directory of programs. An absolute path, which is created if it does not exist.
     pub workdir: PathBuf,
-    /// What they may do.
+    /// Restrictions of its programs.
     pub confinement: Confinement,
 }
 
@@ -45,7 +45,7 @@ impl ContainerSpec {
         self.finish(spawn, ns, program).start()
     }
 
-    /// The way in for other processes.
+    /// Returns the access for other processes.
     pub(crate) fn inner(&self, inside: &Inside) -> Result<(PathBuf, PathBuf, Inner)> {
         let (mounts, pids) = inside.view().paths();
         let inner = Inner {
@@ -103,9 +103,9 @@ impl Container {
         })
     }
 
-    /// Starts its own program, whose `argv` is empty here. Those before must have ended.
+    /// Starts its own program. `argv` of `program` is empty here. Earlier programs must have ended.
     pub(crate) fn boot(&mut self, ns: &NetNs, program: &Program<'_>) -> Result<Child> {
-        // Whoever enters from here on would find one that has ended.
+        // A process that enters from here on must not find the old program, which has ended.
         self.inside = None;
         let spec = &self.spec;
         let spawn = Spawn::new(program.lab, &spec.argv).node(program.node);
@@ -121,7 +121,7 @@ impl Container {
         self.spec.beside(inside, ns, program)
     }
 
-    /// The way in for other processes.
+    /// Returns the access for other processes.
     pub(crate) fn inner(&self, name: &str) -> Result<(PathBuf, PathBuf, Inner)> {
         self.spec.inner(self.inside(name)?)
     }

@@ -1,13 +1,13 @@
-//! What makes nodes real.
+//! The runtimes that create nodes.
 //!
-//! A [`NodeRuntime`] makes many nodes at a time; ports are made into their namespaces; each is then
-//! [finished](FreshNode::finish) from inside and is a [`Node`]: it is told requests, asked for its routes, and
-//! starts programs. Dropping a node removes it, so that whatever ends a lab leaves none behind.
+//! A [`NodeRuntime`] creates many nodes at a time. Ports are then created in their namespaces. Each node is
+//! [finished](FreshNode::finish) from inside and becomes a [`Node`], which takes netlink requests, returns its routes, and
+//! starts programs. Dropping a node removes it, so that no end of a lab leaves nodes behind.
 //!
-//! [`netns`] is a network namespace held by a descriptor, with the host's programs or, where the node is made of an image,
-//! with a [`container`] in it. [`docker`] has the container made by Docker's or Podman's engine, and its namespace is the
-//! node's. [`mixed`] has nodes of both kinds. [`memory`] keeps everything in this process: bring-up,
-//! failures on the way and take-down are tested with it, without root.
+//! [`netns`] is a network namespace held by a descriptor, with the host's programs or, for a node with an image, with a
+//! [`container`] in it. With [`docker`], Docker's or Podman's engine creates the container, and its namespace is the node's.
+//! [`mixed`] has nodes of both kinds. [`memory`] keeps everything in this process, which allows tests of bring-up, failures
+//! during it and take-down without root.
 //!
 //! ```
 //! use constel_runtime::memory::MemoryRuntime;
@@ -58,16 +58,15 @@ pub trait NodeRuntime: Send + Sync {
     fn create(&self, names: &[&str]) -> Result<Vec<Box<dyn FreshNode>>>;
 }
 
-/// A node that has no ports yet, or whose ports were just made.
+/// A node that has no ports yet, or whose ports were just created.
 pub trait FreshNode: Send {
-    /// Its network namespace, into which ports are made.
+    /// Returns its network namespace, in which ports are created.
     fn netns(&self) -> BorrowedFd<'_>;
 
-    /// Goes inside with the calling thread, which need not come back; runs `inside` there, and tells the node its
+    /// Enters the node with the calling thread, which need not come back. Runs `inside` there, and sends the node its
     /// `setup`, which is empty afterwards.
     ///
-    /// # Errors
-    /// Those of `inside`, and what the node's kernel refuses; the node is then gone.
+    /// Those of `inside`, or of the node's kernel. The node is then gone.
     fn finish(
         self: Box<Self>,
         inside: &mut dyn FnMut() -> Result<()>,
@@ -92,16 +91,16 @@ pub trait Node: Send + Sync {
     /// When the kernel does not answer.
     fn routes(&self) -> Result<Vec<InstalledRoute>>;
 
-    /// Which way the node would send to each of these addresses; `None`: no way.
+    /// Returns the route of the node to each of these addresses, or `None` if it has none.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// If the kernel does not answer.
     fn lookup(&self, addresses: &[IpAddr]) -> Result<Vec<Option<InstalledRoute>>>;
 
-    /// Its network stack as it is now, without its routes; `None`: it has none of its own.
+    /// Returns its present network stack without routes, or `None` if it has no stack of its own.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// If the kernel does not answer.
     fn stack(&self) -> Result<Option<Stack>> {
         Ok(None)
     }
@@ -115,17 +114,17 @@ pub trait Node: Send + Sync {
         Ok(())
     }
 
-    /// The way in for other processes, to the node of that name.
+    /// Returns the access for other processes to the node of that name.
     ///
     /// # Errors
-    /// When what its programs see cannot be made.
+    /// If the view of its programs cannot be created.
     fn door(&self, name: &str) -> Result<Door>;
 
-    /// Starts the node's own program, if it is a container; `argv` and `env` of what is given are not looked at. The child is
-    /// watched by whoever holds it; when it has ended, it may be started again.
+    /// Starts the node's own program if it is a container. Ignores `argv` and `env` of `program`. The caller must watch the
+    /// child. When it has ended, it may be started again.
     ///
     /// # Errors
-    /// When the container cannot be made, or its program is not there.
+    /// If the container cannot be created, or its program does not exist.
     fn boot(&self, program: Program<'_>) -> Result<Option<Child>> {
         drop(program);
         Ok(None)
@@ -142,29 +141,29 @@ pub trait Node: Send + Sync {
         false
     }
 
-    /// Starts a program inside; the child is watched by whoever holds it.
+    /// Starts a program inside. The caller must watch the child.
     ///
     /// # Errors
-    /// When it does not exist or cannot be started.
+    /// If it does not exist or cannot be started.
     fn start(&self, program: Program<'_>) -> Result<Child>;
 
-    /// Ends connections whose programs are gone, which would keep the node for minutes.
+    /// Closes connections whose programs have ended, which would keep the node for minutes.
     ///
     /// # Errors
-    /// When the kernel does not answer.
+    /// If the kernel does not answer.
     fn end_connections(&self) -> Result<()>;
 }
 
 /// Paths by which other processes enter a node as long as it exists.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Door {
-    /// Its network namespace.
+    /// Network namespace of the node.
     pub netns: PathBuf,
     /// The mount namespace of its programs.
     pub mounts: PathBuf,
-    /// Their process namespace.
+    /// Process namespace of its programs.
     pub pids: PathBuf,
-    /// What more there is to a container; `None`: it is none.
+    /// Additional data of a container. `None`: it is not a container.
     pub inner: Option<Inner>,
 }
 
@@ -173,11 +172,11 @@ pub struct Door {
 pub struct Inner {
     /// The number of its first process.
     pub first: u32,
-    /// What its programs may do.
+    /// Restrictions of its programs.
     pub confinement: Confinement,
     /// Their environment.
     pub env: Vec<(OsString, OsString)>,
-    /// Where they begin.
+    /// Working directory.
     pub workdir: PathBuf,
     /// The groups that they are in, where these are not the lab's.
     pub cgroups: Vec<PathBuf>,
@@ -201,7 +200,7 @@ pub struct Program<'a> {
     pub stderr: &'a Path,
     /// Groups it runs in, the last one wins where they exclude each other.
     pub cgroups: Vec<&'a LabCgroup>,
-    /// Whether it hears from its kernel (netlink multicast).
+    /// Whether it gets notifications from its kernel (netlink multicast).
     pub kernel_events: bool,
     /// Whether it is the image's, and in its container, where the node is one: not the host's, beside it in the node's
     /// network. Environment and search path are the container's then.

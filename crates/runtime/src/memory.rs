@@ -16,10 +16,10 @@ use constel_host::{Error, Result};
 
 use crate::{Door, FreshNode, Node, NodeRuntime, Program};
 
-/// Where routes are looked up.
+/// The table in which routes are looked up.
 const MAIN: u32 = 254;
 
-/// Makes nodes of memory, and can be told when to fail.
+/// Creates nodes in memory, and can be set to fail.
 #[derive(Debug, Clone, Default)]
 pub struct MemoryRuntime {
     shared: Arc<Shared>,
@@ -34,7 +34,7 @@ struct Shared {
     fails_at_node: AtomicUsize,
     /// The requests that are refused, counted from 1 over all nodes; 0: none.
     fails_at_request: AtomicUsize,
-    /// The same, as a kernel refuses one of them and carries out the others.
+    /// The request that fails like in a kernel, which refuses one request and executes the others.
     refuses_at_request: AtomicUsize,
 }
 
@@ -44,12 +44,12 @@ impl MemoryRuntime {
         self.shared.fails_at_node.store(n, Ordering::Release);
     }
 
-    /// The `n`th batch of requests that any node is told, counted from 1, is refused.
+    /// Makes the `n`th batch of requests to any node fail, counted from 1.
     pub fn fail_at_request(&self, n: usize) {
         self.shared.fails_at_request.store(n, Ordering::Release);
     }
 
-    /// The `n`th batch of requests that any node is told, counted from 1, is refused as by a kernel.
+    /// Makes the `n`th batch of requests to any node fail as in a kernel, counted from 1.
     pub fn refuse_at_request(&self, n: usize) {
         self.shared.refuses_at_request.store(n, Ordering::Release);
     }
@@ -60,7 +60,7 @@ impl MemoryRuntime {
         self.shared.alive.load(Ordering::Acquire)
     }
 
-    /// How many batches of requests its nodes were told.
+    /// Returns the number of batches of requests that its nodes got.
     #[must_use]
     pub fn told(&self) -> usize {
         self.shared.told.load(Ordering::Acquire)
@@ -86,7 +86,7 @@ impl NodeRuntime for MemoryRuntime {
             let presence = Presence {
                 shared: Arc::clone(&self.shared),
             };
-            // A descriptor that names nothing: ports are made by whoever makes ports, not by this.
+            // A descriptor without meaning: this runtime does not create ports.
             let file = File::open("/dev/null").map_err(|e| Error::Invalid(e.to_string()))?;
             Ok(Box::new(FreshMemory { presence, file }))
         };
@@ -131,7 +131,7 @@ impl FreshNode for FreshMemory {
     }
 }
 
-/// What a node of memory was told.
+/// The requests that a node in memory got.
 #[derive(Debug, Default)]
 struct Tables {
     /// By table, prefix, length and metric.

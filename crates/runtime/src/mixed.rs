@@ -17,7 +17,7 @@ pub struct MixedRuntime {
 }
 
 impl MixedRuntime {
-    /// Which are whose.
+    /// Creates a runtime. `by_engine` selects the nodes of the engine.
     #[must_use]
     pub fn new(netns: NetnsRuntime, docker: DockerRuntime, by_engine: Box<ByEngine>) -> Self {
         Self {

@@ -1,8 +1,8 @@
-//! Nodes that are network namespaces, held by descriptors: `kill -9` of their holder removes them.
+//! Nodes that are network namespaces, held by descriptors: `kill -9` of the holding process removes them.
 //!
-//! Their programs live in the lab's [`Enclosure`]. What those of one node see of the file system is made when the first
-//! of them starts: most nodes of a large lab never have one. Nodes that are made of an image are such a namespace too;
-//! their own program runs in a container, and the host's tools can still be used beside it.
+//! Their programs run in the lab's [`Enclosure`]. The file system view of a node's programs is created when the first of
+//! them starts, because most nodes of a large lab never have one. Nodes with an image are such namespaces too. Their own
+//! program runs in a container, and the host's tools can still be used beside it.
 
 use std::net::IpAddr;
 use std::os::fd::BorrowedFd;
@@ -19,19 +19,20 @@ use constel_host::{NetNs, Result};
 use crate::container::{Container, ContainerSpec};
 use crate::{Door, FreshNode, Node, NodeRuntime, Program};
 
-/// What the node of a name sees of the host that not all nodes see; what it makes for that must be there when it returns.
+/// A function that returns the parts of the host that only this node sees, by its name. Their files must exist when it
+/// returns.
 pub type ShownTo = dyn Fn(&str) -> Result<Vec<Shown>> + Send + Sync;
 
-/// What the container of the node of a name is made of; `None`: the node is none.
+/// A function that returns the components of a node's container, by its name, or `None` if it has none.
 pub type ContainerOf = dyn Fn(&str) -> Result<Option<ContainerSpec>> + Send + Sync;
 
-/// Where the programs of a lab's nodes live.
+/// The environment of the programs of a lab's nodes.
 pub struct Quarters {
     /// The lab's.
     pub enclosure: Arc<Enclosure>,
-    /// What differs from node to node.
+    /// The differences between nodes.
     pub shown_to: Box<ShownTo>,
-    /// Which nodes are made of images.
+    /// The nodes with images.
     pub container_of: Box<ContainerOf>,
 }
 
@@ -105,7 +106,7 @@ pub(crate) struct NetnsNode {
     ns: NetNs,
     netlink: Mutex<Socket>,
     quarters: Arc<Quarters>,
-    /// Once a program was started, or somebody asked for the door.
+    /// Set when a program was started, or the access was requested.
     view: Mutex<Option<Arc<View>>>,
     /// Once its own program was started.
     container: Mutex<Option<Container>>,
@@ -137,7 +138,7 @@ impl NetnsNode {
         &self.ns
     }
 
-    /// What its programs see, made if need be.
+    /// Returns the view of its programs, and creates it if necessary.
     fn view(&self, name: &str) -> Result<Arc<View>> {
         let mut view = self.view.lock().unwrap_or_else(|e| e.into_inner());
         if let Some(view) = view.as_ref() {

@@ -1,4 +1,4 @@
-//! What the plan's addresses are called, for people and for `/etc/hosts`.
+//! The names of the plan's addresses, for users and for `/etc/hosts`.
 
 use super::AddressPlan;
 use constel_topology::Layout;
@@ -81,7 +81,7 @@ impl AddressPlan {
         text
     }
 
-    /// What an address is called: its node, or its node, pair and path.
+    /// Returns the name of an address: its node, or its node, pair and path.
     #[must_use]
     pub fn name_of(&self, layout: &Layout, address: IpAddr) -> Option<String> {
         if let Some(end) = self.paths.end_of(address) {

@@ -1,8 +1,9 @@
-//! Who speaks BGP with whom: border routers over cables between systems and over ground links of stations whose satellites
-//! are another system's, and within a system each border router with all others or with the route reflectors.
+//! The BGP sessions: border routers have sessions over cables between systems, and over ground links of stations whose
+//! satellites belong to another system. Within a system each border router has sessions with all others or with the route
+//! reflectors.
 //!
-//! Ground links move: a station calls every satellite that it will use, time and again, and a satellite waits for those that
-//! will come. What is in view answers.
+//! Ground links move. A station tries to connect to every satellite that it will use, again and again, and a satellite waits
+//! for connections. The satellites in view answer.
 
 use super::context::Bgp;
 use super::{BgpNeighbor, Spec};
@@ -17,9 +18,9 @@ use std::collections::BTreeSet;
 pub struct System {
     /// Its number.
     pub asn: u32,
-    /// Its hosts and stations; empty: all nodes that no other system has, satellites among them.
+    /// Hosts and stations of the system. Empty: all nodes that no other system has, satellites among them.
     pub nodes: BTreeSet<NodeId>,
-    /// Its route reflectors.
+    /// Route reflectors of the system.
     pub reflectors: BTreeSet<NodeId>,
 }
 
@@ -83,14 +84,14 @@ impl Spec {
         cables.chain(uplinks).collect()
     }
 
-    /// Whether a node speaks BGP: it reflects routes, or has a link to another system.
+    /// Returns whether a node runs BGP: it reflects routes, or has a link to another system.
     #[must_use]
     pub fn speaks(&self, layout: &Layout, node: NodeId) -> bool {
         let reflects = self.systems.iter().any(|s| s.reflectors.contains(&node));
         !self.systems.is_empty() && (reflects || !self.across(layout, node).is_empty())
     }
 
-    /// The nodes that speak BGP, by number.
+    /// Returns the nodes that run BGP, by number.
     #[must_use]
     pub fn speakers(&self, layout: &Layout) -> BTreeSet<NodeId> {
         let nodes = layout.nodes().iter().map(|node| node.id);
@@ -98,7 +99,7 @@ impl Spec {
     }
 }
 
-/// What a node does in BGP; `None` when it does not speak it.
+/// Returns the BGP configuration of a node, or `None` if it does not run BGP.
 pub(super) fn of_node(
     layout: &Layout,
     plan: &AddressPlan,
@@ -148,7 +149,7 @@ pub(super) fn of_node(
             ipv6: own.v6,
         });
     }
-    // Satellites are nobody's goal from outside: the tables of others stay small.
+    // Satellites are not announced: they are no destination for other systems, whose tables stay small.
     let announced: Vec<_> = layout
         .endpoints()
         .filter(|n| spec.same_system(node, n.id))

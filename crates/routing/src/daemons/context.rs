@@ -1,4 +1,4 @@
-//! What a template is filled with: one node as its daemons see it.
+//! The variables of a template: one node from the view of its daemons.
 
 use super::{Bfd, Protocol, Software, Spec, SpecError};
 use crate::addresses::{AddressPlan, Block};
@@ -13,7 +13,7 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 /// Everything a template can use. Field names are the template's variables.
 #[derive(Debug, Clone, Serialize)]
 pub struct Context {
-    /// Which program the file is for: `bird`, `zebra`, `ospfd`, ...
+    /// Name of the program that the file is for: `bird`, `zebra`, `ospfd`, ...
     pub program: &'static str,
     /// `bird` or `frr`.
     pub software: Software,
@@ -27,17 +27,17 @@ pub struct Context {
     pub timers: Timers,
     /// BFD, or none.
     pub bfd: Option<Bfd>,
-    /// Whether the kernel tells daemons of changes.
+    /// Whether the kernel notifies daemons of changes.
     pub kernel_events: bool,
     /// The node.
     pub node: NodeRow,
-    /// Its ports, in order, those without anybody at the other end left out, and cables to other systems.
+    /// Ports of the node, in order, without ports whose other end is unused, and without cables to other systems.
     pub ports: Vec<PortRow>,
     /// OSPF's instances, each with its areas.
     pub ospf: Vec<OspfRow>,
     /// Whether the node's system has areas: there are defaults, and blocks of other areas and shells.
     pub in_areas: bool,
-    /// What the node does in BGP; none where it does not speak it.
+    /// BGP configuration of the node. None if the node does not run BGP.
     pub bgp: Option<Bgp>,
     /// Whether nothing may pass through the node although it has links to several satellites: a station with several
     /// terminals that is no gateway.
@@ -49,13 +49,14 @@ pub struct Context {
 /// An instance of OSPF. A node has one, but a station in areas one for each area.
 #[derive(Debug, Clone, Serialize)]
 pub struct OspfRow {
-    /// Tells the instances of a node apart; 0 for the only one.
+    /// Number that distinguishes the instances of a node. 0 for the only one.
     pub number: u8,
-    /// Whether default routes are believed.
+    /// Whether default routes are accepted.
     pub default_route: bool,
-    /// It is that of cables, beside those of areas: it hears from these where everybody is, and they hear who is behind.
+    /// Whether this is the instance of cables, beside those of areas. It learns from these the locations of all nodes, and
+    /// they learn from it the nodes behind the cables.
     pub cables: bool,
-    /// Its areas, the backbone first.
+    /// Areas of the instance, the backbone first.
     pub areas: Vec<AreaRow>,
 }
 
@@ -70,9 +71,9 @@ pub struct AreaRow {
     pub loopback: bool,
     /// OSPF's instance number on ground ports (RFC 6549).
     pub instance: u8,
-    /// What a border router sums the area up in.
+    /// The prefix into which a border router summarises the area.
     pub range: Option<BlockRow>,
-    /// What a border router does not tell other areas.
+    /// The prefix that a border router does not advertise to other areas.
     pub hidden: Option<BlockRow>,
     /// Blocks that are behind this node.
     pub behind: Vec<BlockRow>,
@@ -107,7 +108,7 @@ pub struct Bgp {
     pub hello_s: u16,
     /// Hold time, seconds.
     pub dead_s: u16,
-    /// Whom it speaks with.
+    /// The BGP neighbours.
     pub neighbors: Vec<BgpNeighbor>,
     /// IPv4 loopbacks of its system's stations and hosts.
     pub announced_ipv4: Vec<Ipv4Addr>,
@@ -118,7 +119,7 @@ pub struct Bgp {
 /// A neighbour in BGP.
 #[derive(Debug, Clone, Serialize)]
 pub struct BgpNeighbor {
-    /// Its node's name.
+    /// Name of the neighbour's node.
     pub node: String,
     /// Number of its system.
     pub asn: u32,
@@ -130,9 +131,9 @@ pub struct BgpNeighbor {
     pub client: bool,
     /// Port of the link to it; none for neighbours of the same system.
     pub port: Option<&'static str>,
-    /// Its address: of its end of the link, or its loopback.
+    /// Address of the neighbour: of its end of the link, or its loopback.
     pub ipv4: Ipv4Addr,
-    /// Its address: link-local of its end of the link, or its loopback.
+    /// Address of the neighbour: link-local of its end of the link, or its loopback.
     pub ipv6: Ipv6Addr,
 }
 
@@ -156,22 +157,22 @@ pub struct NodeRow {
     pub name: String,
     /// `satellite`, `ground` or `host`.
     pub kind: &'static str,
-    /// Its number in the lab, from 0.
+    /// Number of the node in the lab, from 0.
     pub number: u32,
-    /// Its IPv4 loopback address, which is its router identifier too.
+    /// IPv4 loopback address, which is also the router identifier.
     pub ipv4: Ipv4Addr,
-    /// Its IPv6 loopback address.
+    /// IPv6 loopback address.
     pub ipv6: Ipv6Addr,
-    /// Its network entity title for IS-IS (area 49.0001).
+    /// Network entity title for IS-IS (area 49.0001).
     pub net: String,
 }
 
 /// One interface.
 #[derive(Debug, Clone, Serialize)]
 pub struct PortRow {
-    /// Its name in the node.
+    /// Name in the node.
     pub name: &'static str,
-    /// Its kind of link: `isl`, `gsl`, `cable` or `network`.
+    /// Kind of link: `isl`, `gsl`, `cable` or `network`.
     pub role: &'static str,
     /// `point-to-point` or `point-to-multipoint`.
     pub network: &'static str,
@@ -183,27 +184,27 @@ pub struct PortRow {
     pub dead_s: u16,
     /// Seconds until an unacknowledged packet is sent again.
     pub retransmit_s: u16,
-    /// Its IPv4 address.
+    /// IPv4 address.
     pub ipv4: Ipv4Addr,
     /// Length of its IPv4 subnet's prefix.
     pub ipv4_length: u8,
-    /// Its IPv6 address: link-local, /64.
+    /// IPv6 address: link-local, /64.
     pub ipv6: Ipv6Addr,
-    /// The ports that may be at the other end: the neighbour of a laser, the satellites a station will use, the other members
-    /// of a network. Empty for a satellite's ground port: it hears its stations.
+    /// Possible ports at the other end: the neighbour of a laser, the satellites that a station will use, the other members
+    /// of a network. Empty for the ground port of a satellite, which discovers its stations.
     pub peers: Vec<Peer>,
 }
 
 /// The far end of a link.
 #[derive(Debug, Clone, Serialize)]
 pub struct Peer {
-    /// Its node's name.
+    /// Name of the peer's node.
     pub node: String,
-    /// Its port's IPv4 address.
+    /// IPv4 address of the peer's port.
     pub ipv4: Ipv4Addr,
-    /// Its port's link-local address.
+    /// Link-local address of the peer's port.
     pub ipv6: Ipv6Addr,
-    /// Its node's IPv4 loopback address.
+    /// IPv4 loopback address of the peer's node.
     pub loopback_ipv4: Ipv4Addr,
 }
 

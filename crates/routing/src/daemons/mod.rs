@@ -1,8 +1,8 @@
-//! Configuration of routing daemons: what runs in each node, and with which files. Checked against BIRD 2.0.12
-//! and FRRouting 8.4.4.
+//! Configuration of routing daemons: the programs of each node, and their files. Checked against BIRD 2.0.12 and FRRouting
+//! 8.4.4.
 //!
-//! A file is a template (Jinja, shipped in `templates/` or the user's own) filled with a [`Context`]: the node,
-//! its ports, addresses, peers and timers. What was found to work, and why, stands in the templates.
+//! A file is a template (Jinja, shipped in `templates/` or the user's own) filled with a [`Context`]: the node, its ports,
+//! addresses, peers and timers. Comments in the templates explain the settings that were found to work.
 
 mod bgp;
 mod context;
@@ -57,7 +57,7 @@ pub struct Bfd {
 pub struct Spec {
     /// Which software.
     pub software: Software,
-    /// Which protocol; one that the software speaks.
+    /// The protocol, which the software must support.
     pub protocol: Protocol,
     /// Seconds between hellos, 1..=65535.
     pub hello_s: u16,
@@ -65,9 +65,9 @@ pub struct Spec {
     pub dead_s: u16,
     /// Seconds until an unacknowledged packet is sent again, 1..=65535. Must exceed a link's round trip.
     pub retransmit_s: u16,
-    /// The same on ground links.
+    /// Seconds between hello packets on ground links.
     pub ground_hello_s: u16,
-    /// The same on ground links.
+    /// Seconds until a silent neighbour on a ground link is dead.
     pub ground_dead_s: u16,
     /// Seconds until an unacknowledged packet is sent again on a ground link, 1..=65535.
     pub ground_retransmit_s: u16,
@@ -81,8 +81,8 @@ pub struct Spec {
     pub cable_cost: u16,
     /// Autonomous systems; empty: one for all. Otherwise exactly one lists no nodes.
     pub systems: Vec<System>,
-    /// Terminals of stations that belong to another system than the satellites, each with a satellite that it will use: both
-    /// speak BGP with each other. See [`Spec::with_uplinks`].
+    /// Terminals of stations that belong to another system than the satellites, each with a satellite that it will use. They
+    /// have BGP sessions with each other. See [`Spec::with_uplinks`].
     pub uplinks: Served,
     /// Seconds between BGP's keepalives.
     pub bgp_hello_s: u16,
@@ -94,7 +94,7 @@ pub struct Spec {
     pub ipv6: bool,
     /// Whether links are watched by BFD.
     pub bfd: Option<Bfd>,
-    /// Whether BIRD hears from the kernel what changes; otherwise it looks at interfaces every minute.
+    /// Whether BIRD gets notifications of changes from the kernel. Otherwise it scans the interfaces every minute.
     pub kernel_events: bool,
 }
 
@@ -106,7 +106,7 @@ pub enum SpecError {
     TooSmall {
         /// Which number.
         what: &'static str,
-        /// What it is.
+        /// The wrong value.
         value: u16,
         /// The bound.
         least: u32,
@@ -114,10 +114,10 @@ pub enum SpecError {
     /// No family is asked for.
     #[error("routing needs IPv4 or IPv6 or both")]
     NoFamily,
-    /// The software does not speak the protocol.
+    /// The software does not support the protocol.
     #[error("BIRD does not speak IS-IS, and FRR's Babel finds no neighbours")]
     NotSpoken,
-    /// Something listed as a station's satellite is none.
+    /// A node listed as a station's satellite is not a satellite.
     #[error("`{0}` is no satellite")]
     NotASatellite(String),
 }

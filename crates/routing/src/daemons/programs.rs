@@ -1,4 +1,4 @@
-//! Which programs make up a node's routing, and how they are started.
+//! The routing programs of a node, and their start.
 
 use super::{Protocol, Software, Spec};
 use std::ffi::OsString;
@@ -11,10 +11,9 @@ pub struct Program {
     pub name: &'static str,
     /// Debian package that has it.
     pub package: &'static str,
-    /// Others of the node talk to it and cannot go on without it: it is started before them, and they are
-    /// started anew with it.
+    /// Whether other programs of the node depend on it. It is started before them, and they are restarted together with it.
     pub first: bool,
-    /// It runs only in nodes that speak BGP.
+    /// Whether it runs only in nodes with BGP.
     pub only_bgp: bool,
 }
 
@@ -107,5 +106,5 @@ pub fn frr_arguments(program: &Program, configuration: &Path, dir: &Path) -> Vec
     arguments
 }
 
-/// Where zebra listens for the other daemons, in a node's folder.
+/// Path of zebra's socket for the other daemons, in a node's folder.
 pub const ZAPI_SOCKET: &str = "zserv.api";

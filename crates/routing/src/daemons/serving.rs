@@ -1,19 +1,20 @@
-//! Which satellites a station will use: a terminal knows the ephemeris.
+//! The satellites that a station will use. A terminal knows the ephemeris.
 
 use crate::ospf::Served;
 use constel_topology::{Cut, Effort, Snapshot, Stepper, Unreached};
 
-/// Up to so many positions of satellites every step is looked at: a few seconds.
+/// Maximum number of satellite positions for which every step is examined, which takes a few seconds.
 const EVERY_STEP: u64 = 4_000_000;
 
-/// The satellites each station uses in `steps` steps from 0, by the spec's order of stations: the neighbours its daemon
-/// must know to follow its handovers. Moves the stepper.
+/// Returns the satellites that each station uses in `steps` steps from 0, in the spec's order of stations. These are the
+/// neighbours that its daemon must know to follow its handovers. Moves the stepper.
 ///
-/// Where there are too many steps to look at each of them, some satellites are among them that a terminal only might
-/// use: those that rise above its mask, or, the more the longer it is, nearly do. It never takes more than some seconds.
+/// If there are too many steps to examine each of them, the result contains additional satellites that a terminal only might
+/// use: those that rise above its mask, or nearly do, with a margin that grows with the duration. It never takes more than
+/// some seconds.
 ///
 /// # Errors
-/// When nobody wants it any more.
+/// If `wanted` becomes false.
 pub fn serving_within(
     stepper: &mut Stepper,
     steps: u64,

@@ -18,11 +18,11 @@ const SHIPPED: &[(&str, &str)] = &[
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{template}:{}: {message}", .line.unwrap_or(1))]
 pub struct TemplateError {
-    /// Which template: the user's by the name it was given, or a shipped one.
+    /// Name of the template: the user's by the name it was given, or a shipped one.
     pub template: String,
-    /// Line in it, from 1, where that can be said.
+    /// Line in the template, from 1, if known.
     pub line: Option<u32>,
-    /// What is wrong.
+    /// The error message.
     pub message: String,
 }
 
@@ -59,10 +59,10 @@ impl Templates {
         })
     }
 
-    /// The file for the program that the context names.
+    /// Returns the file for the program that the context names.
     ///
     /// # Errors
-    /// When a template uses what is not there.
+    /// If a template uses an undefined name.
     pub fn render(&self, context: &Context) -> Result<String, TemplateError> {
         let shipped = format!("{}.conf.j2", context.program);
         let name = self.user.as_deref().unwrap_or(&shipped);

@@ -17,8 +17,8 @@ const GONE_WITHIN: Duration = Duration::from_secs(60);
 /// How long an engine may take to notice that a container has ended.
 const SAYS_WITHIN: Duration = Duration::from_secs(10);
 
-/// Engines answer several questions at a time, and wait for disks and locks meanwhile: on two processors four at a time
-/// take half as long as one after the other.
+/// Engines answer several requests in parallel, and wait for disks and locks in between. On two processors, four requests in
+/// parallel take half as long as the same requests one after another.
 const LEAST_AT_ONCE: usize = 4;
 
 /// The containers of a lab.
@@ -31,7 +31,7 @@ pub struct Crew {
 }
 
 impl Crew {
-    /// Of the lab of that owner.
+    /// Creates a crew for the lab of that owner.
     #[must_use]
     pub fn new(engine: Engine, owner: Owner) -> Arc<Self> {
         let processors = thread::available_parallelism().map_or(1, |n| n.get());
@@ -79,10 +79,10 @@ impl Crew {
         self.numbers.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Does something so many times, several at a time, and gives what came of it in order.
+    /// Calls `work` `count` times, several calls in parallel, and returns the results in order.
     ///
     /// # Errors
-    /// The first; what is done already is dropped then.
+    /// The first error. Results that already exist are then dropped.
     pub(super) fn each<T: Send>(
         &self,
         count: usize,
@@ -144,13 +144,13 @@ impl Made {
         &self.id
     }
 
-    /// Removes it now; of one that is gone already nobody minds.
+    /// Removes it now. A missing container is not an error.
     pub(super) fn remove(&self) -> Result<()> {
         let removed = self.crew.engine.remove(&self.id, GONE_WITHIN);
         removed.map_err(refused)
     }
 
-    /// Whether a process of it was killed at its limit of memory, as far as the engine has seen and says.
+    /// Returns whether one of its processes was killed at its memory limit, as far as the engine has noticed and reports it.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         let patient = self.crew.engine.clone().patience(SAYS_WITHIN);
         patient.ran_out_of_memory(&self.id).unwrap_or(false)
@@ -162,7 +162,7 @@ impl Made {
         pid.ok_or_else(|| self.explain(Error::Conflict("it ended at once".to_owned())))
     }
 
-    /// Its exit code, once it has ended.
+    /// Returns its exit code after its end.
     pub(super) fn exit_code(&self) -> Result<i64> {
         let patient = self.crew.engine.clone().patience(SAYS_WITHIN);
         patient.exit_code(&self.id).map_err(refused)
@@ -185,12 +185,12 @@ impl Made {
 
 impl Drop for Made {
     fn drop(&mut self) {
-        // Who takes a lab down has asked for it before, and heard what went wrong.
+        // Ignores errors: the removal was requested before, and its errors were reported then.
         drop(self.crew.engine.remove(&self.id, GONE_WITHIN));
     }
 }
 
-/// What the engine said, for who knows the host's errors.
+/// Converts the engine's error into one of the host's errors.
 fn refused(error: constel_engine::Error) -> Error {
     Error::Conflict(error.to_string())
 }

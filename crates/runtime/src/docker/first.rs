@@ -1,4 +1,4 @@
-//! The first process of an engine's container: where it comes to, and what is said then.
+//! The first process of an engine's container: the socket that it connects to, and the messages.
 
 use std::fs::{self, Permissions};
 use std::io::{self, IoSlice, Read};
@@ -20,17 +20,17 @@ use rustix::process::{Signal, pidfd_send_signal};
 
 use super::crew::Made;
 
-/// It starts a program, or says why it cannot.
+/// Maximum time until it starts a program, or reports why it cannot.
 const BEGINS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Where the first process of one container comes to.
+/// The socket to which the first process of one container connects.
 pub(super) struct Meeting {
     listener: UnixListener,
     path: PathBuf,
 }
 
 impl Meeting {
-    /// At this path, until somebody was met.
+    /// Listens at this path until a process has connected.
     pub(super) fn arrange(path: &Path) -> Result<Self> {
         let what = || format!("make the socket {}", path.display());
         let listener = UnixListener::bind(path).map_err(|e| Error::os(what(), e))?;
@@ -38,7 +38,7 @@ impl Meeting {
             listener,
             path: path.to_owned(),
         };
-        // Whoever the image's programs run as; its folder is root's.
+        // The image's programs may run as any user. The folder of the socket belongs to root.
         let all = Permissions::from_mode(0o666);
         let set = fs::set_permissions(path, all);
         set.and_then(|()| meeting.listener.set_nonblocking(true))
@@ -85,7 +85,7 @@ impl Meeting {
                 let what = "the container's first process did not come to where it is awaited";
                 return Err(Error::Conflict(what.to_owned()));
             }
-            // Its end is seen soon enough.
+            // The end of the process is noticed within this interval.
             is_readable(self.listener.as_fd(), left.min(Duration::from_millis(100)));
         }
     }
@@ -121,12 +121,12 @@ struct Shared {
     made: Made,
 }
 
-/// What it says.
+/// A message from the first process.
 enum Said {
     CannotStart(io::Error),
     Runs,
     Ended(Exit),
-    /// Nothing any more: it became the program, or is gone.
+    /// No more messages: it became the program, or has ended.
     Closed,
 }
 
@@ -183,7 +183,7 @@ impl First {
         }
     }
 
-    /// Tells it to begin with the program of that name, whose output goes to the ends of these files.
+    /// Requests it to start the program of that name, whose output is appended to these files.
     pub(super) fn begin(&self, name: &str, stdout: &Path, stderr: &Path) -> Result<Child> {
         let open = |path: &Path| node_file::open(path, How::Append);
         let shared = &self.shared;
@@ -221,13 +221,13 @@ impl Shared {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(2))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         assert!(control.push(SendAncillaryMessage::ScmRights(&files)));
-        // Without a signal when nobody listens.
+        // Without this flag, a closed connection would raise SIGPIPE.
         let flags = SendFlags::NOSIGNAL;
         sendmsg(&self.stream, &[IoSlice::new(b"S")], &mut control, flags)?;
         Ok(())
     }
 
-    /// The next thing that it says.
+    /// Returns its next message.
     fn hear(&self, within: Option<Duration>) -> io::Result<Said> {
         self.stream.set_read_timeout(within)?;
         let mut said = [0; 5];
@@ -237,7 +237,7 @@ impl Shared {
                 Ok(0) => return Ok(Said::Closed),
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                // It ended before it had read what it was told.
+                // It ended before it had read the request.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
                     return Ok(Said::Closed);
                 }
@@ -255,7 +255,7 @@ impl Shared {
     }
 }
 
-/// How a process ended that wait(2) says this of.
+/// Returns the exit of a process from its wait(2) status.
 fn exit_of(status: i32) -> Exit {
     match status & 0x7f {
         0 => Exit::Code(status >> 8 & 0xff),

@@ -1,4 +1,4 @@
-//! One node's container: made, looked into, and made anew in the network of the one before.
+//! The container of one node: created, inspected, and created again in the network of the previous one.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -19,20 +19,20 @@ use super::first::{First, Meeting};
 use super::{Crew, FIRST_PROCESS_AT, OrderOf, Ordered};
 use crate::container::ContainerSpec;
 
-/// Where a first process meets us: the compiled program has the same path.
+/// Path of the socket where a first process connects. The compiled program has the same path.
 const DOOR: &str = "/.constel/door";
 
 /// The engine has started it; it needs a moment to come to the door.
 const COMES_WITHIN: Duration = Duration::from_secs(30);
 
-/// The capability without which nobody goes to another network.
+/// The capability that is needed to enter another network.
 const MAY_GO: &str = "SYS_ADMIN";
 
 /// Makes the containers of a lab's nodes.
 pub(super) struct Maker {
     pub(super) crew: Arc<Crew>,
     pub(super) kind: Kind,
-    /// Where the doors are, on the host.
+    /// Folder of the sockets on the host.
     pub(super) folder: PathBuf,
     pub(super) order_of: Box<OrderOf>,
 }
@@ -45,7 +45,7 @@ pub(super) struct Container {
     pub(super) spec: ContainerSpec,
     /// Whether its program was started.
     pub(super) begun: AtomicBool,
-    /// Processes of it that were killed at its limit of memory, when somebody last asked.
+    /// Number of its processes that had been killed at its memory limit at the last query.
     killed: AtomicU64,
 }
 
@@ -55,11 +55,12 @@ impl Maker {
         self.open((self.order_of)(name)?)
     }
 
-    /// The same in a network that is there, after one that has ended. What that one wrote is gone with it.
+    /// Creates the container again in an existing network, after the previous one has ended. Files that the previous one
+    /// wrote are lost.
     pub(super) fn anew(&self, name: &str, netns: &NetNs, ended: &Container) -> Result<Container> {
         let what = |error| Error::Conflict(format!("make a container for {name} anew: {error}"));
         let made = || -> Result<Container> {
-            // Of two the engine would not know which is meant.
+            // The engine could not distinguish two containers of one name.
             ended.first.made().remove()?;
             let mut ordered = (self.order_of)(name)?;
             // Docker takes no path: it takes the network where a process of its own is.
@@ -147,8 +148,8 @@ impl Maker {
 }
 
 impl Container {
-    /// Whether a process of it was killed at its limit of memory since somebody last asked. Its groups go with it; then the
-    /// engine has to say.
+    /// Returns whether one of its processes was killed at its memory limit since the last query. If its control groups are
+    /// already gone, the engine is queried.
     pub(super) fn ran_out_of_memory(&self) -> bool {
         match killed_for_memory(&self.cgroups) {
             Some(killed) => killed > self.killed.swap(killed, Ordering::AcqRel),

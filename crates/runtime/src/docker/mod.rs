@@ -1,10 +1,10 @@
 //! Nodes that are containers of Docker's or Podman's engine.
 //!
-//! The engine is asked for a container without a network, whose first process is [ours](FIRST_PROCESS): it waits. The node's
-//! namespace is the container's own, so that ports are made in it as in any other; then the first process is told to begin and
-//! becomes the image's program, or stays and starts it, where it is to be started again. The host's tools run beside it in
-//! the same network, as beside all nodes. A container whose first process was killed is made anew, in the network that the
-//! node keeps.
+//! The engine creates a container without a network, whose [first process](FIRST_PROCESS) is Constel's and waits. The node's
+//! namespace is the container's own, so ports are created in it as in any other. The first process is then told to begin. It
+//! becomes the image's program, or stays and starts that program if it may be started again. The host's tools run beside it
+//! in the same network, as in all nodes. A container whose first process was killed is created again, in the network that
+//! the node keeps.
 
 mod crew;
 mod first;
@@ -30,21 +30,21 @@ use maker::{Container, Maker};
 /// The program that is the first process of each container: static, and needs nothing of the image.
 pub const FIRST_PROCESS: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/first"));
 
-/// Where images for the engine must have [`FIRST_PROCESS`], relative to their root.
+/// Path of [`FIRST_PROCESS`] in images for the engine, relative to their root.
 pub const FIRST_PROCESS_AT: &str = ".constel/first";
 
-/// What an engine is asked for, for one node.
+/// The request to an engine for one node.
 #[derive(Debug, Clone)]
 pub struct Ordered {
-    /// The container, whose image has [`FIRST_PROCESS`]; its `argv` is that of `spec`.
+    /// The container, whose image has [`FIRST_PROCESS`]. Its `argv` is that of `spec`.
     pub order: Order,
-    /// The same in our words, for programs that are started beside it. Layers and state are the engine's.
+    /// The container in Constel's own terms, for programs that are started beside it. The engine manages layers and state.
     pub spec: ContainerSpec,
     /// Whether its program may be started again.
     pub stays: bool,
 }
 
-/// What the container of the node of a name is made of.
+/// A function that returns the components of the container of a node, by the node's name.
 pub type OrderOf = dyn Fn(&str) -> Result<Ordered> + Send + Sync;
 
 /// Has an engine make nodes.
@@ -56,11 +56,10 @@ pub struct DockerRuntime {
 }
 
 impl DockerRuntime {
-    /// Every node will have these settings. `folder`, where first processes meet us, exists and has a short path. `kind` is
-    /// whose engine the crew is of.
+    /// Creates a runtime whose nodes will all have these settings. `folder` contains the sockets of first processes. It must
+    /// exist and have a short path. `kind` is the engine of the crew.
     ///
-    /// # Errors
-    /// When the kernel refuses a setting.
+    /// If the kernel refuses a setting.
     pub fn new(
         (crew, kind): (Arc<Crew>, Kind),
         settings: &[Setting],
@@ -148,7 +147,7 @@ impl FreshNode for FreshDocker {
 }
 
 struct DockerNode {
-    /// Its network, and what runs there that is not of its image.
+    /// The network of the node, and programs in it that do not come from its image.
     node: NetnsNode,
     maker: Arc<Maker>,
     /// The one that there is now, dead or alive.
