@@ -59,7 +59,7 @@ impl Iterator for Events {
 /// How often it is looked whether a capture is to end.
 const STOP_LOOK: Duration = Duration::from_millis(100);
 
-/// A capture as it comes: a file as pcapng has it. Once `stop` is true the lab sends what the file ends with.
+/// A running capture as a stream in pcapng format. When `stop` becomes true, the lab sends the end of the file.
 #[derive(Debug)]
 pub struct CaptureStream<'a> {
     client: Client,
@@ -201,7 +201,7 @@ impl Client {
         self.ask(Read::Path { from, to, at_ns })
     }
 
-    /// Puts effects on both directions of a link, or on what leaves a port.
+    /// Sets effects on both directions of a link, or on the egress of a port.
     ///
     /// # Errors
     /// As [`ClientError`].
@@ -300,7 +300,7 @@ impl Client {
         self.ask::<IgnoredAny>(Write::Down).map(drop)
     }
 
-    /// All events so far, then, with `follow`, each new one until the lab ends.
+    /// Returns all events so far. With `follow`, then each new one until the lab ends.
     ///
     /// # Errors
     /// As [`ClientError`].

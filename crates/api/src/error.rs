@@ -48,7 +48,7 @@ pub enum ErrorCode {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema, thiserror::Error)]
 #[error("{error}")]
 pub struct ApiError {
-    /// For people.
+    /// A message for users.
     pub error: String,
     /// For programs. Labs of earlier versions sent none.
     #[serde(default = "unknown")]

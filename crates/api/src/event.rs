@@ -8,7 +8,7 @@ use crate::answers::{BriefEffects, Catalogued};
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Counts from 1 without gaps, so that a reader notices what it missed.
+    /// Number of the event, from 1 without gaps, so that a reader notices missed events.
     pub seq: u64,
     /// Lab time in nanoseconds; absent before the lab's clock starts.
     pub t_ns: Option<i64>,
@@ -193,7 +193,7 @@ pub enum Happening {
     LinkSet {
         /// The link, as `A-B`.
         link: String,
-        /// Whether what was set before was taken away first.
+        /// Whether earlier settings were removed first.
         reset: bool,
         /// Current settings of the link's first edge.
         effects: BriefEffects,
@@ -212,7 +212,7 @@ pub enum Happening {
     Command {
         /// Name of the node.
         node: String,
-        /// What.
+        /// The data.
         data: serde_json::Value,
     },
     /// Rules of a box were changed.
@@ -285,7 +285,7 @@ pub enum Happening {
         /// Result of the last check.
         how: String,
     },
-    /// Programs in a node changed what Constel had set up in the node's network stack, or took such a change back.
+    /// Programs in a node changed the network stack that Constel had set up, or reverted such a change.
     StackChanged {
         /// The node.
         node: String,

@@ -42,7 +42,7 @@ pub struct Manifest {
     pub seed: u64,
     /// UTC at lab time zero.
     pub start: Utc,
-    /// Lab time the run was asked for, nanoseconds.
+    /// Requested lab time of the run, nanoseconds.
     pub duration_ns: u64,
     /// Time between two topologies, nanoseconds.
     pub step_ns: u64,
@@ -76,7 +76,7 @@ pub struct Manifest {
     pub runtime: String,
     /// The machine.
     pub host: Host,
-    /// By what frames went between the machines of a lab on several; absent elsewhere.
+    /// Transport of frames between the machines of a lab on several machines. Absent otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub between: Option<Between>,
     /// Host-wide settings that the lab needs higher, by their files.
@@ -126,7 +126,7 @@ impl Head {
     }
 }
 
-/// By what frames go between the machines of a lab.
+/// The transport of frames between the machines of a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Between {
     /// `udp` or `ethernet`.
@@ -182,8 +182,8 @@ pub struct Driver {
     /// Threads of a driver that has its own. Absent for other drivers, and in earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub threads: Option<DriverThreads>,
-    /// Whether what nodes' stacks take to pass a frame on is taken off its way; absent of drivers that cannot, and of earlier
-    /// versions.
+    /// Whether the processing time of nodes' stacks is deducted from the delay of forwarded frames. Absent for drivers that
+    /// cannot do this, and in earlier versions.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub deducts_stack_time: Option<bool>,
 }
@@ -344,7 +344,7 @@ pub struct HostSetting {
     pub at_least: u64,
 }
 
-/// A resolved part of the scenario, in the words of the scenario file's model: kept for the record, and for people.
+/// A resolved part of the scenario in the format of the scenario file, for the record and for users.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct Section(serde_json::Value);

@@ -52,9 +52,9 @@ pub enum Read {
     },
     /// The lab's networks and their members. Answer: [`NetworkShown`](crate::answers::NetworkShown), one each.
     Networks,
-    /// A box's interfaces, and its rules with what they did. Answer: [`BoxShown`](crate::answers::BoxShown).
+    /// A box's interfaces, and its rules with their counters. Answer: [`BoxShown`](crate::answers::BoxShown).
     Rules,
-    /// All events so far, then, with `follow`, each new one. Answers: [`Event`](crate::Event), one a line.
+    /// All events so far. With `follow`, then each new one. Answers: [`Event`](crate::Event), one per line.
     Events {
         /// Keep the stream open.
         #[serde(default)]
@@ -66,8 +66,8 @@ pub enum Read {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct SetLink {
-    /// One end's node name; without `b`, both ends as `A-B`, or a port as `NODE/PORT`: then what leaves it, wherever it
-    /// leads.
+    /// Node name of one end. Without `b`: both ends as `A-B`, or a port as `NODE/PORT`, which selects its egress on all its
+    /// edges.
     pub a: String,
     /// The other end's node name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ fn yes() -> bool {
 }
 
 impl SetLink {
-    /// Merged with what was set before, and waiting for routes.
+    /// Creates an order that merges with earlier settings and waits for routes.
     #[must_use]
     pub fn new(a: &str, b: Option<&str>, effects: Effects) -> Self {
         Self {
@@ -106,7 +106,8 @@ impl SetLink {
 pub struct CaptureOrder {
     /// A node, for all of its ports, or a port as `NODE/PORT`; of a box, a rule's name, or an interface's.
     pub of: String,
-    /// Only frames that this takes, in either direction: what a rule of a box has in `match`, as `protocol: udp, dport: 53`.
+    /// A filter for frames in either direction, in the format of `match` in a rule of a box, such as `protocol: udp, dport:
+    /// 53`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub filter: Option<String>,
 }
@@ -115,7 +116,7 @@ pub struct CaptureOrder {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "verb", rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Write {
-    /// Puts effects on both directions of a link, or on what leaves a port; they stay until reset. Answer:
+    /// Sets effects on both directions of a link, or on the egress of a port. They stay until reset. Answer:
     /// [`LinkSet`](crate::answers::LinkSet).
     SetLink(SetLink),
     /// Brings a member into its network, or takes it out. Answer: [`MemberSet`](crate::answers::MemberSet).
@@ -132,8 +133,9 @@ pub enum Write {
     SetDelays {
         /// The network's name; one with `medium: links`.
         network: String,
-        /// One-way delays, nanoseconds: a row for each member as sender, a cell for each as receiver, in the order of the members. A
-        /// cell that is null leaves its edge as it is. Without any, all that was set so goes.
+        /// One-way delays, nanoseconds: a row for each member as sender, and a cell for each member as receiver, in the
+        /// order of the members. A `null` cell leaves its edge unchanged. Without any delays, all delays that were set this
+        /// way are removed.
         #[serde(default)]
         delays_ns: Option<Vec<Vec<Option<u64>>>>,
     },

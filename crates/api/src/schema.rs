@@ -29,7 +29,7 @@ struct Documents {
     event: Event,
     /// The output of `constel list --json`.
     list: Vec<ListedLab>,
-    /// `summary.json`, and what `constel run --json` prints.
+    /// `summary.json`, and the output of `constel run --json`.
     summary: Summary,
     /// `manifest.json`.
     manifest: Manifest,

@@ -85,7 +85,7 @@ pub trait LabReader: Send + Sync + 'static {
     fn rules(&self) -> Result<BoxShown, ApiError> {
         Err(ApiError::not_a_box())
     }
-    /// Events so far that are kept, and the later ones.
+    /// Returns the events that are kept, and all later ones.
     fn follow(&self) -> Subscription;
 }
 
@@ -104,8 +104,8 @@ pub trait LabWriter: LabReader {
     /// Brings a member into its network, or takes it out.
     ///
     /// # Errors
-    /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] when there is no such network, or the node has no port in it;
-    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]: nothing was changed.
+    /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] if there is no such network, or the node has no port in it;
+    /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]. In all cases, nothing was changed.
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError>;
     /// Sets delays on edges of a network, nanoseconds: a row for each member as sender, and a cell for each member as
     /// receiver. `None` removes the delays.

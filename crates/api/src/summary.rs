@@ -143,7 +143,7 @@ pub struct MachineRow {
     pub trustworthy: Option<bool>,
     /// The reason for a premature end of its part. `null` if it ended on request.
     pub failure: Option<String>,
-    /// The folder of what it left, within the results; `null`: it left nothing.
+    /// Folder of its results, within the results of the lab. `null` if there is none.
     pub results: Option<String>,
     /// Frames that came to it from each of the others during lab time; absent: none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -205,7 +205,7 @@ pub struct Plans {
 /// Messages about unexpected failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, JsonSchema)]
 pub struct Messages {
-    /// Those that nodes made of what they noticed themselves.
+    /// Messages that nodes created about changes that they detected themselves.
     pub originated: u64,
     /// Times that one was sent over one direction of a link.
     pub sent: u64,
@@ -394,7 +394,7 @@ pub struct HandoverRow {
 pub struct ChangeRow {
     /// Lab time, nanoseconds.
     pub t_ns: u64,
-    /// What changed.
+    /// Kind of the change.
     pub kind: ChangeKind,
     /// Name of the scenario's failure, or the origin of the change.
     pub cause: String,
@@ -518,7 +518,7 @@ pub struct FlowRow {
     /// frame flags it. A sample of a transfer is flagged if frames were late for more than one hundredth of its duration.
     #[serde(default)]
     pub marked_samples: u64,
-    /// How late the latest frame on the flow's way left, nanoseconds; absent when none left later than the run's bound.
+    /// Largest lateness of a frame on the flow's path, nanoseconds. Absent if no frame was later than the run's bound.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_worst_ns: Option<u64>,
     /// Whether the flow's measurements are trustworthy. `false`: the flow is affected, and the run is not trustworthy
@@ -559,7 +559,7 @@ impl FlowRow {
         is_affected.then(|| format!("flow {} is affected: {doubt}", self.name))
     }
 
-    /// Returns what failed of the flow's software; `None` when it gave a result or the run ended first.
+    /// Returns the failure of the flow's software, or `None` if it gave a result or the run ended first.
     #[must_use]
     pub fn failure(&self) -> Option<SoftwareFailure> {
         let is_failed = self.status == FlowStatus::Failed;
@@ -577,7 +577,7 @@ impl FlowRow {
 pub struct StepRows {
     /// How many.
     pub count: usize,
-    /// By what was measured.
+    /// By measured quantity.
     #[serde(flatten)]
     pub rows: BTreeMap<String, Quantiles>,
 }

@@ -1,4 +1,4 @@
-//! Is a scenario good, and can the sky do what it asks?
+//! Checks whether a scenario is valid, and whether its satellites can provide what it requires.
 
 use constel_analysis::capacity::Estimate;
 use constel_analysis::{Coverage, warnings};

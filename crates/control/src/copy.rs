@@ -116,7 +116,7 @@ impl Lab {
 /// Packs a file or folder of this host as a tar archive, called `name` there.
 ///
 /// # Errors
-/// [`Error::NotCopied`] with what and why.
+/// [`Error::NotCopied`] with the path and the reason.
 pub fn pack_here(from: &Path, name: &Path, to: impl Write) -> Result<Copied, Error> {
     pack(from, name, to).map_err(Error::NotCopied)
 }
@@ -150,13 +150,13 @@ pub fn unpack_here(archive: impl Read, from: &Path, to: &Path) -> Result<Copied,
 /// A part of a copy.
 type Work<'a> = &'a mut (dyn FnMut() -> Result<Copied, String> + Send);
 
-/// Does it within what the node's programs see.
+/// Runs `work` inside the file system view of the node's programs.
 fn in_node(view: &View, work: Work<'_>) -> Result<Copied, Error> {
     view.within(|| Ok(work()))?.map_err(Error::NotCopied)
 }
 
-/// Packs at one end of a pipe and unpacks at the other. When both fail, what kept the one from writing, or else the other from
-/// reading, is the reason.
+/// Packs at one end of a pipe and unpacks at the other. If both fail, reports the error that stopped the writer, or
+/// otherwise that of the reader.
 fn across(
     get: impl FnOnce(PipeWriter) -> Result<Copied, Error> + Send,
     put: impl FnOnce(PipeReader) -> Result<Copied, Error>,
@@ -248,7 +248,7 @@ fn pack(from: &Path, name: &Path, to: impl Write) -> Result<Copied, String> {
     Ok(copied)
 }
 
-/// Everything at a path and below it that there is now, folders before what is in them, without following links.
+/// Lists all present entries at a path and below it, folders before their contents, without following links.
 fn list(root: &Path, own: PathBuf, found: &mut Vec<PathBuf>) -> Result<(), String> {
     let mut left = vec![own];
     while let Some(own) = left.pop() {
@@ -328,7 +328,7 @@ fn pack_file<W: Write>(
 ) -> io::Result<()> {
     let file = match node_file::open(from, How::Read) {
         Ok(file) => file,
-        // It was replaced since it was looked at.
+        // Another process has replaced it in the meantime.
         Err(HostError::Os { source, .. }) if source.kind() == io::ErrorKind::InvalidInput => {
             let why = source.to_string();
             copied.left_out.push(LeftOut::new(from, &why));

@@ -52,7 +52,7 @@ impl Default for Starter {
     }
 }
 
-/// Why there is no first scenario.
+/// The reason why there is no first scenario.
 #[derive(Debug, thiserror::Error)]
 pub enum StarterError {
     /// The city is unknown.

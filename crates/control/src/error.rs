@@ -16,7 +16,7 @@ use constel_scenario::Diagnostics;
 pub enum Exit {
     /// 1: it failed.
     Failed,
-    /// 2: something was asked for that does not exist or does not go together.
+    /// 2: a requested object does not exist, or arguments contradict each other.
     Usage,
     /// 4: the scenario is not valid.
     Scenario,
@@ -73,7 +73,7 @@ pub enum Error {
     /// No machine left a summary.
     #[error("{0}")]
     NoneFinished(String),
-    /// The store could not be asked.
+    /// The store cannot be reached.
     #[error(transparent)]
     Store(#[from] constel_store::Error),
     /// A path that names no file.
@@ -101,7 +101,7 @@ pub enum Error {
     /// The lab's process is gone.
     #[error("lab '{0}' is dead; `constel clean {0}` removes what it left")]
     Dead(String),
-    /// The lab lives, and only what dead ones left is removed.
+    /// The lab is alive, and only remains of dead labs are removed.
     #[error("lab '{lab}' is alive{}; `constel down {lab}` takes it down",
         .pid.map_or_else(String::new, |pid| format!(" (process {pid})")))]
     Alive {
@@ -153,7 +153,7 @@ pub enum Error {
         /// How far it came.
         source: ClientError,
     },
-    /// The lab could not be run, or failed while it ran; what was made by then has been removed.
+    /// The lab could not be run, or failed while it ran. Everything that it had created has been removed.
     #[error(transparent)]
     Run(#[from] EngineError),
     /// The box could not be run; its interfaces are as they were.
@@ -165,7 +165,7 @@ pub enum Error {
     /// An image cannot be read, kept or used.
     #[error(transparent)]
     Image(#[from] constel_image::Error),
-    /// Neither buildah nor BuildKit is there to build a Dockerfile.
+    /// Neither buildah nor BuildKit is installed to build a Dockerfile.
     #[error(
         "a Dockerfile is built by buildah or BuildKit (`buildctl`), and this host has neither; install one (apt-get install \
          buildah), or assemble an image without: constel image build base"
@@ -196,7 +196,7 @@ pub enum Error {
         /// The error of the operating system.
         source: std::io::Error,
     },
-    /// A document of a run is not what it should be.
+    /// A document of a run is invalid.
     #[error("{}: {source}", .path.display())]
     BadDocument {
         /// Its file.
@@ -212,7 +212,7 @@ pub enum Error {
         /// The error of the operating system.
         reason: String,
     },
-    /// There is no such sweep, or its folder is not for it.
+    /// There is no such sweep, or the folder belongs to another sweep.
     #[error("{0}")]
     BadSweep(String),
     /// A file of a sweep cannot be read or written.
@@ -244,7 +244,7 @@ pub enum Error {
         /// Those that have samples.
         known: Vec<String>,
     },
-    /// A run does not have the table that is asked for.
+    /// A run does not have the requested table.
     #[error("the run has no table '{table}'; it has {}", .known.join(", "))]
     NoTable {
         /// Its name.
@@ -252,7 +252,7 @@ pub enum Error {
         /// Those that it has.
         known: Vec<String>,
     },
-    /// A table of a run is not what it should be.
+    /// A table of a run is invalid.
     #[error("{}:{line}: {reason}", .path.display())]
     BadTable {
         /// Its file.

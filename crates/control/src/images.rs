@@ -51,8 +51,7 @@ impl Images {
         Ok(Self { store })
     }
 
-    /// Brings an image in, from what [`constel_image::Source`] names, and gives it a name: that of its source unless
-    /// another one is given.
+    /// Imports an image from a [`constel_image::Source`], and gives it a name. Default: the name of its source.
     ///
     /// # Errors
     /// [`Error::Image`].
@@ -104,10 +103,10 @@ impl Images {
         self.import(&source, Some(&name), progress)
     }
 
-    /// Has a Dockerfile built by buildah or BuildKit, whichever is there, and brings its image in.
+    /// Builds a Dockerfile with buildah or BuildKit, whichever is installed, and imports its image.
     ///
     /// # Errors
-    /// [`Error::NoBuilder`] when neither is there, [`Error::NotBuilt`] when it fails, [`Error::Image`].
+    /// [`Error::NoBuilder`] if neither is installed, [`Error::NotBuilt`] if it fails, [`Error::Image`].
     pub fn build_by_file(
         &self,
         file: &Path,
@@ -121,7 +120,7 @@ impl Images {
         self.import(&source, Some(&name), progress)
     }
 
-    /// All images, and what they take.
+    /// Returns all images with their disk space.
     ///
     /// # Errors
     /// [`Error::Image`] when the folder cannot be read.

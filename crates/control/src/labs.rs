@@ -109,7 +109,7 @@ pub fn clean(lab: Option<&str>) -> Result<HostReport, Error> {
     Ok(report)
 }
 
-/// A living lab that can only be asked. Each question is a connection of its own, so that threads may share it.
+/// A read-only handle of a living lab. Each request uses a connection of its own, so that threads may share the handle.
 #[derive(Debug, Clone)]
 pub struct Observer {
     pub(crate) name: String,
@@ -138,7 +138,7 @@ impl Observer {
         &self.name
     }
 
-    /// Asks one question.
+    /// Sends one request.
     pub(crate) fn ask<T>(
         &self,
         question: impl FnOnce(Client) -> Result<T, ClientError>,
@@ -226,7 +226,7 @@ impl Observer {
         self.ask(|mut client| client.networks())
     }
 
-    /// The interfaces and rules of a box, with what they did.
+    /// Returns the interfaces and rules of a box, with their counters.
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -234,7 +234,7 @@ impl Observer {
         self.ask(|mut client| client.rules())
     }
 
-    /// All events so far, then, with `follow`, each new one until the lab ends.
+    /// Returns all events so far. With `follow`, then each new one until the lab ends.
     ///
     /// # Errors
     /// [`Error::NoAnswer`].
@@ -243,7 +243,7 @@ impl Observer {
     }
 }
 
-/// A living lab that can be asked and changed.
+/// A handle to read and change a living lab.
 #[derive(Debug, Clone)]
 pub struct Lab(Observer);
 
@@ -311,7 +311,7 @@ impl Lab {
         self.ask(|mut client| client.set_delays(network, Some(square)))
     }
 
-    /// Takes away what [`Lab::set_delays`] has set.
+    /// Removes the delays of [`Lab::set_delays`].
     ///
     /// # Errors
     /// [`Error::Refused`], [`Error::NoAnswer`].
@@ -319,7 +319,7 @@ impl Lab {
         self.ask(|mut client| client.set_delays(network, None))
     }
 
-    /// Breaks a link: what arrives or waits is dropped, what is in flight still arrives.
+    /// Breaks a link: arriving and waiting frames are dropped, and frames in flight still arrive.
     ///
     /// # Errors
     /// As [`Self::set_link`].

@@ -16,7 +16,7 @@ use crate::scenario::Scenario;
 /// A scenario divided over machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Division {
-    /// How nodes were dealt.
+    /// The placement policy.
     pub order: Order,
     /// The load of each machine at lab time zero.
     pub machines: Vec<Share>,
@@ -24,7 +24,7 @@ pub struct Division {
     pub edges: usize,
     /// Those between nodes of different machines.
     pub crossing_edges: usize,
-    /// The shortest delay of these, nanoseconds: what lies between the machines has to be shorter. Null without any.
+    /// Shortest delay of these, nanoseconds. The delay between the machines must be shorter. `null` without crossing edges.
     pub shortest_crossing_ns: Option<u64>,
     /// The cost of the steps. Absent by default.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -39,7 +39,7 @@ pub struct Share {
     /// Counted.
     #[serde(flatten)]
     pub load: Load,
-    /// Memory that its part takes, estimated, bytes; without what programs of the scenario's author take.
+    /// Estimated memory of its part, bytes, without that of the scenario's programs.
     pub memory_bytes: u64,
 }
 

@@ -94,9 +94,8 @@ pub struct BoxOptions {
 
 /// Runs a box until it is stopped, by [`BoxOptions::stop`] or [`Lab::down`](crate::Lab::down).
 ///
-/// # Errors
 /// [`Error::Scenario`] and the others of [`load_rules`]; [`Error::BadLabName`], [`Error::Unprivileged`]; [`Error::Box`] with
-/// what kept it from running.
+/// the reason why it did not run.
 pub fn run_box(options: BoxOptions, progress: &dyn Progress) -> Result<BoxFinished, Error> {
     let asked = asked(options.source)?;
     for warning in &asked.rules.warnings {

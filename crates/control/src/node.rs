@@ -16,10 +16,10 @@ use constel_lab::{own_folder, search_path};
 use crate::error::Error;
 use crate::labs::Lab;
 
-/// Whether this process may do what labs need.
+/// Checks that this process has the privileges that labs need.
 ///
 /// # Errors
-/// [`Error::Unprivileged`] with what is missing and what to do.
+/// [`Error::Unprivileged`] with the missing privilege and the remedy.
 pub fn require_privilege() -> Result<(), Error> {
     require_outside()?;
     constel_host::probe::require_privilege().map_err(|error| Error::Unprivileged(error.to_string()))

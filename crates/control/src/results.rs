@@ -87,7 +87,7 @@ impl Run {
         &self.dir
     }
 
-    /// What ran. That of a box has another form: [`head`](Self::head).
+    /// Returns the manifest of a lab. That of a box has another form: [`head`](Self::head).
     ///
     /// # Errors
     /// [`Error::NoDocument`], [`Error::BadDocument`].

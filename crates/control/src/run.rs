@@ -61,7 +61,7 @@ impl Progress for Quiet {
     fn say(&self, _: &str) {}
 }
 
-/// A lab of this process, from the moment its name is asked for. Dropping it takes the lab down and waits for that.
+/// A lab of this process, from the reservation of its name on. Dropping it takes the lab down and waits for that.
 #[derive(Debug)]
 pub struct Running {
     name: LabName,
@@ -134,7 +134,7 @@ impl Scenario {
             .name("lab".to_owned())
             .stack_size(STACK_BYTES)
             .spawn(move || {
-                // Followers must not wait for a lab that ended in any way.
+                // Followers must not wait for a lab that has ended, whatever the reason.
                 let _closed = Closing(Arc::clone(&options.events));
                 constel_lab::run(lab, &options, progress.as_ref())
             })
@@ -187,8 +187,8 @@ impl Running {
     /// Waits until the lab is down again.
     ///
     /// # Errors
-    /// [`Error::Run`] with what kept it from running; [`EngineError::Interrupted`] in it when it was stopped while it
-    /// came up.
+    /// [`Error::Run`] with the reason why it did not run, which is [`EngineError::Interrupted`] if it was stopped while it
+    /// started.
     pub fn wait(mut self) -> Result<Finished, Error> {
         match self.thread.take().map(JoinHandle::join) {
             Some(Ok(outcome)) => Ok(outcome?),

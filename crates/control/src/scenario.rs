@@ -116,7 +116,7 @@ impl Scenario {
         Ok(files)
     }
 
-    /// Errors show the lines as they are after the change, so they say so.
+    /// Changes values of the text. Errors contain the lines after the change, so their messages state that.
     fn changed(
         shown: &str,
         bytes: &[u8],
@@ -159,7 +159,7 @@ impl Scenario {
     }
 }
 
-/// Files by what a scenario calls them.
+/// The files of a scenario, by their names in it.
 struct Given(BTreeMap<String, Vec<u8>>);
 
 impl Files for Given {

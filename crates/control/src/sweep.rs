@@ -1,4 +1,4 @@
-//! One scenario many times: runs of a sweep, each in a process of its own, and what they came to together.
+//! Many runs of one scenario: the runs of a sweep, each in a process of its own, and their summary.
 
 mod folder;
 mod runner;
@@ -56,7 +56,7 @@ pub struct Swept {
 /// Reads the scenario and lays out the sweep.
 ///
 /// # Errors
-/// [`Error::Unreadable`], [`Error::BadSweep`]; [`Error::Scenario`] with what is wrong with any combination of values.
+/// [`Error::Unreadable`], [`Error::BadSweep`]; [`Error::Scenario`] with the mistakes of any combination of values.
 pub fn design(file: &Path, axes: Vec<Axis>, seeds: Seeds) -> Result<Design, Error> {
     let shown = file.display().to_string();
     let text = read(file)?;
@@ -158,7 +158,7 @@ struct Outcome {
     fatal: Option<Error>,
 }
 
-/// Runs what waits until nothing does.
+/// Executes waiting runs until none is left.
 fn work(
     runner: &Runner<'_>,
     shared: &Shared,

@@ -92,7 +92,7 @@ pub struct Port {
     pub area: Option<u16>,
 }
 
-/// `peers.json`: what the node is linked with.
+/// `peers.json`: the neighbours of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Peers {
     /// Version of all documents here.
@@ -160,7 +160,7 @@ pub struct Topology {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum Scope {
-    /// The node, what it is linked with, and these links.
+    /// The node, its neighbours, and the links to them.
     Neighbourhood,
     /// All nodes and links of the lab.
     All,
@@ -199,7 +199,7 @@ pub struct Link {
 /// A line of `events`: an event for the node.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Event {
-    /// Counts from 1 without gaps, so that a reader notices what it missed.
+    /// Number of the event, from 1 without gaps, so that a reader notices missed events.
     pub seq: u64,
     /// Lab time, nanoseconds; absent before lab time runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

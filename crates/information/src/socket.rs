@@ -26,7 +26,7 @@ pub struct Links {
     pub links: Vec<LiveLink>,
 }
 
-/// One direction of a link: what the node sends by it.
+/// One direction of a link: the egress of the node.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct LiveLink {
     /// The node's own port.
@@ -43,6 +43,6 @@ pub struct LiveLink {
 /// A question that got no answer, beside `"ok": false`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refusal {
-    /// Why, for people.
+    /// The reason, for users.
     pub error: String,
 }

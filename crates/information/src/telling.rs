@@ -87,7 +87,7 @@ impl Telling {
         &self.blueprint
     }
 
-    /// The nodes that ask, by number.
+    /// Returns the nodes that request information, by number.
     pub fn asking(&self) -> impl Iterator<Item = NodeId> + '_ {
         self.asked.keys().copied()
     }

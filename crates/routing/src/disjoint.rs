@@ -85,7 +85,7 @@ impl Search<'_> {
                     self.relax(at, entry(node), 0, Step::Within);
                 }
             } else if let Some((arc, tail)) = passed_by {
-                // Another path passes here: that one must have come another way, then.
+                // Another path passes through this node, so that path must be rerouted.
                 if tail != from.0 {
                     let delay = self.graph.way(arc).delay_ns as i64;
                     self.relax(at, exit(tail), -delay, Step::Back(arc));
@@ -172,8 +172,6 @@ impl Graph {
     /// in both directions.
     ///
     /// The first path is not always the shortest one of the graph, because that one may block a second path.
-    ///
-    /// The first is not always the shortest path there is: that may stand in the way of a second one.
     ///
     /// # Panics
     /// When a node is not of this graph.

@@ -56,7 +56,7 @@ pub(crate) struct FollowScratch {
     pub(crate) plain: Scratch,
     /// The nodes from one with unknown cost towards the destination.
     climb: Vec<u32>,
-    /// Ways into the destination, by node.
+    /// Links into the destination, by node.
     direct: Vec<Direct>,
     /// Nodes that turned out to be nearer.
     nearer: Vec<u32>,
@@ -84,7 +84,7 @@ struct Search<'s> {
     scratch: &'s mut FollowScratch,
 }
 
-/// Ways of all nodes to a destination, and the nodes at which they are others than before.
+/// The paths of all nodes to a destination, and the nodes whose paths differ from before.
 pub(crate) struct Followed {
     pub(crate) hops: Hops,
     pub(crate) cost: Vec<u64>,
@@ -388,7 +388,7 @@ impl<'g> Follower<'g> {
         }
     }
 
-    /// Compares all ways out of a node: the least cost, then the lower node, then the lower port.
+    /// Compares all links of a node: the least cost, then the lower node, then the lower port.
     #[inline(never)]
     fn look(&self, node: u32, search: &mut Search<'_>) {
         if node == search.destination.0 {
@@ -445,7 +445,7 @@ impl<'g> Follower<'g> {
         }
     }
 
-    /// The nodes in such an order that each comes after those on its way.
+    /// Returns the nodes in an order in which each follows the nodes on its path.
     fn ordered(&self, places: &[u8]) -> Vec<u32> {
         let mut order = Vec::with_capacity(places.len());
         let mut known = vec![false; places.len()];

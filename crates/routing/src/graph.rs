@@ -145,7 +145,7 @@ pub enum Metric {
 /// The cost of a hop with [`Metric::Hops`]: more than any path's delay in ns (4.9 hours), and 2^20 of them fit.
 pub(crate) const HOP: u64 = 1 << 44;
 
-/// Shortest ways from every node to one destination, equally short first hops included.
+/// The shortest paths from every node to one destination, with equally short first hops.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ways {
     /// Rises with every hop away from the destination; [`UNREACHABLE`] without a path.
@@ -236,19 +236,19 @@ impl Graph {
         }
     }
 
-    /// A node's ways out, each with its number among all.
+    /// Returns a node's outgoing links, each with its number among all.
     pub(crate) fn ways_out(&self, node: u32) -> impl Iterator<Item = (usize, &Arc)> {
         self.outgoing
             .range(node)
             .map(|number| (number, &self.outgoing.arcs[number]))
     }
 
-    /// How many ways out all nodes have together.
+    /// Returns the number of outgoing links of all nodes.
     pub(crate) fn ways_count(&self) -> usize {
         self.outgoing.arcs.len()
     }
 
-    /// A node's ways in; their peers are where they come from.
+    /// Returns a node's incoming links. Their peers are the nodes at the other end.
     pub(crate) fn ways_in(&self, node: u32) -> &[Arc] {
         self.incoming.row(node)
     }
@@ -410,7 +410,7 @@ impl Graph {
         best.map(|(_, number)| self.way(number).hop())
     }
 
-    /// Ways out of a node from which the destination can be reached.
+    /// Returns the links of a node over which the destination can be reached.
     fn onward<'a>(
         &'a self,
         node: u32,

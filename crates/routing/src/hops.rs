@@ -6,10 +6,10 @@ use crate::graph::NextHop;
 
 /// The index of a link to a destination that forbids transit.
 pub(crate) const DIRECT: u8 = u8::MAX - 1;
-/// The place where there is no way.
+/// The index that means no link.
 pub(crate) const NONE: u8 = u8::MAX;
 
-/// The ways out of all nodes to nodes that let others' packets pass.
+/// The links of all nodes to nodes that allow transit.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Rows {
     /// By node: its first, and one past the last node's last.
@@ -26,15 +26,15 @@ pub(crate) enum Hops {
     Placed(Placed),
 }
 
-/// First hops by their places among their node's ways out: a byte each.
+/// First hops by their indices among their node's links: one byte each.
 #[derive(Debug, Clone)]
 pub(crate) struct Placed {
     /// One for many destinations.
     pub(crate) rows: Arc<Rows>,
     pub(crate) places: Vec<u8>,
-    /// Ways to the destination itself where it is in no row, by node.
+    /// Links to the destination itself that are in no row, by node.
     pub(crate) direct: Vec<(u32, NextHop)>,
-    /// The nodes in such an order that nearly each comes after those on its way.
+    /// The nodes in an order in which almost each follows the nodes on its path.
     pub(crate) order: Arc<[u32]>,
 }
 
@@ -52,7 +52,7 @@ impl Rows {
         self.hops.push(hop);
     }
 
-    /// The next way is the next node's. `None`: the node has more ways than places have numbers.
+    /// Ends a row: the next link belongs to the next node. Returns `None` if the node has more links than an index can hold.
     pub(crate) fn end_row(&mut self) -> Option<()> {
         let end = self.hops.len() as u32;
         let first = self.starts.last().copied().unwrap_or(0);

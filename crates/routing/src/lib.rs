@@ -1,5 +1,5 @@
-//! From a topology to routes: addresses, shortest paths, next-hop changes, daemon configuration, and a walk
-//! over what kernels really hold.
+//! From a topology to routes: addresses, shortest paths, next-hop changes, daemon configuration, and a walk over the routing
+//! tables of the kernels.
 //!
 //! Everything is a pure function of its arguments.
 #![forbid(unsafe_code)]

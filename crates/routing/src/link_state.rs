@@ -32,12 +32,13 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 
 type EdgeKey = (PortId, PortId);
 
-/// A link-state advertisement: what is otherwise than foreseen of the edges that leave a node. Empty: nothing is.
+/// A link-state advertisement: the deviations from the prediction of the edges that leave a node. Empty if there is no
+/// deviation.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 struct Lsa {
     /// Predicted links that do not exist.
     gone: Vec<EdgeKey>,
-    /// There, but not foreseen.
+    /// Unpredicted links that exist.
     new: Vec<EdgeKey>,
 }
 
@@ -65,7 +66,7 @@ pub struct LsaCount {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct LsdbDigest(Vec<(NodeId, u32)>);
 
-/// An LSA on its way: when it is handled, by whom, its originator and its sequence number.
+/// An LSA in transit: the time when it is processed, the receiver, its originator and its sequence number.
 type Arrival = Reverse<(u64, NodeId, NodeId, u32)>;
 
 /// Number of old LSAs at which a node forgets the unused ones.
@@ -118,9 +119,9 @@ impl LinkStateProtocol {
         self.count
     }
 
-    /// Compares the topology of `now_ns` with the one foreseen: nodes at which the difference has changed originate
-    /// LSAs, which are flooded over the edges that there are. LSAs that some database lacks and can now get are passed
-    /// on too. Times are lab time, nanoseconds.
+    /// Compares the actual topology at `now_ns` with the predicted one. Nodes at which the difference has changed originate
+    /// LSAs, which are flooded over the existing edges. LSAs that some database lacks and can now receive are sent too.
+    /// Times are lab time, nanoseconds.
     pub fn detect(&mut self, layout: &Layout, foreseen: &Snapshot, actual: &Snapshot, now_ns: u64) {
         let mut lsas = differences(layout, foreseen, actual);
         // The end of a deviation needs an LSA too.
@@ -169,7 +170,7 @@ impl LinkStateProtocol {
         own.many = 2 * own.lsas.len();
     }
 
-    /// Sends the latest LSAs that databases lack, and that are not on their way, from nodes that have them.
+    /// Sends the latest LSAs that databases lack, and that are not in transit, from nodes that have them.
     fn exchange_databases(&mut self, adjacent: &Adjacent, at_ns: u64) {
         let arrivals = self.arrivals.iter();
         let spreading: BTreeSet<NodeId> = arrivals.map(|Reverse((_, _, o, _))| *o).collect();
@@ -231,14 +232,14 @@ impl LinkStateProtocol {
                 (true, true) => links,
                 (true, false) if hops == most => 0,
                 (true, false) => links.saturating_sub(1),
-                // Databases are compared first: only what lacks is sent.
+                // Databases are compared first, so only missing LSAs are sent.
                 (false, true) => 0,
                 (false, false) => 1,
             };
         }
     }
 
-    /// When the next LSA is handled; `None`: none is on its way.
+    /// Returns the time when the next LSA is processed, or `None` if none is in transit.
     #[must_use]
     pub fn next_ns(&self) -> Option<u64> {
         self.arrivals.peek().map(|Reverse((at_ns, ..))| *at_ns)
@@ -261,8 +262,8 @@ impl LinkStateProtocol {
         changed
     }
 
-    /// Every node's routes by its own view. `known` keeps what was computed: the routes of views met before with the
-    /// same topologies, destinations and rule.
+    /// Returns every node's routes by its own view. `known` keeps the results: the routes of earlier views with the same
+    /// topologies, destinations and rule.
     #[must_use]
     pub fn routes(
         &self,

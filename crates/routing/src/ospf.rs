@@ -69,7 +69,7 @@ pub struct Divided<'a> {
     pub areas: &'a Areas,
     /// Whether the node has cables to nodes of the same network.
     pub cables: bool,
-    /// Whether anybody brings routes from outside.
+    /// Whether any router originates external routes.
     pub open: bool,
 }
 

@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::{Mutex, PoisonError};
 
-/// With fewer ways than this to be found a second thread costs more than it saves.
+/// Number of paths below which a second thread costs more than it saves.
 const WORTH_A_THREAD: usize = 200_000;
 
 /// The next hop of every node to each destination.
@@ -157,7 +157,7 @@ impl Routes {
         Self::of(destinations, ways)
     }
 
-    /// Ways of each destination, these by number.
+    /// Combines the paths of each destination. Destinations are in the order of their numbers.
     pub(crate) fn of(destinations: Vec<NodeId>, all: impl IntoIterator<Item = Ways>) -> Routes {
         let mut routes = Routes {
             destinations,
@@ -242,7 +242,7 @@ impl Routes {
         (routes, changed)
     }
 
-    /// At which nodes these ways are others than those to the destination in place `at`, by number.
+    /// Returns the nodes at which these paths differ from those to the destination with index `at`, by number.
     fn differing(
         &self,
         at: Option<usize>,
@@ -393,8 +393,9 @@ fn in_order(destinations: &[NodeId]) -> Vec<NodeId> {
     destinations
 }
 
-/// Puts first what changes at nodes that nothing passes through, each node's together, and leaves the rest in its order;
-/// returns how many the first are. No moment of this order has a loop either: such nodes forward nothing for others.
+/// Moves the changes at nodes that forbid transit to the front, each node's together, and keeps the order of the rest.
+/// Returns the number of the moved changes. No moment of this order has a loop either, because such nodes do not forward for
+/// others.
 pub fn ends_first(changes: &mut [RouteChange], layout: &Layout) -> usize {
     changes.sort_by_key(|change| match layout.is_transit(change.node) {
         false => (false, change.node),

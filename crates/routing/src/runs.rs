@@ -14,7 +14,7 @@ const AT_ONCE: usize = 64;
 /// Consecutively numbered nodes with four links each, whose peers are numbered consecutively as well.
 pub(crate) struct Run {
     nodes: Range<u32>,
-    /// By way: how far the peer's number is from the node's.
+    /// For each link, the peer's number minus the node's.
     away: [i64; 4],
     /// The index of the costs of their links among all costs: those of all first links, of all second links, and so on.
     costs: usize,

@@ -1,4 +1,4 @@
-//! Following what kernels really hold: from node to node by their tables, over the edges that exist.
+//! Walks along the routing tables of the kernels: from node to node, over the edges that exist.
 
 use crate::addresses::AddressPlan;
 use constel_link::PortId;
@@ -103,9 +103,9 @@ pub struct Walk {
 /// How a walk ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum WalkEnd {
-    /// At the node asked for.
+    /// Arrived at the requested node.
     Arrived,
-    /// It came to this node a second time.
+    /// The walk reached this node a second time.
     Loop(NodeId),
     /// This node's table has no route.
     NoRoute(NodeId),

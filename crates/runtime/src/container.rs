@@ -1,4 +1,4 @@
-//! Nodes that are containers: what one is made of, and its life within a node's namespace.
+//! Nodes that are containers: their components, and their life within a node's namespace.
 
 use std::ffi::OsString;
 use std::path::PathBuf;

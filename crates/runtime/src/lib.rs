@@ -54,7 +54,7 @@ pub trait NodeRuntime: Send + Sync {
     /// Makes the nodes of these names, in their order, without ports.
     ///
     /// # Errors
-    /// What the host refuses; then none of them is left.
+    /// The error of the host. No node is left then.
     fn create(&self, names: &[&str]) -> Result<Vec<Box<dyn FreshNode>>>;
 }
 
@@ -105,7 +105,7 @@ pub trait Node: Send + Sync {
         Ok(None)
     }
 
-    /// Has a watch report what others than we change in its network stack, by this number.
+    /// Adds the node to a watch, which reports changes of its network stack by other programs under this number.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -135,8 +135,8 @@ pub trait Node: Send + Sync {
         true
     }
 
-    /// Whether a process of its container was killed at the container's own limit of memory since this was last asked; where
-    /// the lab's groups have the limit, they know.
+    /// Returns whether a process of its container was killed at the container's own memory limit since the last call. If the
+    /// lab's control groups have the limit, they report it.
     fn ran_out_of_memory(&self) -> bool {
         false
     }
@@ -205,12 +205,12 @@ pub struct Program<'a> {
     /// Whether it is the image's, and in its container, where the node is one: not the host's, beside it in the node's
     /// network. Environment and search path are the container's then.
     pub of_image: bool,
-    /// Whether what it prints follows what is in its files already.
+    /// Whether its output is appended to existing files.
     pub append: bool,
 }
 
 impl Program<'_> {
-    /// One of its two files, as it is opened: what is in there goes, unless both are one.
+    /// Opens one of its two output files. Truncates it, unless both are the same file.
     pub(crate) fn file(&self, path: &Path) -> Stdio {
         match self.append || self.stdout == self.stderr {
             true => Stdio::Append(path.to_owned()),

@@ -1,4 +1,4 @@
-//! Nodes of a lab that are made in different ways.
+//! A runtime with nodes of two kinds: namespaces, and containers of an engine.
 
 use constel_host::Result;
 
@@ -37,7 +37,7 @@ impl NodeRuntime for MixedRuntime {
         let is_engines = |name: &&&str| (self.by_engine)(name);
         let (engines, others): (Vec<&str>, Vec<&str>) =
             names.iter().partition(|name| is_engines(name));
-        // The cheap ones first: what they lack, the others would too.
+        // The cheap nodes first: a failure that affects both kinds shows sooner.
         let mut others = self.netns.create(&others)?.into_iter();
         let mut engines = self.docker.create(&engines)?.into_iter();
         let made = names.iter().filter_map(|name| match is_engines(&name) {

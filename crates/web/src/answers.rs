@@ -124,7 +124,8 @@ fn run(shared: &Shared) -> Result<RunView, String> {
     }
 }
 
-/// A table of a run's results, or of what a lab has written so far: `machine`, or the name of a flow that has ended.
+/// Returns a table of a run's results, or of those that a lab has written so far: `machine`, or the name of a flow that has
+/// ended.
 fn columns(shared: &Shared, of: &str) -> Result<Columns, String> {
     let folder = match &shared.source.of {
         Of::Run { run, .. } => run.dir(),

@@ -2,7 +2,7 @@
 
 use rustix::process::setpriority_process;
 
-/// The niceness of threads that only show what is: a tenth of a lab's share where both want the processor.
+/// The niceness of threads that only display data: a tenth of a lab's share if both need the processor.
 const NICE: i32 = 10;
 
 /// Lowers the priority of this thread below the lab's and the nodes' threads, because viewers must not change the

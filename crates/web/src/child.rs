@@ -5,7 +5,7 @@ use std::process::Child;
 use constel_host::process::end_child;
 use rustix::process::{Pid, Signal, kill_process};
 
-/// Asks a program to end, and waits for that.
+/// Requests a program to end, and waits for its end.
 pub(crate) fn terminate(child: &mut Child) {
     if !matches!(child.try_wait(), Ok(None)) {
         return;

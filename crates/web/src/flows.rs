@@ -24,7 +24,7 @@ const KEPT: usize = 32;
 /// Samples of a flow that are kept: two a second for the longest.
 const SAMPLES: usize = 2 * LONGEST_S as usize;
 
-/// Lines that no sample is read of, which are kept: what a tool complains of.
+/// Maximum number of kept output lines that are not samples, such as errors of a tool.
 const WORDS: usize = 8;
 
 /// A flow that is wanted.
@@ -56,14 +56,14 @@ struct All {
 
 struct Flow {
     now: FlowNow,
-    /// The tool, behind what it needs at the other end.
+    /// The tool, after the programs that it needs at the other end.
     children: Vec<Child>,
 }
 
 impl Drop for Flow {
     fn drop(&mut self) {
         for child in &mut self.children {
-            // `constel exec` hands signals on to what it runs; a kill would leave that behind.
+            // `constel exec` forwards signals to its command, whereas a kill would leave that command behind.
             terminate(child);
         }
     }

@@ -46,7 +46,7 @@ impl Head {
             .collect()
     }
 
-    /// The value of a field that is there once.
+    /// Returns the value of a field that occurs once.
     #[must_use]
     pub fn only(&self, name: &str) -> Option<&str> {
         match self.all(name).as_slice() {
@@ -100,7 +100,7 @@ impl From<io::Error> for BadRequest {
     }
 }
 
-/// A request's head, and what of its body came with it.
+/// The head of a request, and the part of its body that came with it.
 #[derive(Debug)]
 pub struct Request {
     /// The head.
@@ -254,7 +254,7 @@ impl Answer {
         }
     }
 
-    /// A refusal in words, as `{"error": "..."}`.
+    /// Returns a refusal as text: `{"error": "..."}`.
     #[must_use]
     pub fn refused(status: u16, words: &str) -> Self {
         let error = Refused {

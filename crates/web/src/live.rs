@@ -15,10 +15,10 @@ use crate::bells::Bells;
 use crate::load;
 use crate::views::{SocketTold, Timeline};
 
-/// How often a lab is asked for its time.
+/// Interval at which a lab is polled for its time.
 const TIME_EVERY: Duration = Duration::from_millis(500);
 
-/// How often it is asked for its health, which costs it more.
+/// Interval at which it is polled for its health, which costs the lab more.
 const HEALTH_EVERY: Duration = Duration::from_secs(4);
 
 /// Interval at which the traffic of its edges is requested, if a browser wants it.

@@ -34,7 +34,7 @@ const SEEN: usize = 250;
 /// The Earth's gravity, m^3/s^2 (WGS84), for how long a revolution takes.
 const MU: f64 = 3.986_004_418e14;
 
-/// A refusal in words.
+/// A refusal as text.
 pub(crate) type Refused = String;
 
 /// A scenario's sky.

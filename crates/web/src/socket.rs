@@ -25,7 +25,7 @@ use crate::views::SocketTold;
 /// Longest message of a client, bytes.
 pub const MESSAGE_BYTES: usize = 64 << 10;
 
-/// How long a client may take to read what is sent.
+/// Maximum time in which a client must accept sent data.
 pub(crate) const SEND_WITHIN: Duration = Duration::from_secs(5);
 
 /// How often it is looked whether to stop.
@@ -143,7 +143,7 @@ pub(crate) enum Ask {
     },
 }
 
-/// Whether nothing is there to be read yet.
+/// Returns whether no data is ready to be read yet.
 fn is_nothing(error: &io::Error) -> bool {
     use io::ErrorKind::{Interrupted, TimedOut, WouldBlock};
     matches!(error.kind(), WouldBlock | TimedOut | Interrupted)

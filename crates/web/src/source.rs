@@ -53,7 +53,7 @@ impl Source {
     /// A running lab or box.
     ///
     /// # Errors
-    /// When it does not answer, or its scenario's other files are not what they were.
+    /// If it does not answer, or other files of its scenario have changed.
     pub fn lab(lab: Lab) -> Result<Self, Error> {
         let shown = match lab.scenario() {
             Ok(shown) => Some(shown),
@@ -132,7 +132,7 @@ impl Source {
         })
     }
 
-    /// Starts what goes on beside the server, until `stop`.
+    /// Starts the background work of the server, until `stop`.
     ///
     /// # Errors
     /// When there can be no thread.

@@ -49,7 +49,7 @@ pub struct World {
     pub nodes: Vec<NodeView>,
     /// Kinds of links, by the number that steps give them.
     pub link_kinds: Vec<String>,
-    /// What flies.
+    /// The constellations.
     pub constellations: Vec<ConstellationView>,
     /// The scenario's flows between two nodes.
     pub flows: Vec<FlowView>,
@@ -227,7 +227,7 @@ pub struct Timeline {
 /// A run that has ended.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RunView {
-    /// What ran.
+    /// The manifest of the run.
     pub manifest: Manifest,
     /// The summary. Absent if the run did not finish.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -253,7 +253,7 @@ pub enum Tool {
     Tcp,
 }
 
-/// A flow that was started, and what it measured.
+/// A started flow with its measurements.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct FlowNow {
     /// Its number.
@@ -275,7 +275,7 @@ pub struct FlowNow {
 /// A refused request with the reason.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Refused {
-    /// In words.
+    /// The message.
     pub error: String,
 }
 

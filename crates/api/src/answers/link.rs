@@ -18,7 +18,7 @@ pub struct LinkShown {
     pub b: String,
     /// Whether any edge exists between the two.
     pub up: bool,
-    /// Why it is up or down, for people.
+    /// The reason why it is up or down, for users.
     pub why: String,
     /// The edges from `a` to `b`, then those back.
     pub edges: Vec<EdgeShown>,
@@ -130,7 +130,7 @@ pub enum RoutesAfter {
     /// No link failed or recovered, so routes are as before.
     #[default]
     Untouched,
-    /// All kernels have those that lead round what failed.
+    /// All kernels have routes around the failure.
     Stood {
         /// Counted from when the change took effect, nanoseconds.
         after_ns: u64,

@@ -6,7 +6,7 @@ use constel_link::PortId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// To [`Read::Loads`](crate::Read::Loads). The difference of two answers is what was carried in between.
+/// The reply to [`Read::Loads`](crate::Read::Loads). The difference of two replies is the traffic in between.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Loads {
     /// Lab time, nanoseconds; `None` while the clock is held.
@@ -53,9 +53,6 @@ impl Loads {
     ///
     /// An edge that is missing in the earlier sample either carried nothing or did not exist. Its counters may belong to an
     /// earlier existence, so it has a rate from the next sample on.
-    ///
-    /// An edge that the earlier look has not seen had carried nothing, or did not exist, and its counters are of an earlier life: it
-    /// has a rate from the next look on.
     #[must_use]
     pub fn since(&self, before: &Self) -> Option<Vec<EdgeRate>> {
         let took_ns = self.at_mono_ns.checked_sub(before.at_mono_ns)?;

@@ -50,7 +50,7 @@ pub struct WireShown {
     pub refused: u64,
 }
 
-/// A rule and what it did.
+/// A rule with its counters.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct RuleShown {
     /// Its name.
@@ -72,7 +72,7 @@ pub struct WayShown {
     pub drops: u64,
     /// Copies that were made.
     pub duplicates: u64,
-    /// Frames inside at the moment: waiting, or on their way.
+    /// Frames inside at the moment: waiting or delayed.
     pub queue_frames: u64,
     /// Bits per second since its first frame.
     pub average_bps: f64,
@@ -99,7 +99,7 @@ pub struct WayShown {
 /// A path through a constellation at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ViaShown {
-    /// One-way delay, nanoseconds; `None`: there is no way at the moment.
+    /// One-way delay, nanoseconds. `null`: there is no path at the moment.
     pub delay_ns: Option<u64>,
     /// The satellites it leads over, in their order.
     pub satellites: Vec<String>,
@@ -113,7 +113,7 @@ pub struct ViaShown {
 pub struct RulesChanged {
     /// The names of all rules, in their order, as they are now.
     pub rules: Vec<String>,
-    /// Rules that are never reached now, in words.
+    /// Warnings about rules that no packet can reach now.
     pub warnings: Vec<String>,
     /// Time from the request to the first frame under the new rules, nanoseconds.
     pub took_ns: u64,

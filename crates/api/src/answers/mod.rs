@@ -58,14 +58,14 @@ impl LabState {
     }
 }
 
-/// A lab as `constel list` has it: what its process recorded, whether that lives or not.
+/// A lab in `constel list`, as its process recorded it, whether that process is alive or not.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct ListedLab {
     /// Its name.
     pub lab: String,
     /// The actual state.
     pub state: LabState,
-    /// The scenario file, as the user named it; `None` if its process died before it could say.
+    /// The scenario file, as the user named it. `null` if its process died before it recorded the name.
     pub scenario: Option<String>,
     /// Process ID, dead or alive.
     pub pid: Option<u32>,
@@ -154,7 +154,8 @@ pub struct NodeShown {
     pub ipv6: Ipv6Addr,
     /// Edges that leave it now.
     pub links: usize,
-    /// By which this machine reaches it beside what is emulated; absent where no network of it has `management`.
+    /// The address by which this machine reaches it outside the emulated network. Absent if none of its networks has
+    /// `management`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub management: Option<Ipv4Addr>,
     /// For a node without network stack, which only forwards: its packet counters. Absent for other nodes.
@@ -175,7 +176,7 @@ pub struct Forwarding {
     pub dropped: BTreeMap<String, u64>,
 }
 
-/// A node without a stack, and what it has done with packets.
+/// A node without a network stack, with its packet counters.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct NodeForwarding {
     /// Its name.
@@ -228,8 +229,8 @@ pub struct Capturing {
     pub interfaces: Vec<String>,
 }
 
-/// To [`Write::Enter`](crate::Write::Enter): the door of a node, by what makes the node. It is open as long as the
-/// lab's process lives, for processes of the same host and with the same rights.
+/// The reply to [`Write::Enter`](crate::Write::Enter): the access to a node, by its runtime. It is valid as long as the
+/// lab's process lives, for processes of the same host with the same privileges.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "runtime", rename_all = "kebab-case")]
 #[non_exhaustive]
@@ -279,7 +280,7 @@ pub struct Confinement {
     pub gid: u32,
     /// Further groups.
     pub groups: Vec<u32>,
-    /// The capabilities that they can have: bit N is what the kernel numbers N.
+    /// The capabilities that they can have. Bit N is the capability with the kernel's number N.
     pub capabilities: u64,
     /// Those that users other than root have.
     pub ambient: u64,

@@ -88,11 +88,11 @@ pub struct Walked {
     pub address: IpAddr,
     /// Whether they arrive.
     pub arrived: bool,
-    /// How the walk ended, for people.
+    /// The end of the path, as text for users.
     pub end: String,
-    /// One way, nanoseconds; `None` when it does not arrive.
+    /// One-way delay, nanoseconds. `null` if packets do not arrive.
     pub delay_ns: Option<u64>,
-    /// Node by node, as far as it led.
+    /// The nodes of the path, as far as it leads.
     pub hops: Vec<Hop>,
     /// Number of the disjoint path, from 1.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -102,9 +102,9 @@ pub struct Walked {
 /// The path of minimum delay.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Optimum {
-    /// One way, nanoseconds.
+    /// One-way delay, nanoseconds.
     pub delay_ns: u64,
-    /// Node by node.
+    /// The nodes of the path.
     pub hops: Vec<Hop>,
 }
 

@@ -77,7 +77,7 @@ impl Evidence {
         opened.map(BufReader::new)
     }
 
-    /// Columns of what a flow's program printed in a part of lab time.
+    /// Returns columns from the output of a flow's program in a part of lab time.
     pub(super) fn printed<const N: usize>(
         &self,
         name: &Name,

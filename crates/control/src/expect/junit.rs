@@ -33,9 +33,9 @@ pub struct Case {
 /// The outcome of a statement.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum CaseEnd {
-    /// It holds; what was seen.
+    /// It holds. Contains the observed value.
     Passed(String),
-    /// It does not; what was seen.
+    /// It does not hold. Contains the observed value.
     Failed(String),
     /// Unknown: the measurements that it needs are not trustworthy, or the run was interrupted.
     Unknown(String),
@@ -116,7 +116,7 @@ fn written(xml: &mut String, suite: &Suite, case: &Case) {
     );
 }
 
-/// Fit for text and attributes of XML 1.0: what it cannot hold becomes U+FFFD.
+/// Prepares text for text and attributes of XML 1.0. Characters that XML does not allow become U+FFFD.
 fn escaped(text: &str) -> String {
     let mut out = String::new();
     for c in text.chars() {

@@ -77,7 +77,7 @@ pub fn unstated<'a>(scenario: &Scenario, evidence: &'a Evidence) -> Vec<&'a Soft
     failures.filter(|failure| !stated(failure)).collect()
 }
 
-/// Whether it holds and what was seen; or what there was not.
+/// Returns whether a statement holds, with the observed value, or the missing evidence.
 fn of(what: &Expected, scenario: &Scenario, evidence: &Evidence) -> Result<(bool, String), String> {
     match what {
         Expected::Succeeds(name) => {
@@ -187,7 +187,7 @@ fn written<T: Copy + ToString>(
     [bounds.at_least, bounds.at_most].map(|edge| edge.map(|edge| (number(edge), edge.to_string())))
 }
 
-/// Whether a value is within what is allowed at least and at most, each a number and how it was written; and what was seen.
+/// Returns whether a value is within its bounds, each a number and its text in the scenario, and the observed value.
 fn within(value: f64, mut seen: String, bounds: [Option<(f64, String)>; 2]) -> (bool, String) {
     let [least, most] = bounds;
     let mut holds = true;

@@ -33,7 +33,7 @@ impl Need {
         }
     }
 
-    /// Whether a doubt about the run is one about the statement. Doubts about flows are looked at flow by flow.
+    /// Returns whether a doubt about the run affects the statement. Doubts about flows are examined flow by flow.
     fn minds(self, doubt: Doubt) -> bool {
         match doubt {
             Doubt::Records => true,

@@ -25,7 +25,7 @@ fn ended_in<'a>(event: &'a Event, flows: &'a [Flow]) -> Option<(&'a str, &'a str
     }
 }
 
-/// Whether nothing ended before its time in nodes of these names, and what was seen.
+/// Returns whether no program ended prematurely in nodes of these names, with the observation.
 pub(super) fn alive(
     nodes: &[NodesNamed],
     window: Window,
@@ -53,7 +53,7 @@ pub(super) fn alive(
     }
 }
 
-/// How a flow's client ended, in words.
+/// Returns how a flow's client ended, as text.
 fn in_words(name: &Name, end: ClientEnd) -> String {
     match end {
         ClientEnd::ByItself { t_ns, exit, early } => {
@@ -79,10 +79,10 @@ fn end(name: &Name, evidence: &Evidence) -> Result<ClientEnd, String> {
     end.ok_or_else(|| format!("the summary does not say how flow `{name}` ended"))
 }
 
-/// Whether these programs were still running when their time was over, and what was seen.
+/// Returns whether these programs were still running when their time was over, with the observation.
 ///
 /// # Errors
-/// In words, when that is not known.
+/// A message if that is unknown.
 pub(super) fn still_running(names: &[Name], evidence: &Evidence) -> Result<(bool, String), String> {
     for name in names {
         let end = end(name, evidence)?;
@@ -97,10 +97,10 @@ pub(super) fn still_running(names: &[Name], evidence: &Evidence) -> Result<(bool
     Ok((true, seen))
 }
 
-/// Whether a program ended before its time was over, and what was seen.
+/// Returns whether a program ended before its time was over, with the observation.
 ///
 /// # Errors
-/// In words, when that is not known.
+/// A message if that is unknown.
 pub(super) fn ended_early(own: &EndedEarly, evidence: &Evidence) -> Result<(bool, String), String> {
     let end = end(&own.flow, evidence)?;
     let holds = match end {

@@ -1,4 +1,5 @@
-//! OpenMetrics 1.0 text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>): what Prometheus, Grafana's agents and Telegraf (for InfluxDB) read.
+//! OpenMetrics 1.0 text (<https://prometheus.io/docs/specs/om/open_metrics_spec/>), which Prometheus, Grafana's agents and
+//! Telegraf (for InfluxDB) read.
 
 use std::fmt::{Display, Write as _};
 
@@ -36,7 +37,7 @@ impl Text {
         out
     }
 
-    /// Counts of frames and bytes by what became of them, under the names that the summary has.
+    /// Adds counts of frames and bytes by their outcome, under the names in the summary.
     fn counters(&mut self, name: &str, labels: &[(&str, &str)], of: &EdgeCounters, bytes: bool) {
         let counters = serde_json::to_value(of).unwrap_or(Value::Null);
         for (fate, count) in counters.as_object().into_iter().flatten() {
@@ -120,7 +121,7 @@ fn escaped(value: &str) -> String {
         .replace('\n', "\\n")
 }
 
-/// The state of a lab, and what each of its edges has carried; `name` names a port.
+/// Returns the state of a lab, and the traffic of each of its edges. `name` returns the name of a port.
 #[must_use]
 pub(crate) fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String) -> String {
     let mut out = Text::of(&shown.lab);
@@ -182,7 +183,8 @@ pub(crate) fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String
     out.text
 }
 
-/// The state of a box, and what each of its rules did, each way; frames that no rule takes are those of the rule ``.
+/// Returns the state of a box, and the counters of each of its rules, per direction. Frames that match no rule count for the
+/// rule ``.
 #[must_use]
 pub(crate) fn box_text(shown: &BoxShown) -> String {
     let mut out = Text::of(&shown.lab);

@@ -1,4 +1,4 @@
-//! A run as one file: what it left behind, and what another machine needs to run it again.
+//! A run as one file: its results, and everything that another machine needs to run it again.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -23,9 +23,9 @@ pub struct Packed {
     pub files: usize,
     /// In it: the scenario, which runs as it ran.
     pub scenario: PathBuf,
-    /// In it: what the run left behind.
+    /// In it: the results of the run.
     pub results: PathBuf,
-    /// Images of nodes and programs of daemons are not in it: what the other machine must have, by name.
+    /// Images of nodes and programs of daemons, which are not in it. The other machine must have them, by name.
     pub images: Vec<String>,
 }
 

@@ -1,4 +1,4 @@
-//! Pictures of flows: what was measured in lab time, over what geometry gives.
+//! Pictures of flows: measurements over lab time, and the values from geometry.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! Pictures of what interfaces received and sent over lab time, from the columns of a profile.
+//! Pictures of the traffic of interfaces over lab time, from the columns of a profile.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -133,8 +133,8 @@ fn last(folder: &Path, column: &str, width: usize) -> Result<Vec<u64>, Error> {
 }
 
 impl Run {
-    /// Draws what interfaces received and sent over lab time: the six that moved most each by itself, all others together. An
-    /// SVG picture.
+    /// Draws the traffic of interfaces over lab time as an SVG picture: the six interfaces with most traffic separately, and
+    /// all others together.
     ///
     /// # Errors
     /// [`Error::NoDocument`] when the run had no `--profile`, or its files cannot be read.

@@ -2,7 +2,7 @@
 
 use constel_api::summary::{FlowRow, Summary};
 
-/// The columns, in order. Delays are microseconds; what was not measured is empty.
+/// The columns, in order. Delays are microseconds. Values that were not measured are empty.
 pub const COLUMNS: [&str; 39] = [
     "run",
     "seed",

@@ -14,7 +14,7 @@ use super::folder::Folder;
 use crate::error::{Error, Exit};
 use crate::results::Run;
 
-/// How often a run is looked at: whether it has ended, whether it shall.
+/// Interval at which a run is checked: whether it has ended, and whether it must end.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// Makes runs.

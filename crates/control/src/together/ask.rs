@@ -22,18 +22,18 @@ use crate::error::Error;
 use crate::machines::Share;
 use crate::scenario::Scenario;
 
-/// The machines of a lab, and how its nodes are dealt to them.
+/// The machines of a lab, and the placement of its nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// The machines.
     pub machines: Machines,
     /// Nodes with a given machine.
     pub pins: Vec<Pin>,
-    /// How the others are dealt.
+    /// The placement policy for the other nodes.
     pub order: Dealt,
 }
 
-/// Whether the edges between two machines are longer than what lies between them.
+/// The comparison of the edges between two machines with the delay between the machines.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Way {
     /// A machine.
@@ -52,7 +52,7 @@ pub struct Way {
     pub short_edges: usize,
 }
 
-/// A scenario on machines that are there.
+/// A scenario on present machines.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Looked {
     /// The load of each machine at lab time zero.
@@ -61,7 +61,7 @@ pub struct Looked {
     pub edges: usize,
     /// Those between nodes of different machines.
     pub crossing_edges: usize,
-    /// By what their frames go.
+    /// The transport of their frames.
     pub between: Between,
     /// The transport of frames, for the code that creates the lab.
     #[serde(skip)]
@@ -73,7 +73,7 @@ pub struct Looked {
 }
 
 impl Looked {
-    /// By what frames go between the machines, for people.
+    /// Returns the transport of frames between the machines as text for users.
     #[must_use]
     pub fn between_in_words(&self) -> String {
         between::told(&self.between)
@@ -103,7 +103,7 @@ impl Asked {
         })
     }
 
-    /// The word for how nodes are dealt.
+    /// Returns the word for the placement policy.
     pub(crate) fn place_word(&self) -> &'static str {
         match self.order {
             Dealt::RoundRobin => "round-robin",
@@ -255,7 +255,7 @@ pub fn machine_of(store: &dyn Store, lab: &str, node: &str) -> Result<String, Er
 /// The effect of a machine's loss or return on nodes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Fate {
-    /// A machine is lost, and what of its nodes others take.
+    /// A machine is lost, and other machines take over some of its nodes.
     Lost(usize, Moved),
     /// Nodes of a lost machine have their links again: the index of that machine, and the new machine of each node.
     Back(usize, BTreeMap<NodeId, usize>),

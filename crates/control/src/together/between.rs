@@ -1,4 +1,5 @@
-//! By what frames go between the machines of a lab: as asked for, or as a probe finds; and what the underlay's MTU means for it.
+//! The transport of frames between the machines of a lab, as requested or as found by a test, and its consequences for the
+//! MTU of the underlay.
 
 use std::net::SocketAddr;
 
@@ -111,7 +112,7 @@ fn is_v6(row: &Row) -> bool {
     address.is_some_and(|address: SocketAddr| address.is_ipv6())
 }
 
-/// Machines that cannot send raw frames of such a length, each with what to do.
+/// Returns the machines that cannot send raw frames of this length, each with the remedy.
 fn unfit(rows: &[&Row], frame_bytes: usize, mtu_wanted: usize) -> Vec<String> {
     let wrong = rows.iter().filter_map(|row| {
         let (name, mtu) = (&row.machine, row.mtu_bytes.unwrap_or(0));

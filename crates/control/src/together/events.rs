@@ -12,7 +12,7 @@ const HELD: Duration = Duration::from_secs(2);
 /// An event, and the machines that reported it.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SeenEvent {
-    /// The machines that noted it, in the lab's order: what all of them plan, all of them note.
+    /// The machines that reported it, in the lab's order. All machines report the events of the common plan.
     pub machines: Vec<String>,
     /// As the first of them noted it; `seq` counts those of all.
     #[serde(flatten)]
@@ -39,7 +39,7 @@ pub struct EventsComing {
     /// In the lab's order.
     machines: Vec<String>,
     waiting: Vec<Waiting>,
-    /// By machine, the lab time of what it noted last.
+    /// For each machine, the lab time of its latest event.
     last_ns: BTreeMap<String, i64>,
     told: u64,
 }
@@ -115,7 +115,7 @@ impl EventsComing {
     }
 
     fn tell(&mut self, mut due: Vec<Waiting>) -> Vec<SeenEvent> {
-        // Stable: what a machine noted at one time stays in its order.
+        // The sort is stable, so events of one machine at one time stay in order.
         due.sort_by_key(|waiting| waiting.at_ns);
         let numbered = due.into_iter().map(|Waiting { mut seen, .. }| {
             self.told += 1;

@@ -33,7 +33,7 @@ pub struct OnMachines<'a> {
     pub rows: &'a [Row],
     /// Those that take a part.
     pub asked: &'a Asked,
-    /// By what frames are to go between them.
+    /// The transport of frames between them.
     pub between: Choice,
     /// Whether these are encrypted.
     pub encrypted: bool,
@@ -188,7 +188,7 @@ impl Scenario {
     }
 }
 
-/// One verdict of what the machines left.
+/// Returns one verdict from the results of all machines.
 fn close(
     (name, lab): (&str, &Lab),
     results: &Path,

@@ -92,8 +92,8 @@ fn channels_of<'a>(all: impl Iterator<Item = &'a Summary>) -> Vec<ChannelRow> {
 
 /// The summary of all; `None` when no machine left one.
 ///
-/// `gone` has, for each machine, what the lab went on without: such a machine's own figures are no longer the lab's where there are
-/// others, but for its flows.
+/// `gone` contains the loss of each lost machine. If there are other machines, such a machine's own measurements do not
+/// count for the lab, except for those of its flows.
 pub(super) fn merge(
     (name, lab): (&str, &Lab),
     (led, gone): (&Led, &[Option<LostRow>]),

@@ -30,7 +30,7 @@ use crate::scenario::Scenario;
 
 /// How soon an end is noticed.
 const LOOK_EVERY: Duration = Duration::from_millis(50);
-/// Lab time zero is to be so far ahead when it is known, nanoseconds.
+/// Minimum time from the moment when lab time zero is known until lab time zero, nanoseconds.
 const LEAST_AHEAD_NS: u64 = 50_000_000;
 /// Maximum drift between the clocks, nanoseconds. Each machine times its steps by its own clock from lab time zero on, so
 /// clocks that have drifted further apart are not a common clock.
@@ -420,7 +420,7 @@ impl Gate for Talk {
     }
 
     fn order(&self, number: u64, what: &ByHand) {
-        // Names and numbers: there is nothing that JSON could not say.
+        // The structs hold only names and numbers, so serialization cannot fail.
         let what = serde_json::to_value(what).unwrap_or_default();
         self.say(&FromPart::Order { number, what });
     }

@@ -105,7 +105,7 @@ impl AddressPlan {
     }
 }
 
-/// A MAC the usual way.
+/// Returns a MAC address in the usual notation.
 fn mac_text(mac: [u8; 6]) -> String {
     let [a, b, c, d, e, f] = mac;
     format!("{a:02x}:{b:02x}:{c:02x}:{d:02x}:{e:02x}:{f:02x}")

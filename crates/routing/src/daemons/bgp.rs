@@ -53,8 +53,7 @@ impl Spec {
         listed.copied().any(chooses)
     }
 
-    /// With what is known of ground links between systems: the satellites that each station will use, by the spec's order of
-    /// stations.
+    /// Adds the ground links between systems: the satellites that each station will use, in the spec's order of stations.
     #[must_use]
     pub fn with_uplinks(mut self, layout: &Layout, serving: &[Served]) -> Self {
         let all = serving.iter().flatten().copied();

@@ -46,9 +46,9 @@ pub enum Protocol {
 /// Bidirectional Forwarding Detection on every link.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, serde::Serialize)]
 pub struct Bfd {
-    /// Milliseconds between two packets, both ways.
+    /// Milliseconds between two packets, in both directions.
     pub interval_ms: u32,
-    /// How many may be missing, at least 2.
+    /// Number of packets that may be missing, at least 2.
     pub multiplier: u8,
 }
 
@@ -111,7 +111,7 @@ pub enum SpecError {
         /// The bound.
         least: u32,
     },
-    /// No family is asked for.
+    /// No address family is requested.
     #[error("routing needs IPv4 or IPv6 or both")]
     NoFamily,
     /// The software does not support the protocol.

@@ -275,7 +275,7 @@ impl Foreign for Watched {
         {
             return exit;
         }
-        // The container has ended. As shells and engines say it, a signal is its number and 128.
+        // The container has ended. Like shells, engines report a signal as 128 plus its number.
         let code = shared.made.exit_code().ok();
         match code.and_then(|code| i32::try_from(code).ok()) {
             Some(code @ 129..=192) => Exit::Signal(code - 128),

@@ -22,7 +22,7 @@ use crate::container::ContainerSpec;
 /// Path of the socket where a first process connects. The compiled program has the same path.
 const DOOR: &str = "/.constel/door";
 
-/// The engine has started it; it needs a moment to come to the door.
+/// Maximum time from the start by the engine until the first process connects.
 const COMES_WITHIN: Duration = Duration::from_secs(30);
 
 /// The capability that is needed to enter another network.

@@ -112,7 +112,8 @@ impl NodeRuntime for DockerRuntime {
                 .map(|node| Box::new(node) as Box<dyn FreshNode>)
                 .collect()),
             Err(error) => {
-                // Those that were made went one by one; this is for what the engine made and did not say.
+                // Finished containers were removed one by one. This removes those that the engine created without reporting
+                // them.
                 drop(self.crew.remove_all());
                 Err(error)
             }
@@ -150,7 +151,7 @@ struct DockerNode {
     /// The network of the node, and programs in it that do not come from its image.
     node: NetnsNode,
     maker: Arc<Maker>,
-    /// The one that there is now, dead or alive.
+    /// The present container, dead or alive.
     container: Mutex<Arc<Container>>,
     booting: Mutex<()>,
 }

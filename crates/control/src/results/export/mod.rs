@@ -18,13 +18,13 @@ use super::Run;
 use crate::error::Error;
 use columns::{Failed, Source};
 
-/// The table of what interfaces counted, of runs with samples of them.
+/// The table of the counters of interfaces, of runs with samples of them.
 const INTERFACES: &str = "interfaces";
-/// The table of what edges held and counted, of runs with samples of them.
+/// The table of the effects and counters of edges, of runs with samples of them.
 const EDGES: &str = "edges";
 /// The table of satellites that served each station over time.
 const HANDOVERS: &str = "handovers";
-/// The table of which ways flows took, and how long these were.
+/// The table of the flows' paths with their durations.
 const PATHS: &str = "paths";
 /// The table of the machine and the lab, second by second.
 const SERIES: &str = "series";
@@ -37,7 +37,7 @@ pub enum Format {
     Parquet,
     /// CSV as RFC 4180 has it; no value is an empty cell.
     Csv,
-    /// InfluxDB's line protocol: measurements `constel_*`, tags for what names things, fields for numbers, times of the lab as times
+    /// InfluxDB's line protocol: measurements `constel_*`, tags for names, fields for numbers. Times of the lab become times
     /// of the scenario, UTC.
     Influx,
 }

@@ -69,7 +69,7 @@ pub(super) fn write(source: &mut dyn Source, about: &About, out: File) -> Result
     Ok(rows)
 }
 
-/// The values that are there, and of each row whether there is one.
+/// Returns the present values, and for each row whether it has one.
 fn split<T>(values: impl Iterator<Item = Option<T>>) -> (Vec<T>, Vec<i16>) {
     let (mut there, mut levels) = (Vec::new(), Vec::new());
     for value in values {

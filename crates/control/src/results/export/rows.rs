@@ -78,7 +78,7 @@ impl Source for Rows {
     }
 }
 
-/// The kind that holds what a column held so far and this cell.
+/// Returns the kind that can hold the column's earlier cells and this cell.
 fn wider(kind: Kind, cell: &str) -> Kind {
     let own = if cell.is_empty() || cell.parse::<i64>().is_ok() {
         Kind::Integer
