@@ -156,6 +156,8 @@ pub fn run(
             latest: &latest,
         };
         scope.spawn(move || measure.run());
+        // A worker needs the program, and an address where other machines reach it. Without either, this machine accepts no
+        // labs.
         let takes = options.program.as_deref().zip(responder.as_ref());
         let keeper = takes.map(|(program, responder)| Keeper {
             store,
@@ -175,6 +177,7 @@ pub fn run(
         if let Some(keeper) = keeper {
             scope.spawn(move || keeper.run());
         }
+        // This thread does little more than renew the lease, on which all the other threads depend.
         agent.stay(&has_ended)
     });
     agent.leave(ended)

@@ -282,6 +282,7 @@ pub(crate) fn place(
             .map(|cap| cap.map_or(u64::MAX, u64::from))
             .fold(0, u64::saturating_add),
     })?;
+    // The size of the largest group is reported, because that group is the one hardest to place.
     let lump = || {
         PlacementError::Lump(
             (0..graph.len())

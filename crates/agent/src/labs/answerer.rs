@@ -231,6 +231,7 @@ fn run(
     let (out, err) = (child.stdout.take(), child.stderr.take());
     let stdin = child.stdin.take();
     thread::scope(|scope| {
+        // Both streams and the input have their own threads, because a full pipe of one would block the others.
         let out = scope.spawn(|| hear(out));
         let err = scope.spawn(|| read(err, MOST_BYTES));
         // A command that stops reading its input shows that by its exit code, so the write error is ignored.

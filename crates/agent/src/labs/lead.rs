@@ -318,6 +318,7 @@ impl Lead<'_> {
                     "machine {name} does not take its part: `constel agent` has to run there with --underlay"
                 )));
             }
+            // The first reason counts: later ones are usually its consequences.
             if ended.is_none() {
                 let asked = follow.known().get(&keys::end(&self.order.lab));
                 let asked = asked.filter(|entry| entry.created > number);
