@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: (MIT OR GPL-2.0-only)
 //
-// The edt driver: edges as departure times (EDT), kept by sch_fq.
+// The edt driver: edges as departure times (EDT), enforced by sch_fq.
 //
-//   node -> h<port>     cst_steer: which edges does the frame take? One copy for each goes to the trunk.
+//   node -> h<port>     cst_steer: finds the frame's edges. One copy for each goes to the trunk.
 //   trunk f<k>, egress  cst_depart: the edge's model gives the frame its departure time or drops it; the
 //                       trunk's fq holds it until then. Each edge is a flow of its own.
-//   trunk g<k>          cst_arrive: how late is it? On into the node behind h<to>.
+//   trunk g<k>          cst_arrive: records the lateness and passes the frame into the node behind h<to>.
 //
-// The departure time is set at the egress of the device that has the fq: anywhere else the kernel forgets it
-// for everything that is not IP. The layouts below are mirrored in src/edt/layout.rs.
+// The departure time is set at the egress of the device that has the fq: elsewhere the kernel clears it
+// for all packets that are not IP. The layouts below are mirrored in src/edt/layout.rs.
 #include <linux/types.h>
 #include <linux/bpf.h>
 #include <linux/pkt_cls.h>
@@ -24,23 +24,23 @@
 #define EDGE_DOWN 2
 #define EDGE_LOSES_ALL 4
 
-// What an edge is asked to do. Two of each: the bank of the epoch in force, and the one being prepared.
+// Parameters of an edge. There are two of each: in the bank of the active epoch, and in the one being prepared.
 struct params {
 	__u64 t0_ns;
 	__u64 delay_ns; // at t0_ns
 	__s64 slope_ns_per_s; // within +-1e9
 	__u64 rate_bps; // 0: service takes no time
 	__u64 queue_bytes; // may wait for service, at most 2e9
-	__u64 loss; // a frame is lost when its draw is below
+	__u64 loss; // the frame is lost if its draw is below this
 	__u64 up_from_ns;
-	__u64 rng[4]; // where this life's generator starts
-	__u32 life; // changes with every life of the edge in this slot: its state starts afresh
+	__u64 rng[4]; // initial state of this life's generator
+	__u32 life; // changes with every life of the edge in this slot; its state is then reset
 	__u32 to;
 	__u32 next; // slot + 1 of the next edge that leaves the same port
 	__u32 flags;
 	__u32 overhead_bytes;
-	__u32 flow; // names the edge's flow in the fq
-	__u64 ce_above_ns; // what waits longer for service is marked, if its sender understands it
+	__u32 flow; // the edge's flow in the fq
+	__u64 ce_above_ns; // frames that wait longer for service are marked, if their sender supports ECN
 	__u64 reserved;
 };
 
@@ -52,7 +52,7 @@ struct port {
 struct state {
 	struct bpf_spin_lock lock;
 	__u32 life;
-	__u64 free_ns; // the service of all that came so far ends at free_ns + rem / rate
+	__u64 free_ns; // the service of all frames so far ends at free_ns + rem / rate
 	__u64 rem;
 	__u64 last_due_ns;
 	__u64 rng[4];
@@ -74,13 +74,13 @@ struct counts {
 	__u64 steered;
 	__u64 no_edge;
 	__u64 dropped_gso; // super-frame
-	__u64 dropped_size; // shorter than an Ethernet header
+	__u64 dropped_size; // frame shorter than an Ethernet header
 	__u64 dropped_copy; // a copy could not be made or sent
 	__u64 gone; // the edge vanished between steering and departure
 	__u64 released;
 	__u64 released_bytes;
 	__u64 early; // released before its time: always 0
-	__u64 foreign; // on the trunk, but not ours
+	__u64 foreign; // frame on the trunk that the driver did not send
 	__u64 lateness[LATENESS_BUCKETS];
 };
 
@@ -90,7 +90,7 @@ struct key {
 };
 
 struct shared {
-	__u32 epoch; // its lowest bit says which bank is in force
+	__u32 epoch; // the lowest bit selects the active bank
 	__u32 reserved;
 	__u64 tai_minus_real_ns;
 };
@@ -164,8 +164,8 @@ static __always_inline struct params *params_of(__u32 slot, __u32 bank)
 	return bpf_map_lookup_elem(&edt_params, &key);
 }
 
-// What a frame on its way to the edge in a slot is marked with: the bank goes with it, so that all copies of
-// a frame go by one table, even when another one comes into force between them.
+// Mark of a frame for the edge in a slot. It contains the bank, so that all copies of a frame use the same table even
+// if another bank becomes active between them.
 static __always_inline __u32 mark_of(__u32 slot, __u32 bank)
 {
 	return 2 * slot + bank + 1;
@@ -183,7 +183,7 @@ struct walk {
 	__u32 failed;
 };
 
-// One edge of a port: a copy of the frame takes it.
+// Sends a copy of the frame over one edge of a port.
 static long copy_to_edge(__u32 i, struct walk *walk)
 {
 	struct params *params;
@@ -229,7 +229,7 @@ int cst_steer(struct __sk_buff *ctx)
 		counts->no_edge++;
 		return TC_ACT_SHOT;
 	}
-	// Whatever the sender's TCP wrote here: it has had its effect.
+	// The sender's TCP may have paced with this time stamp; the node's own queue has honoured it already.
 	ctx->tstamp = 0;
 	ctx->priority = 0;
 	if (port->edges > 1 && (mac[0] & 1)) {
@@ -259,10 +259,10 @@ int cst_steer(struct __sk_buff *ctx)
 		slot = *found;
 	}
 	ctx->mark = mark_of(slot, bank);
-	// A frame that still belongs to its sender's socket would be charged to it for as long as the fq holds it,
-	// and TCP (small queues) would send no further. A copy belongs to nobody.
+	// While a frame belongs to its sender's socket, it is charged to the socket for as long as the fq holds it, and TCP
+	// (small queues) would stop sending. A copy has no socket.
 	if (ctx->sk) {
-		// Positive: the edge or the fq dropped it, and has counted it.
+		// A positive result means that the edge or the fq dropped the frame, and has counted it.
 		if (bpf_clone_redirect(ctx, trunk_of(slot), 0) < 0)
 			counts->dropped_copy++;
 		return TC_ACT_SHOT;
@@ -270,7 +270,7 @@ int cst_steer(struct __sk_buff *ctx)
 	return bpf_redirect(trunk_of(slot), 0);
 }
 
-// xoshiro256**, as crates/link has it: the same seed loses the same frames.
+// xoshiro256** as in crates/link: the same seed loses the same frames.
 static __always_inline __u64 draw(__u64 *s)
 {
 	__u64 x = s[1] * 5;
@@ -286,7 +286,7 @@ static __always_inline __u64 draw(__u64 *s)
 	return result;
 }
 
-// delay(t), rounded down, never negative. |slope| <= 1e9, so that nothing below overflows.
+// delay(t), rounded down, never negative. |slope| <= 1e9, so that the arithmetic below cannot overflow.
 static __always_inline __u64 delay_at(const struct params *p, __u64 t)
 {
 	__u64 elapsed, slope, whole, part, glide;
@@ -297,11 +297,12 @@ static __always_inline __u64 delay_at(const struct params *p, __u64 t)
 		return p->delay_ns;
 	elapsed = back ? p->t0_ns - t : t - p->t0_ns;
 	slope = falls ? -p->slope_ns_per_s : p->slope_ns_per_s;
+	// Split into whole seconds and the rest, because elapsed * slope may exceed 64 bits.
 	whole = elapsed / NS_PER_S * slope;
 	part = elapsed % NS_PER_S * slope;
 	glide = whole + part / NS_PER_S;
 	if (back != falls) {
-		// Downwards: rounding down means rounding the glide up.
+		// A falling delay is rounded down by rounding the decrease up.
 		glide += part % NS_PER_S != 0;
 		return p->delay_ns > glide ? p->delay_ns - glide : 0;
 	}
@@ -311,9 +312,9 @@ static __always_inline __u64 delay_at(const struct params *p, __u64 t)
 #define ETHERTYPE_AT 12
 #define CE 3
 
-// Set the ECN field to "congestion experienced" (RFC 3168) where the sender understands it; the IPv4 header's
-// checksum follows (RFC 1624). As crates/link does it: behind up to two VLAN tags, and not without a whole header.
-// The helper for it leaves copies of a frame alone, and frames whose network header nobody has looked for.
+// Sets the ECN field to "congestion experienced" (RFC 3168) if the sender supports ECN, and updates the IPv4 header's
+// checksum (RFC 1624). As in crates/link it skips up to two VLAN tags and requires a whole header. The kernel's helper
+// for this ignores copies of a frame, and frames whose network header was not located.
 static __always_inline int mark_ce(struct __sk_buff *ctx)
 {
 	__u32 at = ETHERTYPE_AT, i;
@@ -368,6 +369,8 @@ int cst_depart(struct __sk_buff *ctx)
 	}
 	__u64 rate = p->rate_bps;
 	bpf_spin_lock(&s->lock);
+	// A new life of the edge: an empty queue, and its own generator. The parameters are read without a lock; the bank is
+	// not written while programs may read it.
 	if (s->life != p->life) {
 		s->life = p->life;
 		s->free_ns = 0;
@@ -391,9 +394,9 @@ int cst_depart(struct __sk_buff *ctx)
 			start = s->free_ns;
 			rem = s->rem;
 			waited = start - now;
-			// In the queue and in service: waited * rate bits (and a fraction). The queue takes the frame
-			// as long as that is not more than its limit; with frames of one size this is exact, else the
-			// one in service may count for more or less than it is.
+			// In the queue and in service there are waited * rate bits (and a fraction). The queue accepts the frame as long as
+			// that is not more than its limit. With frames of one size this is exact; otherwise the frame in service may count
+			// for more or less than its length.
 			if (waited > ~0ULL / 2 / rate ||
 			    waited * rate + rem > p->queue_bytes * NS_BITS_PER_BYTE) {
 				s->dropped_queue++;
@@ -401,6 +404,7 @@ int cst_depart(struct __sk_buff *ctx)
 			}
 			mark = waited + (rem > 0) > p->ce_above_ns;
 		}
+		// The fraction of a nanosecond is carried in `rem`, so that no rate is lost over many frames.
 		work = (__u64)(len + p->overhead_bytes) * NS_BITS_PER_BYTE + rem;
 		s->free_ns = start + work / rate;
 		s->rem = work % rate;
@@ -413,6 +417,7 @@ int cst_depart(struct __sk_buff *ctx)
 		}
 	}
 	due = served + delay_at(p, served);
+	// A shrinking delay must not let the frame overtake the one before it.
 	if (due < s->last_due_ns)
 		due = s->last_due_ns;
 	s->last_due_ns = due;
@@ -455,7 +460,7 @@ static __always_inline void record(struct counts *counts, __u64 due)
 	late = now - due;
 	power = log2_of(late | 4);
 	bucket = 4 * (power - 2) + ((late | 4) >> (power - 2) & 3);
-	// Keep the compiler from comparing half of the register.
+	// Keep the compiler from comparing half of the register, which the verifier would not accept as a bound.
 	asm volatile("" : "+r"(bucket));
 	if (bucket < LATENESS_BUCKETS)
 		counts->lateness[bucket]++;
@@ -479,11 +484,11 @@ int cst_arrive(struct __sk_buff *ctx)
 	record(counts, due);
 	counts->released++;
 	counts->released_bytes += ctx->len + (ctx->vlan_present ? TAG : 0);
-	// The frame has been received on the trunk, whose address is not the node's.
+	// The frame was received on the trunk, whose address is not the node's, so its packet type must be corrected.
 	if (mac[0] == 0x02 && mac[1] == 0xc5 && !mac[2] &&
 	    ((__u32)mac[3] << 16 | (__u32)mac[4] << 8 | mac[5]) == to)
 		bpf_skb_change_type(ctx, PACKET_HOST);
-	// What it leaves the link with: when it was received, and nothing else of ours.
+	// The node gets the frame with its arrival time, and without the driver's hash and mark.
 	bpf_set_hash_invalid(ctx);
 	ctx->mark = 0;
 	ctx->tstamp = bpf_ktime_get_tai_ns() - shared->tai_minus_real_ns;

@@ -2,13 +2,13 @@
 //
 // The kernel side of the relay driver.
 //
-//   node -> h<port> ... cst_capture: copy the frame into a slot of cst_slots, describe it in this
-//                       CPU's ring, consume it. Userspace sees both through mmap: no system call.
-//   AF_XDP on tb -> ta  cst_trunk: the outer VLAN tag (16 bits) names the port; on to its shard.
-//   shard uplink        cst_shard: take the tag off; on into the node behind h<port>.
-//   wire -> an interface of the host ... cst_external: the same for an interface that nobody here made; what is the
-//                       host's own goes on to the host. AF_XDP sends on it directly.
-// Warm-up packets (src/relay/warm_up.rs) go the same way through a node of the relay's own, the warm-up node.
+//   node -> h<port> ... cst_capture: copies the frame into a slot of cst_slots, describes it in this
+//                       CPU's ring, and consumes it. Userspace reads both through mmap: no system call.
+//   AF_XDP on tb -> ta  cst_trunk: the outer VLAN tag (16 bits) names the port; redirects to its shard.
+//   shard uplink        cst_shard: removes the tag and redirects into the node behind h<port>.
+//   wire -> an interface of the host ... cst_external: captures from an interface that exists independently of the
+//                       lab; the host's own traffic passes on to the host. AF_XDP sends on it directly.
+// Warm-up packets (src/relay/warm_up.rs) pass the same way through a node of the relay's own, the warm-up node.
 //
 // The layouts below are mirrored in src/relay/layout.rs.
 #include <linux/types.h>
@@ -18,16 +18,16 @@
 #include <bpf/bpf_core_read.h>
 
 #define SLOT_BYTES 2048
-// Where the EtherType stands in a slot. Before it: the addresses (12), room for the relay's tag
-// (4) or for the relay's and the node's own tag (8), and AF_XDP's metadata (24).
+// Offset of the EtherType in a slot. Before it: the addresses (12), room for the relay's tag (4) or for the relay's and
+// the node's own tag (8), and AF_XDP's metadata (24).
 #define TYPE_AT 48
 #define ADDRESSES 12
 #define TAG 4
 #define BODY_MAX (SLOT_BYTES - TYPE_AT)
-// EtherType and two bytes: with less, the kernel does not take the relay's tag off again.
+// EtherType and two bytes: the kernel does not remove the relay's tag from a shorter frame.
 #define BODY_MIN 4
 
-// Threads that the relay can have.
+// Maximum number of the relay's threads.
 #define THREADS_MAX 8
 
 #define FLAG_CSUM 1
@@ -36,25 +36,25 @@
 #define FLAG_NEW 8
 #define FLAG_BY_FRAMES 16
 
-// A GSO frame (a super-frame of TCP or UDP: many frames not cut up yet) lies in several slots, a piece in
-// each. The slots are those next in this CPU's free ring.
+// A GSO frame (a super-frame of TCP or UDP: many frames not cut up yet) is stored in several slots, a piece in each.
+// The slots are the next ones of this CPU's free ring.
 #define PIECE_AT 64
 #define PIECE (SLOT_BYTES - PIECE_AT)
 #define PIECES_MAX 34
-// Frames it may come to. A node's TCP makes 128 at most (GSO_MAX_SEGS in src/relay/gso.rs); without
-// looking into its headers, which are at least so long, a few more are counted.
+// Maximum number of frames of a super-frame. A node's TCP makes at most 128 (GSO_MAX_SEGS in src/relay/gso.rs). The
+// count assumes the shortest headers instead of reading them, so it may be a few higher.
 #define GSO_FRAMES_MAX 136
 #define GSO_HEADERS_MIN 54
 #define UDP_HEADERS_MIN 42
-// Where TCP's checksum stands in its header.
+// Offset of the checksum in TCP's header.
 #define TCP_CHECK 16
-// Where UDP's does.
+// Offset of the checksum in UDP's header.
 #define UDP_CHECK 6
 #define SKB_GSO_UDP_L4 (1 << 17)
 
 #define CHECKSUM_PARTIAL 3
 
-// IEEE 802.1ad, in network order: the tag of frames that only warm the way up.
+// IEEE 802.1ad, in network order: the tag of warm-up packets.
 #define WARM_UP_TAG __builtin_bswap16(0x88a8)
 
 struct desc {
@@ -63,19 +63,19 @@ struct desc {
 	__u32 ifindex;
 	__u16 len; // without the relay's tag
 	__u16 flags;
-	__u16 csum_start; // from the first byte of the frame as described by len
+	__u16 csum_start; // from the first byte of a frame of `len` bytes
 	__u16 csum_offset;
-	__u32 gso_len; // of a GSO frame, in bytes; `len` is the number of its pieces then
+	__u32 gso_len; // length of a GSO frame, in bytes; `len` is then the number of its pieces
 	__u16 segment; // payload of each of its frames
-	__u16 vlan_tci; // of a GSO frame with a tag of the node's own
+	__u16 vlan_tci; // of a GSO frame with a VLAN tag set by the node
 };
 
 struct slot {
 	__u8 bytes[SLOT_BYTES];
 };
 
-// One per thread of the relay and CPU; what is not of one thread is counted with the first. Cache lines are separate by
-// writer.
+// One per thread of the relay and CPU; counts that belong to no thread are those of the first. Each writer has its own
+// cache lines.
 struct cpu {
 	// written here
 	__u32 desc_head;
@@ -88,10 +88,10 @@ struct cpu {
 	__u64 dropped_error; // could not be read, or its checksum belongs outside of it
 	__u64 trunk; // frames that reached cst_trunk
 	__u64 delivered; // frames handed to a host end
-	__u64 foreign; // frames on the trunk that are not ours
-	__u64 before_start; // frames that came before the relay's thread: there were no edges yet
+	__u64 foreign; // frames on the trunk that the relay did not send
+	__u64 before_start; // frames before the relay's thread started: no edge existed
 	__u64 dropped_share; // the port held its share of the slots or of this ring already
-	__u64 warmed_up; // warm-up packets that came to their end
+	__u64 warmed_up; // warm-up packets that completed their path
 	__u8 pad0[24];
 	// written by userspace
 	__u32 desc_tail;
@@ -131,7 +131,7 @@ struct {
 	__type(value, struct cpu);
 } cst_cpus SEC(".maps");
 
-// Slots a port has taken, ever, and frames it lost because it held its share. Written here.
+// Number of slots that a port has taken so far, and of frames it lost because it held its share. Written here.
 struct port {
 	__u64 taken;
 	__u64 dropped_share;
@@ -145,8 +145,8 @@ struct {
 	__type(value, struct port);
 } cst_ports SEC(".maps");
 
-// Slots of a port that came back, and descriptors of it that were read, ever; whether a super-frame
-// of it had to be cut up; which thread its node is of. Written by userspace.
+// Numbers of a port's slots that were returned and of its descriptors that were read so far; whether a super-frame of
+// it had to be cut up; and the thread of its node. Written by userspace.
 struct back {
 	__u64 slots;
 	__u64 descs;
@@ -162,9 +162,9 @@ struct {
 	__type(value, struct back);
 } cst_back SEC(".maps");
 
-// What holds for all ports of a thread at present. A cache line each.
+// Present values for all ports of a thread. A cache line each.
 struct told {
-	__u64 share; // slots a port may hold
+	__u64 share; // slots that a port may hold
 	__u64 thread; // the thread's own number
 	__u64 asleep; // not 0 while it sleeps or is about to
 	__u64 pad[5];
@@ -178,11 +178,11 @@ struct {
 	__type(value, struct told);
 } cst_told SEC(".maps");
 
-// An interface of the host, by its index: which port its frames are of, and whose it is.
+// An interface of the host, by its index: the port of its frames, and its address.
 struct external {
 	__u32 port;
 	__u16 mac[3];
-	__u16 shared; // the host's own frames stay the host's
+	__u16 shared; // the host's own traffic still reaches the host
 };
 
 struct {
@@ -192,7 +192,7 @@ struct {
 	__type(value, struct external);
 } cst_externals SEC(".maps");
 
-// Addresses of the host on such interfaces; those of IPv4 as IPv4-mapped ones.
+// Addresses of the host on such interfaces; IPv4 addresses in IPv4-mapped form.
 struct own {
 	__u32 ifindex;
 	__u32 address[4];
@@ -205,7 +205,7 @@ struct {
 	__type(value, __u32);
 } cst_own SEC(".maps");
 
-// What a sleeping thread waits at.
+// The ring buffer that a sleeping thread polls.
 struct wake {
 	__uint(type, BPF_MAP_TYPE_RINGBUF);
 	__uint(max_entries, 4096);
@@ -227,7 +227,7 @@ const volatile __u32 shard_ports = 400;
 const volatile __u32 first_uplink = 100;
 const volatile __u32 first_port = 1000;
 const volatile __u32 cpus = 0;
-// By how much our clock is ahead of the kernel's, in two halves: another time namespace's is.
+// Difference between our clock and the kernel's, in two halves: in another time namespace they differ.
 const volatile __u32 ahead_ns_low = 0;
 const volatile __u32 ahead_ns_high = 0;
 
@@ -242,20 +242,19 @@ struct sk_buff {
 	__u8 encapsulation : 1;
 } __attribute__((preserve_access_index));
 
-// Behind the data.
+// This structure follows the data.
 struct skb_shared_info {
 	unsigned int gso_type;
 } __attribute__((preserve_access_index));
 
 struct task_struct {
-	int pid; // what userspace calls a thread's number
+	int pid; // the thread number that userspace sees
 } __attribute__((preserve_access_index));
 
 extern void *bpf_cast_to_kern_ctx(void *obj) __ksym;
 
-// What userspace wrote before this value must not be read earlier than the value. x86 never
-// reorders loads; elsewhere an atomic that returns its old value is a full barrier (clang 14
-// cannot emit BPF's load-acquire).
+// Values that userspace wrote before this one must not be read earlier than it. x86 never reorders loads; elsewhere an
+// atomic that returns its old value is a full barrier (clang 14 cannot emit BPF's load-acquire).
 static __always_inline __u32 load_acquire(__u32 *at)
 {
 #ifdef __TARGET_ARCH_x86
@@ -271,7 +270,7 @@ static __always_inline struct cpu *this_cpu(__u32 *nr)
 	return bpf_map_lookup_elem(&cst_cpus, nr);
 }
 
-// Whether it is many datagrams of UDP, and not the fragments of one.
+// Whether the frame consists of many UDP datagrams, not of the fragments of one.
 static __always_inline int is_udp_gso(struct sk_buff *skb)
 {
 	struct skb_shared_info *info = (void *)(BPF_CORE_READ(skb, head) + BPF_CORE_READ(skb, end));
@@ -279,8 +278,8 @@ static __always_inline int is_udp_gso(struct sk_buff *skb)
 	return skb->csum_offset == UDP_CHECK && BPF_CORE_READ(info, gso_type) & SKB_GSO_UDP_L4;
 }
 
-// Whether this super-frame is one that userspace can cut up: TCP's or UDP's, not inside of anything else
-// but a VLAN, its checksum still to be completed.
+// Whether userspace can cut this super-frame up: it is TCP's or UDP's, not inside a tunnel, at most with a VLAN tag,
+// and its checksum is still partial.
 static __always_inline int is_gso(struct __sk_buff *ctx, struct sk_buff *skb)
 {
 	if ((skb->csum_offset != TCP_CHECK && !is_udp_gso(skb)) ||
@@ -293,7 +292,7 @@ static __always_inline int is_gso(struct __sk_buff *ctx, struct sk_buff *skb)
 	       ctx->protocol == __builtin_bswap16(0x86dd);
 }
 
-// Number of frames in a super-frame, at most. A tiny gso_size makes tens of thousands of one.
+// Returns the maximum number of frames in a super-frame. A tiny gso_size makes tens of thousands of one.
 static __always_inline __u32 gso_frames(struct __sk_buff *ctx, struct sk_buff *skb)
 {
 	__u32 size = ctx->gso_size, len = ctx->len;
@@ -304,7 +303,7 @@ static __always_inline __u32 gso_frames(struct __sk_buff *ctx, struct sk_buff *s
 	return (len - headers + size - 1) / size;
 }
 
-// Copy the pieces of a GSO frame into the slots that are next in the free ring.
+// Copies the pieces of a GSO frame into the next slots of the free ring.
 static __always_inline long copy_gso(struct __sk_buff *ctx, __u32 nr, __u32 tail, __u32 pieces)
 {
 	for (__u32 i = 0; i < PIECES_MAX; i++) {
@@ -329,7 +328,7 @@ static __always_inline long copy_gso(struct __sk_buff *ctx, __u32 nr, __u32 tail
 	return 0;
 }
 
-// Take the frame, as one of this port. Whatever comes of it is counted.
+// Captures the frame as one of this port. Every outcome is counted.
 static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 {
 	__u32 nr = bpf_get_smp_processor_id(), thread = 0, key = port_key;
@@ -344,7 +343,7 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 
 	if (back)
 		thread = (__u32)*(volatile __u64 *)&back->thread;
-	// What a node sends its own thread takes in: what goes the same way stays in order.
+	// The node's own thread takes in all its frames, so that frames on the same path stay in order.
 	nr += thread * cpus;
 	cpu = bpf_map_lookup_elem(&cst_cpus, &nr);
 	if (!cpu)
@@ -369,7 +368,7 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 	tail = cpu->free_tail;
 	filled = load_acquire(&cpu->free_head);
 	if (!tail && !filled) {
-		// Nothing was ever taken and nothing is there: the ring has not been filled yet.
+		// No slot was ever taken and none is there: the ring has not been filled yet.
 		cpu->before_start++;
 		return TC_ACT_SHOT;
 	}
@@ -379,15 +378,15 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 		cpu->dropped_error++;
 		return TC_ACT_SHOT;
 	}
-	// Where super-frames are cut up they count for the slots that they will take.
+	// Super-frames that will be cut up are charged for the slots that their frames will take.
 	__u32 charged = slots, by_frames = 0;
 	if (frames > slots && *(volatile __u64 *)&back->cut_up) {
 		charged = frames;
 		by_frames = FLAG_BY_FRAMES;
 	}
-	// A port that floods must leave room for the others: of all slots what userspace says, of those
-	// of this CPU at most as many as are still free. However many flood, each of them stops while
-	// there is room left for a port that does not.
+	// A port that floods must leave room for the others. Of all slots it may hold the share that userspace computes, and
+	// of this CPU's slots at most as many as are still free. However many ports flood, each of them stops while there is
+	// room left for a port that does not.
 	__u64 taken = *(volatile __u64 *)&port->taken;
 	__s64 held = taken - *(volatile __u64 *)&back->slots;
 	__s64 waiting = taken - *(volatile __u64 *)&back->descs;
@@ -421,8 +420,8 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 		return TC_ACT_SHOT;
 	}
 
-	// What a node passes on, or sends in answer to a frame, it sends while its thread of the relay hands
-	// it that frame.
+	// Frames that a node forwards, or sends in answer to a frame, leave it while its relay thread delivers that frame: the
+	// current task is then that thread.
 	struct task_struct *task = bpf_get_current_task_btf();
 	__u32 flags = (__u64)task->pid == *(volatile __u64 *)&told->thread ? 0 : FLAG_NEW;
 	__u32 own_tag = 0;
@@ -442,19 +441,19 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 		goto publish;
 	}
 	if (ctx->vlan_present) {
-		// The kernel took the node's own tag out of the frame; put it back.
+		// The kernel removed the node's own tag from the frame; put it back.
 		__u16 *tag = (__u16 *)(at + TYPE_AT - TAG);
 		tag[0] = (__u16)ctx->vlan_proto;
 		tag[1] = __builtin_bswap16((__u16)ctx->vlan_tci);
 		own_tag = TAG;
 	}
 	long err;
-	// The addresses stand four bytes further ahead: room for the relay's tag.
+	// The addresses are stored four bytes before the rest, to leave room for the relay's tag.
 	if (own_tag)
 		err = bpf_skb_load_bytes(ctx, 0, at + TYPE_AT - ADDRESSES - 2 * TAG, ADDRESSES);
 	else
 		err = bpf_skb_load_bytes(ctx, 0, at + TYPE_AT - ADDRESSES - TAG, ADDRESSES);
-	// Keep the compiler from losing the bounds established above.
+	// Keep the compiler from losing the bounds established above, which the verifier needs.
 	asm volatile("" : "+r"(body));
 	if (body > BODY_MAX || body < BODY_MIN || err ||
 	    bpf_skb_load_bytes(ctx, ADDRESSES, at + TYPE_AT, body)) {
@@ -465,7 +464,7 @@ static __always_inline int capture(struct __sk_buff *ctx, __u32 port_key)
 	__u32 len = ADDRESSES + own_tag + body;
 	if (BPF_CORE_READ_BITFIELD(skb, ip_summed) == CHECKSUM_PARTIAL) {
 		__u16 start = skb->csum_start - skb->mac_header + own_tag;
-		// AF_XDP would refuse it, and everything behind it.
+		// AF_XDP would refuse the frame, and everything behind it.
 		if (start + skb->csum_offset + 2 > len) {
 			cpu->dropped_error++;
 			return TC_ACT_SHOT;
@@ -483,7 +482,8 @@ publish:
 	__sync_fetch_and_add(&port->taken, charged);
 	cpu->captured++;
 	desc->ts_ns = bpf_ktime_get_ns() + (((__u64)ahead_ns_high << 32) | ahead_ns_low);
-	// Publish: a full barrier, after the descriptor and before the look at whether anybody sleeps.
+	// Publish: a full barrier, after the descriptor is written and before `asleep` is read. A thread that falls asleep
+	// does it in the reverse order.
 	__sync_lock_test_and_set(&cpu->desc_head, head + 1);
 
 	if (*(volatile __u64 *)&told->asleep && __sync_lock_test_and_set(&told->asleep, 0)) {
@@ -493,7 +493,7 @@ publish:
 		if (wake)
 			bpf_ringbuf_output(wake, &nothing, sizeof(nothing), BPF_RB_FORCE_WAKEUP);
 	}
-	// Consumed. (tcx knows no TC_ACT_STOLEN; this one counts as no device's drop either.)
+	// The frame is consumed. (tcx has no TC_ACT_STOLEN; this result does not count as a device's drop either.)
 	return TC_ACT_SHOT;
 }
 
@@ -503,7 +503,7 @@ int cst_capture(struct __sk_buff *ctx)
 	__u32 nr;
 
 	if (ctx->ifindex < first_port) {
-		// The warm-up node's: a warm-up packet is over.
+		// On the warm-up node's interface: the warm-up packet has completed its path.
 		struct cpu *cpu = this_cpu(&nr);
 		if (cpu)
 			cpu->warmed_up++;
@@ -512,13 +512,13 @@ int cst_capture(struct __sk_buff *ctx)
 	return capture(ctx, ctx->ifindex - first_port);
 }
 
-// Whether an ARP packet, or a neighbour solicitation of IPv6, asks for an address of the host on this interface.
+// Whether an ARP packet or an IPv6 neighbour solicitation requests an address of the host on this interface.
 static __always_inline int asks_for_own(struct __sk_buff *ctx)
 {
 	struct own own = { .ifindex = ctx->ifindex };
 
 	if (ctx->protocol == __builtin_bswap16(0x0806)) {
-		// The target of ARP over IPv4, as an IPv4-mapped address.
+		// The target address of ARP over IPv4, in IPv4-mapped form.
 		own.address[2] = __builtin_bswap32(0xffff);
 		if (bpf_skb_load_bytes(ctx, 14 + 24, &own.address[3], 4))
 			return 0;
@@ -545,12 +545,12 @@ int cst_external(struct __sk_buff *ctx)
 		return TC_ACT_UNSPEC;
 	if (!external->shared)
 		return capture(ctx, external->port);
-	// The host's own frames: to it, or back from it.
+	// The host's own traffic: frames to the host, or from it.
 	if ((to[0] == external->mac[0] && to[1] == external->mac[1] && to[2] == external->mac[2]) ||
 	    (from[0] == external->mac[0] && from[1] == external->mac[1] &&
 	     from[2] == external->mac[2]))
 		return TC_ACT_UNSPEC;
-	// The least significant bit of the first byte: a group, of which the host is one.
+	// The least significant bit of the first byte marks a group, to which the host belongs too.
 	if (*(__u8 *)to & 1) {
 		if (!ctx->vlan_present && asks_for_own(ctx))
 			return TC_ACT_UNSPEC;

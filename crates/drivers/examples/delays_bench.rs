@@ -2,11 +2,10 @@
 //!
 //!     cargo run --release -p constel-drivers --example delays_bench -- [--pause-us N] [relay] [edt] [netem] [tc]
 //!
-//! 1, 10, 100 and 1,000 links, both directions of all of them in one update. Over the last one goes a frame every
-//! `--pause-us` (50 by default), with the time at which it was sent; what counts is how long after the command the
-//! first one was sent that took the new delay. `tc` is the way of emulators without a link plane: veth pairs under
-//! the kernel's netem, and one command for each interface. Drivers that need no interface for a port get none but for
-//! the last link's.
+//! 1, 10, 100 and 1,000 links, both directions of all of them in one update. A frame with its sending time crosses the
+//! last link every `--pause-us` (50 by default). The result is how long after the command the first frame was sent that
+//! had the new delay. `tc` is the method of emulators without a link plane: veth pairs with the kernel's netem, and one
+//! command for each interface. Drivers that need no interface for a port get interfaces for the last link only.
 
 #[path = "../tests/support/plane.rs"]
 mod plane;
@@ -25,16 +24,16 @@ use plane::plug_ports;
 use std::sync::Arc;
 use support::*;
 
-/// An EtherType that is nobody's: experimental (IEEE 802).
+/// An EtherType for experiments (IEEE 802).
 const ODD: u16 = 0x88b5;
 const COUNTS: [u32; 4] = [1, 10, 100, 1000];
 const TRIES: usize = 5;
 const SHORT_NS: u64 = MS;
-/// Longer than any frame is late, so that no other frame is taken for one with the new delay.
+/// Larger than the lateness of any frame, so that no late frame is mistaken for one with the new delay.
 const LONG_NS: u64 = 400 * MS;
-/// A way for which one count took longer is not tried with more links.
+/// If one count took longer with a method, more links are not tried.
 const LIMIT: Duration = Duration::from_secs(60);
-/// Shorter pauses than this are not slept.
+/// Shorter pauses are spun instead of slept.
 const SPIN: Duration = Duration::from_micros(200);
 
 fn main() {
@@ -85,7 +84,7 @@ struct Pairs {
     count: u32,
     near: Node,
     far: Node,
-    /// `None`: veth pairs with netem on both ends.
+    /// `None`: veth pairs with netem at both ends.
     plane: Option<(Arc<dyn Links>, Box<dyn Plane>)>,
 }
 
@@ -131,7 +130,7 @@ impl Pairs {
         [(&self.near, 0), (&self.far, 1)]
     }
 
-    /// What is measured.
+    /// The driver that is measured.
     fn update(&self, delay_ns: u64) {
         let Some((handle, _)) = &self.plane else {
             for n in 0..self.count {
@@ -150,7 +149,7 @@ impl Pairs {
         handle.apply(EdgeUpdate { changes }, None).unwrap();
     }
 
-    /// As [`Pairs::update`], as fast as it goes.
+    /// Does the same as [`Pairs::update`], as fast as possible.
     fn reset(&self, delay_ns: u64) {
         if self.plane.is_some() {
             self.update(delay_ns);
@@ -177,7 +176,7 @@ impl Pairs {
         }
     }
 
-    /// Nanoseconds from the command to the sending of the first frame that took the new delay, of each try.
+    /// Nanoseconds from the command to the sending of the first frame with the new delay, for each try.
     fn times(&self, pause: Duration) -> Vec<u64> {
         let last = 2 * (self.count - 1);
         let sender = self.near.run(|| Raw::on(ETH0 + last, 0));
@@ -200,7 +199,7 @@ impl Pairs {
             });
             let times = (0..TRIES)
                 .map(|_| {
-                    // What still has the long delay must be gone.
+                    // Wait until all frames with the long delay have arrived.
                     self.reset(SHORT_NS);
                     thread::sleep(Duration::from_nanos(LONG_NS + 100 * MS));
                     receiver.drain();
@@ -229,7 +228,7 @@ fn stamped(now: u64) -> [u8; 46] {
     payload
 }
 
-/// When the first frame was sent that took the long delay.
+/// Sending time of the first frame that had the long delay.
 fn first_slow(receiver: &Raw) -> u64 {
     loop {
         let (frame, at) = receiver.next().expect("frames arrive all the time");

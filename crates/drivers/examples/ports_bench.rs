@@ -1,12 +1,18 @@
-//! How a driver bears many edges on one port ("Network Emulation in Large-Scale Virtual Edge Testbeds", Figs. 1-7).
+//! Cost of many edges on one port ("Network Emulation in Large-Scale Virtual Edge Testbeds", Figs. 1-7).
 //!
 //!     cargo run --release -p constel-drivers --example ports_bench -- DRIVER [EDGES...]
 //!
-//! For each number of edges that leave one port: time to configure them in one update; what the driver adds to the
-//! delay of a frame on one of them (kernel receive stamp minus time before `send` minus delay: median and 99 %);
-//! frames a second of 1,400 bytes that get through; time of an update that changes all edges, in all and from the
-//! first frame under the new table to the last under the old one (`switch`); the same with half of them replaced.
-//! netem needs an interface for every far port; the others do not.
+//! For each number of edges that leave one port:
+//!
+//! - time to configure them in one update;
+//! - delay added by the driver to a frame on one of them (kernel receive stamp minus time before `send` minus delay:
+//!   median and 99 %);
+//! - delivered frames of 1,400 bytes per second;
+//! - time of an update that changes all edges, in total and from the first frame under the new table to the last under
+//!   the old one (`switch`);
+//! - the same with half of them replaced.
+//!
+//! netem needs an interface for every far port; the other drivers do not.
 
 #[path = "../tests/support/plane.rs"]
 mod plane;
@@ -20,7 +26,7 @@ use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
 use plane::plug_ports;
 use support::*;
 
-/// An EtherType that is nobody's: experimental (IEEE 802).
+/// An EtherType for experiments (IEEE 802).
 const ODD: u16 = 0x88b5;
 const DELAY_NS: u64 = 2 * MS;
 const PROBES: u32 = 300;
@@ -117,7 +123,7 @@ fn frame_of(number: u32, len: usize) -> Vec<u8> {
     frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &payload)
 }
 
-/// What frames took beyond the delay, ns.
+/// Time that frames took beyond the delay, ns.
 fn delays(near: &Node, far: &Node) -> Vec<u64> {
     let receiver = far.run(|| Raw::on(ETH0 + 1, ODD));
     stamp(&receiver);

@@ -1,4 +1,4 @@
-//! Whether what is asked of a driver makes sense, and is within what it can do.
+//! Checks that a request to a driver is valid, and within the driver's capabilities.
 
 use constel_link::{
     Capabilities, CheckedEffects, CheckedUpdate, EdgeChange, EdgeUpdate, EffectsChange,
@@ -6,10 +6,10 @@ use constel_link::{
 
 use crate::error::{DriverError, Result};
 
-/// An update whose values can be, for a driver of so many ports.
+/// Checks an update for a driver with `ports` ports.
 ///
 /// # Errors
-/// [`DriverError::Update`] or [`DriverError::Unsupported`] with everything wrong with it.
+/// [`DriverError::Update`] or [`DriverError::Unsupported`] with all errors of the update.
 pub(crate) fn update(
     update: EdgeUpdate,
     ports: u32,
@@ -28,10 +28,10 @@ pub(crate) fn update(
     Ok(update)
 }
 
-/// Effects whose values can be, for a driver of so many ports.
+/// Checks effects for a driver with `ports` ports.
 ///
 /// # Errors
-/// [`DriverError::Effects`] or [`DriverError::Unsupported`] with everything wrong with them.
+/// [`DriverError::Effects`] or [`DriverError::Unsupported`] with all errors of the effects.
 pub(crate) fn effects(
     changes: Vec<EffectsChange>,
     ports: u32,
@@ -43,13 +43,14 @@ pub(crate) fn effects(
         .flat_map(|effects| capabilities.refusals(effects))
         .map(|refusal| refusal.why)
         .collect();
+    // Many edges may require the same missing effect: report it once.
     refusals.sort();
     refusals.dedup();
     supported(refusals)?;
     Ok(checked)
 }
 
-/// That every port is of a class with a name.
+/// Checks that the class of every port has a name.
 ///
 /// # Errors
 /// [`DriverError::Config`].

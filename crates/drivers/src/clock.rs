@@ -1,4 +1,4 @@
-//! `CLOCK_MONOTONIC`: but for another time namespace's, the clock of `bpf_ktime_get_ns`.
+//! `CLOCK_MONOTONIC`, which equals the clock of `bpf_ktime_get_ns` except in another time namespace.
 
 use constel_link::Nanos;
 
@@ -12,13 +12,13 @@ fn read(clock: libc::clockid_t) -> Nanos {
     t.tv_sec as Nanos * 1_000_000_000 + t.tv_nsec as Nanos
 }
 
-/// Nanoseconds on `CLOCK_MONOTONIC`: the clock of all times the relay takes and gives.
+/// Returns nanoseconds on `CLOCK_MONOTONIC`, the clock of all instants that the relay takes and returns.
 #[must_use]
 pub fn mono_ns() -> Nanos {
     read(libc::CLOCK_MONOTONIC)
 }
 
-/// CPU time of the calling thread.
+/// Returns the CPU time of the calling thread.
 pub(crate) fn thread_cpu_ns() -> Nanos {
     read(libc::CLOCK_THREAD_CPUTIME_ID)
 }

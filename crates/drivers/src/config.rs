@@ -1,4 +1,4 @@
-//! What a link plane is made for.
+//! Configuration of a link plane.
 
 use std::sync::Arc;
 
@@ -6,36 +6,38 @@ use constel_link::medium::Shared;
 use constel_link::transit::Table;
 use constel_link::{Nanos, PortId};
 
-/// What a link plane is made for.
+/// Configuration of a link plane.
 #[derive(Clone, Debug)]
 pub struct PlaneConfig {
     /// The lab, for the name of the driver's thread.
     pub lab: String,
-    /// Ports there can be, numbered from 0: 65,536 at most are of nodes with a stack.
+    /// Number of ports, numbered from 0. At most 65,536 ports may belong to nodes with a stack.
     pub ports: u32,
-    /// Edges there can be at a time, for drivers that keep them in memory of a fixed size.
+    /// Maximum number of edges at a time, for drivers that keep them in memory of a fixed size.
     pub edges: u32,
-    /// Decides all random draws of all edges.
+    /// Seed of all random draws of all edges.
     pub seed: u64,
-    /// Frames leave at whole multiples of this; 0: each at its own time. Only [`crate::relay`] knows it.
+    /// Frames leave at whole multiples of this interval; 0: each at its own time. Only [`crate::relay`] supports it.
     pub grain_ns: Nanos,
-    /// Channels that ports share: what these send goes over the air. Only [`crate::relay`] knows them.
+    /// Channels that several ports share. Only [`crate::relay`] supports them.
     pub channels: Vec<Shared>,
-    /// The ports of each learning switch, which may have any Ethernet addresses behind them. Only [`crate::relay`] learns: with
-    /// other drivers a port has its own address alone.
+    /// Ports of each learning switch, behind which any Ethernet addresses may be. Only [`crate::relay`] learns
+    /// addresses: with other drivers a port has its own address only.
     pub switches: Vec<Vec<PortId>>,
-    /// Nodes without a stack, which only forward. Only [`crate::relay`] does it for them.
+    /// Nodes without a stack, which only forward. Only [`crate::relay`] forwards for them.
     pub transit: Option<Arc<Table>>,
-    /// Threads that move the frames, which divide the nodes among them. Only [`crate::relay`] has more than one.
+    /// Number of threads that move frames; they divide the nodes among them. Only [`crate::relay`] can have more than
+    /// one.
     pub threads: usize,
-    /// By port, the number of its node; ports beyond the end are nodes of their own.
+    /// By port, the number of its node. A port beyond the end is a node of its own.
     pub nodes: Vec<u32>,
-    /// What nodes' stacks take to pass a frame on is taken off its way. Only [`crate::relay`] can.
+    /// Whether the time that a node's stack takes to forward a frame is deducted from the frame's path. Only
+    /// [`crate::relay`] supports it.
     pub deduct_stacks: bool,
 }
 
 impl PlaneConfig {
-    /// For so many ports, with room for 32 edges a port, 65,536 at least.
+    /// Returns a configuration for `ports` ports, with room for 32 edges a port and at least 65,536.
     #[must_use]
     pub fn new(lab: impl Into<String>, ports: u32, seed: u64) -> PlaneConfig {
         PlaneConfig {

@@ -1,4 +1,4 @@
-//! What can go wrong with a link driver, whichever it is.
+//! Errors of link drivers.
 
 use std::io;
 
@@ -8,60 +8,60 @@ use constel_link::{EffectsError, PortId, UpdateError};
 /// Result with [`DriverError`].
 pub type Result<T, E = DriverError> = std::result::Result<T, E>;
 
-/// Why a driver could not do what was asked.
+/// Reason why a driver could not handle a request.
 #[derive(Debug, thiserror::Error)]
 pub enum DriverError {
-    /// A configuration that cannot be.
+    /// An invalid configuration.
     #[error("relay configuration: {0}")]
     Config(String),
-    /// Namespaces, interfaces or queueing disciplines could not be made.
+    /// Namespaces, interfaces or queueing disciplines could not be created.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
     /// A system call failed.
     #[error("{what}: {source}")]
     Os {
-        /// What was being done.
+        /// The step that failed.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
-    /// Another program takes this interface's frames already, and only one can.
+    /// Another program already takes this interface's frames, and only one can.
     #[error(
         "the interface is in use: another box, or another program with an AF_XDP socket, takes its frames"
     )]
     InUse {
-        /// Its index.
+        /// The interface's index.
         ifindex: u32,
     },
     /// The kernel refused BPF programs or maps.
     #[error(transparent)]
     Bpf(#[from] BpfError),
-    /// The update was refused; nothing of it was applied.
+    /// The update was refused; no change was applied.
     #[error(transparent)]
     Update(#[from] UpdateError),
-    /// The effects were refused; nothing was changed.
+    /// The effects were refused; no change was applied.
     #[error(transparent)]
     Effects(#[from] EffectsError),
-    /// The driver does not have what was asked for; nothing was changed.
+    /// The driver does not support the request; no change was applied.
     #[error("{}", .0.join("; "))]
     Unsupported(Vec<String>),
-    /// No driver works on this host, or not the one asked for.
+    /// No driver works on this host, or the requested one does not.
     #[error("{0}")]
     Unable(String),
-    /// A port number beyond those the driver was made for.
+    /// A port number beyond those of the driver's configuration.
     #[error("{port} does not exist: the driver was made for {ports} ports")]
     NoSuchPort {
         /// The port.
         port: PortId,
-        /// Ports there can be.
+        /// Number of ports.
         ports: u32,
     },
-    /// More edges at a time than there is room for; nothing was changed.
+    /// More edges at a time than there is room for; no change was applied.
     #[error("no room for {wanted} more edges: the driver was made for {room}")]
     Full {
         /// Edges to be added.
         wanted: usize,
-        /// Edges there can be.
+        /// Maximum number of edges.
         room: usize,
     },
     /// The driver's thread was started before.
@@ -81,7 +81,7 @@ impl DriverError {
     }
 }
 
-/// That this port is one of the first `ports`.
+/// Checks that this port is one of the first `ports`.
 ///
 /// # Errors
 /// [`DriverError::NoSuchPort`].

@@ -15,21 +15,21 @@ use crate::quiet::lost_before_capture;
 use crate::traits::{Links, Plane};
 use crate::worker::{Backend, WorkerHandle};
 
-/// What such a driver has of its own.
+/// The parts of such a driver that differ.
 pub(crate) trait InKernel: fmt::Debug + Send + Sync {
-    /// Which driver it is.
+    /// The driver.
     const KIND: DriverKind;
-    /// What its thread works with.
+    /// The backend of its thread.
     type Backend: Backend;
 
-    /// The requests that take a port's host end into the plane.
+    /// Adds the netlink requests that take a port's host end into the plane.
     fn attach(&self, port: PortId, batch: &mut Batch) -> Result<()>;
 
-    /// Asked for once. `ns` is the plane's namespace.
+    /// Creates the backend; called once. `ns` is the plane's namespace.
     fn backend(&self, ns: NetNs) -> Result<Self::Backend>;
 }
 
-/// A driver in its namespace.
+/// A driver with its namespace.
 #[derive(Debug)]
 pub(crate) struct KernelPlane<D> {
     config: PlaneConfig,
@@ -39,7 +39,7 @@ pub(crate) struct KernelPlane<D> {
 }
 
 impl<D: InKernel> KernelPlane<D> {
-    /// `driver` has made what it needs in `ns`, where the host ends are to stand.
+    /// Creates the plane. `driver` has created its interfaces in `ns`, where the host ends must be.
     pub(crate) fn new(config: &PlaneConfig, ns: NetNs, driver: D) -> KernelPlane<D> {
         KernelPlane {
             config: config.clone(),

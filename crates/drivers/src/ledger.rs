@@ -1,4 +1,4 @@
-//! Which edges exist and what they are asked to do, for drivers whose edges themselves are in the kernel.
+//! The existing edges and their parameters, for drivers whose edges themselves are in the kernel.
 
 use std::collections::HashMap;
 
@@ -9,10 +9,10 @@ use constel_link::{
 
 use crate::update::KnownEffects;
 
-/// An edge, by its ends.
+/// An edge, as (from, to).
 pub(crate) type Edge = (u32, u32);
 
-/// The edges there are, and the effects on top.
+/// The existing edges, and the effects on top.
 #[derive(Debug, Default)]
 pub(crate) struct Ledger {
     edges: HashMap<Edge, Impairment>,
@@ -25,7 +25,7 @@ impl Ledger {
     /// Makes all changes, or none.
     ///
     /// # Errors
-    /// Edges to be removed that do not exist and profiles never told of, all of them.
+    /// All edges to be removed that do not exist, and all unknown profiles.
     pub(crate) fn apply(&mut self, update: &CheckedUpdate) -> Result<Applied, UpdateError> {
         let mut errors = Vec::new();
         for change in update.changes() {
@@ -65,7 +65,7 @@ impl Ledger {
         Ok(applied)
     }
 
-    /// Makes changes of effects; gives the existing edges they are about.
+    /// Changes effects. Returns the existing edges that they affect.
     pub(crate) fn apply_effects(&mut self, changes: &CheckedEffects) -> Vec<Edge> {
         let mut touched = Vec::new();
         for change in changes.changes() {
@@ -95,12 +95,13 @@ impl Ledger {
                 }
             }
         }
+        // An edge may be affected by several of the changes.
         touched.sort_unstable();
         touched.dedup();
         touched
     }
 
-    /// What holds for an edge, existing or not.
+    /// Returns the effects of an edge, existing or not.
     pub(crate) fn effects(&self, from: PortId, to: PortId) -> KnownEffects {
         let own = self
             .edge_effects
@@ -111,6 +112,7 @@ impl Ledger {
             .edges
             .get(&(from.0, to.0))
             .and_then(|impairment| self.profiles.get(&impairment.profile));
+        // The order of precedence, lowest first: profile, port, the edge itself.
         let below = [profile, self.port_effects.get(&from.0)];
         let in_force = below
             .into_iter()
@@ -120,13 +122,13 @@ impl Ledger {
         KnownEffects { in_force, own }
     }
 
-    /// An existing edge, with the effects in force.
+    /// Returns an existing edge, with its effects.
     pub(crate) fn edge(&self, edge: Edge) -> Option<(&Impairment, Effects)> {
         let base = self.edges.get(&edge)?;
         Some((base, self.effects(PortId(edge.0), PortId(edge.1)).in_force))
     }
 
-    /// All existing edges, sorted.
+    /// Returns all existing edges, sorted.
     pub(crate) fn edges(&self) -> Vec<Edge> {
         let mut edges: Vec<Edge> = self.edges.keys().copied().collect();
         edges.sort_unstable();

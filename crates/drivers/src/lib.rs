@@ -1,9 +1,9 @@
-//! Link drivers: what makes the edges of `constel-link` real in packets.
+//! Link drivers: they emulate the edges of `constel-link` with real packets.
 //!
-//! [`relay`] is the reference: always available where the kernel has tcx and AF_XDP. [`edt`] and [`netem`] have the
-//! kernel's own queueing disciplines hold the frames. [`Plane`] and [`Links`] are one interface to all of them, which
-//! [`make_plane`] gives; [`Capabilities`] says what each can do, [`probe`] which ones this host has.
-//! [`memory`] needs neither kernel nor rights: everything above drivers is tested with it.
+//! [`relay`] is the reference: it works on every kernel with tcx and AF_XDP. With [`edt`] and [`netem`] the kernel's
+//! own queueing disciplines hold the frames. [`Plane`] and [`Links`] are the common interface of all drivers, and
+//! [`make_plane`] creates one. [`Capabilities`] describes the abilities of each driver, [`probe`] which drivers work on
+//! this host. [`memory`] needs neither kernel nor rights: the code above the drivers is tested with it.
 
 mod asked;
 mod clock;

@@ -1,15 +1,15 @@
-//! A driver without a kernel: for tests of everything above drivers, without root and in virtual time.
+//! A driver without a kernel: for tests of the code above drivers, without root and in virtual time.
 //!
 //! [`Memory`] is a [`Plane`] and, once started, its [`Links`]. Edges and effects are kept by the table that the relay
-//! moves frames through ([`constel_link::EdgeTable`]), so updates are checked, refused and applied by the same rules; there are
-//! no frames, and all counters stay zero.
+//! moves frames through ([`constel_link::EdgeTable`]), so updates are checked, refused and applied by the same rules.
+//! There are no frames, and all counters stay zero.
 //!
-//! * Time is what the clock given to [`Memory::new`] says. An update that is due later waits; every call first applies
-//!   what has become due, and waiting for an update lets time pass until then, so nothing ever blocks.
-//! * [`Memory::events`] is everything that took effect, in order and with its time.
-//! * [`Memory::fail_at`] has the nth call of a kind fail; it then changes nothing.
-//! * Clones share one plane, so a test keeps one and gives away another.
-//! * [`Plane::shard_ns`] is refused: there are no namespaces to make ports in.
+//! * Time is that of the clock passed to [`Memory::new`]. An update that is due later waits. Every call first applies
+//!   the updates that have become due, and waiting for an update advances time to its instant, so no call ever blocks.
+//! * [`Memory::events`] returns everything that took effect, in order and with its time.
+//! * [`Memory::fail_at`] makes the nth call of a kind fail; that call has no effect.
+//! * Clones share one plane, so a test keeps one and passes on another.
+//! * [`Plane::shard_ns`] is refused: there are no namespaces to create ports in.
 //!
 //! ```
 //! use constel_drivers::memory::{Event, Memory};
@@ -52,7 +52,7 @@ use crate::stats::{PlaneStats, StallStats};
 use crate::traits::{Links, Plane};
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 
-/// The calls that can be told to fail.
+/// Calls that can be made to fail.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Call {
     /// [`Plane::attach`].
@@ -69,28 +69,28 @@ pub enum Call {
     AllEdges,
 }
 
-/// What took effect.
+/// A change that took effect.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Event {
     /// Ports were taken into the plane.
     Attached(Vec<PortId>),
     /// The driver was started.
     Started,
-    /// Edges changed, all in one instant.
+    /// Edges changed, all at one instant.
     Updated {
-        /// When.
+        /// The instant.
         at_ns: Nanos,
-        /// How.
+        /// The changes.
         changes: Vec<EdgeChange>,
     },
     /// Effects changed.
     Effects {
-        /// When.
+        /// The instant.
         at_ns: Nanos,
-        /// How.
+        /// The changes.
         changes: Vec<EffectsChange>,
     },
-    /// The driver was stopped; updates that were still waiting are gone.
+    /// The driver was stopped; waiting updates were discarded.
     Stopped,
 }
 
@@ -126,9 +126,9 @@ struct State {
     phase: Phase,
     attached: BTreeSet<PortId>,
     table: EdgeTable<()>,
-    /// Updates to come: by time, and those of one time in the order they were submitted.
+    /// Updates to come: by time, and those of one time in the order of submission.
     scheduled: BTreeMap<(Nanos, u64), CheckedUpdate>,
-    /// Updates whose time has come, until somebody waits for them.
+    /// Results of updates whose time has come, until they are waited for.
     ended: BTreeMap<u64, Result<Applied>>,
     submitted: u64,
     calls: BTreeMap<Call, usize>,
@@ -137,7 +137,7 @@ struct State {
 }
 
 impl State {
-    /// Counts a call; fails if it is one that was to fail.
+    /// Counts a call. Returns an error if the call was chosen to fail.
     fn call(&mut self, call: Call) -> Result<()> {
         let count = self.calls.entry(call).or_default();
         *count += 1;
@@ -148,7 +148,7 @@ impl State {
         Ok(())
     }
 
-    /// Applies what is due by `now_ns`.
+    /// Applies the updates due by `now_ns`.
     fn catch_up(&mut self, now_ns: Nanos) {
         while let Some(entry) = self.scheduled.first_entry() {
             let (at_ns, number) = *entry.key();
@@ -173,7 +173,7 @@ impl State {
     }
 }
 
-/// What the table asks about frames, of which there are none.
+/// The owner of the table's frames; a plane in memory has no frames.
 pub(crate) struct NoFrames;
 
 impl Frames<()> for NoFrames {
@@ -187,8 +187,8 @@ impl Frames<()> for NoFrames {
 }
 
 impl Memory {
-    /// A plane for `ports` ports that passes for a driver of this kind: it has that driver's capabilities, and refuses
-    /// what that driver does not support. `clock` gives `CLOCK_MONOTONIC`, or whatever takes its place.
+    /// Creates a plane for `ports` ports that behaves as a driver of this kind: it has that driver's capabilities, and
+    /// refuses requests that the driver does not support. `clock` returns `CLOCK_MONOTONIC` or a replacement.
     #[must_use]
     pub fn new(
         kind: DriverKind,
@@ -216,18 +216,19 @@ impl Memory {
         }
     }
 
-    /// The `n`th call of this kind, counted from 1 since the plane was made, fails with [`DriverError::Unable`].
+    /// Makes the `n`th call of this kind, counted from 1 since the plane was created, fail with
+    /// [`DriverError::Unable`].
     pub fn fail_at(&self, call: Call, n: usize) {
         self.state().fails_at.insert((call, n));
     }
 
-    /// Ports that were attached.
+    /// Returns the attached ports.
     #[must_use]
     pub fn attached(&self) -> BTreeSet<PortId> {
         self.state().attached.clone()
     }
 
-    /// Everything that took effect so far, in order.
+    /// Returns everything that took effect so far, in order.
     #[must_use]
     pub fn events(&self) -> Vec<Event> {
         let mut state = self.state();
@@ -236,14 +237,14 @@ impl Memory {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // What a test that failed elsewhere left behind is still whole.
+        // The lock is poisoned if a test failed on another thread; every method leaves the state consistent.
         self.shared
             .state
             .lock()
             .unwrap_or_else(|poisoned| poisoned.into_inner())
     }
 
-    /// The running driver as it is now.
+    /// Returns the state of the running driver, with all due updates applied.
     fn running(&self) -> Result<(MutexGuard<'_, State>, Nanos)> {
         let now_ns = (self.shared.clock)();
         let mut state = self.state();

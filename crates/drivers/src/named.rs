@@ -4,17 +4,17 @@ use std::io;
 use std::sync::Mutex;
 use std::thread::{Builder, JoinHandle};
 
-/// A running thread that may be waited for by whoever holds it.
+/// A running thread that any holder may wait for.
 #[derive(Debug)]
 pub(crate) struct NamedThread(Mutex<Option<JoinHandle<()>>>);
 
 impl NamedThread {
-    /// Start a thread of this lab's driver.
+    /// Starts a thread of this lab's driver.
     pub(crate) fn start(lab: &str, run: impl FnOnce() + Send + 'static) -> io::Result<NamedThread> {
         NamedThread::start_nth(lab, 0, run)
     }
 
-    /// Start one of several threads of this lab's driver, counted from 0.
+    /// Starts one of several threads of this lab's driver, counted from 0.
     pub(crate) fn start_nth(
         lab: &str,
         number: usize,
@@ -25,17 +25,17 @@ impl NamedThread {
         } else {
             number.to_string()
         };
-        // The kernel shows 15 bytes of a thread's name.
+        // The kernel stores 15 bytes of a thread's name.
         let name: String = format!("cst{number}-{lab}").chars().take(15).collect();
         let thread = Builder::new().name(name).spawn(run)?;
         Ok(NamedThread(Mutex::new(Some(thread))))
     }
 
-    /// Wait for its end, which was asked for. The second time there is nothing to wait for.
+    /// Waits until the thread ends, after it was requested to stop. A second call returns at once.
     pub(crate) fn join(&self) {
         let thread = self.0.lock().ok().and_then(|mut t| t.take());
         if let Some(thread) = thread {
-            // A panic was printed when it happened; every call since then said `Stopped`.
+            // A panic was printed when it happened, and every call since then has returned `Stopped`.
             let _ = thread.join();
         }
     }

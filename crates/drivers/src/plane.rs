@@ -1,4 +1,4 @@
-//! The drivers, by their kind.
+//! Creation of a driver by its kind.
 
 use constel_link::DriverKind;
 
@@ -9,10 +9,10 @@ use crate::netem;
 use crate::relay::{Relay, RelayConfig};
 use crate::traits::Plane;
 
-/// Make a driver's own namespaces and load its programs. Nothing runs yet.
+/// Creates a driver's namespaces and loads its programs. The driver does not run yet.
 ///
 /// # Errors
-/// What the kernel refused; [`crate::probe`] explains what is missing.
+/// Requests that the kernel refused; [`crate::probe`] explains what is missing.
 pub fn make_plane(kind: DriverKind, config: &PlaneConfig) -> Result<Box<dyn Plane>> {
     if kind != DriverKind::Relay && !config.channels.is_empty() {
         let text = format!("{kind} knows no channels that ports share");

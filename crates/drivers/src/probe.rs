@@ -1,4 +1,4 @@
-//! What this host can do: every feature the drivers need, tried for real.
+//! Capabilities of this host: every feature that the drivers need, tried in practice.
 
 use constel_host::netlink::{Batch, FIRST_OWN_IFINDEX, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
@@ -16,30 +16,29 @@ use crate::traits::{Links, Plane};
 /// One feature.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Feature {
-    /// What was tried.
+    /// Name of the feature.
     pub name: &'static str,
     /// Whether it worked.
     pub works: bool,
-    /// What the kernel said, when it did not.
+    /// The kernel's error, when it did not work.
     pub detail: String,
-    /// What to install or enable then.
+    /// Feature or package to install or enable in that case.
     pub remedy: &'static str,
 }
 
-/// What was found about one driver.
+/// Result of probing one driver.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct DriverReport {
-    /// Which.
+    /// The driver.
     pub driver: DriverKind,
-    /// It can be used.
+    /// Whether it can be used.
     pub works: bool,
-    /// Everything tried, in the order of need. Features after a failing one may not have been
-    /// tried; they are then missing here.
+    /// All features tried, in the order in which they are needed. The list may end with the first feature that failed.
     pub features: Vec<Feature>,
 }
 
 impl DriverReport {
-    /// Why it does not work, in a line.
+    /// Returns in one line why the driver does not work.
     #[must_use]
     pub fn why_not(&self) -> String {
         let missing = self
@@ -47,7 +46,7 @@ impl DriverReport {
             .iter()
             .find(|f| !f.works && f.name != REAL_TIME);
         let text = |f: &Feature| {
-            // A verifier's log is long.
+            // Only the first line: a verifier's log is long.
             let said = f.detail.lines().next().unwrap_or_default();
             format!("{}: {said}", f.name)
         };
@@ -55,20 +54,20 @@ impl DriverReport {
     }
 }
 
-/// The driver for a run, and why it is that one.
+/// The driver chosen for a run, and the reason.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Chosen {
-    /// Which.
+    /// The driver.
     pub kind: DriverKind,
-    /// Why.
+    /// The reason.
     pub why: String,
 }
 
-/// Pick the driver asked for, or with `None` the first that works here, in the order of
-/// [`DriverKind::ALL`]. Nothing is picked untried.
+/// Chooses the requested driver, or with `None` the first that works here, in the order of [`DriverKind::ALL`]. Every
+/// chosen driver has been tried.
 ///
 /// # Errors
-/// [`DriverError::Unable`] with what is missing.
+/// [`DriverError::Unable`] with the missing features.
 pub fn choose(wanted: Option<DriverKind>) -> Result<Chosen, DriverError> {
     if let Some(kind) = wanted {
         let report = probe(kind);
@@ -100,8 +99,8 @@ pub fn choose(wanted: Option<DriverKind>) -> Result<Chosen, DriverError> {
     )))
 }
 
-/// Try everything a driver needs, in namespaces of its own. Takes some tenths of a second and
-/// leaves nothing behind.
+/// Tries everything that a driver needs, in temporary namespaces. It takes some tenths of a second and leaves nothing
+/// behind.
 #[must_use]
 pub fn probe(driver: DriverKind) -> DriverReport {
     let mut features = Vec::new();
@@ -129,7 +128,7 @@ fn note<T, E: ToString>(
     result.ok()
 }
 
-/// What a driver needs to be made, to start and to move a frame: names and remedies.
+/// Requirements for a driver to be created, to start and to move a frame: names and remedies.
 struct Needs {
     made: (&'static str, &'static str),
     started: (&'static str, &'static str),
@@ -215,13 +214,13 @@ fn try_all(driver: DriverKind, features: &mut Vec<Feature>) -> Option<()> {
     Some(())
 }
 
-/// Named so that it is known to be optional.
+/// A constant, because `why_not` must recognize it as optional.
 const REAL_TIME: &str = "real-time scheduling (optional)";
 
 const RT_REMEDY: &str = "CAP_SYS_NICE, and real-time runtime for the cgroup where \
                          CONFIG_RT_GROUP_SCHED is set; without it the relay uses nice -20";
 
-/// A link plane for two ports, as small as can be.
+/// Returns a minimal link plane for two ports.
 fn small(driver: DriverKind) -> Result<Box<dyn Plane>, DriverError> {
     if driver == DriverKind::Relay {
         let config = RelayConfig {
@@ -273,7 +272,7 @@ fn make_pair(plane: &dyn Plane) -> Result<Vec<NetNs>, String> {
     Ok(nodes)
 }
 
-/// One broadcast frame of an experimental EtherType from the first node to the second.
+/// Sends one broadcast frame of an experimental EtherType from the first node to the second.
 fn exchange(handle: &dyn Links, nodes: &[NetNs]) -> Result<(), String> {
     let impairment = Impairment::delay_only(100_000);
     let (from, to) = (PortId(0), PortId(1));
@@ -303,7 +302,7 @@ fn exchange(handle: &dyn Links, nodes: &[NetNs]) -> Result<(), String> {
     }
 }
 
-/// Experimental (IEEE 802).
+/// Local experimental EtherType (IEEE 802).
 const PROBE_TYPE: u16 = 0x88b6;
 
 struct RawSocket(std::os::fd::OwnedFd);
@@ -377,7 +376,7 @@ impl RawSocket {
     }
 }
 
-/// On a thread of its own, which ends with it.
+/// Tries real-time scheduling on a separate thread, whose priority ends with it.
 fn try_real_time() -> Result<(), String> {
     std::thread::spawn(|| {
         let param = libc::sched_param { sched_priority: 1 };

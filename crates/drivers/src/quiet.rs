@@ -1,4 +1,4 @@
-//! What namespaces of drivers have in common.
+//! Settings that namespaces of all drivers share.
 
 use std::fs;
 use std::io;
@@ -8,7 +8,7 @@ use constel_host::netns::NetNs;
 
 use crate::error::{DriverError, Result};
 
-/// A namespace in which the kernel sends nothing of its own; see [`be_silent`].
+/// Creates a namespace in which the kernel sends no frames of its own; see [`be_silent`].
 pub(crate) fn silent_ns() -> Result<NetNs> {
     let ns = NetNs::new()?;
     ns.run(be_silent)?.map_err(|source| DriverError::Os {
@@ -18,12 +18,12 @@ pub(crate) fn silent_ns() -> Result<NetNs> {
     Ok(ns)
 }
 
-/// Have the kernel send nothing of its own on interfaces of the calling thread's namespace that are made from now on:
-/// an IPv6 stack would send router solicitations and multicast reports into the nodes.
+/// Stops the kernel from sending frames of its own on interfaces created from now on in the calling thread's namespace.
+/// An IPv6 stack would send router solicitations and multicast reports into the nodes.
 pub(crate) fn be_silent() -> io::Result<()> {
     for scope in ["all", "default"] {
         match fs::write(format!("/proc/sys/net/ipv6/conf/{scope}/disable_ipv6"), "1") {
-            // No IPv6 in this kernel: silent already.
+            // This kernel has no IPv6 and is silent already.
             Err(e) if e.kind() == io::ErrorKind::NotFound => {}
             other => other?,
         }
@@ -31,7 +31,7 @@ pub(crate) fn be_silent() -> io::Result<()> {
     Ok(())
 }
 
-/// The place on an interface where filters see what it receives and is about to send.
+/// Returns the clsact discipline, to which ingress and egress filters of an interface attach.
 pub(crate) fn clsact(ifindex: u32) -> Tc<'static> {
     Tc {
         ifindex,
@@ -42,15 +42,16 @@ pub(crate) fn clsact(ifindex: u32) -> Tc<'static> {
     }
 }
 
-/// Have these interfaces of the calling thread's namespace spread what they receive over the CPUs flow by flow (RPS).
+/// Makes these interfaces of the calling thread's namespace distribute received frames over the CPUs flow by flow
+/// (RPS).
 ///
-/// Without it, two frames of a flow that were sent on different CPUs are received on different CPUs, and the second
-/// may overtake the first. The calling thread gets a view of the file system of its own, and must end soon.
+/// Without it, two frames of a flow that were sent on different CPUs are received on different CPUs, and the second may
+/// overtake the first. The calling thread gets a file system view of its own, so it must end soon.
 pub(crate) fn flow_by_flow(interfaces: &[String]) -> Result<()> {
     const CPUS_MAX: usize = 32;
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get().min(CPUS_MAX));
     let mask = format!("{:x}", u32::MAX >> (CPUS_MAX - cpus));
-    // sysfs shows the interfaces of the namespace it was mounted in.
+    // sysfs shows the interfaces of the namespace in which it was mounted, so it is mounted again here.
     let (root, sys, kind) = (c"/", c"/sys", c"sysfs");
     let private = libc::MS_REC | libc::MS_PRIVATE;
     // SAFETY: strings that live; no data is passed.
@@ -84,15 +85,16 @@ pub(crate) fn flow_by_flow(interfaces: &[String]) -> Result<()> {
     Ok(())
 }
 
-/// Frames that these interfaces of the calling thread's namespace could not hand to their peers.
+/// Returns the number of frames that these interfaces of the calling thread's namespace could not pass to their peers.
 pub(crate) fn tx_dropped(names: impl Iterator<Item = String>) -> Result<u64> {
     let names: Vec<String> = names.collect();
-    // Eight columns for what was received, then bytes, packets, errors, dropped.
+    // The first eight columns describe reception; then follow bytes, packets, errors and dropped.
     interface_counter(11, |name| names.iter().any(|wanted| wanted == name))
 }
 
-/// Frames that nodes sent and that host ends in the calling thread's namespace were to receive, but did not: the
-/// processor's queue was full, or they were longer than the link's MTU. Drivers' programs see what is received.
+/// Returns the number of frames that nodes sent and that host ends in the calling thread's namespace did not receive:
+/// the processor's queue was full, or they exceeded the link's MTU. The drivers' programs see received frames only, so
+/// they cannot count these.
 pub(crate) fn lost_before_capture() -> Result<u64> {
     let host_end = |name: &str| {
         let number = name.strip_prefix('h').filter(|number| !number.is_empty());
@@ -101,7 +103,7 @@ pub(crate) fn lost_before_capture() -> Result<u64> {
     interface_counter(3, host_end)
 }
 
-/// The sum of a column of the counters of those interfaces of the calling thread's namespace.
+/// Returns the sum of a column of the counters of those interfaces of the calling thread's namespace.
 fn interface_counter(column: usize, wanted: impl Fn(&str) -> bool) -> Result<u64> {
     let path = "/proc/thread-self/net/dev";
     let text = fs::read_to_string(path).map_err(|source| DriverError::Os {

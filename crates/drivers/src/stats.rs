@@ -1,4 +1,4 @@
-//! What drivers count, in words that all of them have in common.
+//! Statistics that all drivers have in common.
 
 pub use constel_link::{ClassLateness, StallStats};
 use constel_link::{Nanos, PlaneReport, PortId, Quantiles, Totals};
@@ -6,36 +6,37 @@ use serde::Serialize;
 
 use crate::DriverKind;
 
-/// The cause that frames under way are counted under.
+/// The cause under which frames in transit are counted.
 pub const BACKLOG: &str = "backlog";
 
 /// The cause of [`crate::Plane::lost_before_capture`].
 pub const CAPTURE: &str = "capture";
 
-/// A driver at an instant.
+/// Counters of a driver at an instant.
 #[derive(Clone, Debug, Serialize)]
 pub struct PlaneStats {
-    /// Which driver.
+    /// The driver.
     pub driver: DriverKind,
-    /// Sums over all edges; drops the scenario asked for are in here.
+    /// Sums over all edges. Drops that the scenario asked for are included.
     pub totals: Totals,
-    /// Frames lost by the emulator itself, by cause. All zero in a sound run. Frames counted under `backlog` may
-    /// be on their way at the moment of the snapshot, so only a value that stays says something.
+    /// Frames dropped by the emulator, by cause. All counts are zero in a sound run. Frames counted under `backlog` may
+    /// be in transit at the moment of the snapshot, so only a value that persists is meaningful.
     pub unintended: Vec<(&'static str, u64)>,
-    /// Actual minus due time of the frames released so far; without values for a driver that cannot know.
+    /// Actual minus due time of the frames released so far; empty for a driver that cannot measure it.
     pub lateness: Quantiles,
-    /// Of that, what the machine is not to blame for; for drivers that cannot tell, the same.
+    /// Lateness without the part for which the machine is responsible; equal to `lateness` for drivers that cannot
+    /// distinguish it.
     pub own_lateness: Quantiles,
-    /// When the machine kept the driver from running, for drivers that can tell.
+    /// Times in which the machine kept the driver from running, for drivers that measure them.
     pub stalls: StallStats,
     /// Frames released before their time.
     pub early: u64,
-    /// Everything the driver counts, for people and programs to read.
+    /// All counters of the driver, for reports and other programs.
     pub detail: PlaneReport,
 }
 
 impl PlaneStats {
-    /// The count of one cause of unintended drops.
+    /// Returns the count of one cause of unintended drops.
     #[must_use]
     pub fn lost_to(&self, cause: &str) -> u64 {
         self.unintended
@@ -44,14 +45,15 @@ impl PlaneStats {
             .map_or(0, |(_, count)| *count)
     }
 
-    /// All unintended drops, without `backlog`.
+    /// Returns the sum of all unintended drops except `backlog`.
     #[must_use]
     pub fn unintended_total(&self) -> u64 {
         let counts = self.unintended.iter().filter(|(name, _)| *name != BACKLOG);
         counts.map(|(_, count)| count).sum()
     }
 
-    /// Frames that were on their way at this snapshot and have arrived by `later` were not lost.
+    /// Removes frames from `backlog` that were in transit at this snapshot and have arrived by `later`: they were not
+    /// lost.
     pub fn settle_backlog(&mut self, later: &PlaneStats) {
         let now = later.lost_to(BACKLOG);
         for (_, count) in self
@@ -66,14 +68,14 @@ impl PlaneStats {
         }
     }
 
-    /// Adds what was [lost before capture](crate::Plane::lost_before_capture).
+    /// Adds the frames [lost before capture](crate::Plane::lost_before_capture).
     pub fn add_lost_before_capture(&mut self, frames: u64) {
         self.unintended.push((CAPTURE, frames));
         self.detail.unintended.set(CAPTURE, frames);
     }
 }
 
-/// A stretch of time in which frames to a port left later than the bound, one soon after the other.
+/// A period in which frames to a port left later than the bound, one soon after the other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LateSpell {
     /// The port that the frames went to.
@@ -82,28 +84,28 @@ pub struct LateSpell {
     pub from_ns: Nanos,
     /// When the last of them left.
     pub to_ns: Nanos,
-    /// How late the latest was.
+    /// Largest lateness of its frames.
     pub worst_ns: Nanos,
-    /// How many.
+    /// Number of frames.
     pub frames: u64,
 }
 
-/// Spells since they were last asked for.
+/// Spells since the last query.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LateSpells {
-    /// In order of their beginning on a port.
+    /// The spells, in the order of their beginning for each port.
     pub spells: Vec<LateSpell>,
-    /// How many older ones are not known any more.
+    /// Number of older ones that were dropped.
     pub forgotten: u64,
 }
 
-/// The relay's thread wanted to run and did not.
+/// A period in which the relay's thread was ready but did not run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Stall {
-    /// Since when, `CLOCK_MONOTONIC`.
+    /// Beginning, `CLOCK_MONOTONIC`.
     pub from_ns: Nanos,
-    /// Until when.
+    /// End.
     pub to_ns: Nanos,
-    /// How much of it other tasks of this kernel held the processor, at most.
+    /// Upper bound of the part in which other tasks of this kernel occupied the processor.
     pub in_run_queue_ns: Nanos,
 }

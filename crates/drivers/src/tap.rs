@@ -1,4 +1,4 @@
-//! Frames of some ports, seen one by one as they pass.
+//! Taps: reading frames of some ports one by one as they pass.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -9,18 +9,18 @@ use constel_link::{DropCause, Nanos, PortId};
 
 use crate::error::DriverError;
 
-/// Frames, and bytes, that are kept for a reader who is slower than they come; those beyond are counted as lost.
+/// Number of frames, and of bytes, kept for a reader that is slower than they come; further ones are counted as lost.
 const KEPT: usize = 16_384;
 const KEPT_BYTES: u64 = 64 << 20;
 
-/// Which frames are to be seen.
+/// Selection of the tapped frames.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Wanted {
-    /// What comes to the edges of these ports, and what is dropped of it.
+    /// Frames that enter the edges of these ports, and those of them that are dropped.
     pub enters: Vec<PortId>,
-    /// What has come through edges of these ports.
+    /// Frames that have passed edges from these ports.
     pub leaves_from: Vec<PortId>,
-    /// What has come through edges to these ports.
+    /// Frames that have passed edges to these ports.
     pub leaves_to: Vec<PortId>,
 }
 
@@ -30,44 +30,45 @@ impl Wanted {
     }
 }
 
-/// What happened to a frame.
+/// Event at which a frame is tapped.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sight {
-    /// It came to its port's edges.
+    /// It entered its port's edges.
     Enters,
-    /// It has come through an edge, to this port.
+    /// It has passed an edge to this port.
     Leaves(PortId),
-    /// It goes no further.
+    /// It was dropped.
     Dropped(DropCause),
 }
 
-/// A frame that was seen.
+/// A tapped frame.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Tapped {
-    /// When, on `CLOCK_MONOTONIC`.
+    /// The instant, on `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
-    /// When it came to its port's edges, if somebody looked at frames then already.
+    /// When it entered its port's edges, if frames were tapped at that time already.
     pub entered_ns: Option<Nanos>,
-    /// The port whose edge it takes, or came through.
+    /// The port whose edge it takes, or has passed.
     pub from: PortId,
-    /// What happened to it.
+    /// The event.
     pub sight: Sight,
-    /// If it was steered between interfaces of the host: the one it came in at, and the one it goes out on, which is the
-    /// same where it goes out on all others.
+    /// For a frame steered between interfaces of the host: the interface at which it came in and the one on which it
+    /// goes out. Both are the same if it goes out on all others.
     pub passage: Option<(u8, u8)>,
-    /// All of it, Ethernet header first. A frame that the kernel has not cut up yet is there as a whole.
+    /// All bytes of the frame, Ethernet header first. A super-frame that the kernel has not cut up yet is included as
+    /// one.
     pub bytes: Vec<u8>,
 }
 
-/// What both sides of a look count.
+/// Counters shared by both sides of a tap.
 #[derive(Debug, Default)]
 struct Counts {
     lost: AtomicU64,
-    /// Of frames that wait for their reader.
+    /// Bytes of frames that wait for the reader.
     bytes: AtomicU64,
 }
 
-/// A look at frames as they pass. It ends when this is dropped.
+/// A tap of frames as they pass. It ends when this is dropped.
 #[derive(Debug)]
 pub struct Tapping {
     number: u64,
@@ -76,16 +77,16 @@ pub struct Tapping {
 }
 
 impl Tapping {
-    /// What tells it from others.
+    /// Returns the number that identifies the tap.
     #[must_use]
     pub fn number(&self) -> u64 {
         self.number
     }
 
-    /// The next frame; `None`: none came within this time.
+    /// Returns the next frame; `None`: no frame came within this time.
     ///
     /// # Errors
-    /// [`DriverError::Stopped`] once the driver has been stopped, and all frames were given.
+    /// [`DriverError::Stopped`] once the driver has been stopped, and all frames were returned.
     pub fn next(&self, within: Duration) -> Result<Option<Tapped>, DriverError> {
         match self.frames.recv_timeout(within) {
             Ok(frame) => {
@@ -98,14 +99,14 @@ impl Tapping {
         }
     }
 
-    /// Frames that were wanted, and came faster than they were taken.
+    /// Returns the number of selected frames that were lost because they came faster than they were read.
     #[must_use]
     pub fn lost(&self) -> u64 {
         self.counts.lost.load(Ordering::Relaxed)
     }
 }
 
-/// The driver's side of one look; each of its threads has one.
+/// The driver's side of one tap; each of its threads has one.
 #[derive(Clone, Debug)]
 pub(crate) struct Tap {
     number: u64,
@@ -139,7 +140,7 @@ impl Tap {
         self.number
     }
 
-    /// More ports.
+    /// Adds ports.
     pub(crate) fn want_also(&mut self, mut more: Wanted) {
         for (all, more) in self.wanted.lists().into_iter().zip(more.lists()) {
             all.append(more);
@@ -158,7 +159,7 @@ impl Tap {
         }
     }
 
-    /// False when nobody looks any more.
+    /// Passes a frame to the reader. Returns false when there is no reader any more.
     pub(crate) fn show(&self, frame: Tapped) -> bool {
         let len = frame.bytes.len() as u64;
         if self.counts.bytes.fetch_add(len, Ordering::Relaxed) + len <= KEPT_BYTES {

@@ -1,4 +1,4 @@
-//! What every link driver offers: [`Plane`] before it runs, [`Links`] while it does.
+//! The interface of every link driver: [`Plane`] before it runs, [`Links`] while it runs.
 
 use std::fmt;
 use std::os::fd::BorrowedFd;
@@ -18,25 +18,26 @@ use crate::{Capabilities, DriverKind};
 
 /// The namespaces, programs and memory of a driver.
 ///
-/// Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has the index
-/// [`Plane::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's end must have the address
-/// [`constel_link::mac_of`] and send no super-frames ([`crate::relay::send_single_frames`]). Then [`Plane::attach`].
+/// The creator of ports makes a veth pair for each. Its host end has the name `h<port>` and the index
+/// [`Plane::host_ifindex`], is in the namespace [`Plane::shard_ns`], and is up. The node's end must have the address
+/// [`constel_link::mac_of`] and send no super-frames ([`crate::relay::send_single_frames`]). Then [`Plane::attach`] is
+/// called.
 pub trait Plane: fmt::Debug + Send + Sync {
-    /// Which driver it is.
+    /// Returns the driver's kind.
     fn kind(&self) -> DriverKind;
 
-    /// What it can do.
+    /// Returns the driver's capabilities.
     fn capabilities(&self) -> Capabilities {
         self.kind().capabilities()
     }
 
-    /// The namespace in which the host end of this port must stand.
+    /// Returns the namespace in which the host end of this port must be.
     ///
     /// # Errors
     /// When the driver was made for fewer ports, or has no namespaces.
     fn shard_ns(&self, port: PortId) -> Result<&NetNs>;
 
-    /// The index that the host end of this port must have there.
+    /// Returns the index that the host end of this port must have there.
     ///
     /// # Errors
     /// As [`Plane::shard_ns`].
@@ -44,24 +45,25 @@ pub trait Plane: fmt::Debug + Send + Sync {
         Ok(host_ifindex(port))
     }
 
-    /// Take these ports into the link plane; their host ends exist. May be called by several threads.
+    /// Takes these ports into the link plane; their host ends exist. Several threads may call it.
     ///
     /// # Errors
-    /// The first interface that does not exist, or what else the kernel refused.
+    /// The first interface that does not exist, or another refusal of the kernel.
     fn attach(&self, ports: &[PortId]) -> Result<()>;
 
-    /// Take interfaces of the host *of the calling thread's namespace*, before the start: each is one of the plane's ports,
-    /// and sends what edges lead to it.
+    /// Takes interfaces of the host *of the calling thread's namespace*, before the start. Each is one of the plane's
+    /// ports, and sends the frames of edges that lead to it.
     ///
     /// # Errors
-    /// [`DriverError::Unsupported`] by drivers that know nodes only; what the kernel refused.
+    /// [`DriverError::Unsupported`] by drivers that support nodes only; the kernel's refusal.
     ///
     /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
     fn take_interfaces(&self, interfaces: &[External]) -> Result<()> {
         refuse_interfaces(interfaces).map(|_| ())
     }
 
-    /// Once it runs: from here on, until what is returned is dropped, what comes in at these interfaces takes their edges.
+    /// Captures frames that come in at these interfaces, while the driver runs and until the returned value is dropped.
+    /// The frames take the edges of the interfaces' ports.
     ///
     /// # Errors
     /// As [`Plane::take_interfaces`].
@@ -69,7 +71,7 @@ pub trait Plane: fmt::Debug + Send + Sync {
         refuse_interfaces(interfaces)
     }
 
-    /// Have frames for these ports taken away by what goes with them, before the start: their nodes are another machine's.
+    /// Sets the carrier of frames for these ports, before the start: their nodes are on another machine.
     ///
     /// # Errors
     /// [`DriverError::Unsupported`] by drivers whose frames stay in the kernel; [`DriverError::NoSuchPort`].
@@ -80,31 +82,31 @@ pub trait Plane: fmt::Debug + Send + Sync {
         Err(no_machines())
     }
 
-    /// Start moving frames.
+    /// Starts moving frames.
     ///
     /// # Errors
-    /// [`DriverError::Started`] the second time; else what the kernel refused.
+    /// [`DriverError::Started`] the second time; otherwise the kernel's refusal.
     ///
     /// [`DriverError::Started`]: crate::DriverError::Started
     fn start(&self) -> Result<Arc<dyn Links>>;
 
-    /// Frames that nodes have sent so far and that did not reach the driver.
+    /// Returns the number of frames that nodes have sent so far and that did not reach the driver.
     ///
     /// # Errors
-    /// When the kernel does not tell.
+    /// When the kernel's counters cannot be read.
     fn lost_before_capture(&self) -> Result<u64>;
 
-    /// The driver's own namespaces, for tools that look inside.
+    /// Returns the driver's own namespaces, for tools that inspect them.
     fn namespaces(&self) -> Vec<BorrowedFd<'_>>;
 }
 
-/// What drivers say whose frames stay in the kernel.
+/// Returns the error of drivers whose frames stay in the kernel.
 fn no_machines() -> crate::DriverError {
     let error = "only the driver relay carries frames between machines";
     crate::DriverError::Unsupported(vec![error.to_owned()])
 }
 
-/// Nothing, if nothing is asked for.
+/// Refuses interfaces, unless the list is empty.
 fn refuse_interfaces(interfaces: &[External]) -> Result<Captured> {
     if interfaces.is_empty() {
         return Ok(Captured::default());
@@ -113,18 +115,18 @@ fn refuse_interfaces(interfaces: &[External]) -> Result<Captured> {
     Err(crate::DriverError::Unsupported(vec![error.to_owned()]))
 }
 
-/// The edges of a running driver. It ends when the last who shares it lets go.
+/// The edges of a running driver. It ends when its last owner drops it.
 ///
-/// All methods may be called by any thread. Once it has been stopped, all of them that ask its thread give
+/// All methods may be called by any thread. Once the driver has been stopped, all methods that need its thread return
 /// [`DriverError::Stopped`].
 ///
 /// [`DriverError::Stopped`]: crate::DriverError::Stopped
 pub trait Links: fmt::Debug + Send + Sync {
-    /// Change edges in one instant (for drivers that declare `atomic_updates`): at `at_mono_ns` (`CLOCK_MONOTONIC`),
-    /// or at once when that is `None` or past. Waits until it has taken effect.
+    /// Changes edges at one instant (for drivers that declare `atomic_updates`): at `at_mono_ns` (`CLOCK_MONOTONIC`),
+    /// or at once when that is `None` or past. Waits until the change has taken effect.
     ///
     /// # Errors
-    /// [`DriverError::Update`] or [`DriverError::Unsupported`] with everything wrong with it; nothing was applied.
+    /// [`DriverError::Update`] or [`DriverError::Unsupported`] with all errors of the update; no change was applied.
     ///
     /// [`DriverError::Update`]: crate::DriverError::Update
     /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
@@ -132,47 +134,48 @@ pub trait Links: fmt::Debug + Send + Sync {
         self.submit(update, at_mono_ns)?.wait()
     }
 
-    /// As [`Links::apply`], without waiting. Values are checked before this returns.
+    /// Does the same as [`Links::apply`] without waiting. Values are checked before this returns.
     ///
     /// # Errors
-    /// Everything wrong with the values.
+    /// All errors in the values.
     fn submit(&self, update: EdgeUpdate, at_mono_ns: Option<Nanos>) -> Result<PendingUpdate>;
 
-    /// Change effects of ports and edges, at once. They stay whatever updates do to the edges. Returns when
-    /// (`CLOCK_MONOTONIC`): frames that arrived before went by the old ones.
+    /// Changes effects of ports and edges, at once. They remain whatever updates do to the edges. Returns the instant
+    /// (`CLOCK_MONOTONIC`): frames that arrived before it got the old effects.
     ///
     /// # Errors
-    /// [`DriverError::Effects`] or [`DriverError::Unsupported`] with everything wrong with them; nothing was changed.
+    /// [`DriverError::Effects`] or [`DriverError::Unsupported`] with all errors of the effects; no change was made.
     ///
     /// [`DriverError::Effects`]: crate::DriverError::Effects
     /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
     fn apply_effects(&self, changes: Vec<EffectsChange>) -> Result<Nanos>;
 
-    /// The effects that hold for an edge, existing or not.
+    /// Returns the effects of an edge, existing or not.
     ///
     /// # Errors
     /// When the driver has been stopped.
     fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects>;
 
-    /// The driver's counters. Cheap, whatever the number of edges, for drivers that count by themselves.
+    /// Returns the driver's counters. For drivers that count by themselves the cost does not depend on the number of
+    /// edges.
     ///
     /// # Errors
-    /// When the driver has been stopped, or the kernel does not tell.
+    /// When the driver has been stopped, or the kernel's counters cannot be read.
     fn snapshot(&self) -> Result<PlaneStats>;
 
-    /// Frames that this port lost because it flooded and held its share of the driver's memory; `None` for drivers
-    /// that leave that to the kernel's queues. Does not disturb the driver.
+    /// Returns the number of frames that this port lost because it flooded and held its share of the driver's memory;
+    /// `None` for drivers that leave that to the kernel's queues. The call does not interrupt the driver.
     ///
     /// # Errors
-    /// [`DriverError::NoSuchPort`], from drivers that can tell.
+    /// [`DriverError::NoSuchPort`], from drivers that count these frames.
     ///
     /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
     fn dropped_share(&self, _port: PortId) -> Result<Option<u64>> {
         Ok(None)
     }
 
-    /// What a node without a stack has done, by its place in [`PlaneConfig::transit`](crate::PlaneConfig); `None` for drivers
-    /// that do not forward, and where there is no such node.
+    /// Returns the counters of a node without a stack, by its place in [`PlaneConfig::transit`](crate::PlaneConfig);
+    /// `None` for drivers that do not forward, and if there is no such node.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -180,7 +183,8 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// The same of all of them, in their places; part by part, so that no frame waits for all.
+    /// Returns the counters of all nodes without a stack, in their order. They are read in portions, so that no frame
+    /// waits for all.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -188,27 +192,27 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// One edge, alive or past; `None` when there never was one. Only the relay knows what is inside an edge; the
-    /// other drivers count a frame as delivered when it has its departure time.
+    /// Returns the statistics of one edge, existing or past; `None` if it never existed. Only the relay knows how many
+    /// frames are inside an edge; the other drivers count a frame as delivered when it has its departure time.
     ///
     /// # Errors
-    /// When the driver has been stopped, or the kernel does not tell.
+    /// When the driver has been stopped, or the kernel's counters cannot be read.
     fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>>;
 
-    /// All existing edges, sorted. Read bit by bit between frames, so not all at one instant.
+    /// Returns all existing edges, sorted. They are read in portions between frames, so not all at one instant.
     ///
     /// # Errors
-    /// When the driver has been stopped, or the kernel does not tell.
+    /// When the driver has been stopped, or the kernel's counters cannot be read.
     fn all_edges(&self) -> Result<Vec<EdgeStats>>;
 
-    /// Forget the lateness and the stalls recorded so far.
+    /// Resets the lateness and the stalls recorded so far.
     ///
     /// # Errors
-    /// When the driver has been stopped, or the kernel does not tell.
+    /// When the driver has been stopped, or the kernel's counters cannot be read.
     fn clear_lateness(&self) -> Result<()>;
 
-    /// Keep the lateness of edges apart by class, for drivers that can: `class_of` gives the place in `names` for
-    /// every port, and with it for the edges that leave it.
+    /// Records the lateness of edges separately by class, for drivers that can: `class_of` has for every port the index
+    /// in `names` of the class of edges that leave it.
     ///
     /// # Errors
     /// When a port is of a class without a name, or the driver has been stopped.
@@ -216,8 +220,8 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// The lateness by class since the start or the last [`Links::clear_lateness`]; empty for drivers that do not keep
-    /// it apart.
+    /// Returns the lateness by class since the start or the last [`Links::clear_lateness`]; empty for drivers that do
+    /// not separate classes.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -225,8 +229,7 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// From now on, a frame is late for [`Links::late_spells`] when it leaves later than this after its due time; 1 ms
-    /// unless stated.
+    /// Sets how much later than due a frame must leave to count as late for [`Links::late_spells`]; default: 1 ms.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -234,8 +237,8 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(())
     }
 
-    /// Which ports' frames left late since the last call, and when: at most 16,384 spells, the latest. `None` for drivers
-    /// that cannot tell.
+    /// Returns the periods in which frames to a port left late since the last call: at most the latest 16,384 spells.
+    /// `None` for drivers that do not measure this.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -243,8 +246,8 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(None)
     }
 
-    /// When the machine kept the driver from running since the start or the last [`Links::clear_lateness`]: the latest
-    /// 8,192 times. Empty for drivers that cannot tell.
+    /// Returns when the machine kept the driver from running since the start or the last [`Links::clear_lateness`]: the
+    /// latest 8,192 times. Empty for drivers that do not measure this.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -252,8 +255,8 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// What the ports of each channel of [`PlaneConfig::channels`](crate::PlaneConfig) have counted, in its order; empty for
-    /// drivers that know no channels.
+    /// Returns the counters of the ports of each channel of [`PlaneConfig::channels`](crate::PlaneConfig), in its
+    /// order; empty for drivers without channels.
     ///
     /// # Errors
     /// When the driver has been stopped.
@@ -261,7 +264,7 @@ pub trait Links: fmt::Debug + Send + Sync {
         Ok(Vec::new())
     }
 
-    /// Look at frames as they pass, from now on.
+    /// Taps frames as they pass, from now on.
     ///
     /// # Errors
     /// [`DriverError::Unsupported`] by drivers whose frames stay in the kernel; when the driver has been stopped.
@@ -272,12 +275,12 @@ pub trait Links: fmt::Debug + Send + Sync {
         Err(crate::DriverError::Unsupported(vec![error.to_owned()]))
     }
 
-    /// Hand over frames that came from far ports, at the instants at which they are due. What there is no room for is counted
-    /// (`no_buffer`), and what is no frame (`size`).
+    /// Delivers frames that came from far ports, at the instants at which they are due. Frames for which there is no
+    /// room are counted (`no_buffer`), and those of an impossible size too (`size`).
     ///
     /// # Errors
-    /// [`DriverError::NoSuchPort`], and [`DriverError::Unsupported`] for one that does not come from a far port and go to one that
-    /// is here: then none of them is taken. [`DriverError::Stopped`].
+    /// [`DriverError::NoSuchPort`], and [`DriverError::Unsupported`] for a frame that does not go from a far port to a
+    /// local one: then no frame is taken. [`DriverError::Stopped`].
     ///
     /// [`DriverError::NoSuchPort`]: crate::DriverError::NoSuchPort
     /// [`DriverError::Unsupported`]: crate::DriverError::Unsupported
@@ -286,8 +289,9 @@ pub trait Links: fmt::Debug + Send + Sync {
         Err(no_machines())
     }
 
-    /// The nodes of these far ports are here from now on: edges to them end at the nodes, whose ports are [attached](Plane::attach),
-    /// and frames that come from afar are none of theirs. To be called while no edge leads to them or away from them.
+    /// Makes the nodes of these far ports local from now on: edges to them end at the nodes, whose ports are
+    /// [attached](Plane::attach), and no further frames are accepted from them as from far ports. Call it while no edge
+    /// leads to or from them.
     ///
     /// # Errors
     /// [`DriverError::NoSuchPort`], and when the driver has been stopped.
@@ -297,6 +301,6 @@ pub trait Links: fmt::Debug + Send + Sync {
         Err(no_machines())
     }
 
-    /// End the driver's thread and wait for it. Frames inside are gone.
+    /// Ends the driver's thread and waits for it. Frames inside are discarded.
     fn stop(&self);
 }

@@ -1,4 +1,4 @@
-//! What a driver answers to updates and to questions about effects.
+//! Results of updates and of queries about effects.
 
 use std::fmt;
 
@@ -10,20 +10,20 @@ use crate::error::Result;
 /// An update that has taken effect.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct Applied {
-    /// The instant it took effect: frames that arrived before went by the old table.
+    /// The instant at which it took effect: frames that arrived before it were handled by the old table.
     pub at_ns: Nanos,
     /// How long the table was busy with it.
     pub took_ns: Nanos,
-    /// What it did.
+    /// Numbers of changed edges.
     pub changes: constel_link::Applied,
 }
 
-/// What holds for an edge, and what of it is its own.
+/// Effects of an edge, and its own part of them.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct KnownEffects {
-    /// In force, its port's included.
+    /// Effects in force, including its port's.
     pub in_force: Effects,
-    /// Set for this edge alone.
+    /// Effects set for this edge alone.
     pub own: Effects,
 }
 
@@ -32,15 +32,15 @@ pub struct KnownEffects {
 pub struct PendingUpdate(Box<dyn FnOnce() -> Result<Applied> + Send>);
 
 impl PendingUpdate {
-    /// An update whose end this function waits for.
+    /// Creates an update whose result this function waits for.
     pub(crate) fn new(wait: impl FnOnce() -> Result<Applied> + Send + 'static) -> PendingUpdate {
         PendingUpdate(Box::new(wait))
     }
 
-    /// Wait until it has taken effect.
+    /// Waits until it has taken effect.
     ///
     /// # Errors
-    /// [`DriverError::Update`] when an edge to be removed did not exist at that instant: nothing of the update was
+    /// [`DriverError::Update`] when an edge to be removed did not exist at that instant: no change of the update was
     /// applied. [`DriverError::Stopped`] when the driver ended first.
     ///
     /// [`DriverError::Update`]: crate::DriverError::Update

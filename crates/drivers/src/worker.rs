@@ -1,4 +1,4 @@
-//! The thread of a driver whose edges are in the kernel: takes updates, and has them take effect in their time.
+//! The thread of a driver whose edges are in the kernel: it receives updates and applies them at their instants.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
@@ -18,38 +18,38 @@ use crate::traits::Links;
 use crate::update::{Applied, KnownEffects, PendingUpdate};
 use crate::{Capabilities, DriverKind};
 
-/// The kernel's side of a driver.
+/// The kernel side of a driver.
 pub(crate) trait Backend: Send + 'static {
-    /// Whether so many further edges find room.
+    /// Checks that there is room for `wanted` further edges.
     fn room(&self, wanted: usize) -> Result<()>;
-    /// Makes ready what can be made ready before its time: these edges are to be as the ledger has them.
+    /// Prepares a change of these edges to the ledger's state, as far as possible before its instant.
     fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()>;
-    /// Has what was prepared take effect.
+    /// Puts the prepared change into force.
     fn commit(&mut self) -> Result<()>;
-    /// What remains to be done afterwards.
+    /// Does the remaining work afterwards.
     fn settle(&mut self) -> Result<()>;
-    /// How long before its time preparing so many edges should begin.
+    /// Returns how long before its instant preparing a change of `edges` edges should begin.
     fn lead_ns(&self, edges: usize) -> Nanos;
-    /// When [`Backend::wake`] is to be called, if it is.
+    /// Returns when to call [`Backend::wake`], if at all.
     fn wakes_at(&self) -> Option<Nanos> {
         None
     }
-    /// Edges whose time has come.
+    /// Brings up edges whose time has come.
     fn wake(&mut self) -> Result<()> {
         Ok(())
     }
-    /// The driver's counters.
+    /// Returns the driver's counters.
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats>;
-    /// An edge's counters; `None` when there never was one.
+    /// Returns an edge's counters; `None` if it never existed.
     fn edge_stats(
         &mut self,
         ledger: &Ledger,
         from: PortId,
         to: PortId,
     ) -> Result<Option<EdgeStats>>;
-    /// The counters of all existing edges.
+    /// Returns the counters of all existing edges.
     fn all_edges(&mut self, ledger: &Ledger) -> Result<Vec<EdgeStats>>;
-    /// Forgets the lateness recorded so far.
+    /// Resets the lateness recorded so far.
     fn clear_lateness(&mut self) -> Result<()>;
 }
 
@@ -68,7 +68,7 @@ enum Command {
     Stop,
 }
 
-/// Talks to the thread, which ends with it.
+/// Handle of the thread, which ends when this is dropped.
 #[derive(Debug)]
 pub(crate) struct WorkerHandle {
     capabilities: Capabilities,
@@ -164,7 +164,7 @@ impl Links for WorkerHandle {
     }
 
     fn stop(&self) {
-        // A thread that has ended needs no telling.
+        // The thread may have ended already; then there is no receiver.
         let _ = self.send(Command::Stop);
         self.thread.join();
     }
@@ -179,7 +179,7 @@ struct Scheduled {
 struct Worker<B> {
     backend: B,
     ledger: Ledger,
-    /// In the order of their times.
+    /// In the order of their instants.
     scheduled: Vec<Scheduled>,
 }
 
@@ -192,10 +192,11 @@ impl<B: Backend> Worker<B> {
             });
             let wakes_at = self.backend.wakes_at();
             let next = begin.into_iter().chain(wakes_at).min();
+            // Without scheduled work the thread only waits for commands; an hour is arbitrary.
             let wait = next.map_or(Duration::from_secs(3600), |at| {
                 Duration::from_nanos(at.saturating_sub(mono_ns()))
             });
-            // Answers that nobody waits for any more are not missed.
+            // A requester may have given up, so failed replies are ignored.
             match commands.recv_timeout(wait) {
                 Err(RecvTimeoutError::Timeout) if begin.is_some() && begin == next => {
                     let due = self.scheduled.remove(0);
@@ -264,10 +265,11 @@ impl<B: Backend> Worker<B> {
         })
     }
 
-    /// Gives when it took effect, and how long that took.
+    /// Makes a change. Returns when it took effect, and how long that took.
     fn change(&mut self, edges: &[Edge], at_ns: Nanos) -> Result<(Nanos, Nanos)> {
         self.backend.prepare(&self.ledger, edges)?;
         while let Some(left) = at_ns.checked_sub(mono_ns()).filter(|left| *left > 0) {
+            // Sleep until shortly before the instant, then spin: a wake-up may be 100 us late.
             if left > 200_000 {
                 std::thread::sleep(Duration::from_nanos(left - 100_000));
             } else {
@@ -280,7 +282,7 @@ impl<B: Backend> Worker<B> {
     }
 
     fn settle(&mut self) {
-        // The update itself is in force; what fails here fails the next one, which tries again.
+        // The update itself is in force. An error here would make the next update fail, which tries again.
         if let Err(error) = self.backend.settle() {
             eprintln!("constel: link driver: {error}");
         }

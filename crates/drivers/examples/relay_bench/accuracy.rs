@@ -22,7 +22,7 @@ const RATES_FPS: [u64; 4] = [1_000, 10_000, 50_000, 100_000];
 const LENGTHS: [usize; 2] = [64, 1400];
 /// Length of a measurement: each is made several times.
 const SECONDS: f64 = 0.5;
-/// Aimed at up to this many frames/s with the other core idle.
+/// Target for up to this many frames/s with the other core idle.
 const AIM_FPS: u64 = 50_000;
 const AIM_P50_NS: f64 = 15_000.0;
 const AIM_P99_NS: f64 = 50_000.0;
@@ -65,15 +65,15 @@ impl Drop for Busy {
     }
 }
 
-/// What frames go over.
+/// The medium that frames cross.
 #[derive(Clone, Copy)]
 enum Way {
     Veth,
-    /// A relay, by its number among those there are, with this delay.
+    /// A relay, by its number among those of the run, with this delay.
     Relay(usize, Nanos),
 }
 
-/// What is measured: frames of this rate and length.
+/// A case: frames of this rate and length.
 #[derive(Clone, Copy)]
 struct Case {
     fps: u64,
@@ -85,7 +85,7 @@ struct Case {
 struct Round {
     errors: Quantiles,
     unexplained: Quantiles,
-    /// By the relay's own clock, without the time it was kept from running.
+    /// Delay error by the relay's own clock, without the time in which its thread was kept from running.
     own_p99_ns: Nanos,
     received_fps: f64,
     sent: u64,
@@ -130,7 +130,7 @@ pub(crate) fn accuracy(options: &Options) -> Vec<Value> {
         ),
     );
     let bare = Row::new(options, 1, None, false);
-    // Where it is to have several threads, by turns with one of one thread.
+    // If several threads are requested, each round also measures a relay with one thread, alternately.
     let threads = match options.threads {
         1 => vec![1],
         threads => vec![1, threads],

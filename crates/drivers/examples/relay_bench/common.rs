@@ -1,4 +1,4 @@
-//! What the measurements share: nodes in a row, flows with stamps at both ends, printing.
+//! Parts shared by the measurements: nodes in a row, flows with stamps at both ends, printing.
 
 use std::net::{Ipv4Addr, UdpSocket};
 use std::ops::Range;
@@ -20,48 +20,48 @@ use crate::witness::Passage;
 
 pub(crate) const MS: u64 = crate::support::MS;
 
-/// What the command line says.
+/// Command-line options.
 #[derive(Clone)]
 pub(crate) struct Options {
     pub(crate) json: bool,
-    /// Length of one measurement, if it is to be another than usual.
+    /// Length of one measurement, if not the default.
     pub(crate) seconds: Option<f64>,
-    /// How often each case is measured, where the median counts.
+    /// Number of measurements of each case, if the median counts.
     pub(crate) rounds: usize,
     pub(crate) only: Option<String>,
     /// Delay errors with the other core idle or busy only.
     pub(crate) load: Option<String>,
-    /// Throughput over so many hops only.
+    /// Throughput over this number of hops only.
     pub(crate) hops: Option<usize>,
-    /// Throughput by this path only, as the output names it.
+    /// Throughput of this path only, by its name in the output.
     pub(crate) path: Option<String>,
     /// TCP with this round trip only.
     pub(crate) rtt_ms: Option<u64>,
     /// TCP with these congestion controls.
     pub(crate) controls: Vec<String>,
-    /// What losses follow from.
+    /// Seed of the losses.
     pub(crate) seed: u64,
     pub(crate) priority: Priority,
     pub(crate) lead_ns: u64,
-    /// Of the relay.
+    /// Number of the relay's threads.
     pub(crate) threads: usize,
-    /// Whether what stacks take is deducted from links.
+    /// Whether the time of nodes' stacks is deducted from links.
     pub(crate) deduct_stacks: bool,
 }
 
 impl Options {
-    /// Whether throughput is to be measured by the path of this name.
+    /// Whether to measure the throughput of the path of this name.
     pub(crate) fn takes(&self, path: &str) -> bool {
         self.path.as_deref().is_none_or(|asked| asked == path)
     }
 
-    /// Length of one measurement that takes so long as a rule.
+    /// Length of a measurement whose default is `usual`.
     pub(crate) fn seconds_or(&self, usual: f64) -> f64 {
         self.seconds.unwrap_or(usual)
     }
 }
 
-/// What most measurements take, seconds.
+/// Default length of most measurements, seconds.
 pub(crate) const SHORT_S: f64 = 1.5;
 
 /// Text goes to stdout, or to stderr when stdout is for JSON.
@@ -77,7 +77,7 @@ pub(crate) fn us(ns: u64) -> String {
     format!("{:.1}", ns as f64 / 1000.0)
 }
 
-/// Share of a core that the relay's thread used between two looks, percent.
+/// Share of a core that the relay's thread used between two measurements, percent.
 pub(crate) fn relay_cpu(before: &RelayStats, after: &RelayStats) -> f64 {
     (after.cpu_ns - before.cpu_ns) as f64 * 100.0 / (after.at_ns - before.at_ns) as f64
 }
@@ -97,20 +97,20 @@ pub(crate) fn process_cpu_ns() -> u64 {
 pub(crate) struct Row {
     pub(crate) nodes: Vec<Node>,
     pub(crate) relay: Option<(Relay, RelayHandle)>,
-    /// Where redirection takes place, if it does.
+    /// Namespace of the redirection, if there is one.
     _switch: NetNs,
 }
 
-/// What a row's links are made of.
+/// Implementation of a row's links.
 #[derive(Clone, Copy)]
 pub(crate) enum Path {
     /// Bare veth pairs, with or without super-frames.
     Veth { gso: bool },
     /// Two veth pairs each, joined by the kernel's own redirection.
     Redirect { gso: bool },
-    /// The relay, its nodes sending TCP's super-frames or not, and whether it makes such of frames due together.
+    /// The relay; whether its nodes send TCP's super-frames, and whether it joins frames that are due together.
     Relay { delay_ns: u64, gso: bool, gro: bool },
-    /// The same, whose nodes in between have no stack.
+    /// The relay, with nodes in between that have no stack.
     Forward { delay_ns: u64, gso: bool, gro: bool },
 }
 
@@ -123,8 +123,8 @@ impl Path {
     }
 }
 
-/// Have the calling thread's namespace send nothing by itself once addresses are resolved: no IPv6, and no asking again for
-/// a neighbour that is known. At 64 kbit/s such frames would take the link for tens of milliseconds.
+/// Stops the calling thread's namespace from sending frames by itself once addresses are resolved: no IPv6, and no new
+/// requests for a known neighbour. At 64 kbit/s such frames would occupy the link for tens of milliseconds.
 fn only_what_is_measured() {
     std::fs::write("/proc/sys/net/ipv6/conf/all/disable_ipv6", "1").unwrap();
     for interface in std::fs::read_dir("/proc/sys/net/ipv4/neigh").unwrap() {
@@ -153,7 +153,7 @@ impl Row {
     }
 
     /// # Errors
-    /// What this host has no tools for.
+    /// Missing tools of this host.
     pub(crate) fn of(options: &Options, links: usize, path: Path) -> Result<Row, String> {
         let nodes: Vec<Node> = (0..=links).map(|_| Node::new()).collect();
         let forward = matches!(path, Path::Forward { .. });
@@ -357,7 +357,7 @@ pub(crate) fn flow(
     let begun = real_ns();
     thread::scope(|scope| {
         let send = scope.spawn(|| {
-            // At full speed it must not starve the rest.
+            // At full speed the sender must not starve other threads.
             if rate > 0 {
                 go_before_normal_threads();
             }
@@ -365,7 +365,7 @@ pub(crate) fn flow(
             let burst = (rate / 5000).max(1);
             let pause =
                 Duration::from_nanos((1_000_000_000 * burst).checked_div(rate).unwrap_or(0));
-            // Kept where it costs nothing that is to be measured.
+            // Stored where it does not affect the measurement.
             let mut calls = Vec::with_capacity((rate as f64 * seconds * 1.1) as usize);
             let start = Instant::now();
             let mut next = start;
@@ -397,7 +397,7 @@ pub(crate) fn flow(
             (sent, took, calls)
         });
         many_until(&sending, receiver, |[sent, number], at| {
-            // Of an earlier flow, held up somewhere: none of this one's.
+            // A frame of an earlier flow that was held up: it does not count for this one.
             if sent >= begun {
                 if rate > 0 {
                     arrived.push((number, at));
@@ -435,8 +435,8 @@ impl Many {
         }
     }
 
-    /// The first two numbers and the time stamp of what is there. False when nothing was; with `wait`, that is after the
-    /// socket's timeout.
+    /// Returns the first two numbers and the time stamp of the received frames. False when there was none; with `wait`,
+    /// that is after the socket's timeout.
     fn receive(
         &mut self,
         socket: &UdpSocket,
@@ -496,7 +496,7 @@ impl Many {
     }
 }
 
-/// Receives until nobody sends any more and all that came is read.
+/// Receives until the sender has stopped and all frames are read.
 pub(crate) fn many_until(
     sending: &AtomicBool,
     socket: &UdpSocket,

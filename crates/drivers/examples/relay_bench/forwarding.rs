@@ -1,5 +1,6 @@
-//! What forwarding costs a node: by its kernel's tables, and by the map that all nodes share (`constel_drivers::forward`).
-//! Both in turn, round after round, over bare veth pairs and over the relay.
+//! Cost of forwarding for a node: by its kernel's tables, and by the map that all nodes share
+//! (`constel_drivers::forward`). Both are measured alternately, round after round, over bare veth pairs and over the
+//! relay.
 
 mod changes;
 
@@ -17,8 +18,7 @@ use crate::support::{ETH0, receive};
 
 /// Length of one measurement, seconds.
 const USUAL_S: f64 = 0.5;
-/// Frames that pass a link in a second, all links together, where processor time is measured: less than anything here
-/// can carry.
+/// Frames per second over all links together when processor time is measured: less than the capacity of every case.
 const PACE_LINK_FPS: u64 = 100_000;
 
 pub(crate) fn forwarding(options: &Options) -> Vec<Value> {
@@ -27,7 +27,7 @@ pub(crate) fn forwarding(options: &Options) -> Vec<Value> {
     results
 }
 
-/// A row and who forwards in it.
+/// A row of nodes and its method of forwarding.
 struct Arm {
     name: &'static str,
     sockets: (UdpSocket, UdpSocket),
@@ -59,7 +59,7 @@ impl Arm {
     fn measure(&mut self, options: &Options, links: usize, length: usize) {
         let seconds = options.seconds_or(USUAL_S);
         let full = flow(&self.sockets, length, 0, seconds, MS);
-        // What is still on its way would be taken for the next flow's.
+        // Frames still in flight would be counted for the next flow.
         while receive(&self.sockets.1, &mut [0; 64]).is_some() {}
         let cpu = process_cpu_ns() + softirq_cpu_ns();
         let pace = PACE_LINK_FPS / links as u64;
@@ -78,7 +78,7 @@ impl Arm {
     }
 }
 
-/// The map in all nodes but the two at the ends, with the ways to these two.
+/// Loads the map in all nodes except the two at the ends, with the routes to these two.
 fn share_a_map(row: &Row, links: usize) -> Forwarder {
     let (_, _, near, far) = row.ends();
     let goals = BTreeMap::from([(IpAddr::from(near), 0), (IpAddr::from(far), 1)]);
@@ -160,7 +160,7 @@ fn packets(options: &Options) -> Vec<Value> {
 fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) -> Value {
     let (path, nodes, length) = what;
     for round in 0..options.rounds {
-        // Who goes first changes.
+        // The order alternates between rounds.
         if round % 2 == 0 {
             arms.iter_mut()
                 .for_each(|arm| arm.measure(options, nodes + 1, length));
@@ -205,7 +205,7 @@ fn compare(options: &Options, mut arms: [Arm; 2], what: (&str, usize, usize)) ->
     })
 }
 
-/// Processor time of the kernel's threads for software interrupts: what the sender's own calls did not get done.
+/// Processor time of the kernel's threads for software interrupts: the work that the sender's own calls did not finish.
 fn softirq_cpu_ns() -> u64 {
     let processes = std::fs::read_dir("/proc").unwrap();
     let threads = processes.flatten().filter(|process| {

@@ -1,6 +1,6 @@
-//! Handovers of 1 to 1,000 ground links at once: from the command to the first frame on the new
-//! edge, next to deleting veth pairs and making new ones (in one netlink batch, as fast as that
-//! goes). Mininet's way is measured by `benches/handover_mininet.py`.
+//! Handovers of 1 to 1,000 ground links at once: from the command to the first frame on the new edge, compared with
+//! deleting veth pairs and making new ones (in one netlink batch, as fast as possible). `benches/handover_mininet.py`
+//! measures Mininet's method.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -51,9 +51,9 @@ pub(crate) fn handover(options: &Options) -> Vec<Value> {
     results
 }
 
-/// Stations on ports 2, 3, ... go from satellite A to B and back, all in one update. The last of
-/// them is real and sends a frame every few microseconds; all the others change with it in the
-/// same instant. Gives the time to the first frame, and how long the table was busy.
+/// Moves stations on ports 2, 3, ... from satellite A to B and back, all in one update. The last of them is real and
+/// sends a frame every few microseconds; all the others change at the same instant. Returns the time to the first
+/// frame, and how long the table was busy.
 fn by_relay(options: &Options, count: u32) -> Vec<(u64, u64)> {
     let config = RelayConfig {
         priority: options.priority,
@@ -102,7 +102,7 @@ fn by_relay(options: &Options, count: u32) -> Vec<(u64, u64)> {
             let changes: Vec<EdgeChange> = stations()
                 .flat_map(|s| off(s).into_iter().chain(both(s, new)))
                 .collect();
-            // What came before is not the answer.
+            // Frames that arrived before do not count.
             fresh.drain();
             let command = real_ns();
             let applied = handle.apply(EdgeUpdate { changes }, None).unwrap();
@@ -114,9 +114,8 @@ fn by_relay(options: &Options, count: u32) -> Vec<(u64, u64)> {
     })
 }
 
-/// The same with bare veth pairs: they are deleted and made again between the station and the
-/// other satellite, each direction of the requests in one batch. Time until the first frame of the
-/// last station gets through.
+/// Does the same with bare veth pairs: they are deleted and made again between the station and the other satellite,
+/// each direction of the requests in one batch. Returns the time until the first frame of the last station arrives.
 fn by_new_pairs(count: u32) -> u64 {
     let (stations, a, b) = (Node::new(), Node::new(), Node::new());
     let names: Vec<[String; 2]> = (0..count)

@@ -1,5 +1,5 @@
-//! A victim (1,000 frames/s and a ping over 10 ms) while a node that is on nobody's path attacks, next to the same node
-//! doing the same into a bare veth pair.
+//! A victim (1,000 frames/s and a ping over 10 ms) while a node outside its path attacks, compared with the same attack
+//! on a bare veth pair.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
@@ -16,8 +16,8 @@ use crate::spread::{Spread, in_rounds};
 use crate::support::{ETH0, Node, go_before_normal_threads};
 use crate::victim::{Seen, Victim, percentile};
 
-/// One round: percentiles of the stream and of the ping, what was lost, what the attacker got rid of a second, how late the
-/// relay was with the victim's frames.
+/// One round: percentiles of the stream and of the ping, lost frames, frames sent by the attacker per second, and the
+/// relay's lateness of the victim's frames.
 struct Round {
     stream: [u64; 2],
     ping_p99_ns: u64,

@@ -1,5 +1,5 @@
-//! How much longer than its links say a lone frame takes over many hops: with what stacks take added to the links or deducted
-//! from them, without stacks, and over bare veth pairs, whose links take nothing.
+//! Time that a lone frame takes over many hops beyond the links' delays: with the time of nodes' stacks added to the
+//! links or deducted from them, without stacks, and over bare veth pairs, whose links have no delay.
 
 use constel_link::Quantiles;
 use serde_json::{Value, json};
@@ -11,7 +11,7 @@ use crate::spread::{Errors, in_rounds};
 const FPS: u64 = 200;
 const BYTES: usize = 106;
 
-/// Who is on the way.
+/// Kind of nodes on the path.
 #[derive(Clone, Copy)]
 struct Case {
     hops: usize,
@@ -87,7 +87,7 @@ pub(crate) fn idle_hops(options: &Options) -> Vec<Value> {
     rows.collect()
 }
 
-/// Beyond the links' delays; frames lost, and frames early.
+/// Time beyond the links' delays; lost frames, and early frames.
 fn one(options: &Options, case: &Case) -> (Quantiles, u64, u64) {
     let options = &Options {
         deduct_stacks: case.deducted,

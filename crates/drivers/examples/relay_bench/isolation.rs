@@ -1,5 +1,4 @@
-//! A victim edge (10 ms, 1,000 frames a second) while 50 others flood, next to the same over bare
-//! veth pairs.
+//! A victim edge (10 ms, 1,000 frames a second) while 50 others flood, compared with the same over bare veth pairs.
 
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
@@ -16,13 +15,13 @@ use crate::support::{ETH0, Node, Raw, frame, link, set};
 
 const FLOODERS: u32 = 50;
 
-/// What goes on beside the victim.
+/// Load beside the victim.
 #[derive(Clone, Copy)]
 enum Beside<'s> {
     Nothing,
-    /// Frames from these senders, of which the first is the flooder of that number.
+    /// Frames from these senders; the number of the first flooder is given.
     Frames(&'s [Raw], u32),
-    /// So many threads that count, and send nothing.
+    /// Threads that only count, and send no frames.
     Busy(u32),
 }
 
@@ -32,10 +31,10 @@ struct Round {
     lost: u64,
     early: u64,
     flood_fps: f64,
-    /// At the relay, of the victim alone.
+    /// Lateness at the relay, of the victim alone.
     late_p99_ns: u64,
     stalls: u64,
-    /// Lost by the relay, floods included.
+    /// Frames lost by the relay, those of floods included.
     unintended: u64,
 }
 
@@ -123,7 +122,8 @@ fn over_relay(options: &Options) -> Vec<Value> {
         ("relay, unlimited edges flooded", unlimited, all),
     ];
     let bare: Vec<(Node, Node)> = match options.threads {
-        // Where the second half of the flooders is another thread's: what of it is the relay's doing, and what the machine's?
+        // If the second half of the flooders belongs to another thread, the result separates the relay's effect from
+        // the machine's.
         2 => (0..FLOODERS / 2)
             .map(|_| (Node::new(), Node::new()))
             .collect(),

@@ -1,13 +1,13 @@
-//! Measures the relay next to its baselines, in one run.
+//! Measures the relay and its baselines in one run.
 //!
 //!     cargo run --release -p constel-drivers --example relay_bench -- [--json] [--seconds N] [--rounds N]
 //!         [--only accuracy|rate|handover|throughput|forwarding|hops|idle-hops|isolation|hostile|overload|tcp|square|update]
 //!         [--load idle|busy] [--hops N] [--path NAME] [--rtt-ms N] [--controls reno,cubic,bbr] [--seed N] [--nice]
 //!         [--lead-us N] [--threads N] [--stack-time deducted|added]
 //!
-//! Everything happens in namespaces made here. Delay, rate, isolation and updates are measured in rounds, each of
-//! which goes through all cases; of every figure the median of the rounds counts, with the least and the greatest
-//! beside it: a moment in which the machine stood still decides no case. `benches/README.md` says what was found.
+//! Everything happens in namespaces created here. Delay, rate, isolation and updates are measured in rounds, each of
+//! which goes through all cases. The median of the rounds is reported, with the least and the greatest value beside it,
+//! so that a moment in which the machine stalled decides no case. `benches/README.md` has the results.
 
 #[path = "../../tests/support/hostile.rs"]
 mod hostile_node;

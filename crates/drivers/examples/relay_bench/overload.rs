@@ -1,4 +1,4 @@
-//! What arrives over many hops when more is sent than the host can serve.
+//! Frames delivered over many hops when more is sent than the host can serve.
 
 use std::thread;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use crate::common::*;
 
-/// Frames of a UDP stream of iperf3's, Ethernet header included.
+/// Length of a frame of iperf3's UDP stream, Ethernet header included.
 const BYTES: usize = 1442;
 
 pub(crate) fn overload(options: &Options) -> Vec<Value> {
@@ -45,7 +45,7 @@ pub(crate) fn overload(options: &Options) -> Vec<Value> {
                 let later_before = let_go_later();
                 handle.clear_lateness().unwrap();
                 let f = flow(&sockets, BYTES, fps, options.seconds_or(SHORT_S), 50 * MS);
-                // What is still under way is not the next one's.
+                // Frames still in flight must not count for the next round.
                 while handle.relay_stats().unwrap().totals.held > 0 {
                     thread::sleep(Duration::from_millis(20));
                 }

@@ -1,7 +1,8 @@
-//! What comes out of a rate-limited edge, over windows of one second or more, and how bursty.
+//! Throughput of a rate-limited edge over windows of one second or more, and its burstiness.
 //!
-//! A window is from one frame to another that arrives a second later or more, so that no frame is counted by halves. What
-//! should come out in it is the edge's rate, or what the sender offered between these two frames, if that is less.
+//! A window is from one frame to another that arrives a second later or more, so that every frame is counted
+//! completely. The expected throughput is the edge's rate, or the sender's load between these two frames if that is
+//! less.
 
 use std::ops::Range;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -30,19 +31,18 @@ const RATES: [(u64, usize); 6] = [
 const OFFERED: [f64; 4] = [0.5, 0.99, 1.01, 2.0];
 /// Ethernet, IPv4 and UDP.
 const HEADERS: usize = 42;
-/// Aimed at: error of each window, at most.
+/// Target: maximum error of each window.
 const AIM_RATIO: f64 = 0.005;
 const WINDOW_NS: u64 = 1_000_000_000;
-/// What is sent, and what of it counts not yet: the queue is full after a moment when more is offered
-/// than goes through.
+/// Sending time, and its beginning that is not counted: the queue fills first if the load exceeds the rate.
 const SECONDS: f64 = 2.5;
 const WARM_UP_NS: u64 = 300_000_000;
-/// So long after a stall what it held up has come out.
+/// Time after a stall until all frames that it held up have left.
 const SETTLE_NS: u64 = 20 * MS;
-/// A sender that wakes up later than this has stood still, for the relay's book counts from there on, too.
+/// Wake-up delay from which a sender counts as stalled; the relay's record uses the same limit.
 const STALL: Duration = Duration::from_micros(200);
 
-/// A rate, the length of the frames, and how much of the rate is offered.
+/// A rate, the length of the frames, and the load relative to the rate.
 #[derive(Clone, Copy)]
 struct Case {
     rate_bps: u64,
@@ -54,11 +54,11 @@ struct Case {
 struct Round {
     offered_bps: f64,
     out_bps: f64,
-    /// Of all that came out against the lesser of rate and offered load.
+    /// Error over all delivered frames, relative to the lesser of rate and load.
     mean_error: f64,
-    /// Of the worst window.
+    /// Error of the worst window.
     worst: f64,
-    /// Of the worst of the windows in which neither side stood still, and how many those are.
+    /// Error of the worst window in which neither side stalled, and the number of such windows.
     steady: f64,
     windows: u64,
     burst_bytes: usize,
@@ -165,7 +165,7 @@ fn one(
     let start = all.partition_point(|a| a.at < all[0].at + WARM_UP_NS);
     let arrivals = &all[start..];
     let rate = rate_bps as f64;
-    // From one frame to another: what came out, and what should have.
+    // Delivered and expected bytes between two frames.
     let between = |from: usize, to: usize| {
         let (a, b) = (&arrivals[from], &arrivals[to]);
         let per_s = |frames, ns: u64| bits(frames) * 1e9 / ns.max(1) as f64;
@@ -254,14 +254,14 @@ fn row(options: &Options, case: Case, rounds: &[Round]) -> Value {
     })
 }
 
-/// Have the kernel cut up what is sent at once.
+/// Makes the kernel cut up super-frames when they are sent.
 fn in_segments_of(sender: &std::net::UdpSocket, bytes: usize) {
     set_option(sender, libc::SOL_UDP, libc::UDP_SEGMENT, bytes as i32);
 }
 
 /// A frame that came out, times by `CLOCK_REALTIME`.
 struct Arrival {
-    /// How many were sent before.
+    /// Number of frames sent before.
     number: u64,
     /// End of the system call that sent it.
     sent: u64,
@@ -273,11 +273,11 @@ struct Sent {
     offered_bps: f64,
     sent: u64,
     arrivals: Vec<Arrival>,
-    /// When the sender stood still.
+    /// Periods in which the sender was stalled.
     stalls: Vec<Range<u64>>,
 }
 
-/// Sends evenly for so long.
+/// Sends evenly for `seconds`.
 fn send(
     (sender, receiver): &(std::net::UdpSocket, std::net::UdpSocket),
     length: usize,
@@ -285,7 +285,7 @@ fn send(
     seconds: f64,
 ) -> Sent {
     let gap = Duration::from_secs_f64(length as f64 * 8.0 / bps);
-    // Many at a time where they are closer together than system calls can be.
+    // Several at a time if they are closer together than system calls can be.
     let frames = if gap < Duration::from_micros(20) {
         8
     } else {
@@ -313,7 +313,7 @@ fn send(
                 }
                 wanted = now;
                 if due > now {
-                    // Several at a time where they are closer together than a nap takes.
+                    // Several at a time if they are closer together than a sleep takes.
                     let nap = (due - now).max(Duration::from_micros(100));
                     wanted += nap;
                     thread::sleep(nap);
@@ -335,7 +335,7 @@ fn send(
             (offered_bps, sent, calls, stalls)
         });
         let receive = scope.spawn(|| {
-            // Else two threads that go before it would have both processors.
+            // Otherwise two threads of higher priority would occupy both processors.
             go_before_normal_threads();
             let mut stamps = Vec::new();
             many_until(&sending, receiver, |[number, _], at| {

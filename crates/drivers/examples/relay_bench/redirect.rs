@@ -10,8 +10,8 @@ use crate::support::{ETH0, Node};
 
 const HOST_END: u32 = 1000;
 
-/// Joins `left`'s interface `nth` with `right`'s by redirection in a namespace of its own. Says
-/// why not, where `tc` or its actions are missing.
+/// Joins `left`'s interface `nth` with `right`'s by redirection in a namespace of its own. Returns the reason if `tc`
+/// or its actions are missing.
 pub(crate) fn join(
     switch: &NetNs,
     link: u32,

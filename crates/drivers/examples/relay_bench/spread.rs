@@ -1,9 +1,9 @@
-//! A figure of several rounds: the median counts, the least and the greatest show how much it wanders.
+//! A figure of several rounds: the median is reported, the least and the greatest value show its variation.
 
 use constel_link::Quantiles;
 use serde::Serialize;
 
-/// Measures all cases so many times, each in turn: the rounds of each.
+/// Measures all cases `rounds` times, alternately, and returns the rounds of each.
 pub(crate) fn in_rounds<C, R>(
     rounds: usize,
     cases: &[C],
@@ -27,7 +27,7 @@ pub(crate) struct Spread {
 }
 
 impl Spread {
-    /// Of one value at least.
+    /// Returns the spread of at least one value.
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Spread {
         let mut values: Vec<f64> = values.into_iter().collect();
         values.sort_unstable_by(f64::total_cmp);
@@ -39,14 +39,14 @@ impl Spread {
         }
     }
 
-    /// `median (least to greatest)` of what is so many times as large.
+    /// Formats `median (least to greatest)` with all values scaled.
     pub(crate) fn text(&self, factor: f64, digits: usize) -> String {
         let [median, least, greatest] = [self.median, self.least, self.greatest]
             .map(|value| format!("{:.digits$}", value * factor));
         format!("{median} ({least} to {greatest})")
     }
 
-    /// Nanoseconds in microseconds.
+    /// Formats nanoseconds as microseconds.
     pub(crate) fn in_us(&self) -> String {
         self.text(1e-3, 1)
     }

@@ -1,6 +1,6 @@
-//! TCP over ten hops of 10 ms, the second of which serves 11 and 9 Mbit/s in turn, a second each; the
-//! others 20 Mbit/s (LEOTP, Fig. 14). Goodput next to what fits, and the queueing delay that small
-//! probes of the same path see.
+//! TCP over ten hops of 10 ms, the second of which serves 11 and 9 Mbit/s alternately for a second each; the others
+//! serve 20 Mbit/s (LEOTP, Fig. 14). Measured are goodput relative to the capacity, and the queueing delay of small
+//! probes on the same path.
 
 use std::num::NonZeroU64;
 use std::thread;
@@ -31,7 +31,7 @@ const PROBE_BYTES: usize = 64;
 
 pub(crate) fn square(options: &Options) -> Vec<Value> {
     let seconds = options.seconds_or(SECONDS);
-    // Of a full frame 1448 bytes are payload; the probes take their part.
+    // A full frame carries 1448 bytes of payload; the probes use part of the capacity.
     let fits = (MEAN_BPS - PROBES_PER_S * PROBE_BYTES as u64 * 8) as f64 * 1448.0 / 1514.0;
     say(
         options,

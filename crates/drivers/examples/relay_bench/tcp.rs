@@ -21,7 +21,7 @@ use crate::support::{ETH0, Node, set, v4};
 const RATE_BPS: u64 = 20_000_000;
 const RTTS_MS: [u64; 4] = [10, 50, 100, 300];
 const LOSSES: [f64; 4] = [0.0, 0.001, 0.01, 0.02];
-/// Measured over this long, after the same time to get going.
+/// Duration of the measurement, after the same time of warm-up.
 const SECONDS: f64 = 20.0;
 const MSS_BYTES: f64 = 1448.0;
 
@@ -51,7 +51,7 @@ impl Stream {
         Stream { sender, receiver }
     }
 
-    /// Goodput in bit/s over `seconds`, from `warm_up` on, and segments sent again since the start.
+    /// Goodput in bit/s over `seconds`, from `warm_up` on, and retransmitted segments since the start.
     pub(crate) fn run(self, warm_up: Duration, seconds: f64) -> (f64, u32) {
         let Stream {
             mut sender,
@@ -116,8 +116,8 @@ fn cells(row: &[String]) -> String {
     row.iter().map(|cell| format!(" {cell:>8}")).collect()
 }
 
-/// Mathis, Semke, Mahdavi, Ott 1997: MSS / RTT * sqrt(3/2) / sqrt(p), with an acknowledgement for
-/// every other segment sqrt(3/4); at most what the link carries. bit/s of payload.
+/// Mathis, Semke, Mahdavi, Ott 1997: MSS / RTT * sqrt(3/2) / sqrt(p); sqrt(3/4) with an acknowledgement for every other
+/// segment. The result, bit/s of payload, is at most the link's capacity.
 fn mathis_bps(rtt_s: f64, loss: f64) -> f64 {
     let link = RATE_BPS as f64 * MSS_BYTES / 1514.0;
     if loss == 0.0 {
@@ -151,7 +151,7 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
         .collect();
     let mut results = Vec::new();
     let mut table = vec![Vec::new(); cases.len()];
-    // Those that the kernel lacks stay as long as this.
+    // Congestion controls that the kernel lacks stay loaded as long as this.
     let _provided: Vec<_> = options
         .controls
         .iter()

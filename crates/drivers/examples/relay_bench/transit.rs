@@ -10,7 +10,7 @@ use constel_link::{PortId, mac_of};
 use crate::common::address;
 use crate::support::{ETH0, Node};
 
-/// What they go by; `None` where there are none.
+/// Table of their routes; `None` without such nodes.
 pub(crate) fn table(links: usize) -> Option<Arc<Table>> {
     let inner = links.checked_sub(1).filter(|inner| *inner > 0)?;
     let port = |port: usize, far_port: usize| MemberPort {
@@ -46,7 +46,7 @@ pub(crate) fn table(links: usize) -> Option<Arc<Table>> {
     Some(Arc::new(table))
 }
 
-/// The two at the ends know who is beside them: nobody answers when they ask.
+/// The two nodes at the ends need static neighbours: nodes without a stack do not answer ARP.
 pub(crate) fn introduce(near: &Node, far: &Node, links: usize) {
     let last = 2 * links as u32 - 1;
     for (node, beside, port) in [

@@ -1,4 +1,4 @@
-//! Time of an update of the edge table, and the instant from which frames go by it.
+//! Time of an update of the edge table, and the instant from which frames are handled by the new table.
 
 use constel_drivers::Links;
 use constel_drivers::relay::{Relay, RelayConfig};
@@ -9,7 +9,7 @@ use crate::common::*;
 use crate::spread::Spread;
 
 const TRIES: u64 = 20;
-/// A prime: every edge once, whatever the number of edges here.
+/// A prime, so that every edge is visited once for all numbers of edges used here.
 const STRIDE: u64 = 40_009;
 
 /// Time of one update on an idle relay.
@@ -33,7 +33,7 @@ pub(crate) fn updates(options: &Options) -> Vec<Value> {
                 })
                 .collect(),
         };
-        // Edges lie in memory in the order they were made in; an update goes by their ports.
+        // Edges are in memory in the order in which they were made; an update is in the order of their ports.
         let mut made = all(MS);
         if scattered {
             let place = |n: u64| n * STRIDE % u64::from(edges);

@@ -1,7 +1,7 @@
-//! What of a figure is the relay's, and what the machine's: by witnesses on both sides of it.
+//! Separation of the relay's part of a figure from the machine's, by records on both sides.
 //!
-//! The sender knows from when to when each of its system calls took, and when it woke up late; the relay's thread
-//! keeps book of when it wanted to run and did not (`stalls`, 0.2 ms and more).
+//! The sender records the start and end of each of its system calls, and late wake-ups. The relay's thread records when
+//! it was ready but did not run (`stalls`, 0.2 ms and more).
 
 use std::ops::Range;
 
@@ -14,13 +14,13 @@ use crate::support::real_ns;
 
 /// A frame that arrived, by `CLOCK_REALTIME`, ns.
 pub(crate) struct Passage {
-    /// The system call that sent it.
+    /// Start and end of the system call that sent it.
     pub(crate) sent: Range<u64>,
     /// The kernel's stamp at the far end.
     pub(crate) at: u64,
 }
 
-/// When the relay's thread wanted to run and did not, by `CLOCK_REALTIME`, in order.
+/// Periods in which the relay's thread was ready but did not run, by `CLOCK_REALTIME`, in order.
 pub(crate) fn stalls(handle: &RelayHandle) -> Vec<Range<u64>> {
     let ahead = real_ns() - mono_ns();
     let stalls = handle.stalls().unwrap();
@@ -28,8 +28,8 @@ pub(crate) fn stalls(handle: &RelayHandle) -> Vec<Range<u64>> {
     stalls.iter().map(shift).collect()
 }
 
-/// How late frames were at least: from the end of the system call that sent each, without the time in which the
-/// relay's thread was kept from running since it was due.
+/// Lower bound of the frames' lateness: from the end of the system call that sent each, without the time in which the
+/// relay's thread was kept from running since the frame was due.
 pub(crate) fn unexplained(passages: &[Passage], delay_ns: u64, stalls: &[Range<u64>]) -> Quantiles {
     let mut errors = Histogram::new();
     for passage in passages {

@@ -4,7 +4,7 @@ use std::mem::size_of;
 
 use constel_link::{Discipline, Effects, Impairment, Loss, loss_generator, loss_threshold};
 
-/// Index of the first trunk's sending end; its receiving end has the next one.
+/// Index of the first trunk's sending end; its receiving end has the next index.
 pub(super) const FIRST_TRUNK: u32 = constel_host::netlink::FIRST_OWN_IFINDEX;
 /// Buckets of the lateness histogram: four for each power of two, the first one for 4 ns.
 const LATENESS_BUCKETS: usize = 160;
@@ -13,7 +13,7 @@ const EXISTS: u32 = 1;
 const DOWN: u32 = 2;
 const LOSES_ALL: u32 = 4;
 
-/// What an edge is asked to do.
+/// Parameters of an edge.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct Params {
@@ -36,7 +36,7 @@ pub(super) struct Params {
 }
 
 impl Params {
-    /// Of an edge that does not exist yet, whose flow in the fq is to be this one.
+    /// Returns parameters of an edge that does not exist yet and gets this flow in the fq.
     pub(super) fn new(flow: u32) -> Params {
         Params {
             flow,
@@ -44,7 +44,7 @@ impl Params {
         }
     }
 
-    /// Everything but the edge's place: `life`, `next`, `flow` and generator stay.
+    /// Sets all parameters except the edge's identity: `life`, `next`, `flow` and the generator stay.
     pub(super) fn set(&mut self, to: u32, base: &Impairment, effects: &Effects) {
         let wanted = effects.over(base);
         self.t0_ns = wanted.delay.t0_ns;
@@ -54,6 +54,7 @@ impl Params {
         self.queue_bytes = wanted.queue.bytes;
         self.up_from_ns = wanted.up_from_ns;
         self.to = to;
+        // An edge that must not mark has a threshold that no wait reaches.
         self.ce_above_ns = match effects.discipline {
             Some(Discipline::CeThreshold { above_ns }) => above_ns,
             _ => u64::MAX,
@@ -72,7 +73,7 @@ impl Params {
         }
     }
 
-    /// A new life: its own draws, and nothing left of the last one's queue.
+    /// Begins a new life, with its own draws and an empty queue.
     pub(super) fn begin(&mut self, life: u32, seed: u64, edge: (u32, u32), nth: u32) {
         self.life = life;
         self.rng = loss_generator(seed, edge.0, edge.1, nth);
@@ -84,7 +85,7 @@ impl Params {
     }
 }
 
-/// The edges that leave a port.
+/// List of the edges that leave a port.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Port {
@@ -92,7 +93,7 @@ pub(super) struct Port {
     pub(super) edges: u32,
 }
 
-/// How an edge stands.
+/// State of an edge.
 #[repr(C)]
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct State {
@@ -112,7 +113,7 @@ pub(super) struct State {
     pub(super) marked: u64,
 }
 
-/// What one CPU counted.
+/// Counters of one CPU.
 #[repr(C)]
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Counts {
@@ -129,7 +130,7 @@ pub(super) struct Counts {
     pub(super) lateness: [u64; LATENESS_BUCKETS],
 }
 
-/// Largest value of a bucket of the lateness histogram, ns.
+/// Returns the largest value of a bucket of the lateness histogram, ns.
 pub(super) fn lateness_of(bucket: usize) -> u64 {
     let (power, quarter) = (bucket / 4 + 2, bucket as u64 % 4);
     (1u64 << power) + (quarter + 1) * (1u64 << (power - 2)) - 1
@@ -137,7 +138,7 @@ pub(super) fn lateness_of(bucket: usize) -> u64 {
 
 /// Offset of the epoch in the shared map.
 pub(super) const EPOCH_AT: usize = 0;
-/// Offset of the difference between the clocks.
+/// Offset of the difference between `CLOCK_TAI` and `CLOCK_REALTIME`.
 pub(super) const TAI_AT: usize = 8;
 pub(super) const SHARED_BYTES: usize = 16;
 

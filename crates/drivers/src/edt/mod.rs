@@ -1,22 +1,26 @@
-//! The edt driver: edges as earliest departure times, computed by BPF at tc and kept by the kernel's fq.
+//! The edt driver: edges as earliest departure times, which BPF computes at tc and the kernel's fq enforces.
 //!
-//! All host ends stand in one namespace with a few *trunks*, veth pairs whose sending end has the fq:
+//! All host ends are in one namespace with a few *trunks*, veth pairs whose sending end has the fq:
 //!
 //! ```text
 //! node eth0 -- h<port> | cst_steer: which edges?          one copy for each edge, marked with its slot
 //!              f<k>    | cst_depart: departure time       egress, in front of fq
 //!              g<k>    | cst_arrive: into the node        ingress, behind it
 //! ```
-//! The model is that of `constel-link` (service, queue in front of it, delay line behind), as in "Network Emulation
-//! in Large-Scale Virtual Edge Testbeds", Algorithm 1, with what is missing there: the server's next free instant is
-//! at least now, remainders of a nanosecond are kept, a queue limit, ECN marks by the time a frame waits, loss that
-//! uses air time, order kept when the delay shrinks, a lock for each edge, every EtherType. Each edge is a flow of its own in the fq, which lets no
-//! flow wait for another's departure times.
+//! The model is that of `constel-link` (service, queue in front of it, delay line behind). The algorithm is that of
+//! "Network Emulation in Large-Scale Virtual Edge Testbeds", Algorithm 1, with additions:
 //!
-//! Parameters have two banks and an epoch that says which one is in force, so an update of any number of edges takes
-//! effect by one store. Differences to the relay: a change of rate takes effect behind what already waits; with
-//! frames of different sizes the queue's limit is kept to within one frame; frames that wait when their edge goes
-//! away still arrive.
+//! - the server's next free instant is never before now, and remainders of a nanosecond are kept;
+//! - a queue limit, and ECN marks by the time that a frame waits;
+//! - loss that uses air time, and order kept when the delay shrinks;
+//! - a lock for each edge, and every EtherType.
+//!
+//! Each edge is a flow of its own in the fq, so that no edge waits for the departure times of another.
+//!
+//! Parameters have two banks and an epoch that selects the active one, so an update of any number of edges takes effect
+//! by one store. Differences to the relay: a change of rate takes effect behind the frames that wait already; with
+//! frames of different sizes the queue's limit is kept to within one frame; frames that wait when their edge is removed
+//! still arrive.
 
 mod layout;
 mod programs;
@@ -45,18 +49,19 @@ use layout::{Counts, FIRST_TRUNK, State, lateness_of};
 use programs::{Program, Programs};
 use table::Table;
 
-/// Trunks at most: one for each CPU is enough.
+/// Maximum number of trunks: one for each CPU is enough.
 const TRUNKS_MAX: u32 = 8;
-/// Frames an fq may hold, in all and for one edge. What is above is dropped, counted by the fq, and reported as
-/// the emulator's error.
+/// Frames that an fq may hold, in total and for one edge. The fq drops and counts further frames, which are reported as
+/// dropped by the emulator.
 const FQ_FRAMES: u32 = 1 << 20;
-/// The fq drops what departs later than this; 4,000 s is nearly all its 32 bits of microseconds hold.
+/// Horizon of the fq, which drops frames that depart later. 4,000 s is nearly the largest value of its 32 bits of
+/// microseconds.
 const FQ_HORIZON_US: u32 = 4_000_000_000;
 /// How much later than due the fq's timer may fire.
 const FQ_SLACK_NS: u32 = 1_000;
-/// What passes the trunk, bytes above Ethernet.
+/// Largest packet that passes the trunk, bytes above Ethernet.
 const TRUNK_MTU: u32 = 3400;
-/// Frames may carry two tags.
+/// Frames may carry two VLAN tags.
 const _: () = assert!(DriverKind::Edt.capabilities().mtu_max_bytes + 2 * 4 == TRUNK_MTU);
 
 /// The driver's programs and memory.
@@ -64,19 +69,20 @@ const _: () = assert!(DriverKind::Edt.capabilities().mtu_max_bytes + 2 * 4 == TR
 struct Edt {
     trunks: u32,
     programs: Arc<Programs>,
-    /// Taken by the thread.
+    /// The driver's thread takes it.
     table: Mutex<Option<Table>>,
 }
 
-/// Load the programs, make the namespace and the trunks.
+/// Loads the programs, and creates the namespace and the trunks.
 ///
 /// # Errors
-/// What the kernel refused.
+/// Requests that the kernel refused.
 pub(crate) fn make(config: &PlaneConfig) -> Result<Box<dyn Plane>> {
     if ahead_of_kernel_ns(Clock::Monotonic)? != 0 {
         let text = "the edt driver does not work in a time namespace: frames leave by the kernel's own clock";
         return Err(DriverError::Unable(text.to_owned()));
     }
+    // A power of two: the steering program selects the trunk with a mask.
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get() as u32);
     let trunks = cpus.next_power_of_two().min(TRUNKS_MAX);
     let programs = Arc::new(Programs::load(config.ports, config.edges, trunks)?);
@@ -147,9 +153,9 @@ impl InKernel for Edt {
     }
 }
 
-/// An fq that keeps departure times and does nothing else.
+/// Returns an fq that enforces departure times and does not shape otherwise.
 fn fq(ifindex: u32) -> Tc<'static> {
-    // Of the kernel's pkt_sched.h.
+    // Attributes of the kernel's pkt_sched.h.
     const PLIMIT: u16 = 1;
     const FLOW_PLIMIT: u16 = 2;
     const RATE_ENABLE: u16 = 5;
@@ -163,7 +169,7 @@ fn fq(ifindex: u32) -> Tc<'static> {
         .u32(FLOW_PLIMIT, FQ_FRAMES)
         .u32(RATE_ENABLE, 0)
         .u32(BUCKETS_LOG, 14)
-        // All bits of the hash: an edge shares its flow with no other.
+        // Use all bits of the hash, so that an edge never shares its flow with another.
         .u32(ORPHAN_MASK, u32::MAX)
         .u32(TIMER_SLACK, FQ_SLACK_NS)
         .u32(HORIZON, FQ_HORIZON_US)
@@ -183,12 +189,12 @@ struct EdtBackend {
     programs: Arc<Programs>,
     ns: NetNs,
     trunks: u32,
-    /// Lateness that is not to be reported any more.
+    /// Lateness counts at the last reset, which are subtracted from reports.
     forgotten: Vec<u64>,
 }
 
 impl EdtBackend {
-    /// Frames in each bucket of lateness, since the start.
+    /// Returns the number of frames in each bucket of lateness, since the start.
     fn lateness(&self) -> Result<Vec<u64>> {
         let counts = self.programs.counts()?;
         let buckets = counts.first().map_or(0, |c| c.lateness.len());
@@ -196,7 +202,7 @@ impl EdtBackend {
         Ok((0..buckets).map(sum).collect())
     }
 
-    /// Frames in all fqs, and frames they dropped.
+    /// Returns the number of frames in all fqs, and of frames that they dropped.
     fn fq(&self) -> Result<(u64, u64)> {
         let stats = Socket::open_in(&self.ns)?.qdisc_stats()?;
         let ours = stats
@@ -228,6 +234,8 @@ impl Backend for EdtBackend {
         2_000_000 + 2_000 * edges as u64
     }
 
+    // The programs count frames in the kernel, so the same frame may be counted in one place and not yet in the next
+    // while traffic flows. `saturating_sub` below allows for that.
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
         self.table.tell_clocks();
         let mut sum = EdgeCounters::default();
@@ -244,6 +252,8 @@ impl Backend for EdtBackend {
                 lateness.record_n(lateness_of(bucket), n - forgotten);
             }
         }
+        // The edge's own counter says "accepted": in the kernel a frame counts as delivered only when it has left the
+        // trunk.
         let released = total(|c| c.released);
         let accepted = sum.delivered;
         sum.delivered = released;
@@ -306,6 +316,8 @@ impl Backend for EdtBackend {
         let now = mono_ns();
         let impairment = ledger.edge(edge).map(|(base, effects)| effects.over(base));
         let rate = impairment.and_then(|i| i.rate_bps).map_or(0, u64::from);
+        // The program keeps no queue length. The time until the server is free, times the rate, gives the bytes that
+        // wait.
         let waits_ns = u128::from(state.free_ns.saturating_sub(now));
         Ok(Some(EdgeStats {
             from,

@@ -13,13 +13,13 @@ use crate::ports::FIRST_PORT;
 
 static OBJECT: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/edt.bpf.o")));
 
-/// Of the kernel's `pkt_cls.h`.
+/// Attributes of the kernel's `pkt_cls.h`.
 const TCA_BPF_FD: u16 = 6;
 const TCA_BPF_NAME: u16 = 7;
 const TCA_BPF_FLAGS: u16 = 8;
 const TCA_BPF_FLAG_ACT_DIRECT: u32 = 1;
 
-/// The programs, by what they do.
+/// The programs, by their purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Program {
     Steer,
@@ -58,6 +58,7 @@ impl Programs {
         let mut open = builder.open_memory(&OBJECT.0).map_err(&error)?;
         for mut map in open.maps_mut() {
             let name = map.name().to_string_lossy().into_owned();
+            // Parameters and lists have two banks each; states and index are shared by both.
             let entries = match name.as_str() {
                 "edt_params" => 2 * edges,
                 "edt_ports" => 2 * ports,
@@ -79,12 +80,12 @@ impl Programs {
         Ok(constel_bpf::map(&self.object, name)?)
     }
 
-    /// Map the memory of an array.
+    /// Maps the memory of an array.
     pub(super) fn mapped(&self, name: &str, bytes: usize) -> Result<Mapped> {
         Ok(constel_bpf::mapped(&self.object, name, bytes)?)
     }
 
-    /// The filter that has this program see an interface's frames. It lives as long as the interface.
+    /// Returns the filter that runs this program on an interface's frames. It is deleted together with the interface.
     pub(super) fn filter(
         &self,
         program: Program,
@@ -109,7 +110,7 @@ impl Programs {
         })
     }
 
-    /// What each CPU counted.
+    /// Returns the counters of each CPU.
     pub(super) fn counts(&self) -> Result<Vec<Counts>> {
         let what = "read the edt driver's counters";
         let map = self.map("edt_counts")?;
@@ -124,7 +125,7 @@ impl Programs {
     }
 }
 
-/// A value of plain numbers, for all of whose bit patterns there is a value.
+/// Copies a value of integers from bytes; every bit pattern is valid for these types.
 pub(super) fn from_bytes<T: Copy>(bytes: &[u8]) -> Option<T> {
     // SAFETY: `T` is one of layout.rs, which consist of integers only; the length is checked.
     (bytes.len() >= size_of::<T>()).then(|| unsafe { bytes.as_ptr().cast::<T>().read_unaligned() })

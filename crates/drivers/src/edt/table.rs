@@ -1,5 +1,5 @@
 //! Edges in the kernel's memory: slots with parameters in two banks, lists of each port's edges, and the epoch that
-//! says which bank is in force.
+//! selects the active bank.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, AsRawFd};
@@ -16,19 +16,19 @@ use crate::ledger::{Edge, Ledger};
 use super::layout::{EPOCH_AT, Params, Port, SHARED_BYTES, State, TAI_AT};
 use super::programs::{Programs, from_bytes};
 
-/// Slots read in one system call.
+/// Slots read by one system call.
 const BATCH: u32 = 4096;
 
 #[derive(Clone, Copy, Debug)]
 struct Place {
     slot: u32,
-    /// Lives begun.
+    /// Number of lives begun.
     lives: u32,
-    /// Where in its port's list, while it exists.
+    /// Index in its port's list, while the edge exists.
     position: Option<u32>,
 }
 
-/// The edges, and what the kernel is still to be told.
+/// The edges, and the changes not yet written to the kernel's memory.
 #[derive(Debug)]
 pub(super) struct Table {
     programs: Arc<Programs>,
@@ -36,26 +36,26 @@ pub(super) struct Table {
     params: Mapped,
     ports: Mapped,
     shared: Mapped,
-    /// What each slot is to hold in both banks.
+    /// Desired contents of each slot, for both banks.
     wanted: Vec<Params>,
-    /// Whose each slot in use is.
+    /// Edge of each slot in use.
     owners: Vec<Edge>,
     places: HashMap<Edge, Place>,
     /// Existing edges of each port, by slot.
     lists: Vec<Vec<u32>>,
-    /// Slots of edges that are gone, the longest gone first; taken when no slot is unused.
+    /// Removed edges that still have slots, the oldest first. Their slots are reused when no slot is unused.
     gone: std::collections::VecDeque<Edge>,
-    /// Lives and flows begun, over all edges.
+    /// Numbers of lives and flows begun, over all edges.
     lives: u32,
     flows: u32,
-    /// Counts of edges whose slots were given away.
+    /// Counters of edges whose slots were reused.
     past: EdgeCounters,
     existing: usize,
     epoch: u32,
     updates: u64,
     dirty_slots: Vec<u32>,
     dirty_ports: Vec<u32>,
-    /// The update before is in force, but the other bank does not have it yet.
+    /// Whether the last update is in force but not yet written to the other bank.
     unsettled: bool,
 }
 
@@ -98,7 +98,8 @@ impl Table {
         self.updates
     }
 
-    /// The difference of `CLOCK_TAI` and `CLOCK_REALTIME`, whole seconds that somebody may set.
+    /// Writes the difference of `CLOCK_TAI` and `CLOCK_REALTIME`, which is a whole number of seconds that a system
+    /// administrator may change.
     pub(super) fn tell_clocks(&self) {
         let read = |clock| {
             let mut t = libc::timespec {
@@ -123,7 +124,7 @@ impl Table {
         Ok(())
     }
 
-    /// Write what these edges are to be into the bank that is not in force.
+    /// Writes the new parameters of these edges into the inactive bank.
     pub(super) fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()> {
         if self.unsettled {
             self.settle()?;
@@ -144,17 +145,18 @@ impl Table {
         Ok(())
     }
 
-    /// One store: everything that was prepared is in force.
+    /// Puts everything prepared into force, by one store.
     pub(super) fn commit(&mut self) {
         self.epoch = self.epoch.wrapping_add(1);
         self.updates += 1;
         self.unsettled = true;
         // SAFETY: the map holds a u32 there, aligned.
         let at = unsafe { self.shared.shared::<AtomicU32>(EPOCH_AT) };
+        // SeqCst, so that no program sees the epoch before the bank's contents.
         at.store(self.epoch, Ordering::SeqCst);
     }
 
-    /// Have the other bank follow, once no program looks at it any more.
+    /// Updates the other bank, after all programs that may still read it have ended.
     pub(super) fn settle(&mut self) -> Result<()> {
         grace_period()?;
         self.write((self.epoch + 1) & 1);
@@ -164,13 +166,14 @@ impl Table {
         Ok(())
     }
 
-    /// The slot of an edge that is to exist.
+    /// Returns the slot of an edge that is to exist.
     fn open(&mut self, edge: Edge, fresh: &mut Vec<(Edge, u32)>) -> Result<u32> {
         let place = match self.places.get(&edge) {
             Some(place) => *place,
             None => {
                 let slot = self.take_slot(edge)?;
                 fresh.push((edge, slot));
+                // Flow and life 0 mean "none" to the programs, so counting skips it.
                 self.flows = self.flows.wrapping_add(1).max(1);
                 self.wanted[slot as usize] = Params::new(self.flows);
                 Place {
@@ -187,6 +190,7 @@ impl Table {
         self.wanted[place.slot as usize].begin(self.lives, self.seed, edge, place.lives);
         let position = self.lists[edge.0 as usize].len() as u32;
         self.lists[edge.0 as usize].push(place.slot);
+        // The entry before the new one now points to it.
         self.relink(edge.0, [position.checked_sub(1), Some(position)]);
         self.existing += 1;
         let place = Place {
@@ -222,11 +226,12 @@ impl Table {
         self.gone.push_back(edge);
     }
 
-    /// Correct what these places of a port's list point to, and where the list begins.
+    /// Rewrites the successor of the entries at these positions, and the head of the port's list.
     fn relink<const N: usize>(&mut self, port: u32, positions: [Option<u32>; N]) {
         let list = &self.lists[port as usize];
         for position in positions.into_iter().flatten() {
             if let Some(&slot) = list.get(position as usize) {
+                // Slots are stored plus one: 0 ends the list.
                 self.wanted[slot as usize].next =
                     list.get(position as usize + 1).map_or(0, |next| next + 1);
                 self.dirty_slots.push(slot);
@@ -242,7 +247,7 @@ impl Table {
             return Ok(unused as u32);
         }
         while let Some(old) = self.gone.pop_front() {
-            // It may have come back meanwhile, or be here twice.
+            // The edge may have been added again since, or be in this list twice.
             let Some(place) = self
                 .places
                 .get(&old)
@@ -258,6 +263,7 @@ impl Table {
                 .delete(&key)
                 .map_err(BpfError::refused("forget an edge"))?;
             self.state(place.slot)?.add_to(&mut self.past);
+            // The counters of the old edge are kept in `past`, so the slot starts from zero for the new one.
             let states = self.programs.map("edt_state")?;
             let nothing = [0u8; size_of::<State>()];
             states
@@ -292,7 +298,7 @@ impl Table {
         Ok(added.map_err(BpfError::refused("add edges to the index"))?)
     }
 
-    /// Write what has changed into a bank nobody looks at.
+    /// Writes the changes into a bank that no program reads.
     fn write(&mut self, bank: u32) {
         self.dirty_slots.sort_unstable();
         self.dirty_slots.dedup();
@@ -332,7 +338,7 @@ impl Table {
             .unwrap_or_default())
     }
 
-    /// Counters and state of an edge that exists or did.
+    /// Returns counters and state of an edge that exists or has existed.
     pub(super) fn edge(&self, edge: Edge) -> Result<Option<(EdgeCounters, State)>> {
         let Some(place) = self.places.get(&edge) else {
             return Ok(None);
@@ -343,7 +349,7 @@ impl Table {
         Ok(Some((counters, state)))
     }
 
-    /// Add the counters of all edges.
+    /// Adds the counters of all edges to `sum`.
     pub(super) fn add_all(&self, sum: &mut EdgeCounters) -> Result<()> {
         sum.add(&self.past);
         let states = self.programs.map("edt_state")?;
@@ -375,6 +381,7 @@ impl Table {
                     &raw const opts,
                 )
             };
+            // ENOENT marks the last batch, which is valid.
             if result < 0 && result != -libc::ENOENT || count == 0 {
                 return Err(DriverError::last_os("read the edges' counters"));
             }
@@ -394,8 +401,9 @@ fn key_of((from, to): Edge) -> [u8; 8] {
     key
 }
 
-/// Wait until every program that runs now has ended.
+/// Waits until every program that runs now has ended.
 fn grace_period() -> Result<()> {
+    // BPF programs at tc run with preemption disabled or inside RCU; a global membarrier waits for an RCU grace period.
     const MEMBARRIER_CMD_GLOBAL: libc::c_int = 1;
     // SAFETY: no pointers.
     let result = unsafe { libc::syscall(libc::SYS_membarrier, MEMBARRIER_CMD_GLOBAL, 0, 0) };

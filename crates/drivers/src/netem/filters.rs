@@ -1,4 +1,4 @@
-//! Filters and actions that lead frames from port to port, as the kernel's headers lay them out.
+//! Filters and actions that direct frames from port to port, in the layout of the kernel's headers.
 
 use constel_host::netlink::{Attributes, Tc, handle};
 use constel_link::{PortId, mac_of};
@@ -7,7 +7,7 @@ use crate::ports::host_ifindex;
 
 use super::{FIRST_SERVED, FIRST_SERVICE, Way};
 
-/// Priorities: the first filter that matches decides. Each edge's filter for groups has one of its own.
+/// Priorities: the first filter that matches decides. The filter of each edge for groups has its own priority.
 const UNICAST: u16 = 1;
 const ONLY: u16 = 2;
 const GROUPS: u16 = 10;
@@ -34,7 +34,7 @@ const TC_ACT_STOLEN: i32 = 4;
 const TCA_EGRESS_REDIR: i32 = 1;
 const TCA_EGRESS_MIRROR: i32 = 2;
 
-/// `struct tc_gen` (index, capabilities, action, references, bindings), then what the action has besides.
+/// Returns `struct tc_gen` (index, capabilities, action, references, bindings), followed by the action's own fields.
 fn parameters(action: i32, rest: &[i32]) -> Vec<u8> {
     let words = [0, 0, action, 0, 0].into_iter().chain(rest.iter().copied());
     words.flat_map(i32::to_ne_bytes).collect()
@@ -46,14 +46,14 @@ fn action(kind: &str, options: Attributes) -> Attributes {
         .nest(TCA_ACT_OPTIONS, options)
 }
 
-/// Mark a frame, name its class, and have it sent by an interface: the frame itself, or a copy.
+/// Returns actions that mark a frame, set its class, and send it by an interface: the frame itself, or a copy.
 fn onwards(mark: u32, class: u32, ifindex: u32, copy: bool) -> Attributes {
     let edit = Attributes::default()
         .put(TCA_SKBEDIT_PARMS, &parameters(TC_ACT_PIPE, &[]))
         .u32(TCA_SKBEDIT_PRIORITY, class)
         .u32(TCA_SKBEDIT_MARK, mark);
     let (how, then) = if copy {
-        // On to the next filter.
+        // The original continues with the next filter.
         (TCA_EGRESS_MIRROR, TC_ACT_UNSPEC)
     } else {
         (TCA_EGRESS_REDIR, TC_ACT_STOLEN)
@@ -65,7 +65,7 @@ fn onwards(mark: u32, class: u32, ifindex: u32, copy: bool) -> Attributes {
         .nest(2, action("mirred", send))
 }
 
-/// From the near port: to its service, or where there is no rate straight to the far port.
+/// Returns the first hop from the near port: to the service pair, or directly to the far port if the edge has no rate.
 fn first_leg(way: &Way, copy: bool) -> Attributes {
     match way.service.filter(|_| way.rated) {
         Some(minor) => onwards(way.mark, handle(1, minor), FIRST_SERVICE + way.edge.0, copy),
@@ -95,7 +95,8 @@ fn filter(
     }
 }
 
-/// Frames for the far port's address. Without options (`with` false): to be deleted, likewise below.
+/// Returns the filter for the far port's address. Without options (`with` false) it identifies the filter to delete;
+/// the same holds below.
 pub(super) fn unicast(way: &Way, with: bool) -> Tc<'static> {
     let options = with.then(|| {
         Attributes::default()
@@ -112,7 +113,7 @@ pub(super) fn unicast(way: &Way, with: bool) -> Tc<'static> {
     )
 }
 
-/// A copy of frames for any group.
+/// Returns the filter that copies frames for any group address.
 pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
     const GROUP: [u8; 6] = [1, 0, 0, 0, 0, 0];
     let options = with.then(|| {
@@ -121,7 +122,7 @@ pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
             .put(TCA_FLOWER_KEY_ETH_DST_MASK, &GROUP)
             .nest(TCA_FLOWER_ACT, first_leg(way, true))
     });
-    // Edges of one port have line classes on different interfaces, but marks differ.
+    // Line classes of one port's edges are on different interfaces and may be equal, but marks are unique.
     let priority = GROUPS + (way.mark % u32::from(REST - GROUPS - 1)) as u16;
     filter(
         host_ifindex(PortId(way.edge.0)),
@@ -132,7 +133,7 @@ pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
     )
 }
 
-/// All frames of a port with one edge.
+/// Returns the filter for all frames of a port with one edge.
 pub(super) fn only(way: &Way, with: bool) -> Tc<'static> {
     let options = with.then(|| Attributes::default().nest(TCA_MATCHALL_ACT, first_leg(way, false)));
     filter(
@@ -144,7 +145,7 @@ pub(super) fn only(way: &Way, with: bool) -> Tc<'static> {
     )
 }
 
-/// Frames that have been served, on to the far port.
+/// Returns the filter that sends served frames on to the far port.
 pub(super) fn served(way: &Way) -> Tc<'static> {
     let onwards = onwards(
         way.mark,
@@ -162,7 +163,7 @@ pub(super) fn served(way: &Way) -> Tc<'static> {
     )
 }
 
-/// Frames that find no edge.
+/// Returns the filter that drops frames without an edge.
 pub(super) fn drop_the_rest(ifindex: u32) -> Tc<'static> {
     let drop = Attributes::default().put(TCA_GACT_PARMS, &parameters(TC_ACT_SHOT, &[]));
     let actions = Attributes::default().nest(1, action("gact", drop));

@@ -1,6 +1,7 @@
-//! The netem driver: the kernel's own emulator, set up by netlink messages only. The baseline to compare with.
+//! The netem driver: the kernel's own emulator, configured by netlink messages only. It is the baseline for
+//! comparisons.
 //!
-//! All host ends stand in one namespace; each port has a *service pair* `q<port>`/`r<port>` there:
+//! All host ends are in one namespace. Each port has a *service pair* `q<port>`/`r<port>` there:
 //!
 //! ```text
 //! node eth0 -- h<from>  ingress: flower by destination address, matchall for an only edge, a copy for each edge of
@@ -10,11 +11,12 @@
 //!              r<from>  ingress: fw by mark
 //!              h<to>    htb, a class for each edge; in it netem with delay and loss: the delay line; then node eth0
 //! ```
-//! One netem for both would have one limit for queue and propagation together, and a delay before its rate. The
-//! delay line's netem has a rate beyond all links: with any rate it keeps the order of frames when a delay shrinks.
-//! netem's correlations do not keep the probabilities they are about, and its jitter reorders: neither is offered.
+//! A single netem for both would have one limit for queue and propagation together, and a delay before its rate. The
+//! delay line's netem has a rate beyond all links: with any rate netem keeps the order of frames when a delay shrinks.
+//! netem's correlations change the probabilities to which they apply, and its jitter reorders frames, so the driver
+//! offers neither.
 //!
-//! Differences to the relay, declared as capabilities: delays stay as they were at the last update; updates are made
+//! Differences to the relay, declared as capabilities: delays stay constant until the next update; updates are made
 //! edge by edge; losses are not seeded; a queue's limit is a number of frames of 1,514 bytes.
 
 mod filters;
@@ -40,18 +42,18 @@ use crate::worker::Backend;
 
 use qdiscs::{class, delay_line, root, service};
 
-/// Index of port 0's sending end of the service pair; the receiving ends follow from twice as much on.
+/// Index of port 0's sending end of the service pair; the receiving ends follow from `FIRST_SERVED` on.
 const FIRST_SERVICE: u32 = 100_000;
 const FIRST_SERVED: u32 = 200_000;
 
-/// The driver: everything it makes is in its namespace.
+/// The driver. All of its interfaces are in its namespace.
 #[derive(Debug)]
 struct Netem;
 
-/// Make the namespace.
+/// Creates the namespace.
 ///
 /// # Errors
-/// What the kernel refused.
+/// Requests that the kernel refused.
 pub(crate) fn make(config: &PlaneConfig) -> Result<Box<dyn Plane>> {
     Ok(Box::new(KernelPlane::new(config, silent_ns()?, Netem)))
 }
@@ -98,24 +100,24 @@ impl InKernel for Netem {
     }
 }
 
-/// What the kernel has for an edge. Classes stay when the edge goes: frames in flight still arrive, and the edge
-/// may come back.
+/// Kernel objects of an edge. Classes stay when the edge is removed: frames in flight still arrive, and the edge may be
+/// added again.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Way {
     pub(crate) edge: Edge,
-    /// Its mark, and its number among the edges ever made.
+    /// Mark of its frames, and its number among all edges created so far.
     pub(crate) mark: u32,
-    /// Minor number of its class at the service pair, once it had a rate.
+    /// Minor number of its class at the service pair, if it ever had a rate.
     pub(crate) service: Option<u16>,
     /// Minor number of its class at the far port.
     pub(crate) line: u16,
-    /// Frames find it.
+    /// Whether filters direct frames to the edge.
     live: bool,
-    /// It has a rate at present.
+    /// Whether it has a rate at present.
     rated: bool,
-    /// A filter for group addresses exists.
+    /// Whether its filter for group addresses exists.
     group: bool,
-    /// A filter for all frames exists, because it is the only edge.
+    /// Whether its filter for all frames exists, because it is the port's only edge.
     only: bool,
 }
 
@@ -124,9 +126,9 @@ struct NetemBackend {
     ns: NetNs,
     batch: Batch,
     edges: HashMap<Edge, Way>,
-    /// Edges of each port that frames find.
+    /// Edges of each port that filters direct frames to.
     live: HashMap<u32, Vec<Edge>>,
-    /// Classes made on each interface.
+    /// Number of classes created on each interface.
     classes: HashMap<u32, u16>,
     /// Edges that exist but are up only from an instant on.
     waking: BTreeSet<(Nanos, Edge)>,
@@ -134,7 +136,7 @@ struct NetemBackend {
 
 impl NetemBackend {
     fn new_class(&mut self, ifindex: u32) -> Result<u16> {
-        // Minor 0 is the discipline itself, major 1 the root: the leaf's major number is its class's minor.
+        // Minor 0 is the discipline itself, and major 1 the root. A leaf's major number is its class's minor number.
         let last = self.classes.entry(ifindex).or_insert(1);
         *last = last
             .checked_add(1)
@@ -169,11 +171,13 @@ impl NetemBackend {
                 only: false,
             },
         };
+        // netem cannot follow a slope, so the delay of this instant holds until the next update.
         let delay_ns = wanted.delay.at(mono_ns());
         self.batch.tc(
             TcVerb::ReplaceQdisc,
             &delay_line(host_ifindex(to), way.line, delay_ns, wanted.loss),
         );
+        // Frames take another path with a rate than without: the filters must be created again.
         let was_rated = std::mem::replace(&mut way.rated, wanted.rate_bps.is_some());
         if let Some(rate_bps) = wanted.rate_bps {
             let ifindex = FIRST_SERVICE + from.0;
@@ -198,6 +202,7 @@ impl NetemBackend {
         if later && effects.down != Some(true) {
             self.waking.insert((wanted.up_from_ns, edge));
         }
+        // The filters contain the path, so a change of path removes and adds them.
         if way.live && (!up || reroute) {
             self.hide(&mut way);
         }
@@ -209,7 +214,7 @@ impl NetemBackend {
         Ok(())
     }
 
-    /// No frame finds the edge any more.
+    /// Deletes the filters of the edge, so that no frame takes it.
     fn hide(&mut self, way: &mut Way) {
         self.batch
             .tc(TcVerb::DeleteFilter, &filters::unicast(way, false));
@@ -236,11 +241,12 @@ impl NetemBackend {
         }
     }
 
-    /// An only edge takes all frames; of several, each takes a copy of what is for a group.
+    /// Sets the filters of a port's edges: an only edge takes all frames; of several, each takes a copy of frames for
+    /// groups.
     fn arrange(&mut self, port: u32) {
         let list = self.live.get(&port).map_or(&[][..], Vec::as_slice);
         let alone = list.len() == 1;
-        // Filters that are to go first: for a moment a frame may find no edge, but never two.
+        // Filters are deleted before others are added: for a moment a frame may find no edge, but never two.
         for edge in list {
             let Some(way) = self.edges.get_mut(edge) else {
                 continue;
@@ -277,7 +283,7 @@ impl NetemBackend {
         }
     }
 
-    /// Counters of the two disciplines of an edge.
+    /// Returns the counters of the two disciplines of an edge, and the number of frames held.
     fn counters(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>) -> (EdgeCounters, usize) {
         let none = QdiscStats::default();
         let of = |ifindex: u32, minor: u16| {
@@ -290,7 +296,7 @@ impl NetemBackend {
             .service
             .map_or(&none, |minor| of(FIRST_SERVICE + way.edge.0, minor));
         let counters = EdgeCounters {
-            // What was served went on to the line, so it counts there.
+            // Served frames went on to the delay line and are counted there.
             offered: line.packets + line.drops + line.queued + service.drops + service.queued,
             delivered: line.packets,
             delivered_bytes: line.bytes,
@@ -323,7 +329,7 @@ impl NetemBackend {
 
 impl Backend for NetemBackend {
     fn room(&self, _wanted: usize) -> Result<()> {
-        // Class numbers of an interface may run out; only the interface knows.
+        // Class numbers of an interface may run out; `new_class` checks that per interface.
         Ok(())
     }
 
@@ -386,7 +392,8 @@ impl Backend for NetemBackend {
             .iter()
             .flat_map(|port| [format!("q{port}"), format!("h{port}")]);
         let backlog = self.ns.run(|| tx_dropped(names))??;
-        // What netem or htb drops at the interface is drawn by the scenario; the rest is in `backlog`.
+        // The interface counts drops of netem and htb, which the scenario asked for, together with its own; `backlog`
+        // is the rest.
         let drawn = totals.counters.dropped();
         let unintended = vec![(BACKLOG, backlog.saturating_sub(drawn))];
         let detail = PlaneReport {
@@ -436,7 +443,7 @@ impl Backend for NetemBackend {
     }
 
     fn clear_lateness(&mut self) -> Result<()> {
-        // None is known.
+        // The driver does not measure lateness.
         Ok(())
     }
 }

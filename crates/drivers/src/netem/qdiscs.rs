@@ -1,15 +1,15 @@
-//! Queueing disciplines as the kernel's `pkt_sched.h` lays them out.
+//! Queueing disciplines in the layout of the kernel's `pkt_sched.h`.
 
 use std::num::NonZeroU64;
 
 use constel_host::netlink::{Attributes, Tc, handle};
 use constel_link::Loss;
 
-/// A full frame of MTU 1500: what a queue's limit counts in.
+/// A full frame of MTU 1500, by which a queue's limit in frames is computed.
 const FRAME_BYTES: u64 = 1514;
 /// Frames a delay line may hold.
 const LINE_FRAMES: u32 = 1 << 20;
-/// Beyond all links, bytes/s. As the delay line's rate it costs 8 ns a frame, and keeps the order.
+/// A rate beyond all links, bytes/s. As the delay line's rate it costs 8 ns a frame, and it keeps the order.
 const BEYOND: u64 = 200_000_000_000;
 
 const TCA_HTB_PARMS: u16 = 1;
@@ -27,7 +27,7 @@ fn words(values: &[u32]) -> Vec<u8> {
         .collect()
 }
 
-/// The classful root of an interface. Frames name their class by their priority.
+/// Returns the classful root of an interface. Frames select their class by their priority.
 pub(super) fn root(ifindex: u32) -> Tc<'static> {
     // Version 3, rate to quantum 10, no default class.
     let init = Attributes::default().put(TCA_HTB_INIT, &words(&[3, 10, 0, 0, 0]));
@@ -41,7 +41,7 @@ pub(super) fn root(ifindex: u32) -> Tc<'static> {
     }
 }
 
-/// A class that holds nothing up: what is in it does the work.
+/// Returns a class that does not delay frames: the discipline inside it does the work.
 pub(super) fn class(ifindex: u32, minor: u16) -> Tc<'static> {
     // struct tc_ratespec: cell_log, linklayer (1: Ethernet), overhead, cell_align, mpu, rate (in RATE64 instead).
     let rate = [&[0u8, 1, 0, 0, 0, 0, 0, 0][..], &u32::MAX.to_ne_bytes()].concat();
@@ -61,7 +61,7 @@ pub(super) fn class(ifindex: u32, minor: u16) -> Tc<'static> {
     }
 }
 
-/// Delay and loss, order kept.
+/// Returns a netem with delay and loss that keeps the order.
 pub(super) fn delay_line(ifindex: u32, minor: u16, delay_ns: u64, loss: Loss) -> Tc<'static> {
     let Loss::Bernoulli { loss_ratio } = loss else {
         return netem(ifindex, minor, LINE_FRAMES, delay_ns, 0, BEYOND);
@@ -70,7 +70,7 @@ pub(super) fn delay_line(ifindex: u32, minor: u16, delay_ns: u64, loss: Loss) ->
     netem(ifindex, minor, LINE_FRAMES, delay_ns, lost, BEYOND)
 }
 
-/// Service at a rate and the queue in front of it. netem's limit counts the frame in service too.
+/// Returns a netem for service at a rate and the queue in front of it. netem's limit includes the frame in service.
 pub(super) fn service(
     ifindex: u32,
     minor: u16,
@@ -92,6 +92,7 @@ fn netem(
     // struct tc_netem_qopt: latency (in LATENCY64 instead), limit, loss, gap, duplicate, jitter.
     let front = words(&[0, limit, loss, 0, 0, 0]);
     // struct tc_netem_rate: rate, packet overhead, cell size, cell overhead.
+    // A rate that does not fit the 32-bit field saturates there; the kernel then reads RATE64.
     let small = u32::try_from(rate_bytes).unwrap_or(u32::MAX);
     let options = Attributes::behind(&front)
         .put(TCA_NETEM_RATE, &words(&[small, 0, 0, 0]))

@@ -1,11 +1,11 @@
-//! Several threads: how a frame comes from the thread that takes it in to the one that serves its edge.
+//! Several threads: transfer of frames from the thread that captures them to the one that serves their edge.
 //!
-//! A thread takes in what its own nodes send, and serves the edges that lead to its own nodes ([`super::owners`]). A frame for
-//! another thread's edge goes there over a bounded ring, with the instant at which it was sent: the edge serves it as if there
-//! were one thread. Where the ring is full, or one port would fill what others need, the frame is turned away and counted as
-//! overload of its own edge.
+//! A thread captures the frames that its own nodes send, and serves the edges that lead to its own nodes
+//! ([`super::owners`]). A frame for another thread's edge is passed on over a bounded ring, with the instant at which
+//! it was sent: the edge serves it as if there were one thread. If the ring is full, or one port would use the room
+//! that others need, the frame is refused and counted as overload of its own edge.
 //!
-//! The slots a frame is in stay those of the thread that took it in, and go back there ([`super::homes`]).
+//! The slots of a frame still belong to the thread that captured it, and are returned there ([`super::homes`]).
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -25,11 +25,11 @@ use super::thread::{INTAKES_PER_TURN, Thread};
 use super::ways::{Way, Ways};
 use crate::clock::mono_ns;
 
-/// Frames under way from one thread to another, at most.
+/// Maximum number of frames in transit from one thread to another.
 const RING: usize = 4096;
-/// Of that, kept for what is not a frame.
+/// Part of the ring kept for items that are not frames.
 const RESERVE: usize = 64;
-/// With more than this in a ring it is emptied before it is the turn of edges that are behind.
+/// A ring longer than this is emptied before edges that are behind get their turn.
 const LONG: usize = 512;
 const GROUP: [u8; 6] = [0xff; 6];
 
@@ -38,21 +38,21 @@ const GROUP: [u8; 6] = [0xff; 6];
 pub(crate) struct Handed {
     ts_ns: Nanos,
     from: PortId,
-    /// `None`: all edges of `from` that are the other thread's.
+    /// `None`: all edges of `from` that belong to the other thread.
     to: Option<PortId>,
-    /// The port that is charged for its slots, by its number among interfaces.
+    /// The port that its slots are charged to, by its number among interfaces.
     owner: u32,
     frame: SlotRef,
 }
 
-/// What threads tell each other.
+/// Items that threads pass to each other.
 #[derive(Debug)]
 pub(crate) enum Item {
     Frame(Handed),
     Gso(Handed, Box<GsoFrame>),
-    /// Frames for which there was no room.
+    /// Numbers of frames for which there was no room.
     Refused(Edge, Refused),
-    /// All that was sent before the change that is next has been handed over; whether this thread can make the change.
+    /// End of the frames sent before the next change; the flag tells whether the sending thread can make the change.
     Mark(bool),
 }
 
@@ -64,17 +64,17 @@ pub(crate) struct Refused {
     bytes: u64,
 }
 
-/// The way to another thread.
+/// The ring to another thread.
 #[derive(Debug)]
 struct Outbound {
     ring: Producer<Item>,
     refused: HashMap<Edge, Refused>,
-    /// There is something that it may sleep over.
+    /// Whether items were pushed since the thread was last woken.
     news: bool,
     signals: Arc<Signals>,
 }
 
-/// A thread's side of it, where there are several.
+/// One thread's part of the transfer, if there are several threads.
 #[derive(Debug)]
 pub(crate) struct Across {
     me: usize,
@@ -84,14 +84,15 @@ pub(crate) struct Across {
     /// By thread.
     out: Vec<Option<Outbound>>,
     sources: Vec<Option<Consumer<Item>>>,
-    /// Frames handed over, ever, by port: written here for our own. And what of it others have taken.
+    /// Number of frames passed on so far, by port; each thread writes those of its own ports. `taken` counts how many
+    /// of them the receivers have taken.
     handed: Vec<u32>,
     taken: Arc<[AtomicU32]>,
     pub(super) instants: Instants,
 }
 
 impl Across {
-    /// For all threads, which hear of news by these signals.
+    /// Creates the parts of all threads, which wake each other by these signals.
     pub(crate) fn all(
         loaded: &Arc<Loaded>,
         owners: &Arc<Owners>,
@@ -130,7 +131,7 @@ impl Across {
         all
     }
 
-    /// Whether there is room for one more frame of this port: a port that floods leaves room for others.
+    /// Returns whether there is room for one more frame of this port. A port that floods leaves room for others.
     fn has_room(&mut self, thread: usize, from: PortId) -> bool {
         let Some(out) = self.out.get_mut(thread).and_then(Option::as_mut) else {
             return false;
@@ -139,6 +140,8 @@ impl Across {
         if room >= RING / 2 {
             return true;
         }
+        // Above half full, a port may have at most as many frames in the ring as there is room left, so each further
+        // flooding port gets a smaller share.
         let port = from.0 as usize;
         let waiting = self.handed[port].wrapping_sub(self.taken[port].load(Ordering::Relaxed));
         room > 0 && (waiting as usize) < room
@@ -160,7 +163,7 @@ impl Across {
         }
     }
 
-    /// Tell other threads what there was no room for, as soon as there is.
+    /// Passes the counts of refused frames to the other threads as soon as there is room.
     fn tell_refused(&mut self) {
         for out in self.out.iter_mut().flatten() {
             while !out.refused.is_empty() && out.ring.room() > RESERVE / 2 {
@@ -175,7 +178,7 @@ impl Across {
         }
     }
 
-    /// A mark for every other thread, or for none where one has no room.
+    /// Pushes a mark for every other thread, or for none if one ring has no room. Returns whether it did.
     pub(super) fn push_marks(&mut self, can: bool) -> bool {
         let mut others = self.out.iter_mut().flatten();
         if !others.all(|out| out.ring.room() > 0) {
@@ -189,14 +192,15 @@ impl Across {
         true
     }
 
-    /// Wake the threads that sleep over what there is for them.
+    /// Wakes sleeping threads for which there are new items.
     pub(super) fn knock(&mut self) {
         for (thread, out) in self.out.iter_mut().enumerate() {
             let Some(out) = out.as_mut().filter(|out| out.news) else {
                 continue;
             };
             out.news = false;
-            // What was pushed must be out before the flag is looked at; who falls asleep does it the other way round.
+            // The push must be visible before the flag is read. A thread that falls asleep does it in the reverse
+            // order: it sets the flag, then checks the rings.
             fence(Ordering::SeqCst);
             let asleep = &self.loaded.told(thread).asleep;
             if asleep.load(Ordering::Relaxed) != 0 && asleep.swap(0, Ordering::SeqCst) != 0 {
@@ -205,7 +209,7 @@ impl Across {
         }
     }
 
-    /// The next of what another thread has for us. What it sent after its mark waits until the change is made here.
+    /// Takes the next item from another thread. Frames sent after its mark wait until the change is made here.
     fn next(&mut self, source: usize) -> Option<Item> {
         let ring = self.sources.get_mut(source)?.as_mut()?;
         if self.instants.has_mark(source) && !matches!(ring.peek()?, Item::Refused(..)) {
@@ -214,7 +218,7 @@ impl Across {
         ring.pop()
     }
 
-    /// Whether another thread has something for us.
+    /// Returns whether another thread has sent an item.
     pub(super) fn has_news(&mut self) -> bool {
         let mut sources = self.sources.iter_mut().flatten();
         sources.any(Consumer::has_some)
@@ -225,7 +229,7 @@ impl Across {
         sources.any(|source| source.waiting() > LONG)
     }
 
-    /// Which threads have edges of this port, and how many each.
+    /// Returns the number of this port's edges for each thread.
     fn spread(&self, from: PortId) -> [u32; super::layout::THREADS_MAX] {
         let mut counts = [0; super::layout::THREADS_MAX];
         for to in self.ways.far(from) {
@@ -236,7 +240,7 @@ impl Across {
 }
 
 impl Thread {
-    /// A frame goes to the edges of its port. How many frames' work that is.
+    /// Passes a frame to the edges of its port. Returns the number of frames to which the work amounts.
     #[inline]
     pub(super) fn enter(
         &mut self,
@@ -252,7 +256,7 @@ impl Thread {
         }
     }
 
-    /// The same where all edges are this thread's.
+    /// Does the same if all edges belong to this thread.
     #[inline(always)]
     fn enter_here(
         &mut self,
@@ -302,7 +306,7 @@ impl Thread {
         }
     }
 
-    /// A frame for all edges of its port: each thread that has some gets a copy.
+    /// Passes on a frame for all edges of its port: each thread that has some of them gets a copy.
     fn enter_all(&mut self, ts_ns: Nanos, from: PortId, frame: SlotRef) {
         let Some(across) = &self.across else {
             return;
@@ -312,6 +316,7 @@ impl Thread {
         let others = |thread: &usize| *thread != me && counts[*thread] > 0;
         let here = counts[me] > 0;
         let mut others: Vec<usize> = (0..counts.len()).filter(others).collect();
+        // One receiver gets the frame itself instead of a copy.
         let last = if here { None } else { others.pop() };
         for thread in others {
             match self.pool.duplicate(&frame) {
@@ -328,7 +333,7 @@ impl Thread {
         }
     }
 
-    /// To the thread that has the edge; turned away where there is no room.
+    /// Passes a frame to the thread that has the edge. The frame is refused if there is no room.
     fn hand_over(&mut self, thread: usize, ts_ns: Nanos, edge: Edge, frame: SlotRef) {
         let Some(across) = &mut self.across else {
             return;
@@ -368,13 +373,14 @@ impl Thread {
         debug_assert!(pushed, "there was room");
     }
 
-    /// Take what other threads have for edges of this one. True when there was something.
+    /// Takes the items that other threads sent for edges of this one. Returns whether there were any.
     pub(super) fn take_handed(&mut self) -> bool {
         if self.across.is_none() {
             return false;
         }
         let mut any = self.take_some();
-        // Whoever fills a ring does not hold up those that are due on other edges.
+        // A thread that fills a ring must not delay frames that are due on other edges, so those are sent between two
+        // intakes.
         for _ in 0..INTAKES_PER_TURN {
             let long = self.across.as_ref().is_some_and(|across| across.is_long());
             if !long || !self.take_some() {
@@ -433,7 +439,7 @@ impl Thread {
         any
     }
 
-    /// A frame that another thread took in.
+    /// Handles a frame that another thread captured.
     fn take_one(&mut self, handed: Handed, frame: SlotRef) -> usize {
         let Handed {
             ts_ns, from, to, ..
@@ -443,7 +449,7 @@ impl Thread {
         }
         match to {
             Some(to) if self.table.has(from, to) => self.enter_here(ts_ns, from, mac_of(to), frame),
-            // The edge went while the frame was under way.
+            // The edge was removed while the frame was in transit between the threads.
             Some(_) => {
                 self.pool.enters(ts_ns, from, frame);
                 self.table.no_way(from, frame, &mut self.pool);

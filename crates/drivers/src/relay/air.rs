@@ -1,5 +1,5 @@
-//! Channels that ports share: their frames wait, take the air and meet others' in a [`Medium`], and go over the edges to whom
-//! they are for once they have been heard.
+//! Channels that several ports share. Frames wait, occupy the air and collide in a [`Medium`]; once received, they pass
+//! over the edges to their destinations.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use crate::error::{DriverError, Result};
 /// A frame that waits for the air, or is in it.
 #[derive(Debug)]
 struct OnAir {
-    /// Taken by the one whom it is for.
+    /// The frame, until its only receiver takes it.
     frame: Option<SlotRef>,
     destination: [u8; 6],
-    /// Somebody whom it is for heard it, or could have.
+    /// Whether a port that it is addressed to received it, or could have.
     reached: bool,
 }
 
@@ -26,26 +26,26 @@ struct Channel {
     ports: Vec<PortId>,
     frames: BTreeMap<u64, OnAir>,
     next_id: u64,
-    /// Up to where it has been told to go on.
+    /// Latest instant to which the medium was advanced.
     now_ns: Nanos,
     bit_error_ratio: f64,
 }
 
-/// The thread's side of all of them.
+/// The thread's state of all channels.
 #[derive(Debug, Default)]
 pub(crate) struct Air {
     channels: Vec<Channel>,
-    /// Channel, counted from 1, and place in it, of each port; beyond the end: none.
+    /// Channel of each port, counted from 1, and place in it; ports beyond the end have no channel.
     of_port: Vec<(u32, u32)>,
-    /// Kept for its memory.
+    /// A buffer, kept to reuse its memory.
     events: Vec<Event>,
-    /// Copies for which there was no slot.
+    /// Copies that could not be made because no slot was free.
     no_copy: u64,
 }
 
 impl Air {
     /// # Errors
-    /// [`DriverError::Config`] for a channel that cannot be, and a port that is on two.
+    /// [`DriverError::Config`] for an invalid channel, and for a port that is on two.
     pub(crate) fn new(channels: &[Shared]) -> Result<Air> {
         let mut air = Air::default();
         for (number, shared) in (1..).zip(channels) {
@@ -75,18 +75,18 @@ impl Air {
         Ok(air)
     }
 
-    /// The number of a port's channel and its place there.
+    /// Returns the number of a port's channel and its place there.
     fn place(&self, port: u32) -> Option<(usize, usize)> {
         let (channel, place) = *self.of_port.get(port as usize)?;
         Some(((channel as usize).checked_sub(1)?, place as usize))
     }
 
-    /// Whether what this port sends goes over the air.
+    /// Returns whether frames from this port go over the air.
     pub(crate) fn has(&self, port: u32) -> bool {
         self.place(port).is_some()
     }
 
-    /// A port on the air sends a frame at `now`.
+    /// Handles a frame that a port on the air sends at `now`.
     pub(crate) fn send(
         &mut self,
         now: Nanos,
@@ -99,7 +99,7 @@ impl Air {
         let Some((number, place)) = self.place(from.0) else {
             return;
         };
-        // What was to happen before it has happened, and nothing that comes after.
+        // Events before `now` must be handled first, with the edges of that time, and no later ones.
         self.channels[number].advance(now, &mut self.events);
         self.handle(number, table, pool);
         let channel = &mut self.channels[number];
@@ -120,12 +120,12 @@ impl Air {
                 };
                 channel.frames.insert(id, on_air);
             }
-            // The medium counts it.
+            // The medium counts the refusal.
             Err(_) => pool.give_frame(frame),
         }
     }
 
-    /// What happens on the air until `now` happens. True when something did.
+    /// Processes all events on the air due by `now`. Returns whether there were any.
     pub(crate) fn advance(
         &mut self,
         now: Nanos,
@@ -141,7 +141,7 @@ impl Air {
         any
     }
 
-    /// When something happens next.
+    /// Returns the instant of the next event.
     pub(crate) fn next_event(&self) -> Option<Nanos> {
         self.channels
             .iter()
@@ -149,7 +149,7 @@ impl Air {
             .min()
     }
 
-    /// What was heard goes over its edge, what has ended is given back.
+    /// Passes received frames over their edges, and frees frames that have ended.
     fn handle(&mut self, number: usize, table: &mut EdgeTable<SlotRef>, pool: &mut Pool) {
         let channel = &mut self.channels[number];
         for event in self.events.drain(..) {
@@ -166,7 +166,8 @@ impl Air {
                     };
                     let ends = (channel.ports[from], channel.ports[to]);
                     let hearing = channel.medium.hearing(from, to);
-                    // It left the sender a way's length before; the edge knows that length to the nanosecond.
+                    // The medium reports the end of reception. The edge applies the delay itself, to the nanosecond, so
+                    // it is subtracted here.
                     let left_ns = at_ns.saturating_sub(hearing.map_or(0, |h| h.delay_ns));
                     if let Some(frame) = on_air.for_port(ends.1, pool, &mut self.no_copy) {
                         let len = u32::from(frame.len);
@@ -194,7 +195,7 @@ impl Air {
         }
     }
 
-    /// Who hears whom after an update, as its edges are now.
+    /// Updates which ports hear each other after an update, from the present edges.
     pub(crate) fn updated(
         &mut self,
         now: Nanos,
@@ -219,7 +220,7 @@ impl Air {
         }
     }
 
-    /// The same after edges were changed by hand: all of them.
+    /// Updates the reception of all pairs of ports, after effects were changed.
     pub(crate) fn looked_over(&mut self, now: Nanos, table: &EdgeTable<SlotRef>) {
         for channel in &mut self.channels {
             let places = 0..channel.ports.len();
@@ -233,12 +234,12 @@ impl Air {
         }
     }
 
-    /// Copies for which there was no slot.
+    /// Returns the number of copies that could not be made because no slot was free.
     pub(crate) fn no_copy(&self) -> u64 {
         self.no_copy
     }
 
-    /// What the ports of each channel have counted.
+    /// Returns the counters of the ports of each channel.
     pub(crate) fn counters(&self) -> Vec<Vec<Counters>> {
         let of = |channel: &Channel| {
             let places = 0..channel.ports.len();
@@ -254,8 +255,8 @@ impl Channel {
         self.medium.advance(now, events);
     }
 
-    /// How one port hears another by the edge between them: its delay now, and the channel's noise. What else is lost is lost on
-    /// the edge.
+    /// Returns the reception of one port at another by the edge between them: its present delay, and the channel's
+    /// noise. All other loss is applied by the edge.
     fn hearing(
         &self,
         now: Nanos,
@@ -270,7 +271,8 @@ impl Channel {
         })
     }
 
-    /// The rate of a frame: that of its edge, and for a group the least of all edges, so that everybody in reach can follow.
+    /// Returns the rate of a frame: that of its edge, and for a group the lowest of all edges, so that all ports in
+    /// range can decode it.
     fn rate_bps(
         &self,
         from: usize,
@@ -292,7 +294,7 @@ impl OnAir {
         is_group(self.destination) || port_of_mac(self.destination) == Some(port)
     }
 
-    /// The frame for one who has heard it, if it is meant.
+    /// Returns the frame for a port that has received it, if it is addressed to that port.
     fn for_port(&mut self, port: PortId, pool: &mut Pool, no_copy: &mut u64) -> Option<SlotRef> {
         if !self.is_for(port) {
             return None;

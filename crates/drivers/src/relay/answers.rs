@@ -1,4 +1,4 @@
-//! What the relay's thread does for other threads: updates, and answers about itself.
+//! Commands of other threads to a relay thread: updates and queries.
 
 use std::sync::mpsc::SyncSender;
 
@@ -14,13 +14,13 @@ use super::thread::Thread;
 use crate::clock::mono_ns;
 use crate::update::{Applied, KnownEffects};
 
-/// Edges whose times are handed over at a time: some 20 us.
+/// Number of edges whose times are returned at a time: some 20 us of work.
 const TIMES_PER_TURN: usize = 8;
 
 impl Thread {
-    /// One command of another thread.
+    /// Handles one command of another thread.
     pub(super) fn treat(&mut self, command: Command) {
-        // An asker who gave up is no reason to stop: replies may fail.
+        // The requester may have given up, so a failed reply is ignored.
         match command {
             Command::Apply {
                 update,
@@ -39,7 +39,7 @@ impl Thread {
                         self.schedule(at_ns, change);
                     }
                     None => {
-                        // Frames that arrived before go by the old table.
+                        // Frames that arrived before are looked up in the old table.
                         self.rings.look();
                         while self.intake(now) {}
                         self.apply(now, update, &reply);
@@ -125,7 +125,7 @@ impl Thread {
                 }
             }
             Command::Steer(steer, reply) => {
-                // Frames that arrived before go by what was before.
+                // Frames that arrived before are steered by the old rules.
                 let now = mono_ns();
                 self.rings.look();
                 while self.intake(now) {}
@@ -151,7 +151,7 @@ impl Thread {
         }
     }
 
-    /// After those for the same instant that came before.
+    /// Schedules a change, after earlier ones for the same instant.
     fn schedule(&mut self, at_ns: Nanos, change: Change) {
         let place = self.state.scheduled.partition_point(|s| s.at_ns <= at_ns);
         let scheduled = Scheduled { at_ns, change };
@@ -190,6 +190,7 @@ impl Thread {
         let sums = self.rings.sums();
         let totals = self.table.totals();
         let state = &self.state;
+        // Warm-up packets pass the same sockets as frames but belong to no edge.
         let injected = state.taken.saturating_sub(state.warm_up.count());
         let stats = RelayStats {
             at_ns: now,
@@ -210,7 +211,7 @@ impl Thread {
                 trunk: self.xsk.invalid_descs()
                     + self.externals.invalid_descs()
                     + state.gso_refused,
-                // Known once all threads are asked.
+                // The handle adds it after all threads have replied.
                 backlog: 0,
             },
             captured: sums.captured,

@@ -1,12 +1,14 @@
-//! Where the relay has as many threads as there are processors: the last one is a *guest* of the first, on the same
-//! processor, while that is enough for both, and is *apart*, on a processor of its own, while it is not.
+//! Placement of the last thread when the relay has as many threads as there are processors. While one processor is
+//! enough for both, the last thread is a *guest* of the first, on the same processor. When it is not enough, the last
+//! thread is *apart*, on a processor of its own.
 //!
-//! A real-time thread that waits for what is due next keeps its processor from everybody else. With one on each processor
-//! the nodes' programs and the kernel's own work wait for it, and it for them: frames are some 10 us later at the 99th
-//! percentile than with a thread less. So the last processor is taken only when it is needed.
+//! A real-time thread that spins until the next frame is due keeps its processor from all other tasks. With one such
+//! thread on each processor, the nodes' programs and the kernel's own work wait for it, and it waits for them: frames
+//! are some 10 us later at the 99th percentile than with one thread less. So the last processor is used only when it is
+//! needed.
 //!
-//! The two of the host's threads between which the work goes are those that [take turns](super::shifts) where there are
-//! fewer threads than processors; while both have work they do not.
+//! The work moves between two threads of the host: those that [alternate](super::shifts) if there are fewer threads
+//! than processors. While both have work, they do not alternate.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -18,17 +20,17 @@ use super::shifts::Shifts;
 use super::thread::Thread;
 use crate::clock::mono_ns;
 
-/// The share of the time in which a thread works is that of so long.
+/// Window over which the share of time that a thread works is measured.
 const WINDOW_NS: Nanos = 5_000_000;
-/// With more than this to do, thousandths, the two part...
+/// If a thread works for more than this share, in thousandths, the two separate.
 const PART: u32 = 850;
-/// ...and with less than this to do, both of them in all, for so long, they come together again.
+/// If both together work for less than this share, in thousandths, for CALM_NS, they share a processor again.
 const TOGETHER: u32 = 500;
 const CALM_NS: Nanos = 1_000_000_000;
-/// What a turn counts for at most: the host may have kept the thread from running meanwhile.
+/// Longest turn that is counted: a longer one includes time in which the host kept the thread from running.
 const TURN_MAX_NS: Nanos = 300_000;
 
-/// In which share of the time a thread works, one window after the other.
+/// Share of the time that a thread works, one window after the other.
 #[derive(Debug, Default)]
 struct Busy {
     from_ns: Nanos,
@@ -47,7 +49,7 @@ impl Busy {
         self.worked_ns += ns.min(TURN_MAX_NS);
     }
 
-    /// At the end of a window its share, thousandths, and how long it was.
+    /// Returns, at the end of a window, the share in thousandths and the window's length.
     fn look(&mut self, now: Nanos) -> Option<(u32, Nanos)> {
         let length = now.saturating_sub(self.from_ns);
         if length < WINDOW_NS {
@@ -59,26 +61,26 @@ impl Busy {
     }
 }
 
-/// One side's knowledge of how much there is to do.
+/// One side's measurements of the load.
 #[derive(Debug)]
 pub(crate) struct Apart {
     /// 0: the first thread, 1: the last one.
     side: usize,
-    /// What both have to do, thousandths of the time.
+    /// Shares of both sides, in thousandths of the time.
     shares: Arc<[AtomicU32; 2]>,
     busy: Busy,
-    /// For how long there has been little to do.
+    /// Time for which the load has been low.
     calm_ns: Nanos,
-    /// The guest is to have a processor of its own.
+    /// Whether the guest should get a processor of its own.
     wanted: bool,
-    /// Of the first thread.
+    /// Signals of the first thread.
     first: Arc<Signals>,
     since_ns: Option<Nanos>,
     before_ns: Nanos,
 }
 
 impl Apart {
-    /// For the first thread, which has these signals, and the last one.
+    /// Creates both sides: for the first thread, which has these signals, and for the last one.
     pub(crate) fn both(first: &Arc<Signals>) -> [Apart; 2] {
         let shares = Arc::new([AtomicU32::new(0), AtomicU32::new(0)]);
         [0, 1].map(|side| Apart {
@@ -93,17 +95,17 @@ impl Apart {
         })
     }
 
-    /// Whether it is the last thread's, which may be a guest.
+    /// Returns whether this is the side of the last thread, which may be a guest.
     pub(crate) fn is_last(&self) -> bool {
         self.side == 1
     }
 
-    /// There was something to do for so long.
+    /// Counts a turn of this length as work.
     pub(crate) fn worked(&mut self, ns: Nanos) {
         self.busy.worked(ns);
     }
 
-    /// A look at what there is to do, for the first thread: whether its guest is to leave.
+    /// Updates the measurement of the first thread. Returns whether its guest should leave.
     fn is_too_much(&mut self, now: Nanos) -> bool {
         if let Some((share, _)) = self.busy.look(now) {
             self.tell(share);
@@ -112,7 +114,7 @@ impl Apart {
         self.wanted
     }
 
-    /// The same for the last one: whether it is to go back.
+    /// Updates the measurement of the last thread. Returns whether it should go back.
     fn is_little(&mut self, now: Nanos) -> bool {
         if let Some((share, length)) = self.busy.look(now) {
             self.tell(share);
@@ -130,7 +132,7 @@ impl Apart {
         self.shares[self.side].store(share, Ordering::Relaxed);
     }
 
-    /// There is nothing to do before then. When to look again at the latest.
+    /// Records that there is no work before `until`. Returns the latest instant of the next measurement.
     pub(crate) fn sleeps(&mut self, now: Nanos, until: Nanos) -> Nanos {
         if until.saturating_sub(now) > WINDOW_NS {
             self.tell(0);
@@ -152,7 +154,7 @@ impl Apart {
         self.since_ns = None;
     }
 
-    /// For how long the last thread has had a processor of its own.
+    /// Returns how long the last thread has had a processor of its own.
     pub(crate) fn total_ns(&self, now: Nanos) -> Nanos {
         let since = self.since_ns.map_or(0, |since| now.saturating_sub(since));
         self.before_ns + since
@@ -160,17 +162,17 @@ impl Apart {
 }
 
 impl Thread {
-    /// Whether each processor has a thread of the relay at the moment, of which this is one.
+    /// Returns whether each processor has a relay thread at the moment, of which this is one.
     pub(super) fn is_apart(&self) -> bool {
         self.apart.is_some() && self.guest.is_none()
     }
 
-    /// A turn of the guest, if there is one. True when there may be more to do at once.
+    /// Runs a turn of the guest, if there is one. Returns whether there may be more work at once.
     pub(super) fn turn_of_guest(&mut self) -> bool {
         let Some(guest) = &mut self.guest else {
             return false;
         };
-        // One of the host's threads does both: when it did not run is in one book.
+        // One thread of the host runs both, so their stalls are the same and are recorded in one place.
         let (own, other) = (&mut self.state, &mut guest.state);
         std::mem::swap(&mut own.stalls, &mut other.stalls);
         let busy = guest.turn(mono_ns());
@@ -181,7 +183,8 @@ impl Thread {
         busy
     }
 
-    /// The first thread's look: has its guest leave where there is too much to do for both, and takes it in when it is back.
+    /// Measures the first thread's load. The guest is sent away if there is too much work for both, and taken back when
+    /// it returns.
     pub(super) fn look_after_guest(&mut self, now: Nanos, me: usize, shifts: &Shifts<Box<Thread>>) {
         let apart = self.apart.as_mut();
         let too_much = apart.is_some_and(|apart| apart.is_too_much(now));
@@ -196,7 +199,8 @@ impl Thread {
         }
     }
 
-    /// Who was called is here: the guest goes on there, if it is to. False where all of the work is to go.
+    /// Called when another thread of the host has arrived: the guest moves there, if it should. Returns false if all of
+    /// the work should move instead.
     pub(super) fn part(&mut self, me: usize, shifts: &Shifts<Box<Thread>>) -> bool {
         let wanted = self.apart.as_ref().is_some_and(|apart| apart.wanted);
         let Some(mut guest) = self.guest.take_if(|_| wanted) else {
@@ -217,13 +221,13 @@ impl Thread {
         true
     }
 
-    /// The last thread's look, while it is apart: whether it is to go back, as there is little to do.
+    /// Measures the load of the last thread while it is apart. Returns whether it should go back.
     pub(super) fn is_to_go_back(&mut self, now: Nanos) -> bool {
         let apart = self.apart.as_mut();
         apart.is_some_and(|apart| apart.is_little(now))
     }
 
-    /// The last thread becomes a guest again.
+    /// Makes the last thread a guest again.
     pub(super) fn go_back(mut self: Box<Self>, shifts: &Shifts<Box<Thread>>) {
         self.waiting.leave();
         self.state.at_work = None;
@@ -248,7 +252,7 @@ mod tests {
         Apart::both(&Arc::new(Signals::new().unwrap()))
     }
 
-    /// A window in which a thread has so much to do, thousandths.
+    /// A window in which a thread works for this share of the time, in thousandths.
     fn window(apart: &mut Apart, now: &mut Nanos, share: Nanos) {
         *now += WINDOW_NS;
         for _ in 0..100 {

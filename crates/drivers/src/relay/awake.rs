@@ -1,39 +1,39 @@
-//! Keeps the host's processors from deep sleep while frames are under way.
+//! Keeps the host's processors from deep sleep while frames are in flight.
 //!
-//! A processor that slept comes back with cold caches; in a virtual machine it was given away altogether, and its
-//! translations of memory are gone too. Every passage through a node after a pause then takes twice as long. The
-//! kernel takes such wishes at `/dev/cpu_dma_latency` (its documentation: `power/pm_qos_interface.rst`), for all
-//! processors, for as long as the file is open: it needs no cleaning up after us, however we end.
+//! After deep sleep a processor starts with cold caches. In a virtual machine the hypervisor has also given it to
+//! others, and its address translations are lost. Every passage through a node after a pause then takes twice as long.
+//! The kernel accepts latency requests at `/dev/cpu_dma_latency` (its documentation: `power/pm_qos_interface.rst`), for
+//! all processors, while the file is open: no cleanup is needed, however the process ends.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 
 use constel_link::Nanos;
 
-/// Without frames for this long the processors may sleep as they like: more than a ping's usual second.
+/// After this time without frames the processors may sleep. It is longer than the usual second between pings.
 const SILENCE_NS: Nanos = 2_000_000_000;
-/// The kernel's value for "no wish", microseconds.
+/// The kernel's value for "no request", microseconds.
 const ANY_LATENCY_US: i32 = 2_000_000_000;
-/// Wakes from `C1` on processors of today, and keeps the caches.
+/// Allows `C1` on present processors, which keeps the caches.
 const LIGHT_SLEEP_US: i32 = 2;
 
 const WISHES: &str = "/dev/cpu_dma_latency";
 const DRIVER: &str = "/sys/devices/system/cpu/cpuidle/current_driver";
 
-/// Whether processors are kept awake, and for how long they have been.
+/// State of the latency request, and for how long it has been active.
 #[derive(Debug)]
 pub(crate) struct Awake {
-    /// `None` where the host has no such file, or not for us.
+    /// `None` if the host has no such file, or does not permit writing it.
     wishes: Option<File>,
     latency_us: i32,
     last_frame_ns: Nanos,
-    /// Since when, while they are.
+    /// Since when the request is active, if it is.
     since_ns: Option<Nanos>,
     before_ns: Nanos,
 }
 
 impl Awake {
-    /// As the host allows; nothing is wished for yet.
+    /// Prepares requests as the host allows; none is active yet.
     pub(crate) fn new() -> Awake {
         let driver = std::fs::read_to_string(DRIVER).unwrap_or_default();
         Awake::with(wishes(), latency_for(driver.trim()))
@@ -49,7 +49,7 @@ impl Awake {
         }
     }
 
-    /// Frames come or go.
+    /// Called when frames arrive or leave. Activates the request.
     pub(crate) fn frames(&mut self, now: Nanos) {
         self.last_frame_ns = now;
         if self.since_ns.is_none() && self.wish(self.latency_us) {
@@ -57,7 +57,7 @@ impl Awake {
         }
     }
 
-    /// When to look next whether there has been silence.
+    /// Returns when to check next for a pause without frames.
     pub(crate) fn until(&self) -> Nanos {
         match self.since_ns {
             Some(_) => self.last_frame_ns.saturating_add(SILENCE_NS),
@@ -65,7 +65,7 @@ impl Awake {
         }
     }
 
-    /// Lets the processors sleep when there has been silence.
+    /// Ends the request after a pause without frames.
     pub(crate) fn look(&mut self, now: Nanos) {
         if now >= self.until() && self.wish(ANY_LATENCY_US) {
             self.before_ns = self.total_ns(now);
@@ -73,13 +73,13 @@ impl Awake {
         }
     }
 
-    /// For how long they were kept awake.
+    /// Returns for how long the processors were kept awake.
     pub(crate) fn total_ns(&self, now: Nanos) -> Nanos {
         let since = self.since_ns.map_or(0, |since| now.saturating_sub(since));
         self.before_ns + since
     }
 
-    /// A host that does not listen is not asked again.
+    /// Writes a request. After a failure it is not tried again.
     fn wish(&mut self, latency_us: i32) -> bool {
         let Some(file) = &mut self.wishes else {
             return false;
@@ -93,7 +93,7 @@ impl Awake {
     }
 }
 
-/// Opening the file is a wish already, for no sleep at all: it is taken back at once.
+/// Opens the file. Opening it requests that processors do not sleep at all, so that is withdrawn at once.
 fn wishes() -> Option<File> {
     let open = || -> io::Result<File> {
         let mut file = OpenOptions::new().write(true).open(WISHES)?;
@@ -103,7 +103,8 @@ fn wishes() -> Option<File> {
     open().ok()
 }
 
-/// Under a hypervisor every sleep gives the processor away, so there it is none at all.
+/// Returns the latency to request. Under a hypervisor every sleep gives the processor away, so no sleep at all is
+/// allowed.
 fn latency_for(driver: &str) -> i32 {
     if driver == "haltpoll" {
         0

@@ -1,4 +1,4 @@
-//! What a thread sleeps by: bells, alarms, and the sleep itself.
+//! Primitives on which a thread sleeps: bells, alarms, and the sleep itself.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
@@ -7,13 +7,13 @@ use constel_link::Nanos;
 
 use crate::clock::mono_ns;
 
-/// Wakes whoever listens for it, until it is heard.
+/// An eventfd that wakes the thread that polls it, until it is read.
 #[derive(Debug)]
 pub(crate) struct Bell(OwnedFd);
 
 impl Bell {
     /// # Errors
-    /// The kernel has no more descriptors for it.
+    /// The kernel has no more descriptors.
     pub(crate) fn new() -> io::Result<Bell> {
         // SAFETY: plain system call; the result is checked.
         owned(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | libc::EFD_NONBLOCK) }).map(Bell)
@@ -29,13 +29,13 @@ impl Bell {
         hear(&self.0);
     }
 
-    /// What there is to read at while it rings.
+    /// Descriptor that is readable while the bell rings.
     pub(crate) fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }
 
-/// Goes off at an instant.
+/// A timer that fires at an instant.
 #[derive(Debug)]
 pub(crate) struct Alarm(OwnedFd);
 
@@ -48,11 +48,11 @@ impl Alarm {
         owned(unsafe { libc::timerfd_create(libc::CLOCK_MONOTONIC, flags) }).map(Alarm)
     }
 
-    /// Have it go off then, whatever it was set to.
+    /// Sets the instant, whatever it was set to before.
     pub(crate) fn set(&self, at_ns: Nanos) {
         // SAFETY: plain old data.
         let mut when: libc::itimerspec = unsafe { std::mem::zeroed() };
-        // All zero would stop it.
+        // All zero would disarm the timer.
         when.it_value = timespec(at_ns.max(1));
         // SAFETY: a descriptor of ours and a local.
         unsafe {
@@ -69,15 +69,15 @@ impl Alarm {
         hear(&self.0);
     }
 
-    /// What there is to read at once it has gone off.
+    /// Descriptor that is readable once the timer has fired.
     pub(crate) fn fd(&self) -> RawFd {
         self.0.as_raw_fd()
     }
 }
 
-/// Sleep until that time, or until there is something to read at one of these.
+/// Sleeps until that time, or until one of these descriptors is readable.
 pub(crate) fn sleep<const N: usize>(fds: [Option<RawFd>; N], until: Nanos) {
-    // A negative descriptor is passed over.
+    // poll ignores negative descriptors.
     let mut fds = fds.map(|fd| libc::pollfd {
         fd: fd.unwrap_or(-1),
         events: libc::POLLIN,
@@ -111,7 +111,7 @@ fn owned(fd: RawFd) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a fresh descriptor that has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 

@@ -1,4 +1,4 @@
-//! What other threads ask of the relay's threads, and how they make them look up.
+//! Commands from other threads to the relay's threads, and the signals that make these read them.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::SyncSender;
@@ -21,25 +21,25 @@ use crate::stats::{LateSpells, Stall};
 use crate::tap::{Tap, Wanted};
 use crate::update::{Applied, KnownEffects};
 
-/// Places of the table read per command, so that statistics do not make frames late.
+/// Places of the table read per command, so that statistics do not delay frames.
 pub(crate) const PLACES_PER_TURN: usize = 256;
 
-/// What became of an update, and the update itself: freeing one of tens of thousands of changes takes a while, and is for
-/// the asker to do.
+/// Result of an update, and the update itself: freeing tens of thousands of changes takes time, so the requester does
+/// it.
 pub(crate) type UpdateReply = SyncSender<(Result<Applied, UpdateError>, CheckedUpdate)>;
 
-/// What other threads ask of the relay's thread.
+/// A command to a relay thread.
 pub(crate) enum Command {
     Apply {
         update: CheckedUpdate,
         at_ns: Option<Nanos>,
         reply: UpdateReply,
     },
-    /// Where there are several threads: to be made by all of them at this instant.
+    /// With several threads: a change that all of them make at this instant.
     Change(Nanos, Change),
     Stats(SyncSender<ThreadStats>),
     Edge(PortId, PortId, SyncSender<Option<EdgeStats>>),
-    /// Existing edges from a place on; the flag says whether there are more.
+    /// Existing edges from a place on; the flag tells whether there are more.
     Edges(usize, SyncSender<(Vec<EdgeStats>, bool)>),
     ApplyEffects(CheckedEffects, SyncSender<Result<Nanos, UpdateError>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),
@@ -50,30 +50,30 @@ pub(crate) enum Command {
     Classify(Vec<String>, Vec<u8>),
     Classes(SyncSender<Vec<Class>>),
     ClearLateness,
-    /// What steers from here on; it is given back what steered before.
+    /// Replaces the steering; the reply contains the old one.
     Steer(Box<dyn Steer>, SyncSender<Option<Box<dyn Steer>>>),
     Externals(SyncSender<Vec<ExternalCounts>>),
-    /// Times of edges from a place on, and the place to go on from.
+    /// Times of edges from a place on, and the place of the next call.
     Times(usize, SyncSender<(Vec<EdgeTimes>, Option<usize>)>),
-    /// Times of edges from these ports begin anew.
+    /// Resets the times of edges from these ports.
     ForgetTimes(Vec<PortId>),
-    /// What the ports of each channel have counted.
+    /// Counters of the ports of each channel.
     Air(SyncSender<Vec<Vec<Counters>>>),
-    /// What a node without a stack has done.
+    /// Counters of nodes without a stack: first node, and number of nodes.
     Transit(u32, usize, SyncSender<Vec<TransitCounts>>),
     Tap(Tap, SyncSender<()>),
-    /// The look with this number is at more ports.
+    /// Adds ports to the tap with this number.
     TapAlso(u64, Wanted, SyncSender<()>),
-    /// Frames that came from far ports.
+    /// Frames that arrived from far ports.
     Arrive(Vec<Arrival>),
-    /// The nodes of these ports are here from now on.
+    /// The nodes of these ports are local from now on.
     ComeHome(Vec<PortId>, SyncSender<()>),
 }
 
-/// Shared with the handles.
+/// Signals shared with the handles.
 #[derive(Debug)]
 pub(crate) struct Signals {
-    /// There are commands, or it is time to stop.
+    /// Set when there are commands, or the thread must stop.
     pub(crate) attention: AtomicBool,
     pub(crate) stop: AtomicBool,
     /// Wakes the thread from its sleep.
@@ -93,12 +93,12 @@ impl Signals {
         })
     }
 
-    /// Have the thread look up, unless it sleeps.
+    /// Makes the thread check for commands, unless it sleeps.
     pub(crate) fn attract(&self) {
         self.attention.store(true, Ordering::SeqCst);
     }
 
-    /// Have the thread look up, whatever it does.
+    /// Makes the thread check for commands, even if it sleeps.
     pub(crate) fn ring(&self) {
         self.attract();
         self.bell.ring();

@@ -1,9 +1,10 @@
-//! Interfaces of the host that nobody here made: frames come in by a program on their ingress, and go out by an AF_XDP
-//! socket on each. The interface stays where it is, with its addresses and whatever else is on it.
+//! Interfaces of the host that exist independently of the lab. Frames are captured by a program on their ingress, and
+//! sent by an AF_XDP socket on each. The interface stays in its namespace, with its addresses and everything else
+//! configured on it.
 //!
-//! The program is attached by a link, so that it goes with this process, however that ends. What comes in is of the
-//! interface's port, and what reaches that port goes out. Where there is a [`Steer`], it says of each frame by which port's
-//! edge it goes, and on which interface it goes out then.
+//! The program is attached by a link, so that it is detached when this process ends, however it ends. A frame that
+//! comes in belongs to the interface's port, and a frame that reaches that port goes out. A [`Steer`] instead decides
+//! for each frame which port's edge it takes, and on which interface it then goes out.
 
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
@@ -19,40 +20,42 @@ use super::xsk::{Checksum, Xsk};
 use crate::clock::mono_ns;
 use crate::error::{DriverError, Result};
 
-/// Tries to have an interface take a frame before it is given up...
+/// Number of attempts to send a frame on an interface before it is dropped...
 const TRIES: u32 = 64;
-/// ...and for how long it is then asked once only: its link is down, or its queue stands.
+/// ...and time for which each frame then gets a single attempt: the link is down, or its queue does not move.
 const DEAD_NS: Nanos = 10_000_000;
 
 /// An interface of the calling thread's namespace.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct External {
-    /// The relay's port that it is. Each has one of its own.
+    /// The relay's port for it. Each interface has its own.
     pub port: PortId,
-    /// Its index.
+    /// The interface's index.
     pub ifindex: u32,
-    /// Its Ethernet address.
+    /// The interface's Ethernet address.
     pub mac: [u8; 6],
-    /// Whether the host's own frames stay the host's: those to or from `mac`, questions for the addresses `own`, and a copy
-    /// of every broadcast and multicast. Else nothing that comes in reaches the host.
+    /// Whether the host's own traffic still reaches the host: frames to or from `mac`, ARP and neighbour requests for
+    /// the addresses `own`, and a copy of every broadcast and multicast frame. Otherwise the host receives no frame
+    /// from the interface.
     pub shared: bool,
-    /// Addresses of the host on it.
+    /// Addresses of the host on the interface.
     pub own: Vec<IpAddr>,
 }
 
-/// Where a frame is steered.
+/// Decision about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Steered {
     /// The port whose edges it takes.
     pub port: PortId,
-    /// The interface that it goes out on, by the order in which they were taken. The one it came in at: all others.
+    /// The interface on which it goes out, by the order in which they were taken. If it is the one at which the frame
+    /// came in: all others.
     pub out: u8,
 }
 
 /// Chooses the edge of each frame that comes in at an interface of the host.
 pub trait Steer: Send {
-    /// Where a frame goes that came in at the interface `at`, by the order in which they were taken. `addresses` are its
-    /// Ethernet addresses, destination first; `rest` begins with its VLAN tag or EtherType.
+    /// Decides about a frame that came in at the interface `at`, by the order in which they were taken. `addresses` are
+    /// its Ethernet addresses, destination first; `rest` begins with its VLAN tag or EtherType.
     fn steer(
         &mut self,
         now: Nanos,
@@ -62,40 +65,40 @@ pub trait Steer: Send {
     ) -> Steered;
 }
 
-/// On which interfaces a frame goes out.
+/// Interfaces on which a frame goes out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Outwards {
     On(usize),
     AllBut(usize),
 }
 
-/// What went out on an interface of the host.
+/// Counters of frames sent on an interface of the host.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExternalCounts {
-    /// Frames that it took.
+    /// Frames that the interface accepted.
     pub sent: u64,
-    /// Frames that it did not take: its link is down, or its queue was full.
+    /// Frames that it did not accept: its link is down, or its queue was full.
     pub refused: u64,
 }
 
-/// Where frames go out.
+/// An interface for outgoing frames.
 #[derive(Debug)]
 struct Out {
     xsk: Xsk,
     counts: ExternalCounts,
-    /// Until then a frame that is refused is not offered again.
+    /// Until then a refused frame is not offered again.
     dead_until: Nanos,
-    /// The interface is down: until [`Out::dead_until`] nothing is offered.
+    /// Whether the interface is down: no frame is offered until [`Out::dead_until`].
     down: bool,
-    /// Frames that the kernel will call invalid because they were given up.
+    /// Frames that the kernel will report as invalid because they were given up.
     abandoned: u64,
 }
 
-/// The thread's side of all of them.
+/// The thread's state of all interfaces.
 #[derive(Default)]
 pub(crate) struct Externals {
     outs: Vec<Out>,
-    /// The interface that a port is, counted from 1; 0 and beyond the end: none.
+    /// The interface of each port, counted from 1; 0 and ports beyond the end: none.
     of_port: Vec<u8>,
     steer: Option<Box<dyn Steer>>,
     pub(super) times: Times,
@@ -121,23 +124,23 @@ impl Externals {
         externals
     }
 
-    /// The interface that this port is.
+    /// Returns the interface of this port.
     fn interface(&self, port: PortId) -> Option<usize> {
         let number = *self.of_port.get(port.0 as usize)?;
         usize::from(number).checked_sub(1)
     }
 
-    /// Whether this port is an interface of the host.
+    /// Returns whether this port is an interface of the host.
     pub(crate) fn has(&self, port: PortId) -> bool {
         self.interface(port).is_some()
     }
 
-    /// What is steered by from here on. What was before.
+    /// Sets the steering from here on. Returns the old one.
     pub(crate) fn steer_by(&mut self, steer: Box<dyn Steer>) -> Option<Box<dyn Steer>> {
         self.steer.replace(steer)
     }
 
-    /// The port whose edges this frame takes, and the frame with where it goes out.
+    /// Returns the port whose edges this frame takes, and the frame with its outgoing interface.
     pub(crate) fn steer(
         &mut self,
         now: Nanos,
@@ -154,7 +157,7 @@ impl Externals {
         (steered.port, frame.steered(interface, steered.out))
     }
 
-    /// Where a frame that reaches this port goes out.
+    /// Returns the interfaces on which a frame that reaches this port goes out.
     pub(crate) fn out_of(&self, port: PortId, frame: SlotRef) -> Option<Outwards> {
         match frame.passage() {
             Some((from, to)) if from == to => Some(Outwards::AllBut(usize::from(from))),
@@ -163,7 +166,7 @@ impl Externals {
         }
     }
 
-    /// Hand a frame to its interfaces' sockets, which [`Externals::space`] has room for.
+    /// Passes a frame to its interfaces' sockets; [`Externals::space`] has checked that there is room.
     pub(crate) fn queue(&mut self, way: Outwards, slots: &Mapped, frame: SlotRef, pool: &mut Pool) {
         let not = match way {
             Outwards::On(out) => return self.queue_on(out, slots, frame, pool),
@@ -188,7 +191,8 @@ impl Externals {
             pool.give(frame.slot);
             return;
         };
-        // There is room for the relay's tag behind the addresses, and no tag here.
+        // In the slot there is room for the relay's tag behind the addresses, which these interfaces do not use: the
+        // addresses move up to close the gap.
         let at = frame.base() + frame.start() + TAG;
         let from = slots.ptr(at - TAG, ADDRESSES + TAG);
         // SAFETY: in bounds of a slot that is ours until its descriptor is published.
@@ -200,7 +204,7 @@ impl Externals {
         out.xsk.queue(slots, at, u32::from(frame.len), csum);
     }
 
-    /// Frames that can be queued on any of them.
+    /// Returns the number of frames that can be queued on every interface.
     pub(crate) fn space(&self) -> u32 {
         let spaces = self.outs.iter().map(|out| out.xsk.space());
         spaces.min().unwrap_or(u32::MAX)
@@ -210,7 +214,7 @@ impl Externals {
         self.outs.iter().map(|out| out.xsk.pending()).sum()
     }
 
-    /// Have the kernel take what is queued. What an interface has no room for at the moment stays queued.
+    /// Makes the kernel take the queued frames. Frames for which an interface has no room at the moment stay queued.
     pub(crate) fn flush(&mut self, pool: &mut Pool) {
         for out in &mut self.outs {
             out.flush(pool);
@@ -228,14 +232,14 @@ impl Externals {
 }
 
 impl Out {
-    /// Itself, if a frame may be offered; one that may not is counted as refused.
+    /// Returns the interface if a frame may be offered; otherwise the frame is counted as refused.
     fn when_up(&mut self) -> Option<&mut Out> {
         if !self.down {
             return Some(self);
         }
         let now = mono_ns();
         if now >= self.dead_until {
-            // Nothing is queued: this only asks.
+            // No frame is queued: this call only checks the state of the interface.
             self.down = self.xsk.kick(false, |_| {}).is_err();
             self.dead_until = now + DEAD_NS;
         }
@@ -260,7 +264,7 @@ impl Out {
                         self.dead_until = mono_ns() + DEAD_NS;
                     }
                 }
-                // The interface is down, or gone: what is queued would only be sent long after.
+                // The interface is down or gone: queued frames would be sent only long after their time.
                 Err(_) => {
                     let given_up = self.xsk.abandon(|slot| pool.give(slot));
                     self.abandoned += given_up;
@@ -274,13 +278,13 @@ impl Out {
     }
 }
 
-/// Interfaces whose frames come in. They stop coming in when this is dropped, and at the latest with the process.
+/// Interfaces whose frames are captured. Capturing ends when this is dropped, and at the latest with the process.
 #[derive(Debug, Default)]
 pub struct Captured {
     _links: Vec<OwnedFd>,
 }
 
-/// Have what comes in at these interfaces *of the calling thread's namespace* captured, as frames of their ports.
+/// Captures frames that come in at these interfaces *of the calling thread's namespace*, as frames of their ports.
 pub(crate) fn capture(loaded: &Loaded, externals: &[External]) -> Result<Captured> {
     for external in externals {
         let mut value = [0u8; 12];
@@ -306,7 +310,7 @@ pub(crate) fn capture(loaded: &Loaded, externals: &[External]) -> Result<Capture
     })
 }
 
-/// Sockets that send on these interfaces *of the calling thread's namespace*.
+/// Returns sockets that send on these interfaces *of the calling thread's namespace*.
 pub(crate) fn sockets(loaded: &Loaded, externals: &[External]) -> Result<Vec<(PortId, Xsk)>> {
     if externals.len() > STEERED_MAX {
         let text = format!("{} interfaces: at most {STEERED_MAX}", externals.len());

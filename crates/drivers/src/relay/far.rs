@@ -1,8 +1,8 @@
-//! Ports whose nodes are not here: edges to them end at something else, which takes frames on; what comes from them is handed to
-//! ports that are here, each frame at its instant.
+//! Ports whose nodes are on another machine. A frame for such a port is passed to a carrier that brings it there;
+//! frames that arrive from such ports are delivered to local ports, each at its instant.
 //!
-//! An edge is served where its frames are sent. A frame for a far port comes out of the table ahead of its time, so that the way
-//! there is hidden in the edge's own delay; over there it waits until it is due.
+//! An edge is served on the machine where its frames are sent. A frame for a far port leaves the table before it is
+//! due, so that the edge's delay covers the transfer between the machines; there it waits until it is due.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -16,26 +16,26 @@ use super::layout::{ADDRESSES, FLAG_VLAN, FRAME_MAX, SlotRef, TAG};
 use super::pool::Pool;
 use crate::clock::mono_ns;
 
-/// Ethernet addresses and a type: what every frame has.
+/// Ethernet addresses and a type, which every frame has.
 const FRAME_MIN: usize = ADDRESSES + 2;
 
-/// Takes frames to ports whose nodes are not here. Called by the relay's thread, which must not wait.
+/// Takes frames to ports whose nodes are on another machine. Called by the relay's thread, so it must not block.
 pub trait Carry: Send {
-    /// A frame has passed the edge, and is due over there at `due_ns` (`CLOCK_MONOTONIC`), which is later than now by the head
-    /// start, if the edge is that long. Its checksums are complete.
+    /// Takes a frame that has passed the edge, and is due at the far port at `due_ns` (`CLOCK_MONOTONIC`). That is
+    /// later than now by the head start, if the edge's delay is that long. The frame's checksums are complete.
     fn carry(&mut self, edge: (PortId, PortId), due_ns: Nanos, frame: &[u8]);
 
-    /// All frames of this turn were carried: what was kept, so that many go at once, goes now.
+    /// Sends the frames that were kept for a batch; called after all frames of a turn.
     fn flush(&mut self);
 }
 
-/// Ports whose nodes are not here, and what takes frames there.
+/// Ports whose nodes are on another machine, and the carrier of their frames.
 pub struct FarPorts {
     /// The ports.
     pub ports: Vec<PortId>,
-    /// Their frames come out of the table so much before they are due.
+    /// How long before they are due their frames leave the table.
     pub ahead_ns: Nanos,
-    /// Has them from there on.
+    /// The carrier.
     pub carry: Box<dyn Carry>,
 }
 
@@ -48,20 +48,20 @@ impl fmt::Debug for FarPorts {
     }
 }
 
-/// A frame that came from a far port.
+/// A frame that arrived from a far port.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Arrival {
     /// The far port.
     pub from: PortId,
-    /// The port here.
+    /// The local port.
     pub to: PortId,
-    /// When it is due there (`CLOCK_MONOTONIC`); at once, if that is past.
+    /// Instant at which it is due there (`CLOCK_MONOTONIC`); if that is past, it is due at once.
     pub due_ns: Nanos,
     /// The frame, with its Ethernet header.
     pub frame: Vec<u8>,
 }
 
-/// A frame that waits for its instant; those of one instant are in the order in which they came.
+/// A frame that waits for its instant; frames of one instant stay in the order of arrival.
 #[derive(Debug)]
 struct Held {
     at: (Nanos, u64),
@@ -89,10 +89,10 @@ impl Ord for Held {
     }
 }
 
-/// Which ports' nodes are not here. Clones share it.
+/// Ports whose nodes are on another machine. Clones share the set.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct FarSet {
-    /// By port; beyond the end: it is here.
+    /// By port; ports beyond the end are local.
     is_far: Arc<[AtomicBool]>,
 }
 
@@ -114,7 +114,7 @@ impl FarSet {
         is_far.is_some_and(|is_far| is_far.load(Ordering::Relaxed))
     }
 
-    /// The nodes of these ports are here from now on.
+    /// Marks these ports as local from now on.
     pub(crate) fn come_home(&self, ports: &[PortId]) {
         for port in ports {
             if let Some(is_far) = self.is_far.get(port.0 as usize) {
@@ -124,22 +124,22 @@ impl FarSet {
     }
 }
 
-/// The thread's side.
+/// The thread's state of far ports.
 #[derive(Default)]
 pub(crate) struct Far {
     ports: FarSet,
     carry: Option<Box<dyn Carry>>,
     held: BinaryHeap<Reverse<Held>>,
-    /// Frames that have come, ever.
+    /// Number of frames that have arrived so far.
     came: u64,
-    /// Frames that came and for which there was no slot.
+    /// Frames that arrived when no slot was free.
     pub(super) no_slot: u64,
-    /// What came and cannot be a frame.
+    /// Frames of an impossible size.
     pub(super) bad_size: u64,
 }
 
 impl Far {
-    /// `ports` are those that `far` is for, where there are some.
+    /// Creates the state; `ports` are those of `far`, if there are any.
     pub(crate) fn new(far: Option<FarPorts>, ports: FarSet) -> Far {
         let Some(far) = far else {
             return Far::default();
@@ -151,32 +151,32 @@ impl Far {
         }
     }
 
-    /// The nodes of these ports are here from now on.
+    /// Marks these ports as local from now on.
     pub(crate) fn come_home(&self, ports: &[PortId]) {
         self.ports.come_home(ports);
     }
 
-    /// Whether this port's node is not here.
+    /// Returns whether this port's node is on another machine.
     #[inline]
     pub(crate) fn has(&self, port: PortId) -> bool {
         self.ports.has(port)
     }
 
-    /// A frame goes to a far port.
+    /// Passes a frame for a far port to the carrier.
     pub(crate) fn carry(&mut self, edge: (PortId, PortId), due_ns: Nanos, frame: &[u8]) {
         if let Some(carry) = &mut self.carry {
             carry.carry(edge, due_ns, frame);
         }
     }
 
-    /// Nothing more goes to far ports in this turn.
+    /// Ends the frames for far ports of this turn.
     pub(crate) fn flush(&mut self) {
         if let Some(carry) = &mut self.carry {
             carry.flush();
         }
     }
 
-    /// Keep a frame that came from a far port until it is due.
+    /// Keeps a frame that arrived from a far port until it is due.
     pub(crate) fn take(&mut self, arrival: &Arrival, pool: &mut Pool) {
         let bytes = &arrival.frame[..];
         let tagged = bytes.len() >= FRAME_MIN && bytes[ADDRESSES..FRAME_MIN] == [0x81, 0x00];
@@ -185,7 +185,7 @@ impl Far {
             self.bad_size += 1;
             return;
         }
-        // Whoever floods us from afar does not take all room from those who are here.
+        // A quarter of the slots at most, so that a flood from another machine leaves room for local nodes.
         let room = self.held.len() < pool.slots() / 4;
         let Some(slot) = room.then(|| pool.take()).flatten() else {
             self.no_slot += 1;
@@ -211,12 +211,12 @@ impl Far {
         }));
     }
 
-    /// When the next of them is due.
+    /// Returns when the next frame is due.
     pub(crate) fn next_due(&self) -> Option<Nanos> {
         self.held.peek().map(|Reverse(held)| held.at.0)
     }
 
-    /// The next one that is due by `now`.
+    /// Returns the next frame due by `now`.
     pub(crate) fn pop_due(&mut self, now: Nanos) -> Option<Delivery<SlotRef>> {
         if self.next_due()? > now {
             return None;

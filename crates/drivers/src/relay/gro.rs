@@ -1,9 +1,9 @@
-//! Frames of a TCP stream that are due at the same moment, made one super-frame.
+//! Joining of frames of a TCP stream that are due at the same moment into one super-frame.
 //!
-//! What a network card does with frames that come in one right behind the other ("generic receive offload"), and for the
-//! same reason: a node takes one super-frame in at the cost of one frame, or of two. Only frames that the super-frame
-//! cut up again would give back, bit by bit, become part of one. They have gone through their edge one by one, each
-//! with a delay, a place in the queue and a loss of its own; none leaves before it is due.
+//! Network cards do this with frames that arrive directly one after the other ("generic receive offload"), for the same
+//! reason: a node receives a super-frame at the cost of one frame, or of two. Frames are joined only if cutting up the
+//! super-frame would restore them bit by bit. They have passed their edge one by one, each with its own delay, place in
+//! the queue and loss; none leaves before it is due.
 
 use constel_link::packet::{fold, words_sum};
 
@@ -11,7 +11,7 @@ use super::gso::{IP, IPV4, TCP, TCP_CHECK, TYPE, finish, get, put, sequence};
 use super::gso_out::Form;
 use super::layout::ADDRESSES;
 
-/// Ethernet, IPv6 or IPv4 without options, TCP with all options there can be.
+/// Largest headers: Ethernet, IPv6 or IPv4 without options, TCP with all possible options.
 pub(crate) const HEADERS_MAX: usize = ADDRESSES + 2 + 40 + 60;
 /// IP's length field has 16 bits.
 const BYTES_MAX: usize = 65_535;
@@ -20,10 +20,10 @@ const DO_NOT_FRAGMENT: u16 = 0x4000;
 const ACK: u8 = 0x10;
 const PSH: u8 = 0x08;
 
-/// The headers of a frame of TCP's with data.
+/// Headers of a TCP frame with data.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Segment {
-    /// Without what differs from frame to frame of a stream.
+    /// The headers without the fields that differ from frame to frame of a stream.
     common: [u8; HEADERS_MAX],
     ipv4: bool,
     tcp_at: usize,
@@ -35,8 +35,8 @@ pub(crate) struct Segment {
 }
 
 impl Segment {
-    /// Read from the first bytes of a frame of `len`, of which TCP begins at `tcp_at`. `None` for what is no part of a
-    /// super-frame: anything but data, acknowledged as always, perhaps pushed.
+    /// Reads the headers from the first bytes of a frame of `len`, in which TCP begins at `tcp_at`. Returns `None` for
+    /// a frame that cannot be part of a super-frame: only data frames with ACK, and optionally PSH, can.
     pub(crate) fn read(start: &[u8; HEADERS_MAX], len: usize, tcp_at: usize) -> Option<Segment> {
         let ipv4 = start[TYPE..IP] == IPV4;
         let ip_len = if ipv4 { 20 } else { 40 };
@@ -60,6 +60,7 @@ impl Segment {
         if !plain || flags & !PSH != ACK || headers < tcp_at + 20 || headers >= len {
             return None;
         }
+        // These fields differ between the frames of a super-frame and are compared on their own, or computed.
         let mut common = *start;
         let id = if ipv4 { get(start, IP + 4) } else { 0 };
         let varying: &[usize] = if ipv4 { &[2, 4, 10] } else { &[4] };
@@ -81,13 +82,13 @@ impl Segment {
     }
 }
 
-/// Frames joined so far: one at least.
+/// Frames joined so far, at least one.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Joined {
     first: Segment,
     frames: u16,
     payload: usize,
-    /// The last one was pushed, or shorter than the first: no other may follow.
+    /// Whether the last frame was pushed, or shorter than the first: no other may follow.
     ended: bool,
     pushes: bool,
 }
@@ -103,8 +104,10 @@ impl Joined {
         }
     }
 
-    /// Join the next one. False when it does not continue the others.
+    /// Joins the next frame. Returns false if it does not continue the others.
     pub(crate) fn take(&mut self, next: &Segment) -> bool {
+        // The kernel cuts with rising sequence numbers and, in IPv4, rising identifications: only such frames restore
+        // exactly.
         let first = &self.first;
         let follows = next.sequence == first.sequence.wrapping_add(self.payload as u32)
             && (!first.ipv4 || next.id == first.id.wrapping_add(self.frames));
@@ -122,7 +125,7 @@ impl Joined {
         true
     }
 
-    /// The headers of all as one, of which so many bytes hold.
+    /// Returns the headers of the super-frame, and their length.
     pub(crate) fn headers(&self) -> ([u8; HEADERS_MAX], usize) {
         let first = &self.first;
         let mut out = first.common;
@@ -135,12 +138,12 @@ impl Joined {
         (out, first.headers)
     }
 
-    /// How many they are.
+    /// Returns the number of frames.
     pub(crate) fn frames(&self) -> u16 {
         self.frames
     }
 
-    /// What the kernel must know of them.
+    /// Returns the fields that the kernel needs to cut the super-frame up.
     pub(crate) fn form(&self) -> Form {
         Form {
             ipv4: self.first.ipv4,
@@ -158,7 +161,7 @@ pub(super) mod tests {
     use crate::relay::gso::{cut, frames, headers};
     use proptest::prelude::*;
 
-    /// A super-frame as a node would send it, and where its TCP begins.
+    /// A super-frame as a node would send it, and the offset of its TCP header.
     fn gso(ipv4: bool, options: usize, payload: usize, pushes: bool) -> (Vec<u8>, usize) {
         let mut bytes = vec![1; ADDRESSES];
         if ipv4 {
@@ -210,7 +213,7 @@ pub(super) mod tests {
     }
 
     proptest! {
-        /// The frames that a GSO frame is cut up into, joined, are the GSO frame.
+        /// The frames that a GSO frame is cut up into, when joined, are the GSO frame again.
         #[test]
         fn joining_undoes_cutting(
             ipv4: bool, options in 0usize..=10, segment in 1usize..1400, payload in 1usize..20_000, pushes: bool,
@@ -224,7 +227,7 @@ pub(super) mod tests {
             let (out, len) = joined.headers();
             prop_assert_eq!(&out[..len], &bytes[..len]);
             prop_assert_eq!(usize::from(joined.form().segment), segment.min(payload));
-            // Nothing follows a push, or a short one.
+            // No frame follows a pushed or a short one.
             let mut more = bytes.clone();
             let (all, sequence) = (more.len(), 0xffff_f000u32.wrapping_add(payload as u32));
             let id = 0xfffe_u16.wrapping_add(joined.frames);
@@ -234,7 +237,7 @@ pub(super) mod tests {
             prop_assert_eq!(joined.take(&read(more, tcp_at).unwrap()), open);
         }
 
-        /// One bit of the headers changed: it is not joined, or it is what the super-frame stands for.
+        /// A frame with one changed bit in its headers is not joined, or the super-frame stands for it.
         #[test]
         fn what_differs_stays_apart(ipv4: bool, bit in 0usize..66 * 8) {
             let (bytes, tcp_at) = gso(ipv4, 3, 3000, false);
@@ -245,7 +248,7 @@ pub(super) mod tests {
             let taken = read(&next, tcp_at).is_some_and(|next| joined.take(&next));
             let check = tcp_at + 16..tcp_at + 18;
             let push = bit == (tcp_at + 13) * 8 + 3;
-            // TCP's checksum is yet to be made, and what was pushed ends the super-frame.
+            // TCP's checksum is completed later, and a pushed frame ends the super-frame.
             prop_assert_eq!(taken, check.contains(&(bit / 8)) || push);
         }
     }

@@ -1,9 +1,9 @@
-//! GSO frames: the super-frames of TCP and UDP, many frames that the sender's kernel has not cut up yet.
+//! GSO frames: super-frames of TCP and UDP, which stand for many frames that the sender's kernel has not cut up yet.
 //!
-//! A GSO frame passes whole over an edge that would do the same to each of its frames and serves them
-//! in next to no time; cutting it up and putting it together again would cost ten times as much.
-//! For every other edge it is cut up here, and one of UDP in any case, as the kernel would have done it just before the node's
-//! interface, so that rate, queue, loss and everything else act on frames.
+//! A GSO frame passes as one over an edge that treats all of its frames equally and serves them in negligible time;
+//! cutting it up and joining the frames again would cost ten times as much. For every other edge it is cut up here, and
+//! UDP's in any case, as the kernel would have done just before the node's interface, so that rate, queue, loss and all
+//! other effects act on frames.
 
 use constel_link::packet::{fold, words_sum};
 
@@ -12,36 +12,37 @@ use super::layout::ADDRESSES;
 /// A GSO frame in its slots.
 #[derive(Clone, Debug)]
 pub(crate) struct GsoFrame {
-    /// The slots its pieces are in.
+    /// The slots of its pieces.
     pub(crate) slots: Vec<u32>,
-    /// Bytes, Ethernet header included.
+    /// Length in bytes, including the Ethernet header.
     pub(crate) len: u32,
-    /// Payload of each frame but the last.
+    /// Payload of each frame except the last.
     pub(crate) segment: u16,
-    /// It is of UDP, not of TCP.
+    /// Whether it is UDP's, not TCP's.
     pub(crate) udp: bool,
-    /// Where the header of TCP or UDP begins.
+    /// Offset of the header of TCP or UDP.
     pub(crate) csum_start: u16,
-    /// Tag of a VLAN of the node's own, which stands outside of the bytes.
+    /// VLAN tag set by the node, which is not part of the bytes.
     pub(crate) vlan_tci: Option<u16>,
 }
 
-/// Where TCP's checksum stands in its header.
+/// Offset of the checksum in TCP's header.
 pub(crate) const TCP_CHECK: u16 = 16;
-/// Where UDP's stands.
+/// Offset of the checksum in UDP's header.
 pub(crate) const UDP_CHECK: u16 = 6;
 
-/// Frames of a super-frame that a node's TCP may make (`gso_max_segs` of its interfaces). With frames of the usual sizes it
-/// makes no more in any case. A super-frame of many more is refused: cutting it up would cost other nodes their time.
+/// Largest number of frames in a super-frame of a node's TCP (`gso_max_segs` of its interfaces). With frames of the
+/// usual sizes TCP makes no more in any case. A super-frame of many more frames is refused: cutting it up would delay
+/// other nodes' frames.
 pub const GSO_MAX_SEGS: u32 = 128;
 
-/// Headers of a super-frame, at least.
+/// Smallest headers of a TCP super-frame.
 const HEADERS_MIN: u32 = 54;
-/// The same of UDP.
+/// Smallest headers of a UDP super-frame.
 const UDP_HEADERS_MIN: u32 = 42;
 
 impl GsoFrame {
-    /// Frames it may be cut up into, as the capture program counts them.
+    /// Returns the number of frames it may be cut up into, as the capture program counts them.
     pub(crate) fn frames_max(&self) -> u32 {
         let headers = if self.udp {
             UDP_HEADERS_MIN
@@ -62,20 +63,20 @@ const UDP_HEADER: usize = 8;
 const FIN_PSH: u8 = 0x09;
 const CWR: u8 = 0x80;
 
-/// What the headers of a GSO frame say.
+/// Fields of a GSO frame's headers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Headers {
     pub(crate) ipv4: bool,
-    /// UDP's, not TCP's.
+    /// Whether it is UDP's, not TCP's.
     pub(crate) udp: bool,
-    /// Of all of them together.
+    /// Length of all headers together.
     pub(crate) len: usize,
-    /// The first frame says that the congestion window was reduced.
+    /// Whether the first frame reports that the congestion window was reduced.
     pub(crate) cwr: bool,
 }
 
-/// Reads them from the first bytes of a GSO frame, of which `at` is where the header of TCP or UDP begins. `None` when they
-/// make no sense.
+/// Reads the headers from the first bytes of a GSO frame; the header of TCP or UDP begins at `at`. Returns `None` when
+/// they are not valid.
 pub(crate) fn headers(start: &[u8], at: usize, udp: bool) -> Option<Headers> {
     let ipv4 = start.get(TYPE..IP)? == IPV4;
     let least = IP + if ipv4 { 20 } else { 40 };
@@ -98,12 +99,12 @@ pub(crate) fn headers(start: &[u8], at: usize, udp: bool) -> Option<Headers> {
     })
 }
 
-/// Number of frames in a GSO frame.
+/// Returns the number of frames in a GSO frame.
 pub(crate) fn frames(len: usize, headers: usize, segment: usize) -> usize {
     len.saturating_sub(headers).div_ceil(segment.max(1)).max(1)
 }
 
-/// Write frame `n` of the GSO frame into `out`; gives its length. The checksum of TCP or UDP is left to be
+/// Writes frame `n` of the GSO frame into `out`, and returns its length. The checksum of TCP or UDP is left to be
 /// completed, as the kernel leaves it: the field holds the sum of the pseudo header.
 pub(crate) fn cut(
     gso: &[u8],
@@ -128,6 +129,8 @@ pub(crate) fn cut(
     }
     let sequence = sequence(gso, at).wrapping_add((n * segment) as u32);
     finish(out, headers.ipv4, at, len, id, sequence);
+    // FIN and PSH belong to the end of the data: only the last frame keeps them. CWR is a single event: only the first
+    // keeps it (RFC 3168).
     if !last {
         out[at + 13] &= !FIN_PSH;
     }
@@ -137,13 +140,13 @@ pub(crate) fn cut(
     len
 }
 
-/// The sequence number of a frame.
+/// Returns the sequence number of a frame.
 pub(crate) fn sequence(frame: &[u8], tcp_at: usize) -> u32 {
     u32::from(get(frame, tcp_at + 4)) << 16 | u32::from(get(frame, tcp_at + 6))
 }
 
-/// Write what goes by the length and the place of a frame of `len` bytes into its headers: length, identification (of
-/// IPv4) and checksum of IP, TCP's sequence number, and as its checksum the sum of the pseudo header.
+/// Writes the header fields that depend on the length and position of a frame of `len` bytes: length, identification
+/// (of IPv4) and checksum of IP, TCP's sequence number, and in place of its checksum the sum of the pseudo header.
 pub(crate) fn finish(
     headers: &mut [u8],
     ipv4: bool,
@@ -158,7 +161,7 @@ pub(crate) fn finish(
     put(headers, tcp_at + usize::from(TCP_CHECK), fold(pseudo));
 }
 
-/// IP's part of it. Gives the sum of the pseudo header, but for the protocol.
+/// Writes IP's fields. Returns the sum of the pseudo header without the protocol.
 fn finish_ip(headers: &mut [u8], ipv4: bool, at: usize, len: usize, id: u16) -> u32 {
     let addresses = if ipv4 {
         put(headers, IP + 2, (len - IP) as u16);

@@ -1,4 +1,4 @@
-//! GSO frames in slots: kept whole, or cut up into frames.
+//! GSO frames in slots: stored as they are, or cut up into frames.
 
 use super::gso::{self, GsoFrame, Headers, TCP_CHECK, UDP_CHECK};
 use super::layout::{
@@ -7,7 +7,7 @@ use super::layout::{
 };
 use super::pool::Pool;
 
-/// The GSO frames that are inside, by number.
+/// The stored GSO frames, by number.
 #[derive(Debug, Default)]
 pub(super) struct GsoStore {
     held: Vec<Option<GsoFrame>>,
@@ -16,16 +16,16 @@ pub(super) struct GsoStore {
     scratch: Vec<u8>,
 }
 
-/// Frames of a GSO frame that got lost when it was cut up.
+/// Frames of a GSO frame that were lost when it was cut up.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Lost {
-    /// There was no slot, or no sense in them.
+    /// No slot was free, or the headers were not valid.
     pub(crate) no_slot: u64,
-    /// Their port would have held more than its share.
+    /// The port would have held more than its share.
     pub(crate) over_share: u64,
 }
 
-/// The GSO frame of this descriptor, in these slots. `None` when it makes no sense.
+/// Returns the GSO frame of this descriptor, in these slots; `None` when the descriptor is not valid.
 pub(super) fn gso_of(desc: &Desc, slots: Vec<u32>, slots_max: u32) -> Option<GsoFrame> {
     let room = slots.len() * PIECE;
     let len = desc.gso_len as usize;
@@ -42,7 +42,7 @@ pub(super) fn gso_of(desc: &Desc, slots: Vec<u32>, slots_max: u32) -> Option<Gso
 }
 
 impl Pool {
-    /// The slots of a frame or of a GSO frame are free again.
+    /// Frees the slots of a frame or of a GSO frame.
     pub(crate) fn give_frame(&mut self, frame: SlotRef) {
         if !frame.is_gso() {
             self.give(frame.slot);
@@ -52,7 +52,7 @@ impl Pool {
         }
     }
 
-    /// Note a GSO frame that came in at this port, with its flags.
+    /// Stores a GSO frame that came in at this port, with its flags.
     pub(super) fn add_gso(&mut self, gso: GsoFrame, port: u32, flags: u16) -> SlotRef {
         gso.slots.iter().for_each(|&slot| self.own(slot, port));
         if flags & FLAG_BY_FRAMES != 0 {
@@ -62,13 +62,13 @@ impl Pool {
         self.keep_gso(gso, flags)
     }
 
-    /// Note a GSO frame of this port that another thread has taken in.
+    /// Stores a GSO frame of this port that another thread has captured.
     pub(super) fn adopt_gso(&mut self, gso: GsoFrame, port: u32, flags: u16) -> SlotRef {
         gso.slots.iter().for_each(|&slot| self.adopt(slot, port));
         self.keep_gso(gso, flags)
     }
 
-    /// A GSO frame that another thread is to have.
+    /// Takes a GSO frame out for another thread.
     pub(super) fn hand_out_gso(&mut self, frame: SlotRef) -> Option<GsoFrame> {
         let gso = self.gso.held.get_mut(frame.slot as usize)?.take()?;
         self.gso.free.push(frame.slot);
@@ -84,20 +84,20 @@ impl Pool {
         SlotRef::gso(number, flags)
     }
 
-    /// The GSO frame behind a reference, if it is one to a GSO frame.
+    /// Returns the GSO frame of a reference, if it refers to one.
     pub(crate) fn gso(&self, frame: SlotRef) -> Option<&GsoFrame> {
         let held = frame.is_gso().then_some(&self.gso.held)?;
         held.get(frame.slot as usize)?.as_ref()
     }
 
-    /// One piece of a GSO frame: where it stands, and how long it is.
+    /// Returns the address and length of one piece of a GSO frame.
     pub(super) fn piece(&self, gso: &GsoFrame, n: usize) -> (*mut u8, usize) {
         let len = (gso.len as usize).saturating_sub(n * PIECE).min(PIECE);
         let at = ((gso.slots[n] as usize) << SLOT_SHIFT) + PIECE_AT;
         (self.loaded.slots.ptr(at, len), len)
     }
 
-    /// The headers of a GSO frame, all of which stand in its first piece. `None` when they are none.
+    /// Returns the headers of a GSO frame, all of which are in its first piece; `None` when they are not valid.
     pub(super) fn gso_headers(&self, gso: &GsoFrame) -> Option<Headers> {
         let (at, len) = self.piece(gso, 0);
         // SAFETY: in bounds; the slot is ours since its descriptor was read.
@@ -105,8 +105,8 @@ impl Pool {
         gso::headers(start, usize::from(gso.csum_start), gso.udp)
     }
 
-    /// Cut a GSO frame up into frames, each in a slot of its own, in order, and free it: into all of them, or none where
-    /// its port may not have so many slots.
+    /// Cuts a GSO frame up into frames, each in a slot of its own, in order, and frees it. It is cut up completely, or
+    /// not at all if its port may not have enough slots.
     pub(crate) fn cut_up(&mut self, frame: SlotRef, frames: &mut Vec<SlotRef>) -> Lost {
         frames.clear();
         let Some(gso) = self.gso(frame).cloned() else {
@@ -123,7 +123,7 @@ impl Pool {
             lost.no_slot = 1;
             return lost;
         };
-        // Before anything is copied: what is refused must cost next to nothing.
+        // Before any byte is copied: a refused frame must cost next to nothing.
         let count = gso::frames(gso.len as usize, headers.len, segment);
         if !self.may_take(port, count.saturating_sub(gso.slots.len())) {
             self.give_frame(frame);
@@ -145,7 +145,7 @@ impl Pool {
         lost
     }
 
-    /// Frames for which there was no slot.
+    /// Copies the frames into slots. Returns the number of frames for which no slot was free.
     fn cut_bytes(
         &mut self,
         bytes: &[u8],
@@ -178,7 +178,7 @@ impl Pool {
             };
             let start = frame.base() + frame.start();
             let addresses = self.loaded.slots.ptr(start, ADDRESSES);
-            // Behind them is room for the relay's tag; then the frame's own, and the rest.
+            // Behind the addresses there is room for the relay's tag; then the node's own tag follows, and the rest.
             let mut at = start + ADDRESSES + TAG;
             if let Some(tci) = gso.vlan_tci {
                 let [high, low] = tci.to_be_bytes();

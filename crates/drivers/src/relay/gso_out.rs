@@ -1,4 +1,4 @@
-//! Sending GSO frames: by a packet socket that takes super-frames, on the same trunk as AF_XDP.
+//! Sending of GSO frames: by a packet socket that accepts super-frames, on the same trunk as AF_XDP.
 
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -25,14 +25,14 @@ pub(crate) struct GsoSender {
 }
 
 impl GsoSender {
-    /// A socket that sends on `ifindex` of the *calling thread's namespace* and receives nothing.
+    /// Creates a socket that sends on `ifindex` of the *calling thread's namespace* and receives no frames.
     pub(crate) fn new(ifindex: u32) -> Result<GsoSender> {
         // SAFETY: plain system call; the result is checked.
         let fd = unsafe { libc::socket(libc::AF_PACKET, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(DriverError::last_os("open a packet socket"));
         }
-        // SAFETY: a fresh descriptor that nobody else owns.
+        // SAFETY: a fresh descriptor that has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         for (what, level, option, value) in [
             (
@@ -56,6 +56,7 @@ impl GsoSender {
         ] {
             set(&fd, what, level, option, &value)?;
         }
+        // Protocol 0 in `socket` and here: the socket receives no frames, so it needs no memory for them.
         // SAFETY: plain old data.
         let mut address: libc::sockaddr_ll = unsafe { std::mem::zeroed() };
         address.sll_family = libc::AF_PACKET as u16;
@@ -74,7 +75,7 @@ impl GsoSender {
         Ok(GsoSender { fd })
     }
 
-    /// Send a super-frame with the relay's tag. The first of `parts` begins behind the addresses.
+    /// Sends a super-frame with the relay's tag. The first of `parts` begins behind the addresses.
     pub(crate) fn send(
         &self,
         form: Form,
@@ -87,6 +88,8 @@ impl GsoSender {
             kind |= GSO_ECN;
         }
         let mut start = [0u8; VNET_BYTES + ADDRESSES + TAG];
+        // `struct virtio_net_hdr`: flags, gso_type, hdr_len, gso_size, csum_start, csum_offset. The relay's tag shifts
+        // all offsets.
         start[0] = NEEDS_CSUM;
         start[1] = kind;
         let fields = [
@@ -128,20 +131,20 @@ impl GsoSender {
     }
 }
 
-/// What the kernel must know of a super-frame.
+/// Fields that the kernel needs to cut a super-frame up.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Form {
     pub(crate) ipv4: bool,
-    /// The first frame says that the congestion window was reduced.
+    /// Whether the first frame reports that the congestion window was reduced.
     pub(crate) cwr: bool,
     /// Length of all headers.
     pub(crate) headers: usize,
-    /// Payload of each frame but the last.
+    /// Payload of each frame except the last.
     pub(crate) segment: u16,
-    /// Where TCP's header begins.
+    /// Offset of TCP's header.
     pub(crate) csum_start: u16,
 }
 
-/// Parts that a super-frame can have.
+/// Largest number of parts of a super-frame.
 pub(crate) const PARTS_MAX: usize = 66;
 const _: () = assert!(PARTS_MAX >= PIECES_MAX);

@@ -1,4 +1,4 @@
-//! Talking to the running relay from any thread.
+//! Handle of the running relay, for use from any thread.
 
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Sender, SyncSender, sync_channel};
@@ -36,7 +36,7 @@ pub struct RelayHandle {
     inner: Arc<Inner>,
 }
 
-/// What is the same for all threads.
+/// Data shared by all threads.
 #[derive(Debug)]
 pub(crate) struct Common {
     pub(crate) ports: u32,
@@ -54,7 +54,7 @@ pub(crate) struct Common {
 pub(crate) struct Running {
     pub(crate) signals: Arc<Signals>,
     pub(crate) commands: Sender<Command>,
-    /// Of the host: one, or two that take turns.
+    /// Threads of the host that run it: one, or two that alternate.
     pub(crate) threads: Vec<NamedThread>,
 }
 
@@ -62,7 +62,8 @@ pub(crate) struct Running {
 struct Inner {
     common: Common,
     signals: Vec<Arc<Signals>>,
-    /// By thread. Whoever tells all of them something holds the lock until they are told, so that they hear it in one order.
+    /// By thread. A caller that sends to all of them holds the lock, so that all receive commands in one
+    /// order.
     commands: Mutex<Vec<Sender<Command>>>,
     threads: Vec<NamedThread>,
 }
@@ -107,12 +108,12 @@ impl RelayHandle {
         self.inner.signals.len()
     }
 
-    /// The thread that serves the edges to this port.
+    /// Returns the thread that serves the edges to this port.
     fn owner(&self, to: PortId) -> usize {
         self.inner.common.owners.of(to)
     }
 
-    /// Ask the first thread what is only its.
+    /// Sends a command to the first thread, and returns its reply.
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
         self.ask_one(0, command)
     }
@@ -127,7 +128,7 @@ impl RelayHandle {
         answer.recv().map_err(|_| DriverError::Stopped)
     }
 
-    /// Ask all threads, at the same time.
+    /// Sends a command to all threads at the same time, and returns their replies.
     fn ask_all<T>(&self, command: impl Fn(SyncSender<T>) -> Command) -> Result<Vec<T>> {
         let asked = (0..self.count()).map(|thread| {
             let (reply, answer) = sync_channel(1);
@@ -158,8 +159,8 @@ impl RelayHandle {
         Ok(())
     }
 
-    /// Tell every thread its part of a change, all for the same instant: `at_ns`, if that is far enough from now for all of them
-    /// to hear of it before.
+    /// Sends every thread its part of a change, all for the same instant: `at_ns`, or later if that is too near for all
+    /// of them to be notified before.
     fn send_together(
         &self,
         at_ns: Option<Nanos>,
@@ -180,14 +181,14 @@ impl RelayHandle {
         }
         order.told.fetch_add(1, Ordering::SeqCst);
         drop(commands);
-        // All of them have news before any is woken: whoever wakes where we run keeps us from going on.
+        // All threads have the change before any is woken: a thread that wakes on our processor interrupts this one.
         let signals = &self.inner.signals;
         signals.iter().for_each(|signals| signals.attract());
         signals.iter().for_each(|signals| signals.ring());
         sent.map_err(|_| DriverError::Stopped)
     }
 
-    /// As [`Links::submit`], for an update that was checked before.
+    /// Does the same as [`Links::submit`] for an update that was checked before.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -241,7 +242,7 @@ impl RelayHandle {
         }))
     }
 
-    /// The relay's own counters. Cheap, whatever the number of edges.
+    /// Returns the relay's own counters. The cost does not depend on the number of edges.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -250,18 +251,18 @@ impl RelayHandle {
         RelayStats::of(threads).ok_or(DriverError::Stopped)
     }
 
-    /// Have what comes in at interfaces of the host steered by this from here on: frames that came before go by what was
-    /// before, and none is lost.
+    /// Replaces the steering of frames that come in at interfaces of the host. Frames that came before are steered by
+    /// the old one, and none is lost.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn steer(&self, steer: Box<dyn Steer>) -> Result<()> {
-        // What was before is freed here and not by the relay's thread.
+        // The old steering is freed here and not by the relay's thread.
         self.ask(|reply| Command::Steer(steer, reply))?;
         Ok(())
     }
 
-    /// What went out on the interfaces of the host, in their order.
+    /// Returns the counters of the interfaces of the host, in their order.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -269,8 +270,8 @@ impl RelayHandle {
         self.ask(Command::Externals)
     }
 
-    /// How long frames were inside, and how late, by the edge that they took; of edges that frames took since they began anew
-    /// ([`forget_times`](RelayHandle::forget_times)). Only what interfaces of the host are for has them.
+    /// Returns how long frames were inside and how late they were, by edge, for edges that frames took since the last
+    /// reset ([`forget_times`](RelayHandle::forget_times)). Only a relay with interfaces of the host measures this.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -284,7 +285,7 @@ impl RelayHandle {
         Ok(all)
     }
 
-    /// Have the times of edges from these ports begin anew.
+    /// Resets the times of edges from these ports.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -292,8 +293,7 @@ impl RelayHandle {
         self.send(0, Command::ForgetTimes(ports))
     }
 
-    /// Have the look with this [number](Tapping::number) see frames of more ports from here on. Nothing happens when it
-    /// has ended.
+    /// Adds ports to the tap with this [number](Tapping::number). The call has no effect when the tap has ended.
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -302,7 +302,7 @@ impl RelayHandle {
         Ok(())
     }
 
-    /// The lateness of all frames released since the start or the last [`Links::clear_lateness`].
+    /// Returns the lateness of all frames released since the start or the last [`Links::clear_lateness`].
     ///
     /// # Errors
     /// [`DriverError::Stopped`].
@@ -322,7 +322,7 @@ impl Links for RelayHandle {
         if self.count() == 1 {
             return Ok(self.ask(|reply| Command::ApplyEffects(checked, reply))??);
         }
-        // Each thread knows the effects of all edges, those to come included.
+        // Each thread keeps the effects of all edges, because any of them may come to its ports later.
         let (mut changes, mut answers) = (Vec::new(), Vec::new());
         for _ in 0..self.count() {
             let (reply, answer) = sync_channel(1);
@@ -347,7 +347,7 @@ impl Links for RelayHandle {
 
     fn dropped_share(&self, port: PortId) -> Result<Option<u64>> {
         check_port(port, self.inner.common.ports)?;
-        // Nodes without a stack send nothing of their own.
+        // Nodes without a stack send no frames of their own.
         let wire = self.inner.common.wires.of(port);
         Ok(wire.map(|wire| {
             let counts = self.inner.common.loaded.port(wire);
@@ -390,7 +390,7 @@ impl Links for RelayHandle {
                 start += PLACES_PER_TURN;
             }
         }
-        // An edge that moved to another place meanwhile may be there twice.
+        // An edge that moved to another place between two commands may be in the list twice.
         all.sort_by_key(|e| (e.from, e.to));
         all.dedup_by_key(|e| (e.from, e.to));
         Ok(all)
@@ -461,7 +461,7 @@ impl Links for RelayHandle {
                 let error = format!("a frame from {from} to {to}: it does not come from afar");
                 return Err(DriverError::Unsupported(vec![error]));
             }
-            // Each waits with the thread that hands frames to its node.
+            // Each frame waits in the thread that delivers to its node.
             let thread = owners.of(to);
             let most = of_threads.len().max(thread + 1);
             of_threads.resize_with(most, Vec::new);
@@ -475,7 +475,7 @@ impl Links for RelayHandle {
     fn come_home(&self, ports: &[PortId]) -> Result<()> {
         let all = self.inner.common.ports;
         ports.iter().try_for_each(|&port| check_port(port, all))?;
-        // Far ports are all with the first thread, and stay there.
+        // All far ports belong to the first thread, and stay there.
         self.ask(|reply| Command::ComeHome(ports.to_vec(), reply))
     }
 
@@ -490,14 +490,14 @@ impl Links for RelayHandle {
     }
 }
 
-/// All of them as one.
+/// Merges the histograms.
 fn merged<'h>(parts: impl Iterator<Item = &'h Histogram>) -> Histogram {
     let mut all = Histogram::new();
     parts.for_each(|part| all.merge(part));
     all
 }
 
-/// What became of an update in all threads: the same everywhere, so that what is wrong with one part of it is wrong with all.
+/// Merges the results of an update. All threads made it or none did, so an error of one part is an error of all.
 fn together(results: Vec<Result<Applied, UpdateError>>) -> Result<Applied, UpdateError> {
     let (mut errors, mut all) = (Vec::new(), None::<Applied>);
     for result in results {

@@ -1,25 +1,26 @@
-//! Whose the slots are: each thread has its own part of them, and gives those of others back over rings.
+//! Ownership of slots: each thread has its own part of them, and returns those of other threads over rings.
 
 use std::ops::Range;
 
 use super::spsc::{Consumer, Producer, ring};
 
-/// One thread's part of the slots, and its ways to the other threads'.
+/// One thread's part of the slots, and its rings to the other threads.
 #[derive(Debug)]
 pub(crate) struct Homes {
     thread: usize,
     own: Range<u32>,
-    /// Slots of each thread; the last one has what is left over.
+    /// Number of slots of each thread; the last one also has the remainder.
     each: u32,
-    /// By thread: where its slots are given back to, and where ours come back from. Empty where there is one thread.
+    /// By thread: rings on which its slots are returned, and rings on which ours come back. Empty if there is one
+    /// thread.
     to: Vec<Option<Producer<u32>>>,
     from: Vec<Option<Consumer<u32>>>,
-    /// Slots of our own that are in the hands of others.
+    /// Number of own slots that other threads hold.
     abroad: usize,
 }
 
 impl Homes {
-    /// For so many threads and slots, one each.
+    /// Creates the parts of all threads.
     pub(crate) fn all(threads: usize, slots: u32) -> Vec<Homes> {
         let each = slots / threads as u32;
         let part = |thread: usize| {
@@ -46,7 +47,7 @@ impl Homes {
         }
         for home in 0..threads {
             for user in 0..threads {
-                // Room for all there are: none ever waits.
+                // The ring has room for all slots, so returning one never waits.
                 let ring = (home != user).then(|| ring(homes[home].own.len()));
                 let (to, from) = ring.unzip();
                 homes[user].to.push(to);
@@ -64,18 +65,18 @@ impl Homes {
         self.own.clone()
     }
 
-    /// Whether there is one thread only.
+    /// Returns whether there is one thread only.
     pub(crate) fn is_alone(&self) -> bool {
         self.to.is_empty()
     }
 
-    /// True for one of our own; any other is on its way back to its thread from here on.
+    /// Returns true for an own slot. Any other slot is sent back to its thread.
     #[inline]
     pub(crate) fn is_own_or_return(&mut self, slot: u32) -> bool {
         self.own.contains(&slot) || self.give_back(slot)
     }
 
-    /// False.
+    /// Sends a slot back to its thread. Always returns false.
     #[cold]
     fn give_back(&mut self, slot: u32) -> bool {
         let thread = (slot / self.each) as usize;
@@ -87,17 +88,17 @@ impl Homes {
         false
     }
 
-    /// Another thread has this slot from here on.
+    /// Records that another thread has this slot from here on.
     pub(crate) fn goes(&mut self, slot: u32) {
         self.abroad += usize::from(self.own.contains(&slot));
     }
 
-    /// Another thread has had this slot, and it is in our hands again, or for the first time.
+    /// Records that this thread has the slot, after another had it.
     pub(crate) fn comes(&mut self, slot: u32) {
         self.abroad -= usize::from(self.own.contains(&slot));
     }
 
-    /// One of our own that others are done with.
+    /// Returns an own slot that another thread has returned.
     pub(crate) fn returned(&mut self) -> Option<u32> {
         if self.abroad == 0 {
             return None;
@@ -107,7 +108,7 @@ impl Homes {
         Some(slot)
     }
 
-    /// Whether so many of our own are away that it must be looked after them soon.
+    /// Returns whether returned slots must be collected soon, because more than an eighth of our own is away.
     pub(crate) fn are_scarce(&self) -> bool {
         self.abroad > self.own.len() / 8
     }

@@ -1,9 +1,10 @@
-//! Changes of all threads' tables in one instant.
+//! Changes of all threads' tables at one instant.
 //!
-//! Every thread is told of a change, and for when it is. At that instant each of them takes in what was sent before, and sends a
-//! mark behind it to every other thread; what it takes in later waits. Once a thread has all marks it has all frames that were
-//! sent before the change, and makes it: each frame goes by the old tables or by the new ones, wherever it is served. A mark says
-//! whether its thread can make the change, so that all of them do or none.
+//! Every thread is notified of a change and of its instant. At that instant each thread takes in the frames sent
+//! before, and then sends a mark to every other thread; frames sent later wait. Once a thread has all marks, it has all
+//! frames that were sent before the change, and makes it. Each frame is therefore handled by the old tables or by the
+//! new ones, wherever it is served. A mark tells whether its thread can make the change, so that all threads make it or
+//! none.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -17,11 +18,11 @@ use super::ways::WayChange;
 use crate::clock::mono_ns;
 use crate::update::Applied;
 
-/// A change that is for now is for so much later, so that every thread hears of it before.
+/// Delay of a change that is to be made now, so that every thread is notified before its instant.
 pub(crate) const LEAD_NS: Nanos = 200_000;
 
-/// Changes that were begun to be told of, and that all threads were told of: when both are the same and a thread has heard of as
-/// many, nobody can come with one that is for an earlier instant.
+/// Numbers of changes whose notification has begun, and whose notification of all threads is complete. When both are
+/// equal and a thread has received as many, no change for an earlier instant can follow.
 #[derive(Debug, Default)]
 pub(crate) struct Order {
     pub(crate) begun: AtomicU64,
@@ -29,15 +30,15 @@ pub(crate) struct Order {
 }
 
 impl Order {
-    /// Whether so many are all there are.
+    /// Returns whether a thread that has received `heard` changes has received all.
     fn is_complete(&self, heard: u64) -> bool {
         self.told.load(Ordering::SeqCst) == heard && self.begun.load(Ordering::SeqCst) == heard
     }
 }
 
-/// What is to change.
+/// A scheduled change.
 pub(crate) enum Change {
-    /// Edges to this thread's ports; and which edges its ports have.
+    /// Edges to this thread's ports; and the changed lists of edges of its ports.
     Edges {
         update: CheckedUpdate,
         ways: Vec<WayChange>,
@@ -49,14 +50,14 @@ pub(crate) enum Change {
     ),
 }
 
-/// How far all threads are with the change that is next.
+/// Progress of all threads with the next change.
 #[derive(Debug)]
 pub(crate) struct Instants {
     order: Arc<Order>,
     heard: u64,
-    /// Our own mark, once it is out.
+    /// Our own mark, once it was sent.
     own: Option<bool>,
-    /// Those of others, by thread.
+    /// Marks of the other threads, by thread.
     marks: Vec<Option<bool>>,
     others: usize,
 }
@@ -72,7 +73,7 @@ impl Instants {
         }
     }
 
-    /// A change was heard of.
+    /// Counts a change that was received.
     pub(super) fn hear(&mut self) {
         self.heard += 1;
     }
@@ -85,12 +86,12 @@ impl Instants {
         self.marks[source].is_some()
     }
 
-    /// Whether we wait for others: nothing more is taken in until they are as far.
+    /// Returns whether we wait for other threads: no frame is taken in until they have sent their marks.
     pub(super) fn waits(&self) -> bool {
         self.own.is_some()
     }
 
-    /// Once everybody is as far: whether all can make the change.
+    /// Returns, once all marks are here, whether all threads can make the change.
     fn verdict(&self) -> Option<bool> {
         let there = self.marks.iter().flatten();
         let own = self.own.filter(|_| there.clone().count() == self.others)?;
@@ -104,11 +105,12 @@ impl Instants {
 }
 
 impl Thread {
-    /// The change that is next is due at this instant. True once it was made, or refused.
+    /// Continues the next change, which is due at this instant. Returns true once it was made or refused.
     pub(super) fn change_together(&mut self, at_ns: Nanos) -> bool {
         let Some(across) = &self.across else {
             return false;
         };
+        // First phase: take in every frame sent before the instant, then send our mark behind the last of them.
         if !across.instants.waits() {
             while self.intake(at_ns.saturating_sub(1)) {
                 self.send_due(mono_ns());
@@ -155,7 +157,7 @@ impl Thread {
                 self.apply(at_ns, update, &reply);
             }
             Change::Edges { update, reply, .. } => {
-                // What is wrong may be wrong elsewhere.
+                // The error may be in another thread's part.
                 let wrong = self.table.can_apply(&update).err();
                 let wrong = wrong.unwrap_or(UpdateError { errors: Vec::new() });
                 let _: Result<(), _> = reply

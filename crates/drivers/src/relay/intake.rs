@@ -1,17 +1,17 @@
-//! How captured frames come to their edges.
+//! Passing captured frames to their edges.
 
 use constel_link::{Nanos, PortId};
 
 use super::layout::SlotRef;
 use super::thread::Thread;
 
-/// Frames taken in before looking whether others are due; those that one is cut up into, or copied to, count.
+/// Frames taken in before checking whether others are due; frames that one is cut up into or copied to count too.
 pub(super) const INTAKE: usize = 64;
-/// A GSO frame passes whole where the time its bytes take is no longer than this.
+/// A GSO frame passes as one if its bytes take no longer than this.
 const GSO_NS: Nanos = 20_000;
 
 impl Thread {
-    /// Move captured frames to their edges. True when there may be more.
+    /// Passes captured frames to their edges. Returns whether there may be more.
     pub(super) fn intake(&mut self, until: Nanos) -> bool {
         if self.across.as_ref().is_some_and(|a| a.instants.waits()) {
             return false;
@@ -26,7 +26,7 @@ impl Thread {
             let taken = if self.externals.has(from) {
                 self.take_external(captured.ts_ns, from, destination, frame)
             } else if self.air.has(from.0) {
-                // A channel's time runs for all its ports: nothing is sent in its past.
+                // A channel's time advances for all its ports: no frame can be sent in its past.
                 self.take_to_air(captured.ts_ns, from, destination, frame)
             } else {
                 let at_ns = self.enters_at(captured.ts_ns, from, frame);
@@ -44,13 +44,14 @@ impl Thread {
         count >= INTAKE
     }
 
-    /// When a frame enters its edges: as if the node that passed it on had no stack, where that is known.
+    /// Returns when a frame enters its edges: without the time of the stack of the node that forwarded it, if that is
+    /// known.
     #[inline]
     fn enters_at(&mut self, ts_ns: Nanos, from: PortId, frame: SlotRef) -> Nanos {
         let Some(passed) = &mut self.passed else {
             return ts_ns;
         };
-        // Super-frames are other packets than those that they are made of.
+        // A super-frame differs from the packets that it consists of, so it cannot be recognized.
         let mark = if frame.is_new() || frame.is_gso() {
             None
         } else {
@@ -59,7 +60,8 @@ impl Thread {
         passed.enters(from, ts_ns, mark)
     }
 
-    /// Whole where its edge allows, else frame by frame. How many frames' work that is.
+    /// Passes a GSO frame as one if its edge allows, otherwise frame by frame. Returns the number of frames to which
+    /// the work amounts.
     pub(super) fn take_gso(
         &mut self,
         ts_ns: Nanos,
@@ -69,6 +71,7 @@ impl Thread {
     ) -> usize {
         let (table, pool) = (&mut self.table, &mut self.pool);
         let pieces = pool.gso(gso).map_or(0, |t| t.slots.len());
+        // With a VLAN tag set by the node, and with UDP, the sending socket could not pass the super-frame on.
         let plain = pool.gso(gso).filter(|t| t.vlan_tci.is_none() && !t.udp);
         let plain = plain.filter(|t| pool.gso_headers(t).is_some());
         if let Some(len) = plain.map(|t| t.len)
@@ -86,7 +89,8 @@ impl Thread {
         one_by_one.max(pieces)
     }
 
-    /// Over a channel that ports share: frame by frame. How many frames' work that is.
+    /// Passes frames over a channel that several ports share, frame by frame. Returns the number of frames to which the
+    /// work amounts.
     fn take_to_air(
         &mut self,
         ts_ns: Nanos,
@@ -101,7 +105,8 @@ impl Thread {
         })
     }
 
-    /// Does something with a frame, or with each of those that a GSO frame is made of. How many frames' work that is.
+    /// Applies `act` to a frame, or to each frame of a GSO frame. Returns the number of frames to which the work
+    /// amounts.
     pub(super) fn each_frame(
         &mut self,
         frame: SlotRef,
@@ -123,7 +128,8 @@ impl Thread {
         work
     }
 
-    /// From an interface of the host: frame by frame, whatever the edge. How many frames' work that is.
+    /// Passes frames from an interface of the host, frame by frame, whatever the edge. Returns the number of frames to
+    /// which the work amounts.
     fn take_external(
         &mut self,
         ts_ns: Nanos,

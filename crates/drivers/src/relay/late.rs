@@ -1,7 +1,7 @@
-//! Which ports' frames left late, and when: what tells one flow's trouble from everybody's.
+//! Periods in which frames to a port left late. They show whether one flow was affected or all.
 //!
-//! A quantile over all frames says nothing about a quiet flow beside a loud one. What is kept here are spells: stretches of
-//! time in which frames to a port left later than a bound, one soon after the other.
+//! A quantile over all frames hides a quiet flow beside a busy one. Therefore spells are recorded: periods in which
+//! frames to a port left later than a bound, one soon after the other.
 
 use std::collections::VecDeque;
 
@@ -9,14 +9,14 @@ use constel_link::{Nanos, PortId};
 
 use crate::stats::{LateSpell, LateSpells};
 
-/// The bound, unless somebody states another.
+/// Default bound.
 pub(crate) const BOUND_NS: Nanos = 1_000_000;
-/// Spells kept until somebody takes them; the oldest go first.
+/// Spells kept until they are taken; the oldest are dropped first.
 const KEPT: usize = 16_384;
-/// So many of the latest spells are looked at for one of the same port that goes on.
+/// Number of the latest spells that are searched for one of the same port that continues.
 const LOOKED_AT: usize = 64;
 
-/// The thread's own book.
+/// The thread's record.
 #[derive(Debug)]
 pub(crate) struct LateFrames {
     bound_ns: Nanos,
@@ -33,12 +33,12 @@ impl LateFrames {
         }
     }
 
-    /// From now on frames later than this count.
+    /// Sets the lateness above which frames are recorded from now on.
     pub(crate) fn beyond(&mut self, bound_ns: Nanos) {
         self.bound_ns = bound_ns;
     }
 
-    /// A frame to this port was due at one instant and sent at another.
+    /// Records that a frame to this port was due at one instant and sent at another.
     pub(crate) fn note(&mut self, to: PortId, due: Nanos, sent: Nanos) {
         let late = sent.saturating_sub(due);
         if late <= self.bound_ns {
@@ -68,7 +68,7 @@ impl LateFrames {
         });
     }
 
-    /// What was noted since the last call.
+    /// Returns the spells recorded since the last call.
     pub(crate) fn take(&mut self) -> LateSpells {
         LateSpells {
             spells: self.spells.drain(..).collect(),

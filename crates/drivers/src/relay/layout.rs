@@ -5,17 +5,17 @@ use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::ports::FIRST_PORT;
 
-/// Bytes per slot: one frame with its head room.
+/// Bytes per slot: one frame with its headroom.
 pub(crate) const SLOT_BYTES: usize = 2048;
 /// log2 of [`SLOT_BYTES`].
 pub(crate) const SLOT_SHIFT: u32 = 11;
-/// Where the EtherType stands in a slot when the frame carries no tag of the node's own.
+/// Offset of the EtherType in a slot if the frame has no VLAN tag set by the node.
 pub(crate) const TYPE_AT: usize = 48;
-/// Both Ethernet addresses.
+/// Length of both Ethernet addresses.
 pub(crate) const ADDRESSES: usize = 12;
-/// A VLAN tag.
+/// Length of a VLAN tag.
 pub(crate) const TAG: usize = 4;
-/// Largest frame a slot can hold, without a tag (Ethernet header included).
+/// Largest frame of a slot, without a tag (Ethernet header included).
 pub(crate) const FRAME_MAX: usize = ADDRESSES + SLOT_BYTES - TYPE_AT;
 
 const _: () = assert!(
@@ -23,22 +23,22 @@ const _: () = assert!(
         == FRAME_MAX
 );
 
-/// The checksum is partial: `csum_start` and `csum_offset` hold.
+/// The checksum is partial: `csum_start` and `csum_offset` are valid.
 pub(crate) const FLAG_CSUM: u16 = 1;
-/// The frame has a VLAN tag of the node's own.
+/// The frame has a VLAN tag set by the node.
 pub(crate) const FLAG_VLAN: u16 = 2;
 /// A GSO frame; see [`super::gso`].
 pub(crate) const FLAG_GSO: u16 = 4;
-/// Not one that a node passed on, or sent in answer to a frame that it was handed.
+/// The frame was neither forwarded by a node nor sent in answer to a frame delivered to it.
 pub(crate) const FLAG_NEW: u16 = 8;
-/// A GSO frame that its port was charged for by the frames it may be cut up into.
+/// A GSO frame for which its port was charged by the number of frames it may be cut up into.
 pub(crate) const FLAG_BY_FRAMES: u16 = 16;
-/// A frame of an interface of the host that was steered: the upper byte has the interface it came in at and, in its lower
-/// half, the one it goes out on. Copies keep it.
+/// A steered frame of an interface of the host: the upper byte contains the interface at which it came in and, in its
+/// lower half, the one on which it goes out. Copies keep it.
 pub(crate) const FLAG_STEERED: u16 = 32;
-/// Interfaces of the host that frames can be steered between.
+/// Number of interfaces of the host that frames can be steered between.
 pub(crate) const STEERED_MAX: usize = 16;
-/// Where a piece of a GSO frame stands in its slot, and how long it is at most.
+/// Offset of a piece of a GSO frame in its slot, and its largest length.
 pub(crate) const PIECE_AT: usize = 64;
 pub(crate) const PIECE: usize = SLOT_BYTES - PIECE_AT;
 pub(crate) const PIECES_MAX: usize = 34;
@@ -46,16 +46,16 @@ pub(crate) const PIECES_MAX: usize = 34;
 /// The slot that holds the warm-up packet; it is never in the pool.
 pub(crate) const WARM_UP_SLOT: u32 = 0;
 
-/// Host ends per shard namespace: beyond that the kernel's table of device indexes (256 buckets
-/// per namespace) makes every frame dearer.
+/// Host ends per shard namespace: with more, the kernel's table of device indexes (256 buckets per namespace) makes
+/// every frame more expensive.
 pub(crate) const SHARD_PORTS: u32 = 400;
 /// Index of the first uplink in the trunk namespace.
 pub(crate) const FIRST_UPLINK: u32 = 100;
 /// Index of the warm-up node's host end, in the first shard.
 pub(crate) const WARM_UP_END: u32 = FIRST_PORT - 1;
-/// Threads that the relay can have.
+/// Maximum number of the relay's threads.
 pub(crate) const THREADS_MAX: usize = 8;
-/// The tag has 16 bits.
+/// Maximum number of ports: the tag has 16 bits.
 pub(crate) const PORTS_MAX: u32 = 1 << 16;
 
 /// A captured frame.
@@ -69,10 +69,10 @@ pub(crate) struct Desc {
     pub(crate) flags: u16,
     pub(crate) csum_start: u16,
     pub(crate) csum_offset: u16,
-    /// Of a GSO frame, bytes; `len` is the number of its pieces then.
+    /// Length of a GSO frame, bytes; `len` is then the number of its pieces.
     pub(crate) gso_len: u32,
     pub(crate) segment: u16,
-    /// The tag of the node's own, of a GSO frame that has one.
+    /// VLAN tag set by the node, if the GSO frame has one.
     pub(crate) vlan_tci: u16,
 }
 
@@ -99,35 +99,35 @@ pub(crate) struct Cpu {
     pad1: [u8; 56],
 }
 
-/// What the capture program counts of a port.
+/// Counters of the capture program for a port.
 #[repr(C)]
 pub(crate) struct Port {
-    /// Slots taken, ever.
+    /// Number of slots taken so far.
     pub(crate) taken: AtomicU64,
     pub(crate) dropped_share: AtomicU64,
 }
 
-/// What the relay's thread has done with of a port.
+/// State of a port that the relay's thread writes.
 #[repr(C)]
 pub(crate) struct Back {
-    /// Slots that came back, ever.
+    /// Number of slots returned so far.
     pub(crate) slots: AtomicU64,
-    /// Descriptors read, ever.
+    /// Number of descriptors read so far.
     pub(crate) descs: AtomicU64,
     /// Not 0 once a GSO frame of the port had to be cut up.
     pub(crate) cut_up: AtomicU64,
-    /// Which thread the port's node is of.
+    /// The thread of the port's node.
     pub(crate) thread: AtomicU64,
 }
 
-/// What a thread of the relay tells the capture program, for all ports of its nodes.
+/// Values that a relay thread writes for the capture program, for all ports of its nodes.
 #[repr(C)]
 pub(crate) struct Told {
-    /// Slots that a port may hold at present.
+    /// Number of slots that a port may hold at present.
     pub(crate) share: AtomicU64,
-    /// The thread's own number: what is sent while it runs, its deliveries brought about.
+    /// The thread's own number: frames sent while it runs were caused by its deliveries.
     pub(crate) thread: AtomicU64,
-    /// Not 0 while it sleeps or is about to: whoever sets it to 0 wakes it.
+    /// Not 0 while the thread sleeps or is about to; the program that sets it to 0 wakes the thread.
     pub(crate) asleep: AtomicU64,
     pad: [u64; 5],
 }
@@ -139,7 +139,7 @@ const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 1
 const _: () = assert!(1 << SLOT_SHIFT == SLOT_BYTES);
 const _: () = assert!(FIRST_UPLINK + PORTS_MAX.div_ceil(SHARD_PORTS) < WARM_UP_END);
 
-/// A frame in a slot, or a GSO frame by its number: what travels through the edge table.
+/// A frame in a slot, or a GSO frame by its number: the type that the edge table carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct SlotRef {
     pub(crate) slot: u32,
@@ -150,7 +150,7 @@ pub(crate) struct SlotRef {
 }
 
 impl SlotRef {
-    /// The number of a GSO frame, which is new or not.
+    /// Returns a reference to a GSO frame, with the flag of new frames.
     pub(crate) fn gso(number: u32, new: u16) -> SlotRef {
         SlotRef {
             slot: number,
@@ -169,7 +169,7 @@ impl SlotRef {
         self.flags & FLAG_NEW != 0
     }
 
-    /// Steered from one interface of the host to another; to itself: to all others.
+    /// Returns the frame steered from one interface of the host to another; to itself: to all others.
     pub(crate) fn steered(self, from: u8, to: u8) -> SlotRef {
         let way = u16::from((from << 4) | (to & 15));
         SlotRef {
@@ -178,13 +178,13 @@ impl SlotRef {
         }
     }
 
-    /// The interfaces of the host that it came in at and goes out on, if it was steered.
+    /// Returns the interfaces of the host at which it came in and on which it goes out, if it was steered.
     pub(crate) fn passage(self) -> Option<(u8, u8)> {
         let way = self.flags >> 8;
         (self.flags & FLAG_STEERED != 0).then_some(((way >> 4) as u8, (way & 15) as u8))
     }
 
-    /// Where the frame's first byte stands in its slot.
+    /// Returns the offset of the frame's first byte in its slot.
     pub(crate) fn start(self) -> usize {
         let own = if self.flags & FLAG_VLAN != 0 { TAG } else { 0 };
         TYPE_AT - ADDRESSES - TAG - own

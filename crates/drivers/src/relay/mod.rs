@@ -1,15 +1,14 @@
 //! The relay: one thread that moves the frames of all edges, or several that divide them.
 //!
-//! Every port is a veth pair: one end in the node, the *host end* in a namespace of the relay.
-//! What the node sends is copied into shared memory by a BPF program on the host end, travels
-//! through an [`constel_link::EdgeTable`] in a thread of the relay, and is sent by AF_XDP over a
-//! trunk from which two BPF programs hand it into the node at the other end of its edge. No
-//! system call per frame on the way in, one per batch on the way out.
+//! Every port is a veth pair: one end in the node, the *host end* in a namespace of the relay. A BPF program on the
+//! host end copies the node's frames into shared memory. They pass an [`constel_link::EdgeTable`] in a thread of the
+//! relay, and are sent by AF_XDP over a trunk, from which two BPF programs pass them into the node at the other end of
+//! their edge. There is no system call per frame on the way in, and one per batch on the way out.
 //!
-//! Whoever makes the ports creates, for each, a veth pair whose host end is called `h<port>`, has
-//! the index [`Plane::host_ifindex`], stands in the namespace [`Plane::shard_ns`] and is up; the node's
-//! end must have the address [`constel_link::mac_of`] and send no super-frames but TCP's (others
-//! are dropped and counted): [`send_tcp_gso`] or [`send_single_frames`] sees to that. Then [`Plane::attach`].
+//! The creator of ports makes a veth pair for each. Its host end has the name `h<port>` and the index
+//! [`Plane::host_ifindex`], is in the namespace [`Plane::shard_ns`], and is up. The node's end must have the address
+//! [`constel_link::mac_of`] and send no super-frames other than TCP's (others are dropped and counted):
+//! [`send_tcp_gso`] or [`send_single_frames`] configures that. Then [`Plane::attach`] is called.
 //!
 //! Attaching a program costs tens of milliseconds unless RCU is expedited: hold
 //! `constel_host::rcu::Expedited` around [`Relay::new`] and [`Plane::attach`].
@@ -113,59 +112,62 @@ use crate::ports::host_ifindex;
 use crate::quiet::lost_before_capture;
 use crate::traits::{Links, Plane};
 
-/// Largest frame the relay carries, with its Ethernet header: more than MTU 1500 needs.
+/// Largest frame that the relay carries, with its Ethernet header: more than MTU 1500 needs.
 pub const FRAME_MAX_BYTES: usize = layout::FRAME_MAX;
-/// Free slots handed to each CPU at most: about 10 ms of a saturated core, so that the relay's
-/// thread may be kept from running for a moment.
+/// Free slots passed to each CPU at most: enough for about 10 ms of a saturated core, so that short stalls of the
+/// relay's thread lose no frames.
 const FREE_PER_CPU: u32 = 8192;
-/// A new frame that is later than this is of no use to any run: no bound on lateness may be longer. It is let go, but
-/// only where its edge has been behind for [`OVERLOAD_NS`]: a machine that stood still for a moment catches up.
+/// Lateness from which new frames are dropped: such a frame is useless to every run, because no bound on lateness may
+/// be longer. Frames are dropped only if their edge has been behind for [`OVERLOAD_NS`], because a machine that stalled
+/// for a moment catches up.
 const NEW_LATE_NS: Nanos = 10_000_000;
-/// The same for frames that have come over another edge before, and that a node has worked on: they go first, so only what
-/// cannot be served at all becomes so late.
+/// Lateness from which frames are dropped that have crossed another edge before, and that a node has processed. They
+/// are served first, so only traffic that exceeds the capacity becomes so late.
 const UNDER_WAY_LATE_NS: Nanos = 50_000_000;
 const OVERLOAD_NS: Nanos = 50_000_000;
 
-/// What the relay is made for.
+/// Configuration of the relay.
 #[derive(Clone, Debug)]
 pub struct RelayConfig {
     /// The lab, for the name of the thread.
     pub lab: String,
-    /// Ports there can be, numbered from 0: 65,536 at most are of nodes with a stack.
+    /// Number of ports, numbered from 0. At most 65,536 ports may belong to nodes with a stack.
     pub ports: u32,
-    /// Of those, how many can be in nodes, from 0 on; the others are only ends of edges. At least 1.
+    /// Number of these ports that can be in nodes, from 0 on; the others are only ends of edges. At least 1.
     pub node_ports: u32,
-    /// Frames of the nodes of each thread that can be inside at a time, 2 KiB each. A power of two from 1,024 on.
+    /// Number of frames of the nodes of each thread that can be inside at a time, 2 KiB each. A power of two from 1,024
+    /// on.
     pub slots: u32,
-    /// Decides all random draws of all edges.
+    /// Seed of all random draws of all edges.
     pub seed: u64,
-    /// How the thread is scheduled.
+    /// Scheduling of the threads.
     pub priority: Priority,
-    /// The thread wakes this long before a frame is due and spins for the rest; from there on the
-    /// lead follows how late wake-ups are observed to be (40 to 200 us).
+    /// The thread wakes this long before a frame is due and spins for the rest. The lead then adapts to the observed
+    /// lateness of wake-ups (40 to 200 us).
     pub lead_ns: Nanos,
-    /// Frames leave at whole multiples of this, all that are due together; 0: each at its own time.
+    /// Frames leave at whole multiples of this interval, all due ones together; 0: each at its own time.
     pub grain_ns: Nanos,
-    /// Frames of a TCP stream that are due at the same moment go into their node as one super-frame, as a network card
-    /// hands them over.
+    /// Whether frames of a TCP stream that are due at the same moment are delivered as one super-frame, as a network
+    /// card does.
     pub gro: bool,
     /// Channels that ports share.
     pub channels: Vec<Shared>,
-    /// The ports of each learning switch.
+    /// Ports of each learning switch.
     pub switches: Vec<Vec<PortId>>,
-    /// Nodes without a stack: the relay forwards for them.
+    /// Nodes without a stack, for which the relay forwards.
     pub transit: Option<Arc<Table>>,
-    /// Threads that divide the nodes among them: 1 to [`Relay::threads_max`].
+    /// Number of threads that divide the nodes among them: 1 to [`Relay::threads_max`].
     pub threads: usize,
-    /// By port, the number of its node, so that a node is one thread's; ports beyond the end are nodes of their own.
+    /// By port, the number of its node, so that all ports of a node belong to one thread; a port beyond the end is a
+    /// node of its own.
     pub nodes: Vec<u32>,
-    /// A frame that a node's stack passes on enters its next edge at the instant at which it was due at the node: what the stack
-    /// took is taken off.
+    /// Whether a frame that a node's stack forwards enters its next edge at the instant at which it was due at the
+    /// node: the time of the stack is deducted.
     pub deduct_stacks: bool,
 }
 
 impl RelayConfig {
-    /// The usual settings.
+    /// Returns the default settings.
     #[must_use]
     pub fn new(lab: impl Into<String>, ports: u32, seed: u64) -> RelayConfig {
         RelayConfig {
@@ -225,19 +227,19 @@ pub struct Relay {
     sizes: Sizes,
     loaded: Arc<Loaded>,
     plumbing: Plumbing,
-    /// Of interfaces of the host, until the thread has them.
+    /// Sockets of interfaces of the host, until the thread takes them.
     sockets: Mutex<Vec<(PortId, Xsk)>>,
-    /// Until the thread has them.
+    /// Far ports, until the thread takes them.
     far: Mutex<Option<FarPorts>>,
     started: Mutex<bool>,
 }
 
 impl Relay {
-    /// Load the programs, make the namespaces and the trunk. Nothing runs yet.
+    /// Loads the programs, and creates the namespaces and the trunk. No thread runs yet.
     ///
     /// # Errors
-    /// [`DriverError::Config`] for a configuration that cannot be; else what the kernel refused
-    /// (`constel_drivers::probe` explains what is missing).
+    /// [`DriverError::Config`] for an invalid configuration; otherwise the kernel's refusal (`constel_drivers::probe`
+    /// explains what is missing).
     pub fn new(config: RelayConfig) -> Result<Relay> {
         config.check()?;
         let wires = Arc::new(config.wires());
@@ -251,7 +253,7 @@ impl Relay {
             return Err(DriverError::Config(text));
         }
         let sizes = Sizes {
-            // One more for warm-up packets.
+            // One more, for warm-up packets.
             slots: config.slots * config.threads as u32 + 1,
             cpus,
             threads: config.threads as u32,
@@ -274,30 +276,30 @@ impl Relay {
         })
     }
 
-    /// Take interfaces of the host *of the calling thread's namespace*, before the start. They send what edges lead to their
-    /// ports, or what is steered to them; what comes in is left alone until [`Relay::capture`].
+    /// Takes interfaces of the host *of the calling thread's namespace*, before the start. They send frames that edges
+    /// lead to their ports, or that are steered to them. Incoming frames are not captured until [`Relay::capture`].
     ///
     /// # Errors
-    /// What the kernel refused; [`DriverError::Config`] for more than 16.
+    /// The kernel's refusal; [`DriverError::Config`] for more than 16.
     pub fn take(&self, externals: &[External]) -> Result<()> {
         let sockets = external::sockets(&self.loaded, externals)?;
         *self.sockets.lock().map_err(|_| DriverError::Stopped)? = sockets;
         Ok(())
     }
 
-    /// From here on, until what is returned is dropped, what comes in at the interfaces taken is captured. To be called
-    /// once the relay runs and knows where frames go (their ports' edges, or [`RelayHandle::steer`]).
+    /// Captures frames that come in at the interfaces taken, until the returned value is dropped. Call it once the
+    /// relay runs and has either edges of these ports or a steering ([`RelayHandle::steer`]).
     ///
     /// # Errors
-    /// What the kernel refused; then nothing is captured.
+    /// The kernel's refusal; then no frame is captured.
     pub fn capture(&self, externals: &[External]) -> Result<Captured> {
         external::capture(&self.loaded, externals)
     }
 
-    /// As [`Plane::start`], for what only the relay tells.
+    /// Starts the relay as [`Plane::start`] does, and returns a handle with the relay's own queries.
     ///
     /// # Errors
-    /// [`DriverError::Started`] the second time; else what the kernel refused.
+    /// [`DriverError::Started`] the second time; otherwise the kernel's refusal.
     pub fn start_relay(&self) -> Result<RelayHandle> {
         let mut started = self.started.lock().map_err(|_| DriverError::Started)?;
         if *started {
@@ -337,7 +339,7 @@ impl Relay {
         warm_up::prepare(&self.loaded.slots);
         let homes = Homes::all(threads, self.sizes.slots);
         let mut made = Vec::new();
-        // The last one first: it is the end of the list that is taken.
+        // The last one first, because `across.pop` takes from the end of the list.
         for (homes, signals) in homes.into_iter().zip(signals).rev() {
             let first = homes.thread() == 0;
             let (send, commands) = channel::<Command>();
@@ -380,7 +382,7 @@ impl Relay {
         Ok(RelayHandle::new(common, running))
     }
 
-    /// Starts one of the relay's threads: one of the host's, or two that take turns.
+    /// Starts one of the relay's threads: one thread of the host, or two that alternate.
     fn begin(
         &self,
         thread: Box<Thread>,
@@ -405,14 +407,14 @@ impl Relay {
         Ok(())
     }
 
-    /// Whether there is a processor to which a thread of the relay can go when it has to leave its own to others.
+    /// Returns whether there is a processor that a relay thread can move to when it must leave its own to other tasks.
     fn relieved(&self, number: usize) -> bool {
         let processors = Relay::processors().len();
         self.config.priority == Priority::RealTime
             && (processors > self.config.threads || (number == 0 && self.has_guest()))
     }
 
-    /// Whether the first thread serves the last one as well, unless there is too much to do.
+    /// Returns whether the first thread also runs the last one, while one processor is enough for both.
     fn has_guest(&self) -> bool {
         let threads = self.config.threads;
         self.config.priority == Priority::RealTime
@@ -420,7 +422,7 @@ impl Relay {
             && Relay::processors().len() == threads
     }
 
-    /// Which thread has which port, `externals` those of interfaces of the host.
+    /// Returns the thread of each port; `externals` are ports of interfaces of the host.
     fn owners(&self, externals: &[(PortId, Xsk)], far: &[PortId]) -> Owners {
         let config = &self.config;
         let channels: Vec<Vec<PortId>> = config
@@ -428,7 +430,7 @@ impl Relay {
             .iter()
             .map(|channel| channel.ports.clone())
             .collect();
-        // Also what leads to other machines: one thread sends there.
+        // Ports on other machines belong to the first thread too: a single thread sends there.
         let first = externals.iter().map(|(port, _)| *port);
         let first: Vec<PortId> = first.chain(far.iter().copied()).collect();
         let together = owners::Together {
@@ -451,7 +453,7 @@ impl Relay {
             .collect()
     }
 
-    /// One of the relay's threads, not running yet.
+    /// Creates one of the relay's threads, which does not run yet.
     fn thread(
         &self,
         homes: Homes,
@@ -516,7 +518,7 @@ impl Relay {
 
     fn passed(&self) -> Passed {
         let config = &self.config;
-        // By node, whatever the numbers of ports that are nodes of their own.
+        // Ports that are nodes of their own get numbers from the top, which no node has.
         let nodes = (0..config.ports).map(|port| match config.nodes.get(port as usize) {
             Some(node) => *node,
             None => u32::MAX - port,
@@ -524,14 +526,15 @@ impl Relay {
         Passed::new(nodes.collect(), config.grain_ns)
     }
 
-    /// Threads that there can be on this machine: as many as it has processors for us, and 8 at most.
+    /// Returns the maximum number of threads on this machine: the number of processors available to this process, at
+    /// most 8.
     #[must_use]
     pub fn threads_max() -> usize {
         let processors = std::thread::available_parallelism().map_or(1, usize::from);
         processors.min(layout::THREADS_MAX)
     }
 
-    /// The processors that this process may run on, by the kernel's numbers.
+    /// Returns the processors that this process may run on, by the kernel's numbers.
     #[must_use]
     pub fn processors() -> Vec<usize> {
         // SAFETY: plain old data.
@@ -547,14 +550,14 @@ impl Relay {
     }
 }
 
-/// What only the first thread has.
+/// Parts that only the first thread has.
 struct Outside {
     sockets: Vec<(PortId, Xsk)>,
     far: Option<(FarPorts, FarSet)>,
     transit: Option<Arc<Table>>,
 }
 
-/// End threads that were started before another one could not be.
+/// Stops the threads that were started before another one could not be.
 fn stop(running: &[Running]) {
     for Running {
         signals, threads, ..
@@ -621,7 +624,7 @@ impl Plane for Relay {
         shards.map(|ns| ns.run(lost_before_capture)?).sum()
     }
 
-    /// Trunk first.
+    /// The trunk first.
     fn namespaces(&self) -> Vec<BorrowedFd<'_>> {
         std::iter::once(&self.plumbing.trunk)
             .chain(&self.plumbing.shards)
@@ -630,7 +633,8 @@ impl Plane for Relay {
     }
 }
 
-/// A power of two, so that it is the ring's size as well; at most half of a thread's slots in all.
+/// Returns the number of free slots per CPU: a power of two, because it is also the ring's size. All CPUs together get
+/// at most half of a thread's slots.
 fn per_cpu_slots(slots: u32, cpus: u32) -> u32 {
     let share = slots / 2 / cpus.max(1);
     if share == 0 {

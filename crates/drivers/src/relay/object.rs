@@ -1,4 +1,4 @@
-//! Loading the BPF object, mapping its maps, attaching its programs.
+//! Loading of the BPF object, mapping of its maps, and attaching of its programs.
 
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -22,12 +22,12 @@ pub(crate) struct Sizes {
     pub(crate) cpus: u32,
     pub(crate) threads: u32,
     pub(crate) ports: u32,
-    /// Descriptors and free slots per thread and CPU: a power of two.
+    /// Number of descriptors and of free slots per thread and CPU: a power of two.
     pub(crate) ring: u32,
 }
 
 impl Sizes {
-    /// Rings in all.
+    /// Returns the number of rings of all threads.
     fn rings(self) -> u32 {
         self.threads * self.cpus
     }
@@ -43,7 +43,7 @@ pub(crate) struct Loaded {
     pub(crate) ports: Mapped,
     back: Mapped,
     told: Mapped,
-    /// By thread: both pages that a ring buffer's positions are in.
+    /// By thread: the two pages with the positions of its ring buffer.
     wakes: Vec<(Mapped, Mapped)>,
     object: Object,
 }
@@ -54,7 +54,7 @@ unsafe impl Send for Loaded {}
 // SAFETY: as above.
 unsafe impl Sync for Loaded {}
 
-/// The programs, by what they do.
+/// The programs, by their purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Program {
     Capture,
@@ -128,31 +128,31 @@ impl Loaded {
         })
     }
 
-    /// What the capture program counts of this port, which must exist.
+    /// Returns the capture program's counters of this port, which must exist.
     pub(crate) fn port(&self, port: u32) -> &Port {
         // SAFETY: `Port` is atomics, in a page-aligned mapping.
         unsafe { self.ports.shared(port as usize * size_of::<Port>()) }
     }
 
-    /// What the relay's threads have done with of this port, which must exist.
+    /// Returns the state that the relay's threads write for this port, which must exist.
     pub(crate) fn back(&self, port: u32) -> &Back {
         // SAFETY: `Back` is atomics, in a page-aligned mapping.
         unsafe { self.back.shared(port as usize * size_of::<Back>()) }
     }
 
-    /// What the capture program is told for all ports of a thread, which must exist.
+    /// Returns the values that a thread, which must exist, writes for the capture program.
     pub(crate) fn told(&self, thread: usize) -> &Told {
         // SAFETY: `Told` is atomics and padding, in a page-aligned mapping.
         unsafe { self.told.shared(thread * size_of::<Told>()) }
     }
 
-    /// The ring buffer that a thread sleeps on. The descriptor lives as long as `self`.
+    /// Returns the descriptor of the ring buffer on which a thread sleeps. It is valid as long as `self`.
     pub(crate) fn wake_fd(&self, thread: usize) -> Result<RawFd> {
         let map = constel_bpf::map(&self.object, &wake_name(thread as u32))?;
         Ok(map.as_fd().as_raw_fd())
     }
 
-    /// Throw away what wake-ups wrote for a thread, which must exist.
+    /// Discards the entries that wake-ups wrote for a thread, which must exist.
     pub(crate) fn drain_wakes(&self, thread: usize) {
         let (consumer, producer) = &self.wakes[thread];
         // SAFETY: both pages of a BPF ring buffer start with a position.
@@ -164,14 +164,14 @@ impl Loaded {
         }
     }
 
-    /// Put an entry into a map that the programs only read.
+    /// Puts an entry into a map that the programs only read.
     pub(crate) fn tell(&self, map: &str, key: &[u8], value: &[u8]) -> Result<()> {
         let map = constel_bpf::map(&self.object, map)?;
         let error = BpfError::refused("write into a BPF map");
         Ok(map.update(key, value, MapFlags::ANY).map_err(&error)?)
     }
 
-    /// Attach the program for interfaces of the host to one *of the calling thread's namespace*, until the descriptor
+    /// Attaches the program for interfaces of the host to one *of the calling thread's namespace*, until the descriptor
     /// closes.
     pub(crate) fn link(&self, ifindex: u32) -> Result<OwnedFd> {
         Ok(constel_bpf::link(
@@ -182,9 +182,9 @@ impl Loaded {
         )?)
     }
 
-    /// Attach a program to the ingress of an interface *of the calling thread's namespace*.
+    /// Attaches a program to the ingress of an interface *of the calling thread's namespace*.
     ///
-    /// Attached without a link: no descriptor is kept, and the program goes with the interface.
+    /// It is attached without a link: no descriptor is kept, and the program is detached when the interface is deleted.
     pub(crate) fn attach(&self, program: Program, ifindex: u32) -> Result<()> {
         Ok(constel_bpf::attach(&self.object, program.name(), ifindex)?)
     }
@@ -193,6 +193,7 @@ impl Loaded {
 fn set_constants(value: Option<&mut [u8]>, sizes: Sizes) -> Result<()> {
     let expected = [0, SHARD_PORTS, FIRST_UPLINK, FIRST_PORT, 0, 0, 0];
     let value = constel_bpf::constants(value, &expected)?;
+    // Byte offsets of the constants in the order of their definition in relay.bpf.c; `constants` has checked the order.
     value[..4].copy_from_slice(&(sizes.ring - 1).to_ne_bytes());
     value[16..20].copy_from_slice(&sizes.cpus.to_ne_bytes());
     let ahead_ns = ahead_of_kernel_ns(Clock::Monotonic)?.cast_unsigned();

@@ -1,10 +1,9 @@
-//! Having a node send frames, or GSO frames of TCP, and no other super-frames.
+//! Settings of a node's interface so that it sends frames, or GSO frames of TCP, but no other super-frames.
 //!
-//! A delay, a queue or a loss acts on what goes over the air, so edges must see frames of MTU
-//! size, or GSO frames that the relay knows how to cut up. Two ways to have single frames were
-//! compared: with `gso_max_segs` 1 TCP itself works frame by frame and wakes its peer for each
-//! (0.4 Gbit/s where the other way gave 5); with the segmentation offloads off, TCP still works in
-//! large pieces and the kernel cuts them up just before they leave.
+//! Delay, queue and loss apply to frames as sent on a link, so edges must get frames of MTU size, or GSO frames that
+//! the relay can cut up. Two ways of getting single frames were compared. With `gso_max_segs` 1 TCP itself works frame
+//! by frame and wakes its peer for each (0.4 Gbit/s instead of 5 Gbit/s). With the segmentation offloads off, TCP still
+//! works in large pieces, and the kernel cuts them up just before they leave.
 
 use std::ffi::c_void;
 use std::io;
@@ -28,22 +27,22 @@ struct Request {
     rest: [u64; 2],
 }
 
-/// Numbers of the features that would send super-frames; the same for every interface of a kernel.
+/// Numbers of the features that send super-frames; they are the same for every interface of a kernel.
 static SEGMENTATION: OnceLock<Vec<usize>> = OnceLock::new();
-/// Those of them that are not TCP's.
+/// Numbers of those features that are not TCP's.
 static OTHER_THAN_TCP: OnceLock<Vec<usize>> = OnceLock::new();
 
-/// Have this interface *of the calling thread's namespace* send no super-frames: all its
-/// segmentation offloads go off, checksum offload and software segmentation stay.
+/// Makes this interface *of the calling thread's namespace* send no super-frames: all its segmentation offloads are
+/// turned off, checksum offload and software segmentation stay on.
 ///
 /// # Errors
-/// [`DriverError::Os`] when there is no such interface, or it will not.
+/// [`DriverError::Os`] when there is no such interface, or it refuses the change.
 pub fn send_single_frames(interface: &str) -> Result<()> {
     turn_off(interface, &SEGMENTATION, is_segmentation)
 }
 
-/// Have this interface *of the calling thread's namespace* send no super-frames but TCP's, which
-/// the relay carries whole or cuts up, as the edge asks for.
+/// Makes this interface *of the calling thread's namespace* send no super-frames other than TCP's, which the relay
+/// carries as one or cuts up, as the edge requires.
 ///
 /// # Errors
 /// As [`send_single_frames`].
@@ -53,8 +52,8 @@ pub fn send_tcp_gso(interface: &str) -> Result<()> {
     })
 }
 
-/// Those whose frames differ in nothing but place, length and the flags of first and last; the others (fixed
-/// identification, accurate ECN) are cut up by the node's kernel.
+/// Returns whether it is a TCP feature whose frames differ only in position, length and the flags of the first and
+/// last. The node's kernel cuts up the others (fixed identification, accurate ECN).
 fn is_tcp(name: &[u8]) -> bool {
     let plain: [&[u8]; 3] = [
         b"tx-tcp-segmentation",
@@ -82,11 +81,12 @@ fn turn_off(
         }
     };
     let blocks = features.iter().max().map_or(0, |max| max / 32 + 1);
-    // cmd, size, then {valid, requested} per block of 32 features.
+    // Layout: cmd, size, then {valid, requested} per block of 32 features.
     let mut words = vec![0u32; 2 + 2 * blocks];
     words[0] = ETHTOOL_SFEATURES;
     words[1] = blocks as u32;
     for &feature in features {
+        // Only `valid` is set: the feature may change, and its requested value 0 turns it off.
         words[2 + 2 * (feature / 32)] |= 1 << (feature % 32);
     }
     ethtool(&socket, interface, &mut words).map_err(what)
@@ -97,11 +97,11 @@ fn find_features(
     interface: &str,
     which: impl Fn(&[u8]) -> bool,
 ) -> io::Result<Vec<usize>> {
-    // cmd, reserved, mask (two words), then one word per set asked for.
+    // Layout: cmd, reserved, mask (two words), then one word per requested set.
     let mut info = [ETHTOOL_GSSET_INFO, 0, 1 << ETH_SS_FEATURES, 0, 0];
     ethtool(socket, interface, &mut info)?;
     let count = info[4] as usize;
-    // cmd, set, length, then the names.
+    // Layout: cmd, set, length, then the names.
     let mut words = vec![0u32; 3 + count * NAME_BYTES / 4];
     words[0] = ETHTOOL_GSTRINGS;
     words[1] = ETH_SS_FEATURES;
@@ -120,7 +120,7 @@ fn find_features(
 
 fn is_segmentation(name: &[u8]) -> bool {
     let hardware = name.starts_with(b"tx-") && name.ends_with(b"-segmentation");
-    // "Generic" is the software's: it cuts up what the others would have.
+    // "Generic" is the software segmentation, which cuts up the super-frames that the others would have sent.
     (hardware && name != b"tx-generic-segmentation") || name.starts_with(b"tx-gso-")
 }
 

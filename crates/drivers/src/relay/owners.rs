@@ -1,33 +1,34 @@
-//! Which of the relay's threads has which port: all ports of a node are one thread's, which serves the edges *to* them.
+//! Assignment of ports to the relay's threads: all ports of a node belong to one thread, which serves the edges *to*
+//! them.
 //!
-//! So what reaches a node reaches it in order, and the node's kernel works for it on one processor. Threads have stretches of
-//! nodes with as many ports each: neighbours are mostly numbered one after the other, and what stays on a thread costs no
-//! handing over. Nodes without a stack are all with the first thread, whatever there are: a hop between two of them is cheaper
-//! than handing a frame over. So are nodes at interfaces of the host, whose sockets are one thread's. Nodes whose ports share a
-//! channel are together, as the channel is one.
+//! So frames reach a node in order, and the node's kernel receives them on one processor. Each thread gets a range of
+//! nodes with about as many ports: neighbours mostly have consecutive numbers, and frames that stay on a thread need no
+//! transfer. Nodes without a stack all belong to the first thread, however many they are: a hop between two of them
+//! costs less than a transfer between threads. Nodes at interfaces of the host belong to it too, because one thread has
+//! their sockets. Nodes whose ports share a channel are together, because a channel belongs to one thread.
 
 use constel_link::PortId;
 
 /// The thread of each port.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Owners {
-    /// Empty: there is one thread.
+    /// Empty if there is one thread.
     of: Vec<u8>,
 }
 
-/// What decides which ports go together.
+/// Constraints on ports that must be on one thread.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Together<'a> {
-    /// By port, the number of its node; beyond the end each port is a node of its own.
+    /// By port, the number of its node; each port beyond the end is a node of its own.
     pub(crate) nodes: &'a [u32],
     /// Ports of each channel.
     pub(crate) channels: &'a [Vec<PortId>],
-    /// Ports that must be with the first thread: of interfaces of the host.
+    /// Ports that must belong to the first thread: those of interfaces of the host.
     pub(crate) first: &'a [PortId],
 }
 
 impl Owners {
-    /// For so many ports and threads; `forwards` says which ports are of nodes without a stack.
+    /// Assigns `ports` ports to `threads` threads; `forwards` returns whether a port belongs to a node without a stack.
     pub(crate) fn new(
         ports: u32,
         threads: usize,
@@ -47,7 +48,7 @@ impl Owners {
         for port in together.first.iter().filter(|port| port.0 < ports) {
             first[groups.of(*port)] = true;
         }
-        // The sky is enough for one thread.
+        // Nodes without a stack occupy the first thread fully.
         let others = if sky { 1..threads } else { 0..threads };
         let mut sizes = vec![0u64; ports as usize];
         for port in (0..ports).map(PortId) {
@@ -60,7 +61,7 @@ impl Owners {
         let mut of_group = vec![0u8; ports as usize];
         let mut before = 0;
         for group in (0..ports as usize).filter(|group| !first[*group]) {
-            // By the middle of the group among all ports to be divided.
+            // The middle of the group among all ports to be divided selects its thread.
             let middle = 2 * before + sizes[group].saturating_sub(1);
             let part = (middle * others.len() as u64 / (2 * all).max(1)) as usize;
             of_group[group] = (others.start + part.min(others.len() - 1)) as u8;
@@ -78,7 +79,7 @@ impl Owners {
     }
 }
 
-/// Ports that must be on one thread, by the least of them.
+/// Groups of ports that must be on one thread, each named by its smallest port.
 struct Groups(Vec<u32>);
 
 impl Groups {
@@ -100,6 +101,7 @@ impl Groups {
                 here.for_each(|port| groups.join(first, port));
             }
         }
+        // Flatten the tree once: afterwards each lookup takes one step.
         for port in 0..ports {
             groups.0[port as usize] = groups.root(port);
         }

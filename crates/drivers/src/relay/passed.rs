@@ -1,28 +1,29 @@
-//! What a node's stack takes to pass a frame on, taken off its way: the frame enters its next edge at the instant at which it
-//! was due at the node, as if the node had none.
+//! Deduction of the time that a node's stack takes to forward a frame: the frame enters its next edge at the instant at
+//! which it was due at the node, as if the node had no stack.
 //!
-//! Only where it is known: the very packet that a node was handed comes out of it again while it is being handed over. Then all
-//! that the kernel did with it lies within that call. What comes out later waited for something in the node (a discipline of its
-//! own, a program), and what is another packet is the node's own: those enter when they were sent.
+//! The time is deducted only if it is known: the same packet that was delivered to a node leaves it again during the
+//! delivery. Then all of the kernel's work on it lies within that system call. A packet that leaves later waited for
+//! something in the node (a queue discipline, a program), and a different packet is the node's own; both enter when
+//! they were sent.
 //!
-//! Nothing becomes early by it, as the sum of its edges' delays counts from when it was due. Where the stack took longer than
-//! the edge takes, the frame is late there, and counted so. A thread that is far behind keeps what it is behind by
-//! ([`OWN_LATE_NS`]): a flood that comes late hop by hop must not go before what is on time.
+//! No frame becomes early by this, because the sum of its edges' delays counts from its due time. If the stack took
+//! longer than the edge's delay, the frame is late there and counted as late. A thread that is far behind keeps part of
+//! its lateness ([`OWN_LATE_NS`]): a flood that falls behind hop by hop must not overtake frames that are on time.
 
 use constel_link::{Histogram, Nanos, PortId};
 
-/// A packet that was handed over so much later than due enters its next edge later by the rest.
+/// Lateness up to this limit is compensated on the next edge; the excess delays the packet.
 const OWN_LATE_NS: Nanos = 200_000;
-/// Packets remembered: more than a thread sends before it takes in what came of them.
+/// Number of packets remembered: more than a thread sends before it takes in the frames that result.
 const PLACES: usize = 1024;
-/// Of what is behind the network's header, so much tells packets apart.
+/// Number of bytes behind the network header that distinguish packets.
 const TRANSPORT: usize = 24;
 
-/// What tells a packet apart from others at a node, the same before and after it was passed on.
+/// Identifies a packet at a node, equally before and after it was forwarded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mark(u64);
 
-/// While it was handed over.
+/// Time in which a packet was delivered.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Window {
     pub(crate) from_ns: Nanos,
@@ -36,22 +37,23 @@ struct Given {
     window: Window,
 }
 
-/// The thread's side.
+/// The thread's state.
 #[derive(Debug)]
 pub(crate) struct Passed {
     /// By port, its node.
     nodes: Vec<u32>,
     given: Vec<Option<Given>>,
-    /// When the last frame of each port entered: what it sends stays in order.
+    /// Instant at which the last frame of each port entered: the frames of a port stay in order.
     last_ns: Vec<Nanos>,
-    /// What was taken off, frame by frame.
+    /// Deducted times, frame by frame.
     off: Histogram,
-    /// A packet later than this when it was handed over keeps the rest.
+    /// Limit of the compensated lateness of a delivery.
     own_late_ns: Nanos,
 }
 
 impl Passed {
-    /// By port, the number of its node; with a grain, frames are up to one late as a rule.
+    /// Creates the state. `nodes` has, by port, the number of its node. With a grain, frames are usually up to one
+    /// grain late.
     pub(crate) fn new(nodes: Vec<u32>, grain_ns: Nanos) -> Passed {
         Passed {
             given: vec![None; PLACES],
@@ -62,15 +64,15 @@ impl Passed {
         }
     }
 
-    /// The mark of a packet that comes from or goes to a port of a node; `bytes` are from the EtherType on. `None`: it is no
-    /// packet that a node would pass on as it is.
+    /// Returns the mark of a packet from or to a port of a node; `bytes` begin at the EtherType. `None`: a node would
+    /// not forward the packet unchanged.
     pub(crate) fn mark(&self, port: PortId, bytes: &[u8]) -> Option<Mark> {
         let node = self.nodes.get(port.0 as usize)?;
         let mut mix = Mix(u64::from(*node));
         match bytes {
             [0x08, 0x00, ip @ ..] => {
                 let header: &[u8; 20] = ip.first_chunk()?;
-                // Not the class of service, the hops to live and the checksum: routers change them.
+                // Without type of service, TTL and checksum, which routers change.
                 mix.word(u64::from(header[0]) << 32 | u64::from(be32(header, 4)));
                 mix.word(u64::from(be32(header, 12)) << 32 | u64::from(be32(header, 16)));
                 let len = u16::from_be_bytes([header[2], header[3]]);
@@ -79,7 +81,7 @@ impl Passed {
             }
             [0x86, 0xdd, ip @ ..] => {
                 let header: &[u8; 40] = ip.first_chunk()?;
-                // Length and next header, without the hops to live; the flow's label.
+                // Length and next header, without the hop limit; the flow label.
                 mix.word(
                     u64::from(be32(header, 4) >> 8) << 32 | u64::from(be32(header, 0) & 0xf_ffff),
                 );
@@ -91,11 +93,12 @@ impl Passed {
         Some(Mark(mix.0))
     }
 
-    /// A packet that was due was handed over within this time.
+    /// Records that a packet, due at `due_ns`, was delivered within this time.
     pub(crate) fn gave(&mut self, mark: Mark, due_ns: Nanos, window: Window) {
         let place = &mut self.given[mark.0 as usize % PLACES];
         let due_ns = match place {
-            // One like it in the same call: which of them comes out first is not known.
+            // Equal packets in the same delivery cannot be told apart when they leave, so the later due time is used
+            // for both.
             Some(same) if same.mark == mark && same.window.from_ns == window.from_ns => {
                 same.due_ns.max(due_ns)
             }
@@ -108,7 +111,8 @@ impl Passed {
         });
     }
 
-    /// When a frame that a port sent at `ts_ns` enters its edges; with its mark if the node sent it while it was handed another.
+    /// Returns when a frame that a port sent at `ts_ns` enters its edges. `mark` identifies the frame if the node sent
+    /// it during a delivery.
     pub(crate) fn enters(&mut self, port: PortId, ts_ns: Nanos, mark: Option<Mark>) -> Nanos {
         let given = mark.and_then(|mark| {
             let given = self.given[mark.0 as usize % PLACES].as_ref()?;
@@ -118,6 +122,7 @@ impl Passed {
         });
         let last_ns = self.last_ns.get_mut(port.0 as usize);
         let last = last_ns.as_ref().map_or(0, |last| **last);
+        // Not before the port's previous frame, and not later than it was sent.
         let at_ns = given.map_or(ts_ns, |due_ns| due_ns.max(last).min(ts_ns));
         if given.is_some() {
             self.off.record(ts_ns - at_ns);
@@ -128,12 +133,12 @@ impl Passed {
         at_ns
     }
 
-    /// Forget what was taken off.
+    /// Resets the record of deducted times.
     pub(crate) fn clear(&mut self) {
         self.off.clear();
     }
 
-    /// What was taken off of each frame that was passed on.
+    /// Returns the times deducted from forwarded frames.
     pub(crate) fn off(&self) -> &Histogram {
         &self.off
     }
@@ -143,7 +148,7 @@ fn be32(bytes: &[u8], at: usize) -> u32 {
     u32::from_be_bytes(std::array::from_fn(|n| bytes[at + n]))
 }
 
-/// Packets are not chosen to look alike: who does it delays nobody but them.
+/// A hash without protection against chosen packets: a sender of colliding packets delays only its own.
 struct Mix(u64);
 
 impl Mix {

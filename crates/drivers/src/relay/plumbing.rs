@@ -5,7 +5,7 @@
 //! shard namespace k: x (peer of uk)        h<port> ...     (x: cst_shard, h*: cst_capture)
 //! warm-up node namespace:   eth0 (peer of hd, which is in shard 0 and has cst_capture)
 //! ```
-//! All of them are held by descriptors only: they have no name and go when the relay goes.
+//! All of them are held by descriptors only: they have no name and are deleted when the relay ends.
 
 use constel_host::netlink::{Batch, FIRST_OWN_IFINDEX, LinkChange, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
@@ -17,12 +17,12 @@ use crate::error::{DriverError, Result};
 use crate::ports::FIRST_PORT;
 use crate::quiet::be_silent;
 
-/// The end that a thread's AF_XDP sends on.
+/// Returns the index of the trunk end on which a thread's AF_XDP socket sends.
 pub(crate) fn trunk_send(thread: usize) -> u32 {
     FIRST_OWN_IFINDEX + 2 * thread as u32
 }
 
-/// The end its frames come out of.
+/// Returns the index of the trunk end at which its frames arrive.
 fn trunk_receive(thread: usize) -> u32 {
     trunk_send(thread) + 1
 }
@@ -31,7 +31,7 @@ const _: () = assert!(FIRST_OWN_IFINDEX + 2 * THREADS_MAX as u32 <= FIRST_UPLINK
 
 /// A shard's end of its uplink.
 const SHARD_END: u32 = FIRST_OWN_IFINDEX;
-/// More than any frame in a slot with the relay's tag.
+/// Larger than any frame in a slot with the relay's tag.
 const TRUNK_MTU: u32 = 3400;
 
 /// The relay's own namespaces.
@@ -39,12 +39,12 @@ const TRUNK_MTU: u32 = 3400;
 pub(crate) struct Plumbing {
     pub(crate) trunk: NetNs,
     pub(crate) shards: Vec<NetNs>,
-    /// The node that warm-up packets pass through.
+    /// Node through which warm-up packets pass.
     warm_up_node: NetNs,
 }
 
 impl Plumbing {
-    /// Make the namespaces and interfaces for `ports` ports and so many threads, and attach the programs.
+    /// Creates the namespaces and interfaces for `ports` ports and `threads` threads, and attaches the programs.
     pub(crate) fn new(ports: u32, threads: usize, loaded: &Loaded) -> Result<Plumbing> {
         let shards = ports.div_ceil(SHARD_PORTS) as usize;
         let mut all = NetNs::create_many(shards + 2, None)?;
@@ -107,12 +107,12 @@ impl Plumbing {
         Ok(())
     }
 
-    /// The namespace of a port's host end, by its number among those that are interfaces.
+    /// Returns the namespace of a port's host end, by its number among those that are interfaces.
     pub(crate) fn shard_of(&self, wire: u32) -> Option<&NetNs> {
         self.shards.get((wire / SHARD_PORTS) as usize)
     }
 
-    /// Put the capture program on the host ends of these ports, all of which exist.
+    /// Attaches the capture program to the host ends of these ports, all of which exist.
     pub(crate) fn attach(&self, loaded: &Loaded, mut wires: Vec<u32>) -> Result<()> {
         wires.sort_unstable();
         for chunk in wires.chunk_by(|a, b| a / SHARD_PORTS == b / SHARD_PORTS) {

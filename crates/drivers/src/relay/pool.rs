@@ -1,4 +1,4 @@
-//! Frame buffers: slots, whom they belong to, and what is done to the frames in them.
+//! Frame buffers: slots, their owners, and operations on the frames in them.
 
 use std::ops::RangeInclusive;
 use std::sync::Arc;
@@ -24,24 +24,24 @@ pub(crate) struct Pool {
     pub(super) loaded: Arc<Loaded>,
     pub(super) wires: Arc<Wires>,
     free: Vec<u32>,
-    /// Which of all slots are this thread's own, and the way back for those of others.
+    /// Range of this thread's own slots, and the rings on which others' slots are returned.
     pub(super) homes: Homes,
-    /// Port that a slot in use belongs to, by its number among those that are interfaces.
+    /// Port that a slot in use is charged to, by its number among those that are interfaces.
     owners: Vec<u32>,
     pub(super) gso: GsoStore,
     pub(super) taps: Taps,
-    /// What a port may hold in any case.
+    /// Number of slots that a port may hold in any case.
     share_min: u64,
-    /// Slots kept back for the free rings: a flood takes them before its share is seen to shrink.
+    /// Slots reserved for the free rings: a flood takes them before the program reads the smaller share.
     reserve: usize,
 }
 
-/// Slots that every port may hold, however scarce they are: as many as all of them can have at once,
-/// within these bounds.
+/// Bounds of the number of slots that every port may hold, however scarce they are. Within the bounds it is as many as
+/// all ports can have at once.
 const SHARE_MIN: RangeInclusive<u64> = 8..=64;
 
 impl Pool {
-    /// A thread's own slots, of which so many are about to go into each CPU's free ring.
+    /// Creates a pool of a thread's own slots; `per_cpu` of them are about to go into each CPU's free ring.
     pub(crate) fn new(
         loaded: &Arc<Loaded>,
         sizes: Sizes,
@@ -67,7 +67,7 @@ impl Pool {
         }
     }
 
-    /// How many there are, free or not.
+    /// Returns the number of slots, free or not.
     pub(super) fn slots(&self) -> usize {
         self.owners.len()
     }
@@ -85,31 +85,31 @@ impl Pool {
         self.back(owner, 1);
     }
 
-    /// Take back the slots that other threads are done with.
+    /// Takes back the slots that other threads have returned.
     pub(crate) fn collect_returned(&mut self) {
         while let Some(slot) = self.homes.returned() {
             self.give(slot);
         }
     }
 
-    /// This slot holds a frame of this port that another thread has had.
+    /// Takes over a slot with a frame of this port that another thread captured.
     pub(super) fn adopt(&mut self, slot: u32, port: u32) {
         self.owners[slot as usize] = port;
         self.homes.comes(slot);
     }
 
-    /// This slot is in the hands of another thread from here on.
+    /// Records that another thread has this slot from here on.
     pub(super) fn hand_out(&mut self, slot: u32) {
         self.homes.goes(slot);
     }
 
-    /// This slot came in with a frame of this port, which must exist; its descriptor was read.
+    /// Records that this slot came in with a frame of this port, which must exist; its descriptor was read.
     pub(crate) fn own(&mut self, slot: u32, port: u32) {
         self.owners[slot as usize] = port;
         self.add(&self.loaded.back(port).descs, 1);
     }
 
-    /// This slot holds a frame that the relay made of others of this port.
+    /// Records that this slot holds a frame that the relay made of others of this port.
     pub(super) fn own_more(&mut self, slot: u32, port: u32) {
         self.owners[slot as usize] = port;
         self.back(port, -1);
@@ -119,13 +119,14 @@ impl Pool {
         self.owners[slot as usize]
     }
 
-    /// So many more slots of this port came back.
+    /// Counts slots of this port that came back.
     fn back(&self, port: u32, slots: i64) {
         self.add(&self.loaded.back(port).slots, slots);
     }
 
-    /// Add to what threads of the relay alone write.
+    /// Adds to a counter that only relay threads write.
     fn add(&self, to: &AtomicU64, more: i64) {
+        // A plain load and store is cheaper than an atomic addition, and sufficient with one writer.
         if self.homes.is_alone() {
             let now = to.load(Ordering::Relaxed).wrapping_add_signed(more);
             to.store(now, Ordering::Relaxed);
@@ -134,25 +135,25 @@ impl Pool {
         }
     }
 
-    /// Slots the port holds, in the rings and in the table.
+    /// Returns the number of slots that the port holds, in the rings and in the table.
     fn held_by(&self, port: u32) -> u64 {
         let taken = self.loaded.port(port).taken.load(Ordering::Relaxed);
         taken.saturating_sub(self.loaded.back(port).slots.load(Ordering::Relaxed))
     }
 
-    /// So much of what the capture program charged this port for a frame was not needed.
+    /// Reverses a part of the capture program's charge to this port for a frame that needed fewer slots.
     pub(super) fn uncharge(&self, port: u32, slots: u32) {
         self.add(&self.loaded.back(port).descs, i64::from(slots));
         self.back(port, i64::from(slots));
     }
 
-    /// From here on super-frames of this port are charged for by the frame.
+    /// Makes the capture program charge super-frames of this port by the frame from here on.
     pub(super) fn cuts_up(&self, port: u32) {
         self.loaded.back(port).cut_up.store(1, Ordering::Relaxed);
     }
 
-    /// What a port may hold: in proportion to what is free besides the reserve, so that one port
-    /// alone can have most of the slots and any number of flooding ports leave some.
+    /// Returns the number of slots that a port may hold. It is proportional to the number of free slots without the
+    /// reserve, so that a single port can have most slots, and any number of flooding ports leave some.
     fn share(&self) -> u64 {
         self.share_of(self.free.len())
     }
@@ -162,19 +163,20 @@ impl Pool {
         (4 * free as u64).max(self.share_min)
     }
 
-    /// Whether the port may have so many more slots at once: its share is that of what is free behind it.
+    /// Returns whether the port may take `slots` more at once. Its share is computed from the slots that remain
+    /// free.
     pub(super) fn may_take(&self, port: u32, slots: usize) -> bool {
         let left = self.free.len().checked_sub(slots);
         left.is_some_and(|left| self.held_by(port) + slots as u64 <= self.share_of(left))
     }
 
-    /// So many frames of this port got lost because it held its share.
+    /// Counts frames of this port that were dropped because it held its share.
     pub(super) fn count_over_share(&self, port: u32, frames: u64) {
         let counts = self.loaded.port(port);
         counts.dropped_share.fetch_add(frames, Ordering::Relaxed);
     }
 
-    /// Tell the capture program.
+    /// Writes the share for the capture program.
     pub(super) fn publish_share(&self) {
         let told = self.loaded.told(self.homes.thread());
         told.share.store(self.share(), Ordering::Relaxed);
@@ -184,24 +186,24 @@ impl Pool {
         self.free.len()
     }
 
-    /// A frame without its two addresses: a tag of the node's own, if any, EtherType, payload.
+    /// Returns a frame without its two addresses: the VLAN tag set by the node, if any, EtherType, payload.
     fn behind_addresses(&mut self, frame: SlotRef) -> &mut [u8] {
         let len = usize::from(frame.len) - ADDRESSES;
         let at = frame.base() + frame.start() + ADDRESSES + TAG;
         let first = self.loaded.slots.ptr(at, len).cast::<u8>();
-        // SAFETY: in bounds; the slot is ours since its descriptor was read, and nobody else has
-        // a reference into it while `self` is borrowed.
+        // SAFETY: in bounds; the slot is ours since its descriptor was read, and no other reference into it exists
+        // while `self` is borrowed.
         unsafe { std::slice::from_raw_parts_mut(first, len) }
     }
 
-    /// A frame on its own: its two addresses, and what is behind them.
+    /// Returns a frame in two parts: its two addresses, and the bytes behind them.
     pub(super) fn whole(&mut self, frame: SlotRef) -> (&mut [u8; ADDRESSES], &mut [u8]) {
         let at = frame.base() + frame.start();
         let addresses = self.loaded.slots.ptr(at, ADDRESSES);
         let len = usize::from(frame.len) - ADDRESSES;
         let rest = self.loaded.slots.ptr(at + ADDRESSES + TAG, len);
-        // SAFETY: in bounds and apart from each other; the slot is ours since its descriptor was read, and nobody else has
-        // a reference into it while `self` is borrowed.
+        // SAFETY: in bounds and apart from each other; the slot is ours since its descriptor was read, and no other
+        // reference into it exists while `self` is borrowed.
         unsafe {
             (
                 &mut *addresses.cast::<[u8; ADDRESSES]>(),
@@ -210,7 +212,7 @@ impl Pool {
         }
     }
 
-    /// The headers of a frame that may be joined with others.
+    /// Returns the headers of a frame that may be joined with others.
     pub(super) fn segment(&self, frame: SlotRef) -> Option<Segment> {
         if frame.flags & !FLAG_NEW != FLAG_CSUM || frame.csum_offset != TCP_CHECK {
             return None;
@@ -232,23 +234,23 @@ impl Pool {
         Segment::read(&start, len, usize::from(frame.csum_start))
     }
 
-    /// Where so many bytes from the end of a frame stand.
+    /// Returns the address of the last `len` bytes of a frame.
     pub(super) fn last_bytes(&self, frame: SlotRef, len: usize) -> (*mut u8, usize) {
         let end = frame.base() + frame.start() + TAG + usize::from(frame.len);
         (self.loaded.slots.ptr(end - len, len), len)
     }
 
-    /// The first bytes of a frame: its destination address.
+    /// Returns the first bytes of a frame, its destination address.
     pub(crate) fn destination(&self, frame: SlotRef) -> [u8; 6] {
         self.addresses(frame)[0]
     }
 
-    /// The address that a frame says it is from.
+    /// Returns the source address in a frame.
     pub(crate) fn source(&self, frame: SlotRef) -> [u8; 6] {
         self.addresses(frame)[1]
     }
 
-    /// The two addresses that a frame begins with.
+    /// Returns the two addresses at the start of a frame.
     #[inline]
     fn addresses(&self, frame: SlotRef) -> [[u8; 6]; 2] {
         let at = match self.gso(frame) {
@@ -268,6 +270,7 @@ impl Frames<SlotRef> for Pool {
             return None;
         }
         let owner = self.owners[frame.slot as usize];
+        // A flooding port must not multiply its slots by multicast frames.
         if self.held_by(owner) >= self.share() {
             return None;
         }
@@ -289,12 +292,13 @@ impl Frames<SlotRef> for Pool {
     }
 
     fn flip_bit(&mut self, frame: &mut SlotRef, draw: u64) {
-        // Nor one that damages.
+        // GSO frames take no edge with corruption either.
         if frame.is_gso() {
             return;
         }
         let bytes = self.behind_addresses(*frame);
-        // Left to the receiver, the checksum would be taken for good: it comes before the damage.
+        // The receiver would compute a correct checksum over the damaged bytes, so the checksum is completed before the
+        // bit is flipped.
         if frame.flags & FLAG_CSUM != 0 {
             let skipped = ADDRESSES as u16;
             let start = usize::from(frame.csum_start.saturating_sub(skipped));
@@ -306,7 +310,7 @@ impl Frames<SlotRef> for Pool {
     }
 
     fn traits(&mut self, frame: &SlotRef) -> Traits {
-        // Nor one with a queue discipline.
+        // GSO frames take no edge with a queue discipline either.
         if frame.is_gso() {
             return Traits::default();
         }
@@ -325,13 +329,13 @@ impl Frames<SlotRef> for Pool {
     }
 }
 
-/// Finish a partial checksum as the kernel does: the field holds the pseudo-header's sum.
+/// Completes a partial checksum as the kernel does: the field holds the pseudo-header's sum.
 pub(super) fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
     let field = start + offset;
     if start > bytes.len() || field + 2 > bytes.len() {
         return;
     }
-    // 0 would mean "no checksum" to UDP; both stand for the same number.
+    // UDP reads 0 as "no checksum". In one's complement 0xffff represents the same number.
     let check = match !packet::fold(packet::words_sum(&bytes[start..])) {
         0 => 0xffff,
         check => check,
@@ -339,7 +343,7 @@ pub(super) fn complete_checksum(bytes: &mut [u8], start: usize, offset: usize) {
     bytes[field..field + 2].copy_from_slice(&check.to_be_bytes());
 }
 
-/// Flip bit `draw` modulo the bits there are.
+/// Flips bit `draw` modulo the number of bits.
 fn flip(bytes: &mut [u8], draw: u64) {
     if let Some(bits) = std::num::NonZeroU64::new(bytes.len() as u64 * 8) {
         let bit = draw % bits;

@@ -11,7 +11,7 @@ use super::object::{Loaded, Sizes};
 use super::pool::Pool;
 use crate::ports::FIRST_PORT;
 
-/// Slots handed to each CPU's free ring are topped up in batches of this many.
+/// The free ring of a CPU is topped up in batches of this many slots.
 const REFILL_BATCH: u32 = 32;
 
 /// A captured frame, in order of arrival.
@@ -28,7 +28,7 @@ struct Side {
     tail: u32,
     /// Descriptors before this one are complete.
     head: u32,
-    /// Time stamp of the descriptor at `tail`, when there is one.
+    /// Time stamp of the descriptor at `tail`, if there is one.
     next_ts: Nanos,
     /// Slots taken from the free ring since it was last topped up.
     owed: u32,
@@ -44,7 +44,7 @@ pub(crate) struct Rings {
     sizes: Sizes,
     thread: usize,
     sides: Vec<Side>,
-    /// Descriptors that make no sense: never, unless memory was damaged.
+    /// Invalid descriptors: 0 unless memory was damaged.
     pub(crate) malformed: u64,
 }
 
@@ -65,7 +65,7 @@ pub(crate) struct CpuSums {
     pub(crate) warmed_up: u64,
 }
 
-/// Fill the free rings; the rest of the slots is the pool.
+/// Fills the free rings; the other slots form the pool.
 pub(crate) fn set_up(
     loaded: &Arc<Loaded>,
     sizes: Sizes,
@@ -88,7 +88,7 @@ pub(crate) fn set_up(
         sides: vec![side; sizes.cpus as usize],
         malformed: 0,
     };
-    // Frames come in as soon as there are slots, and must find their share by then.
+    // Frames come in as soon as there are slots, so the share must be written before.
     pool.publish_share();
     rings.refill(&mut pool, 0);
     pool.publish_share();
@@ -96,12 +96,12 @@ pub(crate) fn set_up(
 }
 
 impl Rings {
-    /// The place of one CPU's rings among those of all threads.
+    /// Returns the place of one CPU's rings among those of all threads.
     fn place(&self, nr: usize) -> usize {
         self.thread * self.sizes.cpus as usize + nr
     }
 
-    /// Where an entry of a CPU's ring stands.
+    /// Returns the index of an entry of a CPU's ring.
     fn entry(&self, nr: usize, position: u32) -> usize {
         let ring = self.sizes.ring;
         self.place(nr) * ring as usize + (position & (ring - 1)) as usize
@@ -123,7 +123,7 @@ impl Rings {
         unsafe { at.cast::<Desc>().read() }
     }
 
-    /// What the free ring holds at a position that has been taken and not been refilled.
+    /// Returns the slot in the free ring at a position that has been taken and not been refilled.
     fn free_slot(&self, nr: usize, position: u32) -> u32 {
         let at = self.entry(nr, position);
         // SAFETY: an array of u64 in a page-aligned mapping.
@@ -131,8 +131,8 @@ impl Rings {
         place.load(Ordering::Relaxed) as u32
     }
 
-    /// Look at the heads again. Frames stamped before the call are now visible, except one that a
-    /// CPU is just about to publish.
+    /// Reads the heads again. Frames stamped before the call are now visible, except one that a CPU is just about to
+    /// publish.
     pub(crate) fn look(&mut self) {
         for nr in 0..self.sides.len() {
             let head = self.cpu(nr).desc_head.load(Ordering::Acquire);
@@ -146,9 +146,11 @@ impl Rings {
         }
     }
 
-    /// The oldest frame seen by the last `look`, if it arrived by `until`; its slots are its port's.
+    /// Returns the oldest frame seen by the last `look`, if it arrived by `until`. Its slots are then charged to its
+    /// port.
     pub(crate) fn next(&mut self, until: Nanos, pool: &mut Pool) -> Option<Captured> {
         loop {
+            // Merge of the CPUs' rings by time stamp. There are few CPUs, so a linear search beats a heap.
             let (nr, ts) = self
                 .sides
                 .iter()
@@ -170,6 +172,7 @@ impl Rings {
             let side = &mut self.sides[nr];
             side.tail = tail;
             side.next_ts = next_ts;
+            // The program took these slots from the free ring in order; a GSO frame takes one per piece.
             let is_gso = desc.flags & FLAG_GSO != 0;
             let slots = if is_gso { u32::from(desc.len) } else { 1 };
             let free_tail = side.free_tail;
@@ -182,6 +185,7 @@ impl Rings {
                     .filter(|_| port < self.sizes.ports)
                     .map(|gso| pool.add_gso(gso, port, desc.flags))
             } else {
+                // The descriptor is in memory that programs in the kernel write, so every index is checked before use.
                 let fits = usize::from(desc.len) <= FRAME_MAX + TAG;
                 let makes_sense = desc.slot < self.sizes.slots && port < self.sizes.ports && fits;
                 makes_sense.then(|| {
@@ -207,18 +211,18 @@ impl Rings {
         }
     }
 
-    /// When the oldest frame seen by the last `look` arrived.
+    /// Returns when the oldest frame seen by the last `look` arrived.
     pub(crate) fn oldest(&self) -> Option<Nanos> {
         let oldest = self.sides.iter().map(|side| side.next_ts).min();
         oldest.filter(|&ts| ts != Nanos::MAX)
     }
 
-    /// Whether the last `look` left frames behind.
+    /// Returns whether the last `look` saw frames that were not taken yet.
     pub(crate) fn has_frames(&self) -> bool {
         self.sides.iter().any(|side| side.tail != side.head)
     }
 
-    /// Give the descriptors read so far back, and replace the slots that came with them.
+    /// Returns the descriptors read so far to the program, and replaces the slots that came with them.
     pub(crate) fn release(&mut self, pool: &mut Pool) {
         for nr in 0..self.sides.len() {
             let tail = self.sides[nr].tail;
@@ -231,13 +235,13 @@ impl Rings {
         pool.publish_share();
     }
 
-    /// Frames seen by the last `look` and not taken yet.
+    /// Returns the number of frames seen by the last `look` and not taken yet.
     pub(crate) fn waiting(&self) -> u32 {
         let waiting = |side: &Side| side.head.wrapping_sub(side.tail);
         self.sides.iter().map(waiting).sum()
     }
 
-    /// Top up every free ring that is short of `batch` slots or more.
+    /// Tops up every free ring that lacks `batch` slots or more.
     fn refill(&mut self, pool: &mut Pool, batch: u32) {
         for nr in 0..self.sides.len() {
             if self.sides[nr].owed < batch.max(1) || pool.free() == 0 {
@@ -261,26 +265,26 @@ impl Rings {
         }
     }
 
-    /// Say that the thread is about to sleep. True when a frame came in meanwhile; if false, the
-    /// next frame wakes the ring buffer.
+    /// Announces that the thread is about to sleep. Returns true if a frame came in before the announcement was
+    /// visible; otherwise the next frame wakes the ring buffer.
     pub(crate) fn fall_asleep(&mut self) -> bool {
         let told = self.loaded.told(self.thread);
         told.asleep.store(1, Ordering::Relaxed);
-        // The flag must be out before the heads are looked at; the program does it the other way
-        // round.
+        // The flag must be visible before the heads are read. The program does it in the reverse order: it publishes
+        // the head, then reads the flag.
         fence(Ordering::SeqCst);
         self.look();
         self.has_frames()
     }
 
-    /// Awake again: no wake-ups needed.
+    /// Announces that the thread is awake: frames need not wake it.
     pub(crate) fn wake_up(&self) {
         let told = self.loaded.told(self.thread);
         told.asleep.store(0, Ordering::Relaxed);
         self.loaded.drain_wakes(self.thread);
     }
 
-    /// Slots waiting in the free rings.
+    /// Returns the number of slots in the free rings.
     pub(crate) fn handed_out(&self) -> usize {
         (0..self.sides.len())
             .map(|nr| {
@@ -290,7 +294,7 @@ impl Rings {
             .sum()
     }
 
-    /// Sums over all CPUs.
+    /// Returns the sums over all CPUs.
     pub(crate) fn sums(&self) -> CpuSums {
         let mut sums = CpuSums::default();
         for nr in 0..self.sides.len() {

@@ -1,95 +1,92 @@
-//! How the relay's thread waits: asleep while nothing is due, spinning just before.
+//! Waiting of the relay's thread: it sleeps while no frame is due, and spins just before one is.
 //!
-//! Waking up takes a while that depends on the machine and what else it does, so the thread wakes
-//! ahead of time by a *lead* that follows what was observed. A real-time thread that never sleeps
-//! is stopped by the kernel for 50 ms each second, and starves the kernel's own threads of its
-//! CPU: it rests in gaps between frames, now and then even without one, and gives up real-time
-//! priority for the rest of a second in which it had too much.
+//! The duration of a wake-up depends on the machine and its load, so the thread wakes ahead of time by a *lead* that
+//! adapts to observed wake-ups. The kernel stops a real-time thread that never sleeps for 50 ms each second, and the
+//! thread starves the kernel's own threads of its CPU. So it rests in gaps between frames, now and then even without a
+//! gap, and gives up real-time priority for the rest of a second in which it ran too long.
 //!
-//! Where whoever was let in by a rest kept the processor for long, it has itself
-//! [relieved](super::shifts) instead, if there is a thread to do so.
+//! If a task that ran during a rest kept the processor for long, the thread is [relieved](super::shifts) by another one
+//! instead of resting, if there is one.
 //!
-//! With a *grain* it does none of this: while frames are inside it wakes at whole multiples of the
-//! grain, takes in what came, sends what is due, and sleeps again. What becomes due while it does so
-//! waits for the next multiple: else a thread with much to do would find something each time it
-//! looks, and never sleep.
+//! With a *grain* the thread works differently: while frames are inside, it wakes at whole multiples of the grain,
+//! takes in captured frames, sends the due ones, and sleeps again. Frames that become due in that time wait for the
+//! next multiple: otherwise a busy thread would find a frame each time it checks, and never sleep.
 
 use constel_link::Nanos;
 
 use super::intake::INTAKE;
 use crate::clock::{mono_ns, thread_cpu_ns};
 
-/// How the thread is scheduled.
+/// Scheduling of the thread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Priority {
     /// Nice -20, normal scheduling.
     Nice,
-    /// `SCHED_FIFO` where the kernel allows it, else as [`Priority::Nice`].
+    /// `SCHED_FIFO` if the kernel allows it, otherwise as [`Priority::Nice`].
     RealTime,
 }
 
-/// Without sleep for this long, a gap between frames is used for a rest...
+/// After this time without sleep, a gap between frames is used for a rest...
 const SPIN_NS: Nanos = 150_000;
-/// ...of up to this long, and of half the gap at most: the rest of it is for waking up...
+/// ...of up to this length and half of the gap: the other half is for waking up...
 const REST_NS: Nanos = 40_000;
-/// ...unless it would be shorter than this.
+/// ...unless the rest would be shorter than this.
 const REST_MIN_NS: Nanos = 8_000;
 /// In each period of this length...
 const PERIOD_NS: Nanos = 300_000;
-/// ...this much sleep is owed to others: more than the twentieth of the time that the kernel wants for them, and short
-/// enough to make nothing late by much.
+/// ...this much sleep is owed to other tasks: more than the twentieth of the time that the kernel requires for them,
+/// and short enough to delay no frame by much.
 const RELIEF_NS: i64 = 21_000;
-/// What is owed after a period that took long, at most.
+/// Maximum owed after a long period.
 const OWED_MAX_NS: i64 = 500_000;
-/// Sleep beyond what is owed counts for later, up to this: no other task waits for longer than some 15 ms, another lab's relay
-/// among them. Who is let in by a rest may well take longer than it: a kernel that is not preempted finishes a system call, or a
-/// batch of interrupts' work, first. If that did not count, a thread with much to do would lose as much by every rest.
+/// Sleep beyond the amount owed counts for later, up to this limit: so no other task waits for longer than some 15 ms,
+/// including another lab's relay. A task that runs during a rest may take longer than the rest: a kernel without
+/// preemption first finishes a system call, or a batch of interrupts' work. If that time did not count, a busy thread
+/// would lose as much by every rest.
 const AHEAD_MAX_NS: i64 = 1_000_000;
-/// When a sleep ends later than this, rests are costly on this host...
+/// When a sleep ends later than this, rests are expensive on this host...
 const HELD_UP_NS: Nanos = 300_000;
-/// ...and the thread is relieved instead, for so long...
+/// ...and the thread is relieved instead, for this long...
 const RELIEVED_NS: Nanos = 10_000_000_000;
-/// ...whenever so much is owed: after some 4 ms of work.
+/// ...whenever this much is owed: after some 4 ms of work.
 const RELIEF_OWED_NS: i64 = 14 * RELIEF_NS;
-/// With so much owed nobody has come: it rests all the same.
+/// When this much is owed, no other thread has relieved it: it rests anyway.
 const UNRELIEVED_NS: i64 = 21 * RELIEF_NS;
-/// Where something is due, what is owed is put off until there is a gap, unless it is more than this.
+/// If a frame is due, a rest is postponed until there is a gap, unless more than this is owed.
 const PUT_OFF_MAX_NS: i64 = 3 * RELIEF_NS;
-/// A gap must be longer than a rest by this: waking up takes a while.
+/// A gap must be longer than a rest by this, because waking up takes time.
 const WAKE_NS: Nanos = 10_000;
-/// Real-time running per [`WINDOW_NS`], should rests not suffice; the kernel's limit is 950 ms per
-/// second.
+/// Real-time running per [`WINDOW_NS`], if rests do not suffice; the kernel's limit is 950 ms per second.
 const RT_PER_WINDOW_NS: Nanos = 940_000_000;
 const WINDOW_NS: Nanos = 1_000_000_000;
 
 const LEAD_MIN_NS: Nanos = 40_000;
 const LEAD_MAX_NS: Nanos = 200_000;
-/// The lead settles where 1 of 500 wake-ups comes too late: steps of +500 and -1.
+/// Step of the lead, which settles where 1 of 500 wake-ups is late: steps of +500 and -1.
 const LEAD_STEP_NS: Nanos = 40;
-/// A wake-up is in time when this much of the lead is left.
+/// A wake-up is in time if this much of the lead is left.
 const LEAD_MARGIN_NS: Nanos = 5_000;
 
-/// What to do until the next thing is due.
+/// Plan until the next event is due.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Plan {
     Spin,
-    /// Until then, or until something comes in.
+    /// Sleep until then, or until a frame comes in.
     Sleep {
         until: Nanos,
     },
-    /// Until then, whatever comes in: it waits for longer anyway, or is as late as with a rest that
-    /// is overdue.
+    /// Sleep until then, even if frames come in: they wait for longer anyway, or are as late as with any overdue rest.
     Rest {
         until: Nanos,
     },
 }
 
-/// What is overdue towards others.
+/// Time owed to other tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Overdue {
     /// A rest, until then.
     Rest { until: Nanos },
-    /// Another thread is to go on with the work.
+    /// Another thread must continue the work.
     Relief,
 }
 
@@ -100,29 +97,29 @@ pub(crate) struct Waiting {
     lead_ns: Nanos,
     /// Frames leave at whole multiples of this; 0: at their own times.
     grain_ns: Nanos,
-    /// The kernel lets us run in real time.
+    /// Whether the kernel permits real-time scheduling.
     real_time: bool,
-    /// We do at the moment.
+    /// Whether it is in use at the moment.
     in_real_time: bool,
     last_sleep_ns: Nanos,
-    /// Sleep owed to others as of `account`; negative where more was taken.
+    /// Sleep owed to other tasks as of `account`; negative after more sleep than owed.
     owed_ns: i64,
     account: Since,
-    /// A rest was put off: the next gap is to be used for it.
+    /// Whether a rest was postponed: the next gap is used for it.
     put_off: bool,
     window: Since,
-    /// There is a thread to relieve this one.
+    /// Whether there is a thread that can relieve this one.
     relief: bool,
-    /// The calling thread does the work.
+    /// Whether the calling thread does the work.
     at_work: bool,
-    /// Until when it is to, instead of rests.
+    /// Until when the thread is relieved instead of resting.
     relieved_until_ns: Nanos,
-    /// CPU time of the thread when it took the work up, and what all had spent on it when one last left.
+    /// CPU time of the thread when it took over the work, and total CPU time of the work when a thread last left it.
     began_cpu_ns: Nanos,
     left_cpu_ns: Nanos,
 }
 
-/// When something began, and the thread's CPU time then.
+/// Start of a period, and the thread's CPU time then.
 #[derive(Clone, Copy, Debug, Default)]
 struct Since {
     from_ns: Nanos,
@@ -155,7 +152,8 @@ impl Waiting {
         }
     }
 
-    /// The calling thread, which was [set up](set_up), takes over: what others had while it was not at work is theirs.
+    /// Called when the calling thread, which was [set up](set_up), takes over. The time in which it did not work
+    /// belonged to other tasks, so no sleep is owed.
     pub(crate) fn enter(&mut self) {
         if self.priority == Priority::RealTime {
             self.real_time = schedule(libc::SCHED_FIFO, 50);
@@ -173,7 +171,7 @@ impl Waiting {
         self.at_work = true;
     }
 
-    /// Another thread may take over from here on, and the calling one is to come back when it is called.
+    /// Called when the thread leaves the work: another may take over, and this one must be ready when it is called.
     pub(crate) fn leave(&mut self) {
         self.left_cpu_ns = self.cpu_ns();
         self.at_work = false;
@@ -182,25 +180,25 @@ impl Waiting {
         }
     }
 
-    /// The calling thread, which [left](Waiting::leave), has the work again: nobody took over.
+    /// Called when the calling thread, which [left](Waiting::leave), has the work again because no other took over.
     pub(crate) fn come_back(&mut self) {
         self.began_cpu_ns = thread_cpu_ns();
         self.in_real_time = self.real_time;
         self.at_work = true;
     }
 
-    /// Whether there is a thread to relieve this one.
+    /// Returns whether there is a thread that can relieve this one.
     pub(crate) fn may_be_relieved(&self) -> bool {
         self.relief
     }
 
-    /// There is a thread to relieve this one from here on, or there is none.
+    /// Sets whether there is a thread that can relieve this one.
     pub(crate) fn relieve(&mut self, relief: bool) {
         self.relief = relief;
     }
 
-    /// The CPU time that the work has taken, whoever did it; asked by the thread that does. What a thread takes for a guest
-    /// of it is its own.
+    /// Returns the CPU time that the work has taken on all threads; called by the thread that does it. The CPU time for
+    /// a guest counts as the thread's own.
     pub(crate) fn cpu_ns(&self) -> Nanos {
         if !self.at_work {
             return self.left_cpu_ns;
@@ -208,14 +206,14 @@ impl Waiting {
         self.left_cpu_ns + thread_cpu_ns() - self.began_cpu_ns
     }
 
-    /// Whether sleeps are costly, and there is another thread to share them.
+    /// Returns whether sleeps are expensive, and there is another thread to alternate with.
     pub(crate) fn relieved(&self, now: Nanos) -> bool {
         self.relief && now < self.relieved_until_ns
     }
 
-    /// To be called every turn: keeps the thread from running away with its CPU. Tells what is
-    /// overdue. `cpu_ns` tells the thread's CPU time: what it spends on going to sleep and being woken
-    /// at once is no sleep. `due` tells when the next frame is due.
+    /// Must be called every turn: keeps the thread from monopolizing its CPU. Returns the overdue action. `cpu_ns`
+    /// returns the thread's CPU time: the time spent on falling asleep and being woken at once is not sleep. `due`
+    /// returns when the next frame is due.
     pub(crate) fn pace(
         &mut self,
         now: Nanos,
@@ -238,6 +236,7 @@ impl Waiting {
         } else if self.in_real_time && start.cpu_ns - self.window.cpu_ns > RT_PER_WINDOW_NS {
             self.in_real_time = !schedule(libc::SCHED_OTHER, 0);
         }
+        // Sleep is the wall-clock time that the thread did not spend on the CPU, whether it slept or was preempted.
         let rested = period.saturating_sub(start.cpu_ns - self.account.cpu_ns);
         self.account = start;
         let signed = |ns: Nanos| i64::try_from(ns).unwrap_or(i64::MAX);
@@ -254,9 +253,11 @@ impl Waiting {
         if self.relieved(now) && self.owed_ns < UNRELIEVED_NS {
             return (self.owed_ns >= RELIEF_OWED_NS).then_some(Overdue::Relief);
         }
+        // There is a gap before the next frame: rest for all that is owed.
         if due().saturating_sub(now) > owed + WAKE_NS {
             return Some(Overdue::Rest { until: now + owed });
         }
+        // No gap: postpone the rest, or if too much is owed, rest for a part of it now.
         self.put_off = self.owed_ns < PUT_OFF_MAX_NS;
         let rest = (self.owed_ns - PUT_OFF_MAX_NS).max(RELIEF_NS);
         (!self.put_off).then_some(Overdue::Rest {
@@ -264,16 +265,17 @@ impl Waiting {
         })
     }
 
-    /// Whether a turn that found something to do is followed by another one at once. With a grain it is only where so many
-    /// frames are left in the rings that the turn cannot have taken in all there were.
+    /// Returns whether a turn that found work is followed by another at once. With a grain this is so only if enough
+    /// frames remain in the rings that the turn cannot have taken in all of them.
     pub(crate) fn goes_on(&self, found: bool, left_in_rings: impl FnOnce() -> u32) -> bool {
         found && (self.grain_ns == 0 || left_in_rings() >= INTAKE as u32)
     }
 
-    /// What to do when the next thing is due at `due` and there is so much to do `before`.
+    /// Returns the plan when the next event is due at `due` and work of length `before` must precede it.
     pub(crate) fn plan(&self, now: Nanos, due: Nanos, before: Nanos) -> Plan {
         if self.grain_ns > 0 && due > now - now % self.grain_ns {
-            // What comes in meanwhile has a delay before it; only what comes into silence must wake us.
+            // Frames that come in during the sleep still have their delay before them. Only the first frame after
+            // silence must wake the thread.
             return if due == Nanos::MAX {
                 Plan::Sleep { until: due }
             } else {
@@ -296,7 +298,7 @@ impl Waiting {
         Plan::Spin
     }
 
-    /// A sleep until then is over.
+    /// Records the end of a sleep until `until`.
     pub(crate) fn slept(&mut self, until: Nanos, now: Nanos) {
         self.last_sleep_ns = now;
         self.put_off = false;
@@ -308,11 +310,13 @@ impl Waiting {
         }
     }
 
-    /// Whoever was let in kept the processor for long.
+    /// Records that a task which ran during a rest kept the processor for long.
     pub(crate) fn held_up(&mut self, now: Nanos) {
         self.relieved_until_ns = now + RELIEVED_NS;
     }
 
+    // An asymmetric step as in quantile estimation: the lead rises by 500 steps on a late wake-up and falls by 1
+    // otherwise, so it settles where 1 in about 500 is late.
     fn learn(&mut self, late_ns: Nanos) {
         let step = if late_ns + LEAD_MARGIN_NS > self.lead_ns {
             self.lead_ns + 500 * LEAD_STEP_NS
@@ -322,17 +326,17 @@ impl Waiting {
         self.lead_ns = step.clamp(LEAD_MIN_NS, LEAD_MAX_NS);
     }
 
-    /// The present lead.
+    /// Returns the present lead.
     pub(crate) fn lead_ns(&self) -> Nanos {
         self.lead_ns
     }
 }
 
-/// Set the calling thread up, once.
+/// Sets up the calling thread, once.
 pub(crate) fn set_up(priority: Priority) {
     // SAFETY: calls about the calling thread, with plain values.
     unsafe {
-        // Timers of normal threads are 50 us late by default.
+        // Timers of threads without real-time priority are 50 us late by default.
         libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0);
         let tid = libc::syscall(libc::SYS_gettid) as libc::id_t;
         libc::setpriority(libc::PRIO_PROCESS, tid, -20);
@@ -342,7 +346,7 @@ pub(crate) fn set_up(priority: Priority) {
     }
 }
 
-/// Change the calling thread's scheduling. False when the kernel does not allow it.
+/// Changes the calling thread's scheduling. Returns false if the kernel does not allow it.
 fn schedule(policy: i32, priority: i32) -> bool {
     let param = libc::sched_param {
         sched_priority: priority,
@@ -428,8 +432,8 @@ mod tests {
 
     const NONE: Vec<Nanos> = Vec::new();
 
-    /// A thread that works for one period after the other, with so much sleep in each, and whether something is due all
-    /// the time: the rests it takes.
+    /// Returns the rests of a thread that works period after period and sleeps for `slept` in each; `busy`: frames are due all
+    /// the time.
     fn rests(slept: Nanos, busy: bool, periods: u64) -> Vec<Nanos> {
         let mut w = waiting();
         let (mut now, mut cpu) = (0, 0);
@@ -495,7 +499,7 @@ mod tests {
         assert_eq!(w.owed_ns, -AHEAD_MAX_NS);
     }
 
-    /// Where each rest lets somebody in who keeps the processor for long, it is not asked for again before that is worked off.
+    /// If a task keeps the processor for long during a rest, the next rest is due only after that time is worked off.
     #[test]
     fn a_rest_that_took_long_is_all_that_is_owed_for_long() {
         let mut w = waiting();
@@ -511,7 +515,7 @@ mod tests {
         assert!((60..80).contains(&(away * 1000 / now)), "{away} of {now}");
     }
 
-    /// Nothing but work, on a host where a rest takes a millisecond: relief is asked for, and a rest taken where none comes.
+    /// A thread with constant work on a host where a rest takes a millisecond calls for relief, and rests if none comes.
     #[test]
     fn who_is_held_up_is_relieved() {
         let mut w = waiting();

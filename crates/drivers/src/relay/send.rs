@@ -1,4 +1,4 @@
-//! How the relay's thread hands over what is due.
+//! Sending of due frames.
 
 use constel_link::{Delivery, Nanos, PortId};
 
@@ -12,33 +12,35 @@ use super::tx_batch::{Known, Sending, TxBatch};
 use super::xsk::Checksum;
 use crate::clock::mono_ns;
 
-/// Frames sent before looking whether others have come in.
+/// Number of frames sent before checking for incoming ones.
 const FRAMES_PER_TURN: usize = 64;
-/// Frames, or super-frames, sent at a time where several edges have more due than is sent: what comes in meanwhile and is
-/// due at once waits for no more than that. With one such edge it is all of [`FRAMES_PER_TURN`].
+/// Number of frames, or super-frames, sent at a time if several edges have more due frames than are sent. A frame that
+/// comes in and is due at once waits for at most one such batch. With a single such edge the limit is
+/// [`FRAMES_PER_TURN`].
 const TX_BATCH: usize = 16;
-/// Edges that are behind may send for so long at a time, even if others are due before that is over: batches of a few frames
-/// would cost a busy host a fifth of what it can serve.
+/// Edges that are behind may send for this long, even if other frames become due before: batches of a few frames would
+/// cost a busy host a fifth of its capacity.
 const BEHIND_NS: Nanos = 60_000;
-/// All edges together send for so long before looking whether others have come in.
+/// All edges together send for this long before checking for incoming frames.
 const TURN_NS: Nanos = 200_000;
-/// What one sending may count for, however long the thread did not run meanwhile.
+/// Upper limit of the measured time of one sending, so that a stall of the thread does not distort it.
 const SENDING_MAX_NS: Nanos = 50_000;
-/// Tries to have the trunk take a batch before turning to other things.
+/// Number of attempts to pass a batch to the trunk before doing other work.
 const TRUNK_TRIES: u32 = 1000;
-/// Frames passed on for nodes without a stack that count as one thing sent: they take no system call.
+/// Number of frames forwarded for nodes without a stack that count as one sending: they need no system call.
 const PASSED_AS_ONE: usize = 8;
 
-/// What was taken out of the table.
+/// Result of taking frames out of the table.
 struct Filled {
-    /// There may be more.
+    /// Whether there may be more.
     more: bool,
-    /// Frames' work of what went on.
+    /// Number of frames that were forwarded for nodes without a stack.
     passed_on: usize,
 }
 
 impl Thread {
-    /// Send up to [`FRAMES_PER_TURN`] frames of what is due, batch by batch, each by the clock of its own. True when something was.
+    /// Sends up to [`FRAMES_PER_TURN`] due frames, batch by batch, reading the clock for each batch. Returns whether
+    /// any was sent.
     pub(super) fn send_due(&mut self, mut now: Nanos) -> bool {
         let mut left = FRAMES_PER_TURN;
         let mut busy = false;
@@ -50,6 +52,7 @@ impl Thread {
             } else {
                 left
             };
+            // As many as fit before the end of the turn, by the recent cost of one sending.
             let in_time = (end - now) / self.state.sending_ns.max(1);
             let at_once = at_once.min(in_time as usize).max(1);
             let filled = self.fill(&mut batch, now, at_once, left);
@@ -69,7 +72,7 @@ impl Thread {
         busy
     }
 
-    /// Send a batch of what is due on edges that are not behind.
+    /// Sends a batch of due frames of edges that are not behind.
     pub(super) fn send_punctual(&mut self, now: Nanos) {
         let mut batch = std::mem::take(&mut self.state.batch);
         batch.clear();
@@ -89,11 +92,11 @@ impl Thread {
         self.state.batch = batch;
     }
 
-    /// Take what is due by `now` out of the table: so many things to be sent at most, and so many frames. What has reached
-    /// a node without a stack goes on at once, and counts for little.
+    /// Takes frames due by `now` out of the table, limited by the number of sendings and of frames. A frame that has
+    /// reached a node without a stack is forwarded at once, and counts for little.
     fn fill(&mut self, batch: &mut TxBatch, now: Nanos, sendings: usize, frames: usize) -> Filled {
         batch.clear();
-        // Known once nothing is due any more on edges that are not behind.
+        // Set once no more frames are due on edges that are not behind.
         let mut end = None;
         let mut passed_on = 0;
         let filled = |more, passed_on| Filled { more, passed_on };
@@ -123,25 +126,25 @@ impl Thread {
             if let Some(member) = self.reached(&delivery) {
                 passed_on += self.pass_on(member, delivery);
             } else if self.add(batch, delivery) {
-                // It takes its time: look at the clock again.
+                // A GSO frame takes long to send, so the batch ends here and the clock is read again.
                 return filled(false, passed_on);
             }
         }
     }
 
-    /// The number of the node that a frame has reached, if that is here and has no stack.
+    /// Returns the number of the node that a frame has reached, if that node is local and has no stack.
     #[inline]
     fn reached(&self, delivery: &Delivery<SlotRef>) -> Option<u32> {
         let member = self.transit.reached(delivery)?;
         (!self.far.has(delivery.to)).then_some(member)
     }
 
-    /// True when it is a GSO frame.
+    /// Adds a frame to the batch. Returns true if it is a GSO frame.
     fn add(&mut self, batch: &mut TxBatch, delivery: Delivery<SlotRef>) -> bool {
         let class = self.state.class_of.get(delivery.from.0 as usize);
         let class = class.copied().unwrap_or(0);
         if self.far.has(delivery.to) {
-            // It is not there yet: who has it there sees it leave.
+            // The frame is not at its port yet: the machine of that port records when it arrives.
             let known = Known {
                 class,
                 ..Known::default()
@@ -170,15 +173,15 @@ impl Thread {
         delivery.frame.is_gso()
     }
 
-    /// How many things, one at least, can be sent before something is due on an edge that is not behind: those that are
-    /// behind are late already, and must not make others late.
+    /// Returns how many sendings, at least one, fit before a frame is due on an edge that is not behind. Edges that are
+    /// behind are late already, and must not delay others.
     fn before_next(&mut self, now: Nanos) -> usize {
         let next = self.table.next_punctual().unwrap_or(Nanos::MAX);
         let left = next.saturating_sub(now).max(BEHIND_NS);
         (left / self.state.sending_ns.max(1)).max(1) as usize
     }
 
-    /// Send all of it. The time when that was done, if there was anything.
+    /// Sends the batch. Returns the time when that was done, if there was any frame.
     fn send_batch(&mut self, batch: &TxBatch) -> Option<Nanos> {
         if batch.len() == 0 && self.pending() == 0 {
             return None;
@@ -206,17 +209,17 @@ impl Thread {
         Some(after)
     }
 
-    /// Frames that can be queued, whichever way they go.
+    /// Returns the number of frames that can be queued, whichever socket they take.
     fn space(&self) -> u32 {
         self.xsk.space().min(self.externals.space())
     }
 
-    /// Frames queued that the kernel has not taken yet.
+    /// Returns the number of queued frames that the kernel has not taken yet.
     pub(super) fn pending(&self) -> u32 {
         self.xsk.pending() + self.externals.pending()
     }
 
-    /// Send what has come from far ports and is due, a batch of it. True when something was.
+    /// Sends a batch of due frames that came from far ports. Returns whether there were any.
     pub(super) fn send_arrived(&mut self, now: Nanos) -> bool {
         if self.far.next_due().is_none_or(|due_ns| due_ns > now) {
             return false;
@@ -240,7 +243,7 @@ impl Thread {
         sent.is_some() || passed_on > 0
     }
 
-    /// Hand a frame to what takes it to its far port, frame by frame.
+    /// Passes a frame to the carrier for its far port; a GSO frame is cut up first.
     fn carry(&mut self, delivery: Delivery<SlotRef>) {
         let edge = (delivery.from, delivery.to);
         self.each_frame(delivery.frame, |relay, frame| {
@@ -250,7 +253,7 @@ impl Thread {
         });
     }
 
-    /// Write the relay's tag and hand the frame to AF_XDP.
+    /// Writes the relay's tag and queues the frame on AF_XDP.
     fn queue(&mut self, delivery: Delivery<SlotRef>) {
         let frame = delivery.frame;
         if let Some(out) = self.externals.out_of(delivery.to, frame) {
@@ -302,7 +305,7 @@ impl Thread {
         self.pool.give_frame(delivery.frame);
     }
 
-    /// Frames that are due together, as one.
+    /// Sends frames that are due together as one super-frame.
     fn send_joined(
         &mut self,
         joined: &Joined,
@@ -328,7 +331,7 @@ impl Thread {
         }
     }
 
-    /// What was queued before goes before.
+    /// Sends the queued frames first, so that no super-frame overtakes them.
     fn send_queued_first(&mut self) {
         if self.xsk.pending() > 0 {
             self.flush();
@@ -343,8 +346,8 @@ impl Thread {
         }
     }
 
-    /// Have the kernel take what is queued. What it does not take stays queued for the next turn:
-    /// it may know of the descriptors already, so they cannot be taken back.
+    /// Makes the kernel take the queued frames. Frames that it does not take stay queued for the next turn: the kernel
+    /// may have read the descriptors already, so they cannot be withdrawn.
     pub(super) fn flush(&mut self) {
         self.externals.flush(&mut self.pool);
         if self.xsk.pending() == 0 {
@@ -352,11 +355,11 @@ impl Thread {
         }
         for tries in 1..=TRUNK_TRIES {
             let pool = &mut self.pool;
-            // What is refused for so long is not refused for want of room.
+            // After that many attempts the reason cannot be a lack of room.
             let again = tries < TRUNK_TRIES;
             match self.xsk.kick(again, |slot| pool.give(slot)) {
                 Ok(taken) => self.state.taken += u64::from(taken),
-                // The trunk is gone or down: nothing can be delivered any more.
+                // The trunk is gone or down: no frame can be delivered any more.
                 Err(_) => break,
             }
             if self.xsk.pending() == 0 {
@@ -367,13 +370,15 @@ impl Thread {
         self.state.trunk_stalls += 1;
     }
 
-    /// The kernel sends one after the other: spread the batch over the time it took.
+    /// Records the lateness of a batch. The kernel sends one frame after the other, so their times are spread evenly
+    /// over the duration of the batch.
     fn record_lateness(&mut self, batch: &TxBatch, before: Nanos, after: Nanos) {
         let n = batch.len() as u64;
         if n > 0 {
             let each = (after - before) / batch.sendings().max(1) as u64;
             let before = self.state.sending_ns;
-            // Rather too much than too little: some frames take a node ten times as long as others.
+            // A rise is taken at once, a fall slowly: some frames take a node ten times as long as others, and an
+            // underestimate makes frames late.
             let each = each.min(SENDING_MAX_NS);
             self.state.sending_ns = each.max((before * 15 + each) / 16);
         }
@@ -387,7 +392,7 @@ impl Thread {
                 passed.gave(mark, due, window);
             }
             if self.far.has(to) {
-                // Where it is handed over, it is known whether it is late.
+                // The machine that delivers the frame records its lateness.
                 continue;
             }
             let sent = before + (after - before) * (i as u64 + 1) / n;
@@ -399,6 +404,7 @@ impl Thread {
             if let Some(came) = known.entered {
                 self.externals.times.note(delivery.from, (came, due, sent));
             }
+            // Short delays are not compared with stalls: only periods of at least STALL_NS are recorded as stalls.
             let others = if late < STALL_NS {
                 0
             } else {
@@ -413,7 +419,7 @@ impl Thread {
         }
     }
 
-    /// Names the port that a frame goes to, by its number among those that are interfaces.
+    /// Returns the tag that names the port of a frame, by its number among those that are interfaces.
     fn tag_for(&self, to: PortId) -> [u8; TAG] {
         let [_, _, high, low] = self.wires.of(to).unwrap_or(to.0).to_be_bytes();
         [0x81, 0x00, high, low]

@@ -1,15 +1,16 @@
-//! Two of the host's threads that take turns at one piece of work, each on another processor.
+//! Two threads of the host that alternate at one piece of work, each on another processor.
 //!
-//! A real-time thread has to let others in now and then, and whoever is let in may keep the processor for milliseconds: a
-//! kernel that is not preempted finishes a system call first. Two threads are not so easily held up at once:
+//! A real-time thread must let other tasks run now and then, and such a task may keep the processor for milliseconds: a
+//! kernel without preemption first finishes a system call. It is unlikely that two threads are held up at once:
 //!
-//! - One that has worked for long *calls* the other to another processor, and works on until that one is there. The work
-//!   waits for nobody, and both processors are free for others half of the time.
-//! - One that sleeps until an instant *lays the work down*. If it does not come back to it in time, the other one takes it.
+//! - A thread that has worked for long *calls* the other to another processor, and works on until that one is there.
+//!   The work never waits, and both processors are free for other tasks half of the time.
+//! - A thread that sleeps until an instant *lays the work down*. If it does not return to it in time, the other one
+//!   takes it.
 //!
-//! The work has its memory in the caches of one processor, so that it changes hands only then.
+//! The work's memory is in the caches of one processor, so it changes hands only in these cases.
 //!
-//! Whoever was called may be [given](Shifts::give) a part of the work instead of all of it, and [brings it
+//! The called thread may be [given](Shifts::give) a part of the work instead of all of it, and [brings it
 //! back](Shifts::bring_back) some time later: see [`super::apart`].
 
 use std::io;
@@ -22,80 +23,81 @@ use constel_link::Nanos;
 use super::bell::{self, Alarm, Bell};
 use crate::clock::mono_ns;
 
-/// Nobody was called.
+/// No thread was called.
 const IDLE: u32 = 0;
-/// The other one shall come.
+/// The other thread was called.
 const CALLED: u32 = 1;
-/// It is there and waits for the work, spinning.
+/// The other thread has arrived and spins until it gets the work.
 const HERE: u32 = 2;
-/// The work is there for it.
+/// The work was left for the other thread.
 const HANDED: u32 = 3;
 /// The work is done.
 const OVER: u32 = 4;
 
-/// Whoever was called and is not given the work for so long goes back to sleep.
+/// A called thread that does not get the work within this time goes back to sleep.
 const PATIENCE_NS: Nanos = 2_000_000;
 
-/// Whoever laid the work down has so long to come back to it: more than waking up takes.
+/// Time in which the thread that laid the work down may return to it: longer than waking up takes.
 const GRACE_NS: Nanos = 150_000;
 
-/// What the two threads share.
+/// State shared by the two threads.
 #[derive(Debug)]
 pub(crate) struct Shifts<W> {
     state: AtomicU32,
     laid: Mutex<Option<Laid<W>>>,
-    /// A part of the work that was given away and is back, and whether there is one.
+    /// A part of the work that was given away and brought back, and whether there is one.
     back: Mutex<Option<W>>,
     is_back: AtomicBool,
-    /// Goes off when the other one may take what was laid down.
+    /// Fires when the other thread may take the work that was laid down.
     alarm: Alarm,
-    /// Wakes either thread for anything else.
+    /// Wake each thread for all other reasons.
     bells: [Bell; 2],
-    /// The kernel's numbers of the threads, once they run.
+    /// The kernel's thread numbers, once the threads run.
     tids: [OnceLock<libc::pid_t>; 2],
-    /// Where they may run.
+    /// Processors on which they may run.
     allowed: libc::cpu_set_t,
-    /// The processor that the one who waits is kept from; -1: none.
+    /// The processor from which the waiting thread is excluded; -1: none.
     kept_from: AtomicI32,
 }
 
-/// Work that nobody has at the moment.
+/// Work that no thread has at the moment.
 #[derive(Debug)]
 struct Laid<W> {
     work: W,
-    /// By which thread.
+    /// The thread that laid it down.
     by: usize,
     /// From when on the other one may take it.
     due_ns: Nanos,
-    /// Its owner goes on with the rest of it.
+    /// Whether it is a part of the work, whose owner continues with the rest.
     is_part: bool,
 }
 
-/// What ends a sleep before its time: something to read at one of these.
+/// Descriptors whose readability ends a sleep early.
 pub(crate) type News = [Option<RawFd>; 4];
 
-/// Why a shift has ended.
+/// Reason why a shift has ended.
 #[derive(Debug)]
 pub(crate) enum Ended<W> {
-    /// All is done.
+    /// All work is done.
     Over,
-    /// The other one [is here](Shifts::is_here).
+    /// The other thread [is here](Shifts::is_here).
     HandOver(W),
-    /// It was a part of the work, and was [brought back](Shifts::bring_back).
+    /// The work was a part, and was [brought back](Shifts::bring_back).
     BroughtBack,
-    /// There is nothing to do until then, or until there is something to read at one of these.
+    /// There is no work until then, or until one of these descriptors is readable.
     Asleep(W, Nanos, News),
 }
 
 impl<W> Shifts<W> {
-    /// For threads that may run where the calling one may.
+    /// Creates the state for threads that may run on the processors of the calling one.
     ///
     /// # Errors
-    /// The kernel has no more descriptors for it.
+    /// The kernel has no more descriptors.
     pub(crate) fn new() -> io::Result<Shifts<W>> {
         // SAFETY: plain old data.
         let mut allowed: libc::cpu_set_t = unsafe { std::mem::zeroed() };
-        // SAFETY: about the calling thread, with a local of the size given. Where it fails, nobody can be sent anywhere.
+        // SAFETY: about the calling thread, with a local of the size given. If it fails, the set is empty and no thread
+        // is moved.
         unsafe { libc::sched_getaffinity(0, size_of_val(&allowed), &raw mut allowed) };
         Ok(Shifts {
             state: AtomicU32::new(IDLE),
@@ -110,10 +112,10 @@ impl<W> Shifts<W> {
         })
     }
 
-    /// Works in shifts as thread `me` (0 or 1) until the work is done. Thread 0 has the work at first, and the other one
-    /// `None`.
+    /// Works in shifts as thread `me` (0 or 1) until the work is done. Thread 0 has the work at first, the other one
+    /// has `None`.
     pub(crate) fn serve(&self, me: usize, first: Option<W>, mut shift: impl FnMut(W) -> Ended<W>) {
-        // However this ends, the other one does not wait for ever.
+        // However this function ends, the other thread must not wait for ever.
         let _end = End { shifts: self, me };
         // SAFETY: plain system call.
         let _ = self.tids[me].set(unsafe { libc::gettid() });
@@ -130,8 +132,8 @@ impl<W> Shifts<W> {
         }
     }
 
-    /// Have the other one come, to another processor than this thread's. Nothing if it was called before, or does not run
-    /// yet.
+    /// Calls the other thread to a processor other than this thread's. Does nothing if it was called before, or does
+    /// not run yet.
     pub(crate) fn call(&self, me: usize) {
         if self.tids[1 - me].get().is_none() {
             return;
@@ -143,13 +145,13 @@ impl<W> Shifts<W> {
         }
     }
 
-    /// The other one was called, and waits for the work.
+    /// Returns whether the other thread was called, and waits for the work.
     #[inline]
     pub(crate) fn is_here(&self) -> bool {
         self.state.load(Ordering::Relaxed) == HERE
     }
 
-    /// Call the other one off; false where it is here already.
+    /// Cancels the call. Returns false if the other thread is here already.
     #[inline]
     pub(crate) fn call_off(&self) -> bool {
         match self.state.load(Ordering::Relaxed) {
@@ -158,19 +160,19 @@ impl<W> Shifts<W> {
         }
     }
 
-    /// Gives the other one, who [is here](Shifts::is_here), a part of the work. It is back at once where the other one has
-    /// gone meanwhile. While it has it, it cannot be called, and nothing may be laid down.
+    /// Gives the other thread, which [is here](Shifts::is_here), a part of the work. Returns the part if the other
+    /// thread has gone back to sleep. While it has the part, it cannot be called, and the work must not be laid down.
     pub(crate) fn give(&self, me: usize, part: W) -> Option<W> {
         self.hand_over(me, part, true)
     }
 
-    /// The part of the work that the calling thread was given is to be taken back by whoever gave it.
+    /// Brings back the part of the work that the calling thread was given, for its owner to take.
     pub(crate) fn bring_back(&self, part: W) {
         *lock(&self.back) = Some(part);
         self.is_back.store(true, Ordering::Release);
     }
 
-    /// The part of the work that was brought back, once.
+    /// Takes the part of the work that was brought back, once.
     #[inline]
     pub(crate) fn take_back(&self) -> Option<W> {
         if !self.is_back.load(Ordering::Relaxed) {
@@ -185,7 +187,7 @@ impl<W> Shifts<W> {
             .compare_exchange(from, to, Ordering::AcqRel, Ordering::Acquire)
     }
 
-    /// Whoever waits does so for another processor than that of the calling thread `me`.
+    /// Excludes the waiting thread from the processor of the calling thread `me`.
     fn keep_apart(&self, me: usize) {
         // SAFETY: plain system call.
         let cpu = unsafe { libc::sched_getcpu() };
@@ -202,7 +204,7 @@ impl<W> Shifts<W> {
         }
     }
 
-    /// The work back where the other one has gone meanwhile.
+    /// Leaves the work for the other thread. Returns the work if the other thread has gone back to sleep.
     fn hand_over(&self, me: usize, work: W, is_part: bool) -> Option<W> {
         *self.laid() = Some(Laid {
             work,
@@ -216,7 +218,7 @@ impl<W> Shifts<W> {
         }
     }
 
-    /// Lays the work down until then. The work, unless the other one has it.
+    /// Lays the work down until then. Returns the work, unless the other thread has taken it.
     fn sleep(&self, me: usize, work: W, until: Nanos, news: News) -> Option<W> {
         self.keep_apart(me);
         let due_ns = until.saturating_add(GRACE_NS);
@@ -233,13 +235,13 @@ impl<W> Shifts<W> {
         bell::sleep([a, b, c, d, Some(self.bells[me].fd())], until);
         let work = self.take(me);
         if work.is_some() {
-            // The other one need not wake to find nothing.
+            // The other thread need not wake to find no work.
             self.alarm.set(Nanos::MAX);
         }
         work
     }
 
-    /// Until there is work for the calling thread, or all is done.
+    /// Waits until there is work for the calling thread, or all is done.
     fn wait(&self, me: usize) -> Option<W> {
         loop {
             let work = match self.state.load(Ordering::Acquire) {
@@ -262,6 +264,7 @@ impl<W> Shifts<W> {
         while self.state.load(Ordering::Acquire) == HERE {
             std::hint::spin_loop();
             if mono_ns().saturating_sub(since) > PATIENCE_NS {
+                // If the work was left at the same instant, the state is HANDED by now, and this change fails.
                 let _ = self.change(HERE, IDLE);
             }
         }
@@ -270,13 +273,13 @@ impl<W> Shifts<W> {
         handed.map(|laid| self.taken(me, laid))
     }
 
-    /// What the calling thread laid down, if it is there yet.
+    /// Takes the work that the calling thread laid down, if it is still there.
     fn take(&self, me: usize) -> Option<W> {
         let own = self.laid().take_if(|laid| laid.by == me);
         own.map(|laid| laid.work)
     }
 
-    /// What the other one laid down, once it is due. The alarm has been heard then.
+    /// Takes the work that the other thread laid down, once it is due. Reads the alarm, so that it does not fire again.
     fn take_due(&self, me: usize) -> Option<W> {
         let mut laid = self.laid();
         self.alarm.hear();
@@ -290,7 +293,7 @@ impl<W> Shifts<W> {
     }
 
     fn taken(&self, me: usize, laid: Laid<W>) -> W {
-        // From here on this thread runs where the kernel likes.
+        // From here on this thread runs on any allowed processor.
         confine(0, &self.allowed);
         self.kept_from.store(-1, Ordering::Release);
         if !laid.is_part {
@@ -308,7 +311,7 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// What a thread does at its end.
+/// Actions of a thread at its end.
 struct End<'a, W> {
     shifts: &'a Shifts<W>,
     me: usize,
@@ -321,7 +324,7 @@ impl<W> Drop for End<'_, W> {
     }
 }
 
-/// Best effort: where it is refused, the thread comes to where it may run.
+/// Restricts a thread to processors. If the kernel refuses, the thread stays where it may run.
 fn confine(tid: libc::pid_t, to: &libc::cpu_set_t) {
     // SAFETY: about a thread of ours, with a set of the size given.
     unsafe { libc::sched_setaffinity(tid, size_of_val(to), to) };
@@ -335,10 +338,10 @@ mod tests {
 
     use super::*;
 
-    /// Who had each turn, and on which processor.
+    /// The thread and the processor of each turn.
     type Turns = Vec<(usize, i32)>;
 
-    /// Both threads, for so many turns: `end` ends a turn.
+    /// Runs both threads for `count` turns: `end` ends a turn.
     fn turns(
         count: usize,
         end: impl Fn(usize, &Shifts<Turns>, Turns) -> Ended<Turns> + Send + Sync + 'static,

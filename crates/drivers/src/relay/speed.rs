@@ -1,35 +1,35 @@
-//! How fast the processor is that a thread of the relay runs on, against the fastest that it was.
+//! Speed of the processor that a relay thread runs on, relative to the fastest speed observed.
 //!
-//! A processor may be slow without being taken away: its host holds it down for its heat or its power, or lends the other half
-//! of a core to somebody else. No stall shows then, no load average and no stolen time, and what takes 0.2 us a hop takes 4. So a
-//! fixed piece of work is timed now and then, while the thread is at work.
+//! A processor may be slow although it is not taken away: its host limits it because of heat or power, or another task
+//! uses the other half of the core. Then neither stalls nor the load average nor stolen time show it, and work that
+//! takes 0.2 us a hop takes 4. So a fixed piece of work is timed now and then while the thread works.
 
 use constel_link::Nanos;
 
-/// A look this often: spells of tens of milliseconds are seen.
+/// Interval of measurements: slow periods of tens of milliseconds are detected.
 const EVERY_NS: Nanos = 5_000_000;
-/// A thread that slept in between has seen nothing of the time before this.
+/// Longest time that one measurement stands for: a thread that slept has not observed the time before.
 const SEEN_MAX_NS: Nanos = 2 * EVERY_NS;
-/// Steps of the work, each of which waits for the one before: some 0.4 us.
+/// Steps of the work, each of which depends on the one before: some 0.4 us.
 const STEPS: u32 = 256;
-/// A processor counts as slow where the work takes more than so many times the least that it took.
+/// A processor counts as slow if the work takes more than this many times its shortest time.
 const SLOW: Nanos = 2;
-/// An interrupt may come while the work is timed, not in each of so many times.
+/// Number of attempts: an interrupt may delay one of them, but hardly all.
 const TRIES: usize = 3;
 
-/// What was seen so far.
+/// Measurements so far.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Speed {
     last_ns: Nanos,
-    /// The least that the work has taken; 0: it was never timed.
+    /// Shortest time of the work; 0: it was never timed.
     best_ns: Nanos,
-    /// For how long it was slow, and the most that the work took.
+    /// How long the processor was slow, and the longest time of the work.
     slow_ns: Nanos,
     worst_ns: Nanos,
 }
 
 impl Speed {
-    /// To be called every turn. `work` does the work once and says how long it took.
+    /// Must be called every turn. `work` does the work once and returns its duration.
     pub(crate) fn look(&mut self, now: Nanos, mut work: impl FnMut() -> Nanos) {
         let since = now.saturating_sub(self.last_ns);
         if since < EVERY_NS {
@@ -54,23 +54,23 @@ impl Speed {
         }
     }
 
-    /// For how long the processor had less than half of the most speed that was seen.
+    /// Returns how long the processor had less than half of its highest observed speed.
     pub(crate) fn slow_ns(&self) -> Nanos {
         self.slow_ns
     }
 
-    /// The least speed against the most; `None`: it was never looked at.
+    /// Returns the lowest speed relative to the highest; `None`: it was never measured.
     pub(crate) fn least_ratio(&self) -> Option<f64> {
         (self.best_ns > 0).then(|| self.best_ns as f64 / self.worst_ns as f64)
     }
 
-    /// Forget what was slow, and not how fast it can be.
+    /// Resets the slow time, but keeps the highest speed.
     pub(crate) fn clear(&mut self) {
         (self.slow_ns, self.worst_ns) = (0, self.best_ns);
     }
 }
 
-/// The work: it needs no memory, so that only the processor counts.
+/// Does the work and returns its duration. It uses no memory, so only the processor's speed counts.
 pub(crate) fn work(clock: impl Fn() -> Nanos) -> Nanos {
     let began = clock();
     let mut x = std::hint::black_box(began);

@@ -1,4 +1,4 @@
-//! A bounded ring between two threads: one pushes, one pops, neither ever waits.
+//! A bounded ring between two threads: one pushes, one pops, and neither ever waits.
 
 use std::cell::UnsafeCell;
 use std::fmt;
@@ -6,21 +6,21 @@ use std::mem::MaybeUninit;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
-/// A cache line of its own, so that the two sides do not slow each other down.
+/// A counter in a cache line of its own, so that the two sides do not slow each other down.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Apart(AtomicUsize);
 
 struct Shared<T> {
     places: Box<[UnsafeCell<MaybeUninit<T>>]>,
-    /// How many were popped, ever; written by the consumer alone.
+    /// Number of values popped so far; only the consumer writes it.
     popped: Apart,
-    /// How many were pushed, ever; written by the producer alone.
+    /// Number of values pushed so far; only the producer writes it.
     pushed: Apart,
 }
 
-// SAFETY: a place is written by the producer before `pushed` says so (Release), read by the consumer after it has seen that
-// (Acquire), and written again after `popped` says that it was read: never by both at a time.
+// SAFETY: a place is written by the producer before it advances `pushed` (Release), read by the consumer after it has
+// read that (Acquire), and written again only after `popped` shows that it was read: never by both at a time.
 unsafe impl<T: Send> Sync for Shared<T> {}
 // SAFETY: values go from thread to thread, which is what `T: Send` allows.
 unsafe impl<T: Send> Send for Shared<T> {}
@@ -36,26 +36,26 @@ impl<T> Drop for Shared<T> {
         let (popped, pushed) = (*self.popped.0.get_mut(), *self.pushed.0.get_mut());
         let mut position = popped;
         while position != pushed {
-            // SAFETY: pushed and not popped, and nobody else is left.
+            // SAFETY: pushed and not popped, and no other reference is left.
             unsafe { (*self.place(position)).assume_init_drop() };
             position = position.wrapping_add(1);
         }
     }
 }
 
-/// The side that pushes.
+/// The pushing side.
 pub(crate) struct Producer<T> {
     shared: Arc<Shared<T>>,
     pushed: usize,
-    /// How many were popped when it was last looked at.
+    /// Last value read of the number of popped values.
     popped: usize,
 }
 
-/// The side that pops.
+/// The popping side.
 pub(crate) struct Consumer<T> {
     shared: Arc<Shared<T>>,
     popped: usize,
-    /// How many were pushed when it was last looked at.
+    /// Last value read of the number of pushed values.
     pushed: usize,
 }
 
@@ -71,7 +71,7 @@ impl<T> fmt::Debug for Consumer<T> {
     }
 }
 
-/// A ring with room for so many, rounded up to a power of two.
+/// Creates a ring with room for `room` values, rounded up to a power of two.
 pub(crate) fn ring<T>(room: usize) -> (Producer<T>, Consumer<T>) {
     let place = |_| UnsafeCell::new(MaybeUninit::uninit());
     let shared = Arc::new(Shared {
@@ -93,22 +93,22 @@ pub(crate) fn ring<T>(room: usize) -> (Producer<T>, Consumer<T>) {
 }
 
 impl<T> Producer<T> {
-    /// How many can be pushed, at least.
+    /// Returns how many values can be pushed, at least.
     pub(crate) fn room(&mut self) -> usize {
         let all = self.shared.places.len();
-        // Looked at again only where it may matter: the other side's line is dear.
+        // The counter is read again only if the ring may be full: the other side's cache line is expensive to read.
         if self.pushed.wrapping_sub(self.popped) > all / 2 {
             self.popped = self.shared.popped.0.load(Ordering::Acquire);
         }
         all - self.pushed.wrapping_sub(self.popped)
     }
 
-    /// Push one; it is given back where there is no room.
+    /// Pushes a value. Returns it if there is no room.
     pub(crate) fn push(&mut self, value: T) -> Result<(), T> {
         if self.room() == 0 {
             return Err(value);
         }
-        // SAFETY: there is room, so that this place was popped, or never used; nobody else writes it.
+        // SAFETY: there is room, so this place was popped or never used, and only this side writes it.
         unsafe { (*self.shared.place(self.pushed)).write(value) };
         self.pushed = self.pushed.wrapping_add(1);
         self.shared.pushed.0.store(self.pushed, Ordering::Release);
@@ -117,7 +117,7 @@ impl<T> Producer<T> {
 }
 
 impl<T> Consumer<T> {
-    /// Whether there is something.
+    /// Returns whether there is a value.
     pub(crate) fn has_some(&mut self) -> bool {
         if self.popped == self.pushed {
             self.pushed = self.shared.pushed.0.load(Ordering::Acquire);
@@ -125,13 +125,13 @@ impl<T> Consumer<T> {
         self.popped != self.pushed
     }
 
-    /// How many there are, at least.
+    /// Returns how many values there are, at least.
     pub(crate) fn waiting(&self) -> usize {
         let pushed = self.shared.pushed.0.load(Ordering::Acquire);
         pushed.wrapping_sub(self.popped)
     }
 
-    /// The next one, which stays.
+    /// Returns the next value without removing it.
     pub(crate) fn peek(&mut self) -> Option<&T> {
         if !self.has_some() {
             return None;

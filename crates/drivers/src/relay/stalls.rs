@@ -1,12 +1,10 @@
-//! When the machine kept the relay's thread from running: told apart from the relay's own lateness.
+//! Periods in which the machine kept the relay's thread from running, as distinct from the relay's own lateness.
 //!
-//! A frame may be late because the relay was busy, or because its thread did not run although it
-//! wanted to: a virtual machine's processor was taken away, a timer came late, another task of this
-//! kernel held the processor. The thread sees all of these as time that passed without it: a
-//! wake-up later than asked for, or wall-clock time between two looks at the clock that is not
-//! in its own CPU time. What of it was spent waiting in this kernel's run queue the kernel counts
-//! (`/proc/thread-self/schedstat`); the rest is the hypervisor's, or its timers'. How [fast](super::speed) it runs when it does is
-//! in the same book.
+//! A frame may be late because the relay was busy, or because its thread was ready but did not run: a virtual machine's
+//! processor was taken away, a timer was late, another task of this kernel occupied the processor. To the thread all of
+//! these are time that passed without it: a wake-up later than requested, or wall-clock time between two clock readings
+//! that is not in its own CPU time. The kernel counts the part spent in its run queue (`/proc/thread-self/schedstat`);
+//! the rest is due to the hypervisor or to timers. The processor's [speed](super::speed) is recorded here too.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -18,30 +16,31 @@ use crate::clock::{mono_ns, thread_cpu_ns};
 use crate::stats::{Stall, StallStats};
 use constel_link::Nanos;
 
-/// Shorter ones are not told apart from wake-ups as they usually are.
+/// Shorter periods cannot be distinguished from normal wake-ups.
 pub(crate) const STALL_NS: Nanos = 200_000;
-/// The base that gaps are measured from is never older than this, plus one sleep.
+/// Maximum age of the base from which gaps are measured, plus one sleep.
 const BASE_AGE_NS: Nanos = 10_000_000;
-/// Stalls kept; older ones are only in the sums.
+/// Number of stalls kept; older ones are only in the sums.
 const KEPT: usize = 8192;
 
-/// What the kernel tells of the calling thread. Without it, stalls are seen all the same, but not what they were spent on.
+/// Opens the kernel's scheduling statistics of the calling thread. Without them stalls are detected, but not their
+/// cause.
 pub(crate) fn schedstat() -> Option<Arc<File>> {
     let file = File::open("/proc/thread-self/schedstat").ok();
     file.map(Arc::new)
 }
 
-/// The thread's own book about when it ran.
+/// The thread's record of when it ran.
 #[derive(Debug)]
 pub(crate) struct Stalls {
     schedstat: Option<Arc<File>>,
-    /// Where gaps are measured from: wall clock, CPU time, time in the run queue.
+    /// Base of the measurement of gaps: wall clock, CPU time, time in the run queue.
     base_ns: Nanos,
     base_cpu_ns: Nanos,
     base_queued_ns: Nanos,
-    /// Last look at the clock.
+    /// Last reading of the clock.
     last_ns: Nanos,
-    /// Asleep by its own will since the base.
+    /// Time of voluntary sleep since the base.
     slept_ns: Nanos,
     kept: VecDeque<Stall>,
     sums: StallStats,
@@ -63,7 +62,7 @@ impl Stalls {
         }
     }
 
-    /// To be called first, by the thread whose book it is from here on, with what is [its own](schedstat).
+    /// Must be called first by the thread that keeps this record from here on, with [its own statistics](schedstat).
     pub(crate) fn enter(&mut self, schedstat: Option<Arc<File>>) {
         self.schedstat = schedstat;
         self.rebase(mono_ns());
@@ -77,7 +76,7 @@ impl Stalls {
         self.slept_ns = 0;
     }
 
-    /// Time the thread has spent in the run queue so far.
+    /// Returns the time that the thread has spent in the run queue so far.
     fn queued_ns(&self) -> Nanos {
         let mut text = [0; 64];
         let read = self.schedstat.as_ref().map(|f| f.read_at(&mut text, 0));
@@ -88,17 +87,18 @@ impl Stalls {
             .unwrap_or(0)
     }
 
-    /// To be called every turn. A gap since the last call that neither sleep nor CPU time account
-    /// for is a stall.
+    /// Must be called every turn. A gap since the last call that is neither sleep nor CPU time is a stall.
     pub(crate) fn look(&mut self, now: Nanos) {
         self.speed.look(now, || speed::work(mono_ns));
         let gap = now.saturating_sub(self.last_ns);
+        // Reading the CPU time is a system call, so it is read only after a gap or when the base is old.
         if gap < STALL_NS && now.saturating_sub(self.base_ns) < BASE_AGE_NS {
             self.last_ns = now;
             return;
         }
         if gap >= STALL_NS {
             let ran = thread_cpu_ns().saturating_sub(self.base_cpu_ns);
+            // The part of the gap that neither sleep nor CPU time explains.
             let away = now
                 .saturating_sub(self.base_ns)
                 .saturating_sub(self.slept_ns)
@@ -111,8 +111,8 @@ impl Stalls {
         self.rebase(now);
     }
 
-    /// The thread slept from `start` on, wanted to wake up at `due` at the latest (a timer, or a
-    /// frame's arrival), and did at `now`.
+    /// Records a sleep: the thread slept from `start` on, should have woken at `due` at the latest (a timer, or a
+    /// frame's arrival), and woke at `now`.
     pub(crate) fn woke(&mut self, start: Nanos, due: Nanos, now: Nanos) {
         self.slept_ns += now.saturating_sub(start);
         self.last_ns = now;
@@ -141,8 +141,8 @@ impl Stalls {
         self.kept.push_back(stall);
     }
 
-    /// Of the time between these two instants, what the thread did not run although it wanted to.
-    /// Only meant for the recent past: looks at the last few stalls.
+    /// Returns the part of the time between these two instants in which the thread was ready but did not run. It is
+    /// meant for the recent past: it searches the last few stalls.
     pub(crate) fn within(&self, from: Nanos, to: Nanos) -> Nanos {
         self.kept
             .iter()
@@ -180,7 +180,7 @@ mod tests {
     fn work_is_no_stall_and_absence_is_one() {
         let mut stalls = Stalls::new();
         stalls.enter(schedstat());
-        // Busy for 20 ms: whatever others took of it meanwhile is counted as theirs, no more.
+        // Busy for 20 ms: only the time that other tasks took of it is counted as theirs.
         let start = Instant::now();
         let cpu = thread_cpu_ns();
         while start.elapsed() < Duration::from_millis(20) {

@@ -1,4 +1,4 @@
-//! The book-keeping of a thread of the relay.
+//! State and counters of a relay thread.
 
 use std::collections::VecDeque;
 
@@ -14,7 +14,7 @@ use super::waits::Asleep;
 use super::warm_up::WarmUp;
 use crate::clock::mono_ns;
 
-/// What sending takes before it was measured.
+/// Assumed duration of one sending before it was measured.
 const SENDING_NS: Nanos = 2_000;
 
 /// A change of the table, to be made at its instant.
@@ -23,7 +23,7 @@ pub(super) struct Scheduled {
     pub(super) change: Change,
 }
 
-/// Edges of a kind, by the port they leave.
+/// Edges of a kind, by the port that they leave.
 #[derive(Clone)]
 pub(crate) struct Class {
     pub(super) name: String,
@@ -44,7 +44,7 @@ impl Class {
 /// Bookkeeping of the thread.
 pub(crate) struct State {
     pub(super) scheduled: VecDeque<Scheduled>,
-    /// What is being sent; kept for its memory.
+    /// The batch being sent; kept to reuse its memory.
     pub(super) batch: TxBatch,
     pub(super) lateness: Histogram,
     pub(super) own_lateness: Histogram,
@@ -54,30 +54,31 @@ pub(crate) struct State {
     pub(super) stalls: Box<Stalls>,
     pub(super) late: LateFrames,
     pub(super) early: u64,
-    /// Descriptors the kernel took, those of warm-up packets among them, and super-frames.
+    /// Descriptors that the kernel took, including those of warm-up packets, and super-frames.
     pub(super) taken: u64,
-    /// Frames that went as parts of super-frames made here.
+    /// Frames sent as parts of super-frames joined here.
     pub(super) joined: u64,
     pub(super) warm_up: WarmUp,
     pub(super) awake: Awake,
-    /// Frames came or went since somebody asked.
+    /// Whether frames arrived or left since the flag was last taken.
     pub(super) worked: bool,
-    /// When nodes' frames came last.
+    /// When frames of nodes last arrived.
     pub(super) took_in_ns: Nanos,
     pub(super) trunk_stalls: u64,
-    /// What it takes to send one thing of a batch, of late.
+    /// Recent duration of one sending of a batch.
     pub(super) sending_ns: Nanos,
-    /// How late the last frame was.
+    /// Lateness of the last frame.
     pub(super) last_late_ns: Nanos,
-    /// Frames of GSO frames for which there was no slot, or more than their port's share; GSO frames the kernel did not take.
+    /// Frames cut out of GSO frames for which no slot was free, or that exceeded their port's share; GSO frames that
+    /// the kernel refused.
     pub(super) no_slot: u64,
     pub(super) over_share: u64,
     pub(super) gso_refused: u64,
-    /// A GSO frame cut up; kept for its memory.
+    /// Frames of a GSO frame that was cut up; kept to reuse its memory.
     pub(super) cut: Vec<SlotRef>,
     pub(super) sleeps: u64,
     pub(super) asleep: Option<Asleep>,
-    /// Which of the host's threads does its work.
+    /// The thread of the host that does the work.
     pub(super) at_work: Option<usize>,
     pub(super) updates: u64,
     pub(super) longest_update_ns: Nanos,
@@ -118,7 +119,7 @@ impl State {
         }
     }
 
-    /// Frames come or go.
+    /// Called when frames arrive or leave.
     pub(super) fn frames(&mut self, now: Nanos) {
         self.awake.frames(now);
         self.worked = true;

@@ -1,4 +1,4 @@
-//! What the relay counts.
+//! Statistics of the relay.
 
 use std::collections::BTreeMap;
 
@@ -10,32 +10,31 @@ use super::transit::TransitCounts;
 use crate::DriverKind;
 use crate::stats::{BACKLOG, PlaneStats, StallStats};
 
-/// Frames lost by the emulator itself, by cause. All zero in a sound run.
+/// Frames dropped by the emulator, by cause. All counts are zero in a sound run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct UnintendedDrops {
-    /// No free slot when a frame came in.
+    /// No slot was free when a frame came in.
     pub pool: u64,
-    /// The port held more than its share of the slots or of the ring: it floods, and the others
-    /// need room too.
+    /// The port held more than its share of the slots or of the ring: it floods, and the other ports need room too.
     pub share: u64,
-    /// Descriptor ring full.
+    /// The descriptor ring was full.
     pub ring: u64,
-    /// Super-frame of another protocol than TCP (the port was made without [`super::send_tcp_gso`]), or of many more
+    /// A super-frame of a protocol other than TCP (the port was made without [`super::send_tcp_gso`]), or of many more
     /// frames than [`super::GSO_MAX_SEGS`].
     pub gso: u64,
-    /// Larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
+    /// The frame was larger than a slot (2,012 bytes with its Ethernet header), or shorter than 16 bytes.
     pub size: u64,
-    /// Could not be read, from an interface that is no port, or with a checksum that belongs outside of it.
+    /// The frame could not be read, came from an interface that is not a port, or had a checksum field outside of it.
     pub error: u64,
-    /// No slot for the copy of a multicast frame, or for a frame cut out of a GSO frame.
+    /// No slot was free for the copy of a multicast frame, or for a frame cut out of a GSO frame.
     pub no_buffer: u64,
-    /// Let go because the host did not keep up: later than 10 ms on an edge that was behind all the time for 50 ms, or
-    /// later than 50 ms if it had come over another edge before.
+    /// Dropped because the host did not keep up: later than 10 ms on an edge that had been behind for 50 ms, or later
+    /// than 50 ms if the frame had crossed another edge before.
     pub overload: u64,
-    /// Refused by AF_XDP as malformed, or a GSO frame that the kernel did not take: always 0.
+    /// Refused by AF_XDP as malformed, or a GSO frame that the kernel refused: always 0.
     pub trunk: u64,
-    /// Sent, but not seen behind the trunk (kernel backlog full). Frames under way at the moment
-    /// of the snapshot are counted too, so only a value that stays says something.
+    /// Sent, but not received behind the trunk (kernel backlog full). Frames in transit at the moment of the snapshot
+    /// are counted too, so only a value that persists is meaningful.
     pub backlog: u64,
 }
 
@@ -58,7 +57,7 @@ impl UnintendedDrops {
         }
     }
 
-    /// All of them, without `backlog`.
+    /// Returns the sum of all causes except `backlog`.
     #[must_use]
     pub fn total(&self) -> u64 {
         self.pool
@@ -73,72 +72,72 @@ impl UnintendedDrops {
     }
 }
 
-/// The relay at an instant.
+/// State and counters of the relay at an instant.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct RelayStats {
-    /// When, on `CLOCK_MONOTONIC`.
+    /// The instant, on `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
-    /// Sums over all edges, past ones included; drops the scenario asked for are in here.
+    /// Sums over all edges, including past ones. Drops that the scenario asked for are included.
     pub totals: Totals,
-    /// Drops nobody asked for.
+    /// Frames dropped by the emulator.
     pub unintended: UnintendedDrops,
     /// Frames captured at ports; a GSO frame counts as one.
     pub captured: u64,
-    /// Frames that ports sent before the thread was started: there was no edge for them.
+    /// Frames that ports sent before the thread was started: no edge existed for them.
     pub before_start: u64,
     /// Frames on the relay's own interfaces that it did not send: always 0.
     pub foreign: u64,
-    /// Warm-up packets that came to their end (frames of the relay's own, seen by no node).
+    /// Warm-up packets that completed their path (frames of the relay's own, which no node of the lab receives).
     #[serde(rename = "rehearsals")]
     pub warm_ups: u64,
-    /// Frames given to the kernel for delivery; a super-frame counts as one.
+    /// Frames passed to the kernel for delivery; a super-frame counts as one.
     pub injected: u64,
-    /// Frames handed into a node; a super-frame counts as one.
+    /// Frames delivered into a node; a super-frame counts as one.
     pub delivered: u64,
-    /// Frames of TCP streams that went as parts of super-frames made of them here.
+    /// Frames of TCP streams that were joined here and sent as parts of super-frames.
     pub joined: u64,
-    /// What was taken off the ways of frames that nodes' stacks passed on, one by one, where that is asked for.
+    /// Times deducted for nodes' stacks from forwarded frames, frame by frame, if that is enabled.
     pub deducted: Quantiles,
     /// Actual minus due time of every frame released since the start; never negative.
     pub lateness: Quantiles,
-    /// Of that, what the machine is not to blame for: without the time in which the relay's thread
-    /// wanted to run and did not.
+    /// Lateness without the part for which the machine is responsible: the time in which the relay's thread was ready
+    /// but did not run.
     pub own_lateness: Quantiles,
-    /// How many frames were how late.
+    /// Numbers of frames by lateness.
     pub late_frames: LateFrames,
-    /// That time: waking up later than asked for, and being stopped.
+    /// Times in which the thread woke up later than requested, or was stopped.
     pub stalls: StallStats,
     /// Frames released before their time. Always 0; counted to prove it.
     pub early: u64,
-    /// Slots not in use.
+    /// Free slots.
     pub free_slots: usize,
-    /// Threads of the relay.
+    /// Number of the relay's threads.
     pub threads: u32,
     /// CPU time of the relay's threads.
     pub cpu_ns: Nanos,
-    /// For how long processors were kept from deep sleep because frames were under way.
+    /// How long processors were kept from deep sleep because frames were in flight.
     pub awake_ns: Nanos,
     /// Wall-clock time since the thread was started.
     pub uptime_ns: Nanos,
-    /// Times the thread slept and was woken (by a frame, a timer or a command).
+    /// Number of times that the thread slept and was woken (by a frame, a timer or a command).
     pub sleeps: u64,
-    /// Times the kernel did not take a batch for a while; the frames were late, not lost.
+    /// Number of times that the kernel did not take a batch for a while; the frames were late, not lost.
     pub trunk_stalls: u64,
-    /// Times the kernel's queue of received frames was full and a frame was handed over again; late, not lost.
+    /// Number of times that the kernel's queue of received frames was full and a frame was sent again; late, not lost.
     pub refused: u64,
-    /// How long before a frame is due the thread wakes up at present.
+    /// Present lead: how long before a frame is due the thread wakes up.
     pub lead_ns: Nanos,
-    /// Updates applied.
+    /// Number of applied updates.
     pub updates: u64,
-    /// Longest time one update took.
+    /// Longest duration of one update.
     pub longest_update_ns: Nanos,
-    /// For how long the last thread has had a processor of its own, where there are as many threads as processors.
+    /// How long the last thread has had a processor of its own, if there are as many threads as processors.
     pub apart_ns: Nanos,
-    /// What nodes without a stack did, if there are any.
+    /// Counters of nodes without a stack, if there are any.
     pub transit: Option<TransitCounts>,
 }
 
-/// One thread of the relay at an instant: what only all of them tell is not there yet.
+/// Statistics of one thread. Values that only all threads together give are missing.
 #[derive(Clone, Debug)]
 pub(crate) struct ThreadStats {
     pub(crate) stats: RelayStats,
@@ -148,7 +147,7 @@ pub(crate) struct ThreadStats {
 }
 
 impl RelayStats {
-    /// What all threads have to say, as one. `None`: there is none.
+    /// Combines the statistics of all threads; `None` if there is no thread.
     pub(crate) fn of(threads: Vec<ThreadStats>) -> Option<RelayStats> {
         let count = threads.len() as u32;
         let all = threads.into_iter().reduce(|mut sum, more| {
@@ -168,7 +167,8 @@ impl RelayStats {
         Some(stats)
     }
 
-    /// Another thread's. Of what all threads do at once the most counts, of what they share the sum.
+    /// Adds another thread's statistics: sums of shared quantities, and the maximum of those that all threads have at
+    /// once.
     fn add(&mut self, more: &RelayStats) {
         let (totals, others) = (&mut self.totals, &more.totals);
         totals.edges += others.edges;
@@ -214,13 +214,14 @@ impl RelayStats {
         for (most, more) in greatest {
             *most = (*most).max(more);
         }
-        // Nodes without a stack are all with one of them.
+        // Nodes without a stack all belong to one thread.
         self.transit = self.transit.or(more.transit);
     }
 
-    /// What only the relay counts, by the names of the fields.
+    /// Returns the counters that only the relay has, by the names of the fields.
     pub(crate) fn own_counters(&self) -> BTreeMap<String, u64> {
-        // A field that is added must be named here: as a counter, or among those that all drivers have.
+        // A new field must be listed here (the pattern is exhaustive): as a counter, or among those that all drivers
+        // have.
         let RelayStats {
             at_ns: _,
             totals: _,

@@ -1,20 +1,20 @@
 //! Learning switches: networks in which a port may have more Ethernet addresses behind it than its own.
 //!
-//! Ports know each other by [`constel_link::mac_of`]. Software may bring further addresses: VRRP's virtual one, macvlan,
-//! a bridge with virtual machines, an address that somebody gave the port itself. A switch learns behind which port each
-//! of them speaks, as IEEE 802.1D has it, and sends what it does not know to all. A port's own address is never learned
-//! elsewhere: no node takes another one's frames by using its address.
+//! Ports use the addresses of [`constel_link::mac_of`]. Software may add others: VRRP's virtual address, macvlan, a
+//! bridge with virtual machines, or an address set by the user. A switch learns from source addresses which port each
+//! of them is behind, as in IEEE 802.1D, and sends frames for unknown addresses to all ports. A port's own address is
+//! never learned elsewhere, so a node cannot take another's frames by using its address.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::{PoisonError, RwLock};
 
 use constel_link::{PortId, is_group, mac_of, port_of_mac};
 
-/// Addresses that a switch keeps for one port; of more it forgets the oldest.
+/// Maximum number of addresses that a switch keeps for one port; beyond it the oldest is dropped.
 const ADDRESSES_MAX: usize = 1_024;
-/// A port that is on no switch.
+/// Marks a port that is on no switch.
 const NONE: u16 = u16::MAX;
-/// To all edges of the port.
+/// A destination that selects all edges of the port.
 const ALL: [u8; 6] = [0xff; 6];
 
 type Mac = [u8; 6];
@@ -29,14 +29,14 @@ pub(crate) struct Switches {
 
 #[derive(Debug, Default)]
 struct Learned {
-    /// Behind which port of a switch an address is.
+    /// Port of each address on a switch.
     places: HashMap<(u16, Mac), PortId>,
-    /// Of each port with such addresses: these, the oldest first. One that has moved elsewhere may still be listed.
+    /// Learned addresses of each port, the oldest first. An address that has moved to another port may still be listed.
     of_port: HashMap<PortId, VecDeque<Mac>>,
 }
 
 impl Switches {
-    /// Switches with these ports; a port is on one at most.
+    /// Creates switches with these ports; a port is on one at most.
     pub(crate) fn new(switches: &[Vec<PortId>]) -> Switches {
         let ports = switches.iter().flatten().map(|port| port.0 as usize + 1);
         let mut of = vec![NONE; ports.max().unwrap_or(0)];
@@ -51,8 +51,8 @@ impl Switches {
         }
     }
 
-    /// The destination by which a frame that left `from` finds its edges: that of the port behind which the frame's own is, or
-    /// that of all. `source` reads the frame's source address, which is learned.
+    /// Returns the destination by which the edges of a frame from `from` are found: the address of the port that the
+    /// frame's destination is behind, or of all ports. `source` returns the frame's source address, which is learned.
     #[inline]
     pub(crate) fn destination(
         &self,
@@ -69,6 +69,7 @@ impl Switches {
     fn steer(&self, switch: u16, from: PortId, destination: Mac, source: Mac) -> Mac {
         let is_foreign = |mac: Mac| !is_group(mac) && port_of_mac(mac).is_none();
         if is_foreign(source) {
+            // The read lock suffices for almost every frame; the write lock is taken for a new or moved address only.
             let known = self.learned.read().unwrap_or_else(PoisonError::into_inner);
             let is_known = known.places.get(&(switch, source)) == Some(&from);
             drop(known);
@@ -90,11 +91,12 @@ impl Learned {
     fn learn(&mut self, switch: u16, port: PortId, mac: Mac) {
         self.places.insert((switch, mac), port);
         let own = self.of_port.entry(port).or_default();
-        // One that moved away and has come back is listed already.
+        // An address that moved away and came back is listed already.
         own.retain(|listed| *listed != mac);
         own.push_back(mac);
         if own.len() > ADDRESSES_MAX
             && let Some(oldest) = own.pop_front()
+            // The oldest address may have moved to another port, whose entry must stay.
             && self.places.get(&(switch, oldest)) == Some(&port)
         {
             self.places.remove(&(switch, oldest));
@@ -120,7 +122,7 @@ mod tests {
         let switches = Switches::new(&[ports, other]);
         let send = |from, to, source| switches.destination(PortId(from), to, || source);
         let own = |port| mac_of(PortId(port));
-        // Nobody has spoken as that yet.
+        // No frame from this address has been sent yet.
         assert_eq!(send(1, VRRP, own(1)), ALL);
         assert_eq!(send(2, ALL, VRRP), ALL);
         assert_eq!(send(1, VRRP, own(1)), own(2));
@@ -130,7 +132,7 @@ mod tests {
         // Another switch has not heard of it, and a port on none learns nothing.
         assert_eq!(send(7, VRRP, own(7)), ALL);
         assert_eq!(send(9, VRRP, mac(5)), VRRP);
-        // Ports' own addresses are theirs, whoever speaks as them.
+        // A port's own address stays with it, even if another node uses it.
         assert_eq!(send(2, ALL, own(3)), ALL);
         assert_eq!(send(1, own(3), own(1)), own(3));
     }

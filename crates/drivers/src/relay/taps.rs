@@ -1,4 +1,4 @@
-//! Looks at frames in the relay's thread. As long as nobody looks they cost one comparison a frame.
+//! Taps of frames in the relay's thread. Without a tap they cost one comparison per frame.
 
 use constel_link::{DropCause, Nanos, PortId};
 
@@ -7,48 +7,48 @@ use super::pool::{Pool, complete_checksum};
 use crate::clock::mono_ns;
 use crate::tap::{Sight, Tap, Tapped, Wanted};
 
-/// The edge's port that the frame of a slot came to, and when.
+/// The port whose edge a frame entered, and when, for the frame's slot.
 #[derive(Clone, Copy, Debug)]
 struct Entered {
     from: PortId,
     at_ns: Nanos,
 }
 
-/// Whoever looks at present.
+/// The present taps.
 #[derive(Debug, Default)]
 pub(crate) struct Taps {
     taps: Vec<Tap>,
-    /// When frames came is kept although nobody looks.
+    /// Whether entry times are recorded even without a tap.
     kept: bool,
-    /// By slot; of GSO frames by their first.
+    /// By slot; for a GSO frame by its first slot.
     entered: Vec<Option<Entered>>,
 }
 
 impl Taps {
-    /// Whether it is known when frames came.
+    /// Returns whether entry times are recorded.
     fn watched(&self) -> bool {
         self.kept || !self.taps.is_empty()
     }
 }
 
 impl Pool {
-    /// Somebody looks from here on.
+    /// Adds a tap.
     pub(crate) fn add_tap(&mut self, tap: Tap) {
         if !self.taps.watched() {
-            // What is left of earlier looks is not of the frames that are in the slots now.
+            // Entries left by earlier taps do not belong to the frames that are in the slots now.
             self.taps.entered.clear();
             self.taps.entered.resize(self.slots(), None);
         }
         self.taps.taps.push(tap);
     }
 
-    /// From here on it is known of each frame when it came.
+    /// Records the entry time of each frame from here on.
     pub(crate) fn keep_times(&mut self) {
         self.taps.entered.resize(self.slots(), None);
         self.taps.kept = true;
     }
 
-    /// Somebody looks at more ports from here on.
+    /// Adds ports to a tap.
     pub(crate) fn tap_also(&mut self, number: u64, more: Wanted) {
         let mut taps = self.taps.taps.iter_mut();
         if let Some(tap) = taps.find(|tap| tap.number() == number) {
@@ -56,7 +56,7 @@ impl Pool {
         }
     }
 
-    /// A frame comes to the edges of a port.
+    /// Called when a frame enters the edges of a port.
     #[inline]
     pub(crate) fn enters(&mut self, at_ns: Nanos, from: PortId, frame: SlotRef) {
         if !self.taps.watched() {
@@ -68,7 +68,7 @@ impl Pool {
         self.show((at_ns, None), from, Sight::Enters, frame);
     }
 
-    /// As [`Pool::enters`], of a frame that was shown elsewhere.
+    /// Does the same as [`Pool::enters`] for a frame that was reported on another thread.
     pub(super) fn came(&mut self, at_ns: Nanos, from: PortId, frame: SlotRef) {
         if self.taps.watched()
             && let Some(slot) = self.first_slot(frame)
@@ -77,7 +77,7 @@ impl Pool {
         }
     }
 
-    /// A frame has come through an edge. When it came to it, where that is known.
+    /// Called when a frame has passed an edge. Returns when it entered, if that is known.
     #[inline]
     pub(crate) fn leaves(&mut self, from: PortId, to: PortId, frame: SlotRef) -> Option<Nanos> {
         if !self.taps.watched() {
@@ -90,7 +90,7 @@ impl Pool {
         entered
     }
 
-    /// A frame goes no further.
+    /// Called when a frame is dropped.
     #[inline]
     pub(super) fn dropped(&mut self, frame: SlotRef, cause: DropCause) {
         if self.taps.taps.is_empty() {
@@ -106,7 +106,7 @@ impl Pool {
         }
     }
 
-    /// A copy is where the frame is that it is of.
+    /// Records for a copy the entry of its original.
     pub(super) fn same_way(&mut self, copy: u32, of: u32) {
         if self.taps.watched() {
             self.taps.entered[copy as usize] = self.taps.entered[of as usize];
@@ -147,13 +147,14 @@ impl Pool {
         self.taps.taps.retain_mut(shown);
     }
 
-    /// The frame as a receiver would get it.
+    /// Returns the bytes of a frame as a receiver would get them.
     pub(super) fn copy_of(&mut self, frame: SlotRef) -> Vec<u8> {
         if let Some(gso) = self.gso(frame) {
             let mut bytes = Vec::with_capacity(gso.len as usize + TAG);
             for n in 0..gso.slots.len() {
                 let (first, len) = self.piece(gso, n);
-                // SAFETY: in bounds; the slot is ours since its descriptor was read, and nobody writes to it meanwhile.
+                // SAFETY: in bounds; the slot is ours since its descriptor was read, and is not written during the
+                // copy.
                 bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(first, len) });
             }
             if let (Some(tci), true) = (gso.vlan_tci, bytes.len() >= ADDRESSES) {
@@ -166,6 +167,7 @@ impl Pool {
         let mut bytes = Vec::with_capacity(ADDRESSES + rest.len());
         bytes.extend_from_slice(addresses);
         bytes.extend_from_slice(rest);
+        // Receivers get complete checksums; in the slot the kernel's partial one is still pending.
         if frame.flags & FLAG_CSUM != 0 {
             let start = usize::from(frame.csum_start);
             complete_checksum(&mut bytes, start, usize::from(frame.csum_offset));

@@ -1,5 +1,5 @@
-//! A thread of the relay: frames in by shared memory, through the edge table, out by AF_XDP. There is one, or several that
-//! divide the nodes among them ([`super::across`]).
+//! A thread of the relay: it receives frames by shared memory, passes them through the edge table, and sends them by
+//! AF_XDP. There is one thread, or several that divide the nodes among them ([`super::across`]).
 
 use std::fs::File;
 use std::os::fd::RawFd;
@@ -32,21 +32,21 @@ use super::wire::Wires;
 use super::xsk::Xsk;
 use crate::clock::{mono_ns, thread_cpu_ns};
 
-/// With more frames than this in the rings, or older ones, they are emptied before it is the turn of edges that are
-/// behind...
+/// With more frames than this in the rings, or older ones, they are emptied before edges that are behind get their
+/// turn...
 const RINGS_LONG: u32 = 512;
 const RINGS_OLD_NS: Nanos = 200_000;
-/// ...for so many times [`INTAKE`](super::intake::INTAKE) at most.
+/// ...at most this many times [`INTAKE`](super::intake::INTAKE).
 pub(super) const INTAKES_PER_TURN: u32 = 16;
-/// A frame is stamped a moment before it can be seen; younger ones wait for the next look, so that
-/// two CPUs' frames are merged in the right order.
+/// A frame is stamped a moment before it is visible. Younger ones wait for the next turn, so that frames of two CPUs
+/// are merged in the right order.
 pub(super) const SETTLE_NS: Nanos = 300;
 
 pub(crate) struct Thread {
-    /// Its number among the relay's threads.
+    /// Number among the relay's threads.
     pub(crate) number: usize,
     pub(crate) loaded: Arc<Loaded>,
-    /// The others, if there are any.
+    /// Rings to the other threads, if there are any.
     pub(crate) across: Option<Box<Across>>,
     pub(crate) rings: Rings,
     pub(crate) pool: Pool,
@@ -63,19 +63,19 @@ pub(crate) struct Thread {
     pub(crate) commands: Receiver<Command>,
     pub(crate) wake_fd: RawFd,
     pub(crate) waiting: Waiting,
-    /// Frames of TCP streams that are due together go as one.
+    /// Whether frames of TCP streams that are due together are joined.
     pub(crate) gro: bool,
-    /// Where what nodes' stacks take is taken off.
+    /// Deduction of the time of nodes' stacks, if it is enabled.
     pub(crate) passed: Option<Passed>,
-    /// Another of the relay's threads that the same one of the host's serves.
+    /// Another of the relay's threads, run by the same thread of the host.
     pub(crate) guest: Option<Box<Thread>>,
-    /// Of one that can be a guest, or have one.
+    /// Load measurement of a thread that can be a guest, or have one.
     pub(crate) apart: Option<Apart>,
     pub(crate) state: State,
 }
 
-/// One of the host's threads that are a thread of the relay, number `me` of `shifts` if there are two. `work` is with the
-/// first one at first.
+/// Runs one of the host's threads for a relay thread, number `me` of `shifts` if there are two. The first one has the
+/// `work` at first.
 pub(super) fn serve(
     me: usize,
     shifts: Option<&Shifts<Box<Thread>>>,
@@ -99,24 +99,26 @@ pub(super) fn serve(
 pub(super) struct Place<'s> {
     me: usize,
     shifts: Option<&'s Shifts<Box<Thread>>>,
-    /// What the kernel tells of it.
+    /// The kernel's scheduling statistics of it.
     schedstat: Option<Arc<File>>,
 }
 
 impl Place<'_> {
-    /// Nobody is to come while this one sleeps; false where it is here already.
+    /// Cancels a call, so that the other thread does not come while this one sleeps. Returns false if it is here
+    /// already.
     pub(super) fn call_off(&self) -> bool {
         self.shifts.is_none_or(Shifts::call_off)
     }
 }
 
 impl Thread {
-    /// Runs until told to stop, or until another one may go on.
+    /// Runs until it must stop, or until another thread may continue.
     fn run(mut self: Box<Self>, here: &Place<'_>) -> Ended<Box<Thread>> {
         let asleep = self.state.asleep.take();
         if let Some(asleep) = asleep {
             self.woke(asleep);
         }
+        // Another thread of the host did the work before. If this one takes over during a sleep, the other was held up.
         if self.state.at_work != Some(here.me) {
             if asleep.is_some() {
                 self.waiting.held_up(mono_ns());
@@ -150,6 +152,7 @@ impl Thread {
                     pressing(&mut guest.table, &guest.air, &guest.far, &guest.state)
                 }))
             };
+            // The due time is computed only if a rest is owed, because it costs a search in the table.
             let overdue = self.waiting.pace(now, thread_cpu_ns, due);
             match (overdue, here.shifts) {
                 (Some(Overdue::Relief), Some(shifts)) => shifts.call(here.me),
@@ -170,7 +173,7 @@ impl Thread {
         }
     }
 
-    /// The calling thread goes on with the work of another.
+    /// Called when the calling thread takes over the work of another.
     fn take_over(&mut self, here: &Place<'_>) {
         self.state.at_work = Some(here.me);
         self.waiting.enter();
@@ -178,7 +181,7 @@ impl Thread {
         self.told_of_host_thread();
     }
 
-    /// Tells the capture program which of the host's threads hands frames to nodes.
+    /// Writes for the capture program which of the host's threads delivers frames to nodes.
     pub(super) fn told_of_host_thread(&self) {
         // SAFETY: plain system call.
         let tid = unsafe { libc::gettid() };
@@ -189,7 +192,7 @@ impl Thread {
         }
     }
 
-    /// A turn of this thread, and of its guest if it has one.
+    /// Runs a turn of this thread, and of its guest if it has one.
     fn turns(&mut self, now: Nanos) -> bool {
         let took = self.turn(now);
         if self.apart.is_none() {
@@ -204,13 +207,13 @@ impl Thread {
         took
     }
 
-    /// Frames that the last turn saw and left.
+    /// Returns the number of frames that the last turn saw but did not take.
     fn left_in_rings(&self) -> u32 {
         let guest = self.guest.as_ref().map_or(0, |guest| guest.rings.waiting());
         self.rings.waiting().max(guest)
     }
 
-    /// Take in what has arrived, send what is due. True when there may be more to do at once.
+    /// Takes in captured frames and sends due ones. Returns whether there may be more to do at once.
     pub(super) fn turn(&mut self, now: Nanos) -> bool {
         self.rings.look();
         let settled = now.saturating_sub(SETTLE_NS);
@@ -237,8 +240,8 @@ impl Thread {
         }
         busy |= self.intake(settled);
         busy |= self.take_handed();
-        // The rings are first come, first served; what is in the table gets its fair turn. Whoever fills the rings does
-        // not hold up those that are due on other edges.
+        // The rings are served in order of arrival; frames in the table get fair turns. A node that fills the rings
+        // must not delay frames that are due on other edges.
         let (old, mut now) = (now.saturating_sub(RINGS_OLD_NS), now);
         for _ in 0..INTAKES_PER_TURN {
             let long = self.rings.waiting() > RINGS_LONG;
@@ -258,7 +261,7 @@ impl Thread {
         busy
     }
 
-    /// While other threads are not as far as a change at this instant, what is due is sent all the same.
+    /// Sends due frames while other threads are not ready for a change at this instant.
     fn meanwhile(&mut self, now: Nanos, at_ns: Nanos) -> bool {
         let before = at_ns.saturating_sub(1);
         self.air.advance(before, &mut self.table, &mut self.pool);
@@ -266,20 +269,21 @@ impl Thread {
         if let Some(across) = &mut self.across {
             across.knock();
         }
-        // Another one may have to run where we do.
+        // Another relay thread may have to run on this processor.
         std::thread::yield_now();
         true
     }
 
-    /// Treats what is asked of this thread and of its guest. False when it is time to stop.
+    /// Handles the commands of this thread and of its guest. Returns false when the thread must stop.
     fn attend_if_asked(&mut self) -> bool {
         let guest = self.guest.as_mut();
         let goes_on = guest.is_none_or(|guest| guest.attend_if_asked());
         goes_on && (!self.signals.attention.load(Ordering::Relaxed) || self.attend())
     }
 
-    /// Treat all commands. False when it is time to stop.
+    /// Handles all commands. Returns false when the thread must stop.
     fn attend(&mut self) -> bool {
+        // The flag is cleared before the commands are read: a command sent later sets it again.
         self.signals.attention.store(false, Ordering::SeqCst);
         self.signals.bell.hear();
         if self.signals.stop.load(Ordering::SeqCst) {

@@ -1,26 +1,25 @@
-//! How long frames were inside and how late they left, by the edge that they took: for what is steered between interfaces
-//! of the host.
+//! Durations and lateness of frames by edge, for frames steered between interfaces of the host.
 
 use constel_link::{Histogram, Nanos, PortId};
 
-/// Of the frames of an edge.
+/// Times of the frames of an edge.
 #[derive(Clone, Debug)]
 pub struct EdgeTimes {
-    /// The port the edge begins at.
+    /// The port at which the edge begins.
     pub from: PortId,
-    /// From when they came in until they were handed on, nanoseconds.
+    /// Time from the arrival of a frame until it was sent, nanoseconds.
     pub inside: Histogram,
-    /// From when they were due until then.
+    /// Time from its due time until it was sent.
     pub lateness: Histogram,
 }
 
-/// By the port that edges begin at, each of which has one. Memory comes with the first frame: 10 KiB where frames take
-/// 100 ms.
+/// Times by the port at which edges begin, each of which has one edge. Memory is allocated with the first frame: 10 KiB
+/// if frames take 100 ms.
 #[derive(Debug, Default)]
 pub(crate) struct Times(Vec<Option<Box<EdgeTimes>>>);
 
 impl Times {
-    /// A frame that came in at one instant was due at another and was sent at a third.
+    /// Records a frame that came in at one instant, was due at another and was sent at a third.
     pub(crate) fn note(&mut self, from: PortId, (came, due, sent): (Nanos, Nanos, Nanos)) {
         let place = from.0 as usize;
         if self.0.len() <= place {
@@ -37,7 +36,7 @@ impl Times {
         times.lateness.record(sent.saturating_sub(due));
     }
 
-    /// Up to so many from a place on; the place to go on from, if there are more.
+    /// Returns up to `most` edges from a place on, and the place of the next call if there are more.
     pub(crate) fn some(&self, start: usize, most: usize) -> (Vec<EdgeTimes>, Option<usize>) {
         let mut found = Vec::new();
         for (place, times) in self.0.iter().enumerate().skip(start) {
@@ -49,7 +48,7 @@ impl Times {
         (found, None)
     }
 
-    /// Edges from these ports begin anew.
+    /// Resets the times of edges from these ports.
     pub(crate) fn forget(&mut self, ports: &[PortId]) {
         for port in ports {
             if let Some(times) = self.0.get_mut(port.0 as usize) {

@@ -1,8 +1,8 @@
-//! Nodes without a stack: a frame that reaches one is decided about here, and enters its next edge at the very instant at
-//! which it reached the node.
+//! Nodes without a stack. The relay decides about a frame that reaches one, and the frame enters its next edge at the
+//! same instant at which it reached the node.
 //!
-//! The time that this takes delays nothing, as long as the thread keeps up: what a frame is late by at its last hop is all
-//! that it is late by.
+//! The time for that delays no frame as long as the thread keeps up: the lateness of a frame at its last hop is its
+//! total lateness.
 
 use std::sync::Arc;
 
@@ -15,19 +15,19 @@ use super::layout::{ADDRESSES, FLAG_NEW, FRAME_MAX, SlotRef};
 use super::pool::Pool;
 use super::thread::Thread;
 
-/// What became of packets at nodes without a stack.
+/// Counters of packets at nodes without a stack.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct TransitCounts {
-    /// Went on. A super-frame counts as one.
+    /// Forwarded packets. A super-frame counts as one.
     pub forwarded: u64,
-    /// Were answered: pings, and packets whose sender was told what went wrong.
+    /// Answered packets: pings, and packets whose senders got an ICMP error.
     pub answered: u64,
-    /// Went no further, by [`Cause::ALL`].
+    /// Dropped packets, by [`Cause::ALL`].
     pub dropped: [u64; Cause::ALL.len()],
 }
 
 impl TransitCounts {
-    /// What was dropped for one cause.
+    /// Returns the number of packets dropped for one cause.
     #[must_use]
     pub fn dropped_for(&self, cause: Cause) -> u64 {
         self.dropped[cause as usize]
@@ -51,16 +51,16 @@ impl TransitCounts {
     }
 }
 
-/// The thread's side.
+/// The thread's state of nodes without a stack.
 #[derive(Debug, Default)]
 pub(crate) struct Transit {
     table: Option<Arc<Table>>,
     limits: Vec<Limit>,
     counts: Vec<TransitCounts>,
     sums: TransitCounts,
-    /// An answer; kept for its memory.
+    /// Buffer of an answer, kept to reuse its memory.
     answer: Vec<u8>,
-    /// Answers for which there was no slot.
+    /// Answers that could not be sent because no slot was free.
     pub(super) no_slot: u64,
 }
 
@@ -75,18 +75,18 @@ impl Transit {
         }
     }
 
-    /// The number of the node that a frame has reached, if that has no stack.
+    /// Returns the number of the node that a frame has reached, if that node has no stack.
     #[inline]
     pub(crate) fn reached(&self, delivery: &Delivery<SlotRef>) -> Option<u32> {
         self.table.as_ref()?.member_of(delivery.to)
     }
 
-    /// What all nodes have done.
+    /// Returns the sums over all nodes.
     pub(super) fn sums(&self) -> Option<TransitCounts> {
         self.table.as_ref().map(|_| self.sums)
     }
 
-    /// What the nodes from the one of that number on have done, of at most so many.
+    /// Returns the counters of at most `most` nodes, from number `first` on.
     pub(super) fn counts(&self, first: u32, most: usize) -> Vec<TransitCounts> {
         let counts = self.counts.iter().skip(first as usize);
         counts.take(most).copied().collect()
@@ -113,19 +113,19 @@ impl Transit {
     }
 }
 
-/// A frame, as nodes without a stack read it.
+/// A frame as nodes without a stack read it.
 pub(super) struct Seen<'p> {
     destination: [u8; 6],
-    /// From the EtherType on; of a super-frame its first piece.
+    /// Bytes from the EtherType on; for a super-frame those of its first piece.
     bytes: &'p mut [u8],
-    /// How long that is in all.
+    /// Total length of these.
     len: usize,
-    /// The longest packet in it, without the EtherType.
+    /// Length of the longest packet in it, without the EtherType.
     longest: usize,
 }
 
 impl Thread {
-    /// A frame has reached a node without a stack. How many frames' work that was.
+    /// Handles a frame that has reached a node without a stack. Returns the number of frames to which the work amounts.
     pub(super) fn pass_on(&mut self, member: u32, delivery: Delivery<SlotRef>) -> usize {
         let Delivery {
             from,
@@ -165,7 +165,7 @@ impl Thread {
 
     fn go_on(&mut self, at_ns: Nanos, way: Way, frame: SlotRef) -> usize {
         let destination = mac_of(way.far_port);
-        // The host has worked on it: where it does not keep up, it lets others go first.
+        // The host has processed the frame before: if the host does not keep up, new frames are dropped first.
         let frame = SlotRef {
             flags: frame.flags & !FLAG_NEW,
             ..frame
@@ -177,7 +177,8 @@ impl Thread {
 }
 
 impl Pool {
-    /// What a node without a stack reads of a frame. `None` for a frame with a tag outside of its bytes.
+    /// Returns the parts of a frame that a node without a stack reads; `None` for a frame whose VLAN tag is not in its
+    /// bytes.
     fn packet(&mut self, frame: SlotRef) -> Option<Seen<'_>> {
         if !frame.is_gso() {
             let (addresses, bytes) = self.whole(frame);
@@ -192,8 +193,8 @@ impl Pool {
         let headers = self.gso_headers(gso)?;
         let (len, segment) = (gso.len as usize, usize::from(gso.segment));
         let (first, there) = self.piece(gso, 0);
-        // SAFETY: in bounds; the slot is ours since its descriptor was read, and nobody else has a reference into it while
-        // `self` is borrowed.
+        // SAFETY: in bounds; the slot is ours since its descriptor was read, and no other reference into it exists
+        // while `self` is borrowed.
         let piece = unsafe { std::slice::from_raw_parts_mut(first, there) };
         let (addresses, bytes) = piece.split_at_mut_checked(ADDRESSES)?;
         Some(Seen {
@@ -204,7 +205,7 @@ impl Pool {
         })
     }
 
-    /// Other Ethernet addresses for a frame.
+    /// Writes other Ethernet addresses into a frame.
     fn readdress(&mut self, frame: SlotRef, addresses: [u8; ADDRESSES]) {
         let place = match self.gso(frame) {
             Some(gso) => self.piece(gso, 0).0,
@@ -217,7 +218,7 @@ impl Pool {
         unsafe { place.copy_from_nonoverlapping(addresses.as_ptr(), ADDRESSES) };
     }
 
-    /// A frame of other bytes in the place of one that ends here. `None` when there is no slot for it.
+    /// Replaces a frame that ends here by a frame with other bytes. Returns `None` when no slot is free for it.
     fn replace(
         &mut self,
         frame: SlotRef,

@@ -1,4 +1,4 @@
-//! What the relay's thread sends at a time: frames on their own, and those of TCP streams joined.
+//! A batch of frames that the relay's thread sends at a time: single frames, and joined ones of TCP streams.
 
 use constel_link::{Delivery, Nanos, PortId};
 
@@ -6,16 +6,16 @@ use super::gro::{Joined, Segment};
 use super::layout::SlotRef;
 use super::passed::Mark;
 
-/// With fewer frames than this, joining them costs more than it saves.
+/// With fewer frames than this, joining costs more than it saves.
 const JOINED_MIN: u16 = 3;
 
-/// What is known of a frame.
+/// Properties of a frame in the batch.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Known {
     pub(super) class: u8,
-    /// When it came in, where that is known.
+    /// When it came in, if that is known.
     pub(super) entered: Option<Nanos>,
-    /// What it will be known by, should its node pass it on.
+    /// Mark by which it is recognized if its node forwards it.
     pub(super) mark: Option<Mark>,
 }
 
@@ -24,7 +24,7 @@ pub(super) struct Known {
 struct Item {
     delivery: Delivery<SlotRef>,
     known: Known,
-    /// The stream it is of, if it may be joined with others.
+    /// The stream that it belongs to, if it may be joined with others.
     stream: Option<usize>,
 }
 
@@ -32,14 +32,14 @@ struct Item {
 struct Stream {
     joined: Joined,
     edge: (PortId, PortId),
-    /// Its first frame's place in the batch.
+    /// Place of its first frame in the batch.
     first: usize,
-    /// The next frame of the edge may be of it, too.
+    /// Whether the next frame of the edge may join it too.
     open: bool,
 }
 
-/// Frames in the order in which they came out of the table. Those of an edge stay in order: only frames of it with none
-/// in between are joined.
+/// Frames in the order in which they came out of the table. Frames of an edge stay in order: only consecutive frames of
+/// an edge are joined.
 #[derive(Debug, Default)]
 pub(super) struct TxBatch {
     items: Vec<Item>,
@@ -47,13 +47,13 @@ pub(super) struct TxBatch {
     sendings: usize,
 }
 
-/// What becomes of the frame at a place of the batch.
+/// How the frame at a place of the batch is sent.
 pub(super) enum Sending<'a> {
-    /// It goes on its own.
+    /// It is sent alone.
     Alone(Delivery<SlotRef>),
-    /// It is the first of these, which go as one.
+    /// It is the first of several frames that are sent as one.
     Joined(&'a Joined, Delivery<SlotRef>),
-    /// It went with another.
+    /// It was sent together with another.
     Done,
 }
 
@@ -64,17 +64,17 @@ impl TxBatch {
         self.sendings = 0;
     }
 
-    /// Frames in it.
+    /// Returns the number of frames.
     pub(super) fn len(&self) -> usize {
         self.items.len()
     }
 
-    /// About how many things there are to be sent.
+    /// Returns the approximate number of sendings.
     pub(super) fn sendings(&self) -> usize {
         self.sendings
     }
 
-    /// Add a frame; `segment` where it may be joined with others.
+    /// Adds a frame; `segment` if it may be joined with others.
     pub(super) fn push(
         &mut self,
         delivery: Delivery<SlotRef>,
@@ -83,6 +83,7 @@ impl TxBatch {
     ) {
         let edge = (delivery.from, delivery.to);
         let open = |s: &Stream| s.open && s.edge == edge;
+        // The last stream of the edge, because only consecutive frames may be joined.
         let found = self.streams.iter().rposition(open);
         let continued = found.zip(segment.as_ref()).filter(|&(place, segment)| {
             let stream = &mut self.streams[place];
@@ -114,7 +115,7 @@ impl TxBatch {
         });
     }
 
-    /// What to send when it is the turn of this place.
+    /// Returns how the frame at this place is sent.
     pub(super) fn sending(&self, place: usize) -> Sending<'_> {
         let item = self.items[place];
         let stream = item.stream.map(|stream| &self.streams[stream]);
@@ -125,7 +126,7 @@ impl TxBatch {
         }
     }
 
-    /// The frames that are joined to the one at this place, itself first.
+    /// Returns the frames that are joined to the one at this place, beginning with itself.
     pub(super) fn joined_at(&self, place: usize) -> impl Iterator<Item = SlotRef> + Clone {
         let stream = self.items[place].stream;
         let of_it = move |item: &&Item| item.stream == stream;
@@ -133,7 +134,7 @@ impl TxBatch {
         frames.map(|item| item.delivery.frame)
     }
 
-    /// All frames, and what is known of them.
+    /// Returns all frames with their properties.
     pub(super) fn frames(&self) -> impl Iterator<Item = (&Delivery<SlotRef>, &Known)> {
         self.items.iter().map(|item| (&item.delivery, &item.known))
     }

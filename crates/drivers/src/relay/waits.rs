@@ -1,4 +1,4 @@
-//! How the thread goes to sleep, until when, and what ends it before; [`super::sched`] says whether it should.
+//! Sleep of the thread: until when, and what ends it early; [`super::sched`] decides whether to sleep.
 
 use std::sync::atomic::Ordering;
 
@@ -16,16 +16,17 @@ use super::thread::{Place, SETTLE_NS, Thread};
 use super::warm_up;
 use crate::clock::mono_ns;
 
-/// Frames that are so late wait for a rest of the thread as well.
+/// Frames later than this do not postpone a rest of the thread.
 const FAR_BEHIND_NS: Nanos = 1_000_000;
-/// While so many slots are with other threads that it must be looked after them.
+/// Longest sleep while own slots are scarce, so that those returned by other threads are collected.
 const SCARCE_NS: Nanos = 500_000;
-/// Where each processor has a thread of the relay, one to which frames come sleeps for so long, whatever comes...
+/// If each processor has a relay thread, a thread that receives frames sleeps for this long, even if further frames
+/// come in...
 const NAP_NS: Nanos = 50_000;
-/// ...and for so long after the last.
+/// ...and does so for this long after the last one.
 const NAPS_NS: Nanos = 200_000;
 
-/// A sleep that the relay's thread is in.
+/// The present sleep of the relay's thread.
 #[derive(Clone, Copy)]
 pub(crate) struct Asleep {
     start_ns: Nanos,
@@ -33,8 +34,8 @@ pub(crate) struct Asleep {
 }
 
 impl Thread {
-    /// Nothing to do at the moment: spin if something is due soon, else sleep. Tells until when, and what ends it before, where
-    /// two threads are to do so.
+    /// Waits if there is no work: spins if a frame is due soon, otherwise sleeps. If two threads alternate, returns the
+    /// end of the sleep and the descriptors that end it early.
     pub(super) fn wait(&mut self, here: &Place<'_>) -> Option<(Nanos, News)> {
         let now = mono_ns();
         self.state.awake.look(now);
@@ -56,13 +57,13 @@ impl Thread {
                 std::hint::spin_loop();
                 return None;
             }
-            // Who is here already takes over, and sleeps itself.
+            // A thread that is here already takes over, and sleeps itself.
             _ if !here.call_off() => return None,
             Plan::Sleep { until } => {
                 let until = until.min(self.state.awake.until());
                 let apart = self.apart.as_mut();
                 let until = until.min(apart.map_or(Nanos::MAX, |apart| apart.sleeps(now, until)));
-                // Nobody tells us of slots that come back.
+                // Returned slots do not wake the thread, so it must check for them.
                 let mut scarce = self.pool.homes.are_scarce();
                 let until = self.guest.as_ref().map_or(until, |guest| {
                     scarce |= guest.pool.homes.are_scarce();
@@ -70,7 +71,7 @@ impl Thread {
                 });
                 let latest = if scarce { now + SCARCE_NS } else { Nanos::MAX };
                 let until = until.min(latest);
-                // Whoever sends on this processor is not interrupted for each frame.
+                // A node that sends on this processor is not interrupted for each frame.
                 let nap = now + NAP_NS;
                 let naps = self.is_apart() && now - self.state.took_in_ns < NAPS_NS;
                 if naps && nap < until {
@@ -88,7 +89,7 @@ impl Thread {
         None
     }
 
-    /// Sleep until then, or until something comes in; a `rest` is taken whatever comes in before.
+    /// Sleeps until then, or until a frame or command comes in; a `rest` is not ended by frames.
     pub(super) fn sleep(&mut self, until: Nanos, rest: bool) {
         let news = self.fall_asleep(until, rest);
         if let Some((news, asleep)) = news.zip(self.state.asleep.take()) {
@@ -97,7 +98,7 @@ impl Thread {
         }
     }
 
-    /// What ends a sleep until then before its time; `None` where there is no sleep, as something is there already.
+    /// Returns the descriptors that end a sleep before its time; `None` if there is a reason not to sleep.
     fn fall_asleep(&mut self, until: Nanos, rest: bool) -> Option<News> {
         let mut stays = self.stays_awake(rest);
         if let Some(guest) = &mut self.guest {
@@ -121,7 +122,8 @@ impl Thread {
         Some([wake, bell, theirs, their_bell])
     }
 
-    /// Whether there is something that ends a sleep at once; what comes after it has been asked does so too.
+    /// Announces the sleep. Returns whether there is a reason not to sleep; reasons that arise after the call end the
+    /// sleep.
     fn stays_awake(&mut self, rest: bool) -> bool {
         let news = !rest && (self.rings.fall_asleep() || self.has_news());
         news || self.signals.attention.load(Ordering::SeqCst)
@@ -134,10 +136,12 @@ impl Thread {
         }
     }
 
-    /// The sleep is over.
+    /// Records the end of a sleep.
     pub(super) fn woke(&mut self, asleep: Asleep) {
         let now = mono_ns();
         self.waiting.slept(asleep.until_ns, now);
+        // A wake-up before the end was caused by a frame: its arrival is the instant at which the thread should have
+        // woken.
         let wanted = if now >= asleep.until_ns {
             asleep.until_ns
         } else {
@@ -154,14 +158,14 @@ impl Thread {
         self.wake_up();
     }
 
-    /// Whether another thread has something for this one.
+    /// Returns whether another thread has sent an item to this one.
     fn has_news(&mut self) -> bool {
         let across = self.across.as_mut();
         across.is_some_and(|across| across.has_news())
     }
 }
 
-/// When the next frame, turn of a channel or update is due.
+/// Returns when the next frame, channel event or update is due.
 fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State) -> Nanos {
     let frame = table.next_event().unwrap_or(Nanos::MAX);
     let frame = frame.min(far.next_due().unwrap_or(Nanos::MAX));
@@ -170,7 +174,7 @@ fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State)
     frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))
 }
 
-/// The same for what a rest may wait for: what is far behind is no reason to put it off until others are due.
+/// Returns the same for postponing a rest: if frames are far behind, only those of punctual edges count.
 pub(super) fn pressing(
     table: &mut EdgeTable<SlotRef>,
     air: &Air,

@@ -1,8 +1,8 @@
-//! The way from the relay through a node, walked shortly before a frame needs it.
+//! Warming of the path from the relay through a node, shortly before a frame needs it.
 //!
-//! After a pause the kernel's code and data for sending and forwarding are in no cache any more: a frame takes 20 to
-//! 40 us longer than the ones right behind it. The thread spins before a frame is due anyway; a packet of its own
-//! through a node of its own ([`super::warm_up_node`]) then makes the way warm.
+//! After a pause the kernel's code and data for sending and forwarding are no longer in the caches: a frame takes 20 to
+//! 40 us longer than the frames directly after it. The thread spins before a frame is due anyway, so it sends a packet
+//! of its own through a node of its own ([`super::warm_up_node`]), which warms the path.
 
 use constel_bpf::Mapped;
 use constel_link::Nanos;
@@ -12,24 +12,24 @@ use super::layout::{ADDRESSES, SLOT_SHIFT, TAG, TYPE_AT, WARM_UP_SLOT};
 use super::warm_up_node;
 use super::xsk::Xsk;
 
-/// Pauses shorter than this are left alone: what is sent so often keeps most of its way warm by itself, and the time
-/// of warm-up packets would come to more than a tenth of a processor.
+/// Shorter pauses need no warm-up: frequent frames keep most of the path warm, and warm-up packets would take more than
+/// a tenth of a processor.
 const PAUSE_NS: Nanos = 500_000;
-/// What a warm-up packet on a cold way takes.
+/// Duration of a warm-up packet on a cold path.
 const LENGTH_NS: Nanos = 55_000;
-/// With less than this left it would cost the frame more than it gains.
+/// If less time than this is left, a warm-up would delay the frame.
 const LEFT_NS: Nanos = 30_000;
 
 const FRAME_BYTES: usize = 64;
 
-/// An IPv4 packet for the warm-up node to forward, with the tag of warm-up packets.
+/// Returns an IPv4 packet for the warm-up node to forward, with the tag of warm-up packets.
 fn frame() -> [u8; FRAME_BYTES] {
     let mut frame = [0; FRAME_BYTES];
     frame[..6].copy_from_slice(&warm_up_node::MAC);
     frame[6] = 0x02;
     frame[12..18].copy_from_slice(&[0x88, 0xa8, 0, 0, 0x08, 0x00]);
     let ip = &mut frame[18..38];
-    // Version and length, no more than the header and 26 bytes of nothing, 64 hops to live, protocol 253 (RFC 3692).
+    // Version and header length, total length 46 (the header and 26 zero bytes), TTL 64, protocol 253 (RFC 3692).
     ip[0] = 0x45;
     ip[3] = 46;
     ip[8] = 64;
@@ -41,7 +41,7 @@ fn frame() -> [u8; FRAME_BYTES] {
     frame
 }
 
-/// When the way was last walked.
+/// Record of when the path was last used.
 #[derive(Debug, Default)]
 pub(crate) struct WarmUp {
     last_ns: Nanos,
@@ -49,7 +49,7 @@ pub(crate) struct WarmUp {
 }
 
 impl WarmUp {
-    /// What it takes before a frame that is due at `due`.
+    /// Returns the time that a warm-up takes before a frame due at `due`; 0 if none is needed.
     pub(crate) fn time(&self, due: Nanos) -> Nanos {
         if due.saturating_sub(self.last_ns) > PAUSE_NS {
             LENGTH_NS
@@ -58,37 +58,37 @@ impl WarmUp {
         }
     }
 
-    /// A frame is due at `due`, and nothing else is to be done until then.
+    /// Returns whether to send a warm-up packet before a frame due at `due`, if there is no other work until then.
     pub(crate) fn worth_it(&self, now: Nanos, due: Nanos) -> bool {
         self.time(due) > 0 && due.saturating_sub(now) > LEFT_NS
     }
 
-    /// Frames were sent.
+    /// Records that frames were sent.
     pub(crate) fn sent(&mut self, now: Nanos) {
         self.last_ns = now;
     }
 
-    /// Frames were sent by another thread, on the same processor.
+    /// Records that another thread sent frames on the same processor.
     pub(crate) fn sent_by(&mut self, other: &WarmUp) {
         self.last_ns = self.last_ns.max(other.last_ns);
     }
 
-    /// There was one.
+    /// Records that a warm-up packet was sent.
     pub(crate) fn done(&mut self, now: Nanos) {
         self.last_ns = now;
         self.count += 1;
     }
 
-    /// Warm-up packets so far.
+    /// Returns the number of warm-up packets so far.
     pub(crate) fn count(&self) -> u64 {
         self.count
     }
 }
 
-/// Where the frame stands, as all frames do: AF_XDP wants room for its metadata before it.
+/// Offset of the frame in its slot, as for all frames: AF_XDP needs room for its metadata before it.
 const AT: usize = ((WARM_UP_SLOT as usize) << SLOT_SHIFT) + TYPE_AT - ADDRESSES - TAG;
 
-/// Write the warm-up packet, once and for all: sending copies it.
+/// Writes the warm-up packet once: sending copies it.
 pub(crate) fn prepare(slots: &Mapped) {
     let frame = frame();
     let place = slots.ptr(AT, FRAME_BYTES);
@@ -96,7 +96,7 @@ pub(crate) fn prepare(slots: &Mapped) {
     unsafe { place.copy_from_nonoverlapping(frame.as_ptr(), FRAME_BYTES) };
 }
 
-/// Queue the warm-up packet.
+/// Queues the warm-up packet.
 pub(crate) fn queue(xsk: &mut Xsk, slots: &Mapped) {
     xsk.queue(slots, AT, FRAME_BYTES as u32, None);
 }

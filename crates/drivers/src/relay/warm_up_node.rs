@@ -1,5 +1,5 @@
-//! A node of the relay's own for warm-up packets to pass through: it forwards what it gets back to where it came from, as a
-//! satellite does, and talks to nobody.
+//! A node of the relay's own, through which warm-up packets pass. It forwards them back to where they came from, as a
+//! satellite does, and has no contact to other nodes.
 
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -13,23 +13,23 @@ use super::layout::WARM_UP_END;
 use super::plumbing::end;
 use crate::error::Result;
 
-/// Its only interface.
+/// The only interface of the node.
 const ETH0: u32 = FIRST_OWN_IFINDEX;
-/// That interface's address. What the warm-up node forwards is for somebody it takes for a neighbour.
+/// That interface's address. The warm-up node forwards packets to an address that it takes for a neighbour's.
 pub(super) const MAC: [u8; 6] = [0x02, 0xc5, 0xff, 0x01, 0, 1];
-/// RFC 2544: for tests of devices, never on the Internet.
+/// From RFC 2544's range for device tests, which is never used on the Internet.
 const ADDRESS: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
-/// Who sends it.
+/// Source address of the packets.
 pub(super) const FROM: Ipv4Addr = Ipv4Addr::new(198, 18, 128, 1);
-/// The neighbour, who does not exist.
+/// The neighbour, which does not exist.
 pub(super) const BEYOND: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// Connect the warm-up node to the shard that has the end called [`WARM_UP_END`], and make it forward.
+/// Connects the warm-up node to the shard that has the end [`WARM_UP_END`], and makes it forward.
 pub(super) fn wire(warm_up_node: &NetNs, shard: &NetNs) -> Result<()> {
     warm_up_node.run(|| {
         let settings = [
             ("net/ipv4/ip_forward", "1"),
-            // What goes out where it came in is neither suspicious nor a reason to advise the sender.
+            // Packets that leave by the interface at which they came in must neither be filtered nor cause redirects.
             ("net/ipv4/conf/all/rp_filter", "0"),
             ("net/ipv4/conf/default/rp_filter", "0"),
             ("net/ipv4/conf/all/send_redirects", "0"),
@@ -58,6 +58,7 @@ pub(super) fn wire(warm_up_node: &NetNs, shard: &NetNs) -> Result<()> {
             ETH0,
             IpPrefix::new(IpAddr::V4(ADDRESS), 30)?,
         ))
+        // A static entry: the neighbour does not exist and cannot answer ARP.
         .replace_neighbour(&NeighbourSpec {
             ifindex: ETH0,
             addr: IpAddr::V4(BEYOND),

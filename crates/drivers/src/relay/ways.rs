@@ -1,11 +1,11 @@
-//! Which edges the ports of a thread have, whichever thread serves them: what decides to whom a frame is handed over.
+//! Edges of a thread's ports, whichever thread serves them. They determine the thread to which a frame is passed.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
 use constel_link::{CheckedUpdate, EdgeChange, PortId, is_group, port_of_mac};
 
-/// An edge that is there, or is not there any more, after an update.
+/// An edge that exists, or no longer exists, after an update.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct WayChange {
     from: PortId,
@@ -13,7 +13,7 @@ pub(crate) struct WayChange {
     there: bool,
 }
 
-/// The changes of an update for each of so many threads, by the ports that edges leave.
+/// Returns the changes of an update for each of `threads` threads, by the ports that edges leave.
 pub(crate) fn changes(
     update: &CheckedUpdate,
     threads: usize,
@@ -31,14 +31,14 @@ pub(crate) fn changes(
     all
 }
 
-/// Where a frame goes.
+/// The edges that a frame takes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Way {
-    /// Over the edge to this port.
+    /// The edge to this port.
     One(PortId),
-    /// Over all edges of its port.
+    /// All edges of its port.
     All,
-    /// Nowhere.
+    /// No edge.
     None,
 }
 
@@ -63,8 +63,8 @@ impl Ways {
         }
     }
 
-    /// Whatever address a frame has, it takes the only edge of its port; else the edge to the port whose address it is, and to a
-    /// group all of them.
+    /// Returns the edges of a frame. The only edge of a port takes every frame; otherwise a frame takes the edge to the
+    /// port with its destination address, and a frame for a group takes all edges.
     #[inline]
     pub(crate) fn of(&self, from: PortId, destination: [u8; 6]) -> Way {
         match self.far(from) {
@@ -77,7 +77,7 @@ impl Ways {
         }
     }
 
-    /// The far ports of a port's edges.
+    /// Returns the far ports of a port's edges.
     pub(crate) fn far(&self, from: PortId) -> &[PortId] {
         self.far.get(from.0 as usize).map_or(&[], Vec::as_slice)
     }
@@ -92,6 +92,7 @@ impl Ways {
                     list.len() as u32 - 1
                 });
             } else if let Some(place) = self.places.remove(&edge) {
+                // The last entry takes the freed place: record its new position.
                 list.swap_remove(place as usize);
                 if let Some(moved) = list.get(place as usize) {
                     self.places.insert(key(from, *moved), place);
@@ -101,7 +102,7 @@ impl Ways {
     }
 }
 
-/// Mixes the two numbers of an edge; nobody chooses them to do harm.
+/// A hash of the two numbers of an edge, without protection against chosen keys.
 #[derive(Default)]
 struct Mixer(u64);
 

@@ -1,24 +1,24 @@
-//! Which ports are interfaces of nodes here: those that have a host end, a place in the memory shared with the programs, and
-//! a number in the tag that names a frame's port. Ports of nodes without a stack have none of it.
+//! Ports that are interfaces of local nodes. They have a host end, a place in the memory shared with the programs, and
+//! a number in the tag that names a frame's port. Ports of nodes without a stack have none of these.
 
 use constel_link::PortId;
 
 use super::layout::PORTS_MAX;
 use crate::error::{DriverError, Result};
 
-/// The numbers of ports that are interfaces, counted without the others.
+/// Numbers of the ports that are interfaces, counted without the other ports.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Wires {
     /// By number; empty: the number is the port's own.
     ports: Vec<PortId>,
-    /// By port: its number; beyond [`PORTS_MAX`]: it has none.
+    /// By port: its number; [`NONE`]: it has none.
     of: Vec<u32>,
 }
 
 const NONE: u32 = u32::MAX;
 
 impl Wires {
-    /// Of so many ports, all but those that `without` says.
+    /// Numbers all of `ports` ports except those for which `without` returns true.
     pub(crate) fn new(ports: u32, without: impl Fn(PortId) -> bool) -> Wires {
         let mut wires = Wires::default();
         for port in (0..ports).map(PortId) {
@@ -32,7 +32,7 @@ impl Wires {
         wires
     }
 
-    /// How many there are, of so many ports in all.
+    /// Returns the number of interfaces among `ports` ports.
     ///
     /// # Errors
     /// When there are none, or more than a tag can name.
@@ -49,7 +49,8 @@ impl Wires {
         Ok(count)
     }
 
-    /// How many accounts of slots there are, of so many ports in all: what comes from afar may have a port that is no interface.
+    /// Returns the number of slot accounts for `ports` ports: frames from other machines may have a port that is not an
+    /// interface.
     ///
     /// # Errors
     /// As [`Wires::count`].
@@ -57,26 +58,26 @@ impl Wires {
         Ok(self.count(ports)? + u32::from(!self.of.is_empty()))
     }
 
-    /// The account of a port: its number, or the one that all ports without a number have together.
+    /// Returns the account of a port: its number, or the common account of all ports without a number.
     #[inline]
     pub(crate) fn account(&self, port: PortId) -> u32 {
         self.of(port).unwrap_or(self.ports.len() as u32)
     }
 
-    /// The port of an account; `None`: it is that of those without a number.
+    /// Returns the port of an account; `None`: it is the account of ports without a number.
     pub(crate) fn of_account(&self, account: u32) -> Option<PortId> {
         let alone = self.of.is_empty() || (account as usize) < self.ports.len();
         alone.then(|| self.port(account))
     }
 
-    /// The port of a number.
+    /// Returns the port of a number.
     #[inline]
     pub(crate) fn port(&self, wire: u32) -> PortId {
         let port = self.ports.get(wire as usize).copied();
         port.unwrap_or(PortId(wire))
     }
 
-    /// The number of a port; `None`: it is no interface.
+    /// Returns the number of a port; `None`: it is not an interface.
     #[inline]
     pub(crate) fn of(&self, port: PortId) -> Option<u32> {
         match self.of.get(port.0 as usize) {

@@ -1,11 +1,11 @@
-//! The way back into the kernel: an AF_XDP socket in copy mode, sending only.
+//! The path back into the kernel: an AF_XDP socket in copy mode that only sends.
 //!
-//! The frames stay where the capture program put them: the slot memory is the socket's UMEM. Copy
-//! mode copies a frame into an skb during `sendto`, so a slot is free again as soon as the kernel
-//! has moved past its descriptor.
+//! The frames stay where the capture program put them: the slot memory is the socket's UMEM. In copy mode `sendto`
+//! copies a frame into an skb, so a slot is free as soon as the kernel has moved past its descriptor.
 //!
-//! The frames of a call go to the processor's queue of received frames (`netdev_max_backlog`). Where that is full the
-//! kernel has consumed the descriptor, drops its copy, ends the call, and says `EBUSY`: the frame is put back as the next.
+//! The frames of a call go to the processor's queue of received frames (`netdev_max_backlog`). If that is full, the
+//! kernel has consumed the descriptor, drops its copy, ends the call and returns `EBUSY`: the frame is put back as the
+//! next one.
 
 use std::io;
 use std::mem::size_of;
@@ -16,9 +16,9 @@ use super::layout::{SLOT_BYTES, SLOT_SHIFT};
 use crate::error::{DriverError, Result};
 use constel_bpf::Mapped;
 
-/// Descriptors in the TX ring; far more than a batch.
+/// Descriptors in the TX ring, far more than a batch.
 const TX_RING: u32 = 2048;
-/// Completions: one per skb until its receiver has taken it over.
+/// Completions: one per skb, until its receiver has freed it.
 const COMPLETION_RING: u32 = 8192;
 /// Frames the kernel may send per call.
 const TX_BUDGET: u32 = 256;
@@ -93,17 +93,18 @@ pub(crate) struct Xsk {
     completions: Ring,
     /// Next descriptor to write; published to the kernel by `kick`.
     head: u32,
-    /// Descriptors up to here were given back to the caller.
+    /// Descriptors up to here were returned to the caller.
     reclaimed: u32,
-    /// The kernel has consumed the descriptors up to here. Its own index in the ring follows later where a call sent nothing.
+    /// The kernel has consumed the descriptors up to here. Its own index in the ring lags after a call that sent no
+    /// frame.
     consumed: u32,
-    /// Frames that were put back.
+    /// Number of frames that were put back.
     refused: u64,
-    /// Frames that were refused and not put back.
+    /// Number of frames that were refused and not put back.
     lost: u64,
 }
 
-/// Frame memory, rings and buffers of a socket.
+/// Sets the frame memory, rings and buffers of a socket.
 fn configure(fd: &OwnedFd, slots: &Mapped) -> Result<()> {
     let umem = UmemReg {
         addr: slots.ptr(0, 0) as u64,
@@ -149,7 +150,7 @@ fn configure(fd: &OwnedFd, slots: &Mapped) -> Result<()> {
         XDP_MAX_TX_SKB_BUDGET,
         &TX_BUDGET,
     ) {
-        // A kernel that sends 32 frames a call, whatever is asked for, is asked more often.
+        // This kernel sends 32 frames per call regardless, so it is called more often.
         Err(DriverError::Os { source, .. }) if source.raw_os_error() == Some(libc::ENOPROTOOPT) => {
         }
         result => result?,
@@ -165,7 +166,7 @@ fn configure(fd: &OwnedFd, slots: &Mapped) -> Result<()> {
     Ok(())
 }
 
-/// Where the rings' parts stand in their mappings.
+/// Returns the offsets of the rings' parts in their mappings.
 fn ring_offsets(fd: &OwnedFd) -> Result<libc::xdp_mmap_offsets> {
     // SAFETY: plain old data.
     let mut at: libc::xdp_mmap_offsets = unsafe { std::mem::zeroed() };
@@ -186,7 +187,7 @@ fn ring_offsets(fd: &OwnedFd) -> Result<libc::xdp_mmap_offsets> {
     Ok(at)
 }
 
-/// Send on this interface of the calling thread's namespace, by copies of the frames.
+/// Binds the socket to this interface of the calling thread's namespace, in copy mode.
 fn bind(fd: &OwnedFd, ifindex: u32) -> Result<()> {
     // SAFETY: plain old data.
     let mut address: libc::sockaddr_xdp = unsafe { std::mem::zeroed() };
@@ -217,14 +218,14 @@ fn bind(fd: &OwnedFd, ifindex: u32) -> Result<()> {
 const PUT_BACK: u64 = u64::MAX;
 
 impl Xsk {
-    /// A socket on `ifindex` of the *calling thread's namespace*, with the slots as UMEM.
+    /// Creates a socket on `ifindex` of the *calling thread's namespace*, with the slots as UMEM.
     pub(crate) fn new(slots: &Mapped, ifindex: u32) -> Result<Xsk> {
         // SAFETY: plain system call; the result is checked.
         let fd = unsafe { libc::socket(libc::AF_XDP, libc::SOCK_RAW | libc::SOCK_CLOEXEC, 0) };
         if fd < 0 {
             return Err(DriverError::last_os("open an AF_XDP socket"));
         }
-        // SAFETY: a fresh descriptor that nobody else owns.
+        // SAFETY: a fresh descriptor that has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         configure(&fd, slots)?;
 
@@ -248,18 +249,18 @@ impl Xsk {
         })
     }
 
-    /// Descriptors that can be queued now.
+    /// Returns the number of descriptors that can be queued now.
     pub(crate) fn space(&self) -> u32 {
         TX_RING - self.head.wrapping_sub(self.reclaimed)
     }
 
-    /// Frames queued that the kernel has not taken yet.
+    /// Returns the number of queued frames that the kernel has not taken yet.
     pub(crate) fn pending(&self) -> u32 {
         self.head.wrapping_sub(self.consumed)
     }
 
-    /// Queue `len` bytes at `offset` of the slot memory. The caller has checked [`Xsk::space`] and
-    /// leaves the slot alone until it is given back.
+    /// Queues `len` bytes at `offset` of the slot memory. The caller has checked [`Xsk::space`] and does not change the
+    /// slot until it is returned.
     pub(crate) fn queue(
         &mut self,
         slots: &Mapped,
@@ -287,14 +288,14 @@ impl Xsk {
         self.head = self.head.wrapping_add(1);
     }
 
-    /// Writes a descriptor that is ours; what was there before.
+    /// Writes a descriptor that belongs to us, and returns the previous one.
     fn swap(&mut self, index: u32, desc: libc::xdp_desc) -> libc::xdp_desc {
         let index = (index & (TX_RING - 1)) as usize;
         let size = size_of::<libc::xdp_desc>();
         let at = self.tx.memory.ptr(self.tx.descs + index * size, size);
         let at = at.cast::<libc::xdp_desc>();
-        // SAFETY: in bounds. The kernel looks at descriptors only during `sendto`, which this thread calls, and at none
-        // that it has consumed or that `producer` has not reached.
+        // SAFETY: in bounds. The kernel reads descriptors only during `sendto`, which this thread calls, and none that
+        // it has consumed or that `producer` has not reached.
         unsafe {
             let before = at.read_unaligned();
             at.write_unaligned(desc);
@@ -302,7 +303,7 @@ impl Xsk {
         }
     }
 
-    /// Puts a frame that was consumed and not sent back before those that have not been consumed: each moves on by one.
+    /// Puts a frame that was consumed but not sent back before the unconsumed ones: each of them moves on by one place.
     fn put_back(&mut self, index: u32) {
         let gone = libc::xdp_desc {
             addr: PUT_BACK,
@@ -320,18 +321,18 @@ impl Xsk {
         self.refused += 1;
     }
 
-    /// Frames that the kernel refused and that were put back, each time.
+    /// Returns how often the kernel refused a frame that was put back.
     pub(crate) fn refused(&self) -> u64 {
         self.refused
     }
 
-    /// Frames that the kernel refused and that were not put back.
+    /// Returns the number of frames that the kernel refused and that were not put back.
     pub(crate) fn lost(&self) -> u64 {
         self.lost
     }
 
-    /// Give up what is queued: the interface is down. The kernel skips what is left of it in the ring as invalid, once it
-    /// is up again. How many frames that were.
+    /// Gives up the queued frames because the interface is down. The kernel skips their descriptors as invalid once the
+    /// interface is up again. Returns the number of frames.
     pub(crate) fn abandon(&mut self, mut freed: impl FnMut(u32)) -> u64 {
         let gone = libc::xdp_desc {
             addr: PUT_BACK,
@@ -350,12 +351,12 @@ impl Xsk {
         count
     }
 
-    /// Have the kernel send what is queued. `freed` gets the slot numbers it is done with. Returns
-    /// the number of frames it took; fewer than queued when it is out of buffers, or has refused one: that stays
-    /// queued if `again`, else it is lost.
+    /// Makes the kernel send the queued frames. `freed` gets the slot numbers that it is done with. Returns the number
+    /// of frames it took, which is less than queued if it is out of buffers or has refused a frame. A refused frame
+    /// stays queued if `again`, otherwise it is lost.
     pub(crate) fn kick(&mut self, again: bool, mut freed: impl FnMut(u32)) -> io::Result<u32> {
-        // Completions only say that an skb was freed, which is of no interest in copy mode, but
-        // the ring must not fill up.
+        // Completions only tell that an skb was freed, which does not matter in copy mode, but the ring must not fill
+        // up.
         let done = self.completions.producer().load(Ordering::Acquire);
         self.completions.consumer().store(done, Ordering::Release);
 
@@ -379,7 +380,8 @@ impl Xsk {
             self.consumed = taken;
         }
         if error.as_ref().and_then(io::Error::raw_os_error) == Some(libc::EBUSY) {
-            // The last of those consumed; the only one of a call that sent nothing, and not published then.
+            // The refused frame is the last one consumed. A call that sent no other frame does not publish its
+            // consumption.
             if !sent_some {
                 self.consumed = before.wrapping_add(1);
             }
@@ -391,13 +393,13 @@ impl Xsk {
         }
         let count = self.reclaim(taken, &mut freed);
         match error.as_ref().and_then(io::Error::raw_os_error) {
-            // Out of buffers or budget for the moment; what was taken was taken.
+            // Out of buffers or budget for the moment; the frames taken so far count.
             None | Some(libc::EAGAIN | libc::EBUSY | libc::ENOBUFS | libc::EINTR) => Ok(count),
             _ => error.map_or(Ok(count), Err),
         }
     }
 
-    /// Hand the slots of all descriptors before `end` back, but of those put back. How many that were.
+    /// Returns the slots of all descriptors before `end`, except those put back, to `freed`. Returns their number.
     fn reclaim(&mut self, end: u32, freed: &mut impl FnMut(u32)) -> u32 {
         let mut count = 0;
         while self.reclaimed != end {
@@ -415,7 +417,8 @@ impl Xsk {
         count
     }
 
-    /// Descriptors the kernel found malformed. Not zero only by an error in this program.
+    /// Returns the number of descriptors that the kernel found malformed. It is not zero only if this program has an
+    /// error.
     pub(crate) fn invalid_descs(&self) -> u64 {
         // SAFETY: plain old data.
         let mut stats: libc::xdp_statistics = unsafe { std::mem::zeroed() };
@@ -438,7 +441,7 @@ impl Xsk {
     }
 }
 
-/// Set a socket option.
+/// Sets a socket option.
 pub(super) fn set<T>(fd: &OwnedFd, what: &str, level: i32, option: i32, value: &T) -> Result<()> {
     // SAFETY: pointer and length describe `value`.
     let result = unsafe {

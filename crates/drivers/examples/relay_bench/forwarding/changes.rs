@@ -1,4 +1,4 @@
-//! How long changed routes take to be in place: by netlink in the kernel of each node, and in one map.
+//! Time until changed routes are in force: by netlink in the kernel of each node, and in one map.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -18,7 +18,7 @@ use crate::support::ETH0;
 /// Starlink Shell I with 100 stations: nodes, and destinations.
 const NODES: usize = 1_684;
 const GOALS: usize = 100;
-/// Routes that change in a step of it: half of the steps less, one of a hundred more (`experiments/opensn`).
+/// Number of changed routes per step: fewer in half of the steps, more in one of a hundred (`experiments/opensn`).
 const CHANGED: [usize; 2] = [832, 3_866];
 const ROUNDS: usize = 11;
 
@@ -78,8 +78,8 @@ fn places() -> Vec<Place> {
     all.into_iter().map(place).collect()
 }
 
-/// Nodes and destinations of a step's changes: destination by destination, as they are put into place; those of a
-/// destination anywhere.
+/// Nodes and destinations of a step's changes: destination by destination, in the order in which they are made; those
+/// of a destination in any order.
 fn spread(count: usize) -> Vec<(usize, usize)> {
     let mut chosen: Vec<(usize, usize)> = (0..count)
         .map(|n| {
@@ -98,7 +98,7 @@ fn timed(work: impl FnOnce()) -> Duration {
     start.elapsed()
 }
 
-/// The map that a program would need that asks for node and address in one: a hash map, and batches of changes.
+/// A map for a program that looks up node and address at once: a hash map, with batches of changes.
 fn hash_map() -> MapHandle {
     let options = libbpf_sys::bpf_map_create_opts {
         sz: size_of::<libbpf_sys::bpf_map_create_opts>() as libbpf_sys::size_t,
