@@ -1,4 +1,4 @@
-//! What takes the relay's frames to other machines.
+//! The carrier: sends the relay's frames to other machines.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -12,19 +12,21 @@ use rustix::time::{ClockId, clock_gettime};
 use crate::wire::Socket;
 use crate::{Ends, Shared};
 
-/// What leases are counted by: it runs on while the machine sleeps.
+/// Returns `CLOCK_BOOTTIME`, nanoseconds. Leases use this clock because it also advances while the machine is
+/// suspended.
 fn boottime_ns() -> u64 {
     let now = clock_gettime(ClockId::Boottime);
-    // Since boot: never negative, and 584 years fit.
+    // Time since boot is never negative, and a `u64` of nanoseconds holds 584 years.
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// The relay's side: it sends and never waits.
+/// The sending side of a crossing, which the relay calls. It never waits.
 pub(crate) struct Carrier {
     shared: Arc<Shared>,
-    /// By machine.
+    /// The sender state for each machine, by machine number.
     senders: Vec<Sender>,
-    /// What was carried in this turn; the rest is kept for its memory.
+    /// The datagrams of this turn. Those after the first `carried` are only kept so that their memory is used
+    /// again.
     datagrams: Vec<Outgoing>,
     carried: usize,
 }
@@ -84,9 +86,11 @@ impl Carry for Carrier {
             unsent,
             ..
         } = &*self.shared;
-        // Asked in the moment in which they leave: whatever kept this process from running is over.
+        // The lease is read directly before sending, so that it also holds after a pause in which this process did
+        // not run.
         let may_send = boottime_ns() < until_ns.load(Ordering::Relaxed);
-        // What the other side does not get it counts as lost between the machines.
+        // Datagrams that the kernel does not accept are counted here as unsent. The receiver counts the gap as lost
+        // between the machines.
         let count = match may_send {
             true => socket.send(&self.datagrams[..carried]),
             false => 0,

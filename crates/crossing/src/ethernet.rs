@@ -1,7 +1,8 @@
-//! Raw Ethernet between the machines: the BPF programs that write and judge addresses (`bpf/crossing.bpf.c`), and the socket.
+//! Raw Ethernet between the machines: the socket, and the BPF programs that write and check addresses
+//! (`bpf/crossing.bpf.c`).
 //!
-//! The program for what leaves is on the interface by a link, the one for what comes is the socket's own filter: both go with
-//! this process, however it ends.
+//! The egress program is attached to the interface by a BPF link, and the ingress program is the socket's own
+//! filter. The kernel removes both when this process ends, however it ends.
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
@@ -21,14 +22,14 @@ static OBJECT: &Aligned<[u8]> =
 pub(crate) struct Ethernet {
     socket: EthernetSocket,
     strangers: MapHandle,
-    /// By port, the machine that has its node.
+    /// The machine that has each port's node, by port.
     owners: MapHandle,
-    /// The program on the interface.
+    /// The link of the egress program on the interface.
     _leaves: OwnedFd,
 }
 
 impl Ethernet {
-    /// On an interface of the calling thread's namespace.
+    /// Opens the socket and attaches the programs to an interface of the calling thread's namespace.
     pub(crate) fn open(
         interface: &Interface,
         lab: u32,
@@ -50,7 +51,7 @@ impl Ethernet {
         })
     }
 
-    /// A port's node is on another machine from now on.
+    /// Records that a port's node is on another machine from now on.
     pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), OpenError> {
         let (port, machine) = (port.0.to_ne_bytes(), (machine as u32).to_ne_bytes());
         let told = self.owners.update(&port, &machine, MapFlags::ANY);
@@ -70,7 +71,7 @@ impl AsFd for Ethernet {
     }
 }
 
-/// The programs, and in their maps who has which port, and where.
+/// Loads the programs and fills their maps: the machine of each port, and the address of each machine.
 fn load(lab: u32, machines: &Machines) -> Result<Object> {
     constel_bpf::listen();
     let error = BpfError::refused("load the programs for raw Ethernet between machines");

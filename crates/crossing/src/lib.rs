@@ -1,9 +1,11 @@
-//! Edges between machines of one lab: one socket on each machine carries the frames of all edges that cross, by UDP or as raw Ethernet.
+//! Edges between machines of one lab: one socket on each machine carries the frames of all edges that cross, by UDP
+//! or as raw Ethernet.
 //!
-//! An edge is served by the relay of the machine where its frames are sent. [`Crossing::open`] gives that relay what takes frames to
-//! ports whose nodes are not there ([`FarPorts`]), and [`Crossing::listen`] hands over what comes from other machines, at the instants
-//! at which it is due. What is written on frames and what is made of them is [`constel_underlay`]'s; here are the socket, the thread that
-//! listens, and who has which port.
+//! The relay of the machine where an edge's frames are sent serves that edge. [`Crossing::open`] gives that relay
+//! the carrier for ports whose nodes are on other machines ([`FarPorts`]). [`Crossing::listen`] delivers the frames
+//! that arrive from other machines at the instants at which they are due. [`constel_underlay`] defines the format
+//! of the datagrams and the checks on them; this crate has the socket, the thread that listens, and the table of
+//! which machine has which port.
 #![forbid(unsafe_code)]
 
 mod carrier;
@@ -34,12 +36,12 @@ pub use machines::{Machine, Wrong};
 pub use time::LabTime;
 pub use wire::Wire;
 
-/// A lab's machines, as one of them sees them. All of them number machines and ports alike.
+/// The machines of a lab, seen from one of them. All machines number machines and ports alike.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Layout {
     /// The lab's number, of which 24 bits are used.
     pub lab: u32,
-    /// Which run of the lab it is; all its machines have the same.
+    /// The number of this run of the lab, the same on all its machines.
     pub session: u32,
     /// This machine's number.
     pub here: usize,
@@ -47,27 +49,28 @@ pub struct Layout {
     pub machines: Vec<Machine>,
     /// The number of the machine that has each port's node, by port.
     pub owners: Vec<usize>,
-    /// Frames leave so much before they are due: an edge that is longer waits here for the rest, so that frames which it loses or that
-    /// are sent in vain are known here. The longest way to another machine and the error of the clocks have to fit in.
+    /// Frames are sent to the other machine this long before they are due. The rest of a longer edge's delay passes
+    /// here, so that losses and frames sent in vain are known on this machine. The value must cover the longest
+    /// path to another machine and the error of the clocks.
     pub ahead_ns: Nanos,
-    /// What frames are sealed with; `None`: they are not.
+    /// The key that encrypts and authenticates frames; `None` for no encryption.
     pub key: Option<Key>,
 }
 
-/// What crosses between this machine and the others.
+/// The traffic between this machine and the others.
 #[derive(Debug)]
 pub struct Crossing {
     shared: Arc<Shared>,
 }
 
-/// What the relay's thread, the one that listens and those who ask have in common.
+/// The state that the relay's thread, the listening thread and callers share.
 #[derive(Debug)]
 pub(crate) struct Shared {
     pub(crate) socket: Socket,
     pub(crate) machines: Machines,
     pub(crate) time: LabTime,
     pub(crate) lab: u32,
-    /// Until when we may send, `CLOCK_BOOTTIME`, nanoseconds.
+    /// The instant until which this machine may send, `CLOCK_BOOTTIME`, nanoseconds.
     pub(crate) until_ns: AtomicU64,
     pub(crate) sent: AtomicU64,
     pub(crate) unsent: AtomicU64,
@@ -75,26 +78,28 @@ pub(crate) struct Shared {
     pub(crate) strangers: AtomicU64,
 }
 
-/// What crossed, all machines together where nothing else is said.
+/// Counts of frames that crossed, of all machines together unless a field names another scope.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Counts {
     /// Frames that were sent.
     pub sent: u64,
-    /// Frames that could not be: the socket had no room, there is no way, or we may not any more.
+    /// Frames that could not be sent: the socket had no room, there was no path, or the lease of this machine had
+    /// expired.
     pub unsent: u64,
-    /// Frames for machines that are lost, which go nowhere.
+    /// Frames for machines that are lost. They are discarded.
     pub to_lost: u64,
-    /// Datagrams, or frames with the lab's number, of nobody who is one of the machines.
+    /// Datagrams, or frames with the lab's number, from an address that no machine of the lab has.
     pub strangers: u64,
-    /// What came from each of the other machines that frames came from.
+    /// The counts of received frames for each other machine that sent any, by its name.
     pub from: Vec<(String, CrossingCounts)>,
 }
 
 impl Crossing {
-    /// On the wire that others send to; what the relay is to be given ([`Plane::far`](constel_drivers::Plane::far)).
+    /// Opens the crossing on the wire that others send to. Also returns the ports to give to the relay
+    /// ([`Plane::far`](constel_drivers::Plane::far)).
     ///
     /// # Errors
-    /// [`Wrong`] for machines that cannot be; the operating system's.
+    /// [`Wrong`] for machines that are not valid; errors of the operating system.
     pub fn open(wire: Wire, layout: Layout, time: LabTime) -> Result<(Self, FarPorts), OpenError> {
         let (lab, ahead_ns) = (layout.lab & 0x00ff_ffff, layout.ahead_ns);
         let machines = Machines::new(layout, wire.carriage())?;
@@ -120,31 +125,31 @@ impl Crossing {
         Ok((Self { shared }, far))
     }
 
-    /// Hands what comes from other machines to this link plane, until what is returned is dropped.
+    /// Delivers frames from other machines to this link plane until the returned value is dropped.
     ///
     /// # Errors
-    /// When there can be no thread, or the socket is none that listens.
+    /// When no thread can be started, or the socket is not one that listens.
     pub fn listen(&self, links: Arc<dyn Links>) -> io::Result<Listening> {
         Listening::start(Arc::clone(&self.shared), links)
     }
 
-    /// Until when this machine may send for its nodes, `CLOCK_BOOTTIME`: from then on nothing is sent, whatever kept this process
-    /// from running meanwhile. For ever, unless it is said.
+    /// Sets the instant until which this machine may send for its nodes, `CLOCK_BOOTTIME`. From then on nothing is
+    /// sent, even if this process was suspended in between. There is no limit until this is called.
     pub fn may_send_until(&self, boottime_ns: u64) {
         self.shared.until_ns.store(boottime_ns, Ordering::Relaxed);
     }
 
-    /// This machine is none of the lab's any more: from here on nothing is sent to it, and what comes from it goes nowhere. False when
-    /// there is no such machine, or it is this one.
+    /// Removes a machine from the lab: from here on nothing is sent to it, and its frames are discarded. Returns
+    /// false when there is no such machine, or it is this one.
     pub fn lose(&self, machine: usize) -> bool {
         self.shared.machines.lose(machine)
     }
 
-    /// The nodes of these ports are on this machine of the lab from here on: what is sent to them goes there, and only what comes from
-    /// there is theirs.
+    /// Assigns the nodes of these ports to a machine from here on: frames for them go there, and only frames from
+    /// there are accepted as theirs.
     ///
     /// # Errors
-    /// [`Wrong::NoMachine`]; what the kernel refuses, by raw Ethernet.
+    /// [`Wrong::NoMachine`]; with raw Ethernet, the errors of the kernel.
     pub fn give(&self, ports: &[PortId], machine: usize) -> Result<(), OpenError> {
         let Shared {
             machines, socket, ..
@@ -158,7 +163,7 @@ impl Crossing {
 }
 
 impl Listening {
-    /// What crossed so far.
+    /// Returns the counts so far.
     #[must_use]
     pub fn counts(&self) -> Counts {
         let shared = self.shared();
@@ -175,22 +180,22 @@ impl Listening {
     }
 }
 
-/// Why nothing can cross.
+/// The reason why a crossing cannot be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
-    /// The machines cannot be.
+    /// The machines are not valid.
     #[error(transparent)]
     Wrong(#[from] Wrong),
-    /// The operating system does not let us.
+    /// The operating system refused the socket.
     #[error("the socket between the machines: {0}")]
     Os(#[from] io::Error),
-    /// Nor the kernel's network.
+    /// The kernel's network refused a setting.
     #[error("between the machines: {0}")]
     Host(#[from] constel_host::Error),
-    /// It refuses the programs for raw Ethernet.
+    /// The kernel refused the programs for raw Ethernet.
     #[error("{0}; UDP needs none of them (--between udp)")]
     Bpf(#[from] constel_bpf::BpfError),
 }
 
-/// An edge that crosses.
+/// The sending and the receiving port of an edge that crosses.
 pub(crate) type Ends = (PortId, PortId);

@@ -14,15 +14,15 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use crate::Shared;
 use crate::wire::Socket;
 
-/// How soon the end is noticed: 50 ms.
+/// How often the thread checks whether it must end: 50 ms.
 const LOOK_EVERY: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 50_000_000,
 };
-/// Longer than any frame with what is around it: what is longer is none of ours.
+/// Longer than any frame with its headers: a longer datagram does not come from a lab.
 const DATAGRAM_BYTES: usize = 4_096;
 
-/// Frames from other machines reach their ports as long as this is there.
+/// The listening thread's handle: frames from other machines reach their ports as long as it exists.
 #[derive(Debug)]
 pub struct Listening {
     shared: Arc<Shared>,
@@ -60,7 +60,7 @@ impl Listening {
         &self.shared
     }
 
-    /// What came from each of the machines that something came from.
+    /// Returns the counts of each machine from which any frame was received.
     pub(crate) fn received(&self) -> Vec<(usize, CrossingCounts)> {
         let receivers = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let counts = receivers.iter().map(Receiver::counts).enumerate();
@@ -87,19 +87,19 @@ struct Listener {
 }
 
 impl Listener {
-    /// Until it is to end, or the relay has.
+    /// Runs until the handle is dropped or the relay has ended.
     fn run(&self) {
-        // Before normal threads, if we may: what waits here for longer than the head start leaves is late.
+        // Real-time priority, if permitted: a frame that waits here longer than the head start leaves is late.
         constel_host::process::go_first();
         let mut incoming = Incoming::new(DATAGRAM_BYTES);
         let mut arrivals = Vec::with_capacity(MOST_AT_ONCE);
         while !self.end.load(Ordering::Acquire) {
             let mut news = [PollFd::new(&self.shared.socket, PollFlags::IN)];
-            // Nothing, and a signal: we look again.
+            // On a timeout or a signal, only the end flag is checked.
             if !poll(&mut news, Some(&LOOK_EVERY)).is_ok_and(|count| count > 0) {
                 continue;
             }
-            // Somebody's port that is closed is no reason to end.
+            // An ICMP error, for example because another machine's port is closed, must not end the thread.
             if incoming.receive(&self.shared.socket).is_err() {
                 continue;
             }
@@ -128,7 +128,7 @@ impl Listener {
         let now_ns = time.of_own(mono_ns());
         let mut receivers = self.received.lock().unwrap_or_else(PoisonError::into_inner);
         let due = receivers[machine].receive(datagram, now_ns, |port| machines.whose(port));
-        // What goes nowhere is counted there.
+        // The receiver has already counted datagrams that it rejects.
         if let Ok(due) = due {
             arrivals.push(Arrival {
                 from: due.from,

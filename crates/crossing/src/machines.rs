@@ -1,4 +1,4 @@
-//! Who has which port, and where they are.
+//! The machines of a lab, and which of them has each port.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
@@ -10,15 +10,15 @@ use crate::Layout;
 /// A machine of the lab.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Machine {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Where it listens, and sends from.
+    /// The address at which it listens and from which it sends.
     pub address: Endpoint,
-    /// By which right it sends for its nodes.
+    /// The token with which it proves that it may send for its nodes.
     pub token: u32,
 }
 
-/// Why machines cannot be.
+/// The reason why machines are not valid.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Wrong {
     /// A number that no machine has.
@@ -26,13 +26,13 @@ pub enum Wrong {
     NoMachine {
         /// The number.
         number: usize,
-        /// Machines there are.
+        /// The number of machines.
         machines: usize,
     },
-    /// Two listen at the same place.
+    /// Two machines listen at the same address.
     #[error("machines {0} and {1} are both at {2}")]
     SamePlace(String, String, Endpoint),
-    /// One is reached by something else.
+    /// A machine's address belongs to another carriage.
     #[error("machine {0} is at {1}, where {by} does not go", by = .2.as_str())]
     OtherCarriage(String, Endpoint, Carriage),
 }
@@ -43,7 +43,8 @@ pub(crate) struct Machines {
     here: usize,
     machines: Vec<Machine>,
     is_lost: Vec<AtomicBool>,
-    /// By port. Whoever has a node that was a lost machine's is told while nothing is sent for it.
+    /// The machine of each port's node, by port. When a machine is lost and a node moves, all machines set the new
+    /// owner before any frame is sent for that node.
     owners: Vec<AtomicUsize>,
     session: u32,
     key: Option<Key>,
@@ -94,7 +95,7 @@ impl Machines {
         self.here
     }
 
-    /// The number of the machine that has each port's node, by port.
+    /// Returns the number of the machine that has each port's node, by port.
     pub(crate) fn owners(&self) -> impl Iterator<Item = usize> {
         let owners = self.owners.iter();
         owners.map(|owner| owner.load(Ordering::Acquire))
@@ -105,7 +106,7 @@ impl Machines {
         Some(owner.load(Ordering::Acquire))
     }
 
-    /// A port's node is on another machine from now on; ports that there are not are passed over.
+    /// Records that a port's node is on another machine from now on. Unknown ports are ignored.
     pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), Wrong> {
         let machines = self.machines.len();
         if machine >= machines {
@@ -122,24 +123,24 @@ impl Machines {
         self.machines[machine].address
     }
 
-    /// Which run of the lab it is.
+    /// Returns the number of this run of the lab.
     pub(crate) fn session(&self) -> u32 {
         self.session
     }
 
-    /// What seals frames that this machine sends to another, if they are to be.
+    /// Returns the cipher that seals frames from this machine to another; `None` without a key.
     pub(crate) fn cipher_to(&self, machine: usize) -> Option<Cipher> {
         let key = self.key.as_ref()?;
         Some(Cipher::new(key, self.here, machine, self.session))
     }
 
-    /// What opens those of another.
+    /// Returns the cipher that opens frames from another machine; `None` without a key.
     pub(crate) fn cipher_from(&self, machine: usize) -> Option<Cipher> {
         let key = self.key.as_ref()?;
         Some(Cipher::new(key, machine, self.here, self.session))
     }
 
-    /// Ports whose nodes are not here.
+    /// Returns the ports whose nodes are on other machines.
     pub(crate) fn far_ports(&self) -> Vec<PortId> {
         let ports = (0..).map(PortId).zip(self.owners());
         ports
@@ -156,31 +157,31 @@ impl Machines {
         &self.machines[machine].name
     }
 
-    /// By which right we send.
+    /// Returns the token with which this machine sends.
     pub(crate) fn own_token(&self) -> u32 {
         self.machines[self.here].token
     }
 
-    /// The other machine, if it is not lost, to which frames for this port go, and where it listens.
+    /// Returns the other machine to which frames for this port go, unless it is lost, and its address.
     pub(crate) fn way_to(&self, port: PortId) -> Option<(usize, Endpoint)> {
         let owner = self.owner(port)?;
         (owner != self.here && !self.has_lost(owner)).then(|| (owner, self.machines[owner].address))
     }
 
-    /// Whether the machine that has this port is lost.
+    /// Returns whether the machine that has this port is lost.
     pub(crate) fn is_of_lost(&self, port: PortId) -> bool {
         let owner = self.owner(port);
         owner.is_some_and(|owner| owner != self.here && self.has_lost(owner))
     }
 
-    /// The other machine that sends from this address.
+    /// Returns the other machine that sends from this address.
     pub(crate) fn at(&self, address: Endpoint) -> Option<usize> {
         let mut others = self.machines.iter().enumerate();
         let found = others.find(|(_, machine)| machine.address.is_at(address))?;
         (found.0 != self.here).then_some(found.0)
     }
 
-    /// Whose port this is, for who receives.
+    /// Returns the owner of this port, as the receiver needs it.
     pub(crate) fn whose(&self, port: PortId) -> Whose {
         match self.owner(port) {
             Some(owner) if owner == self.here => Whose::Ours,

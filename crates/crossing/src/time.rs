@@ -5,17 +5,18 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use constel_link::Nanos;
 
-/// How a machine's own clock (`CLOCK_MONOTONIC`) and the lab's go together; clones share it.
+/// The relation between a machine's own clock (`CLOCK_MONOTONIC`) and the lab's clock; clones share it.
 ///
-/// The lab's clock is whichever all machines agree on, as `CLOCK_MONOTONIC` of the reference is. Whoever measures it sets it here.
+/// The lab's clock is the one that all machines agree on, for example `CLOCK_MONOTONIC` of the reference machine.
+/// The code that measures the difference sets it here.
 #[derive(Debug, Clone, Default)]
 pub struct LabTime {
-    /// The lab's clock less our own, nanoseconds.
+    /// The lab's clock minus this machine's clock, nanoseconds.
     ahead_ns: Arc<AtomicI64>,
 }
 
 impl LabTime {
-    /// The lab's clock is so much ahead of our own, nanoseconds.
+    /// Takes the lab's clock minus this machine's clock, nanoseconds.
     #[must_use]
     pub fn new(ahead_ns: i64) -> Self {
         Self {
@@ -23,18 +24,18 @@ impl LabTime {
         }
     }
 
-    /// It was measured anew.
+    /// Replaces the difference after a new measurement.
     pub fn set(&self, ahead_ns: i64) {
         self.ahead_ns.store(ahead_ns, Ordering::Relaxed);
     }
 
-    /// The lab's time at an instant of our own clock.
+    /// Returns the lab's time at an instant of this machine's clock.
     #[must_use]
     pub fn of_own(&self, own_ns: Nanos) -> u64 {
         own_ns.saturating_add_signed(self.ahead_ns.load(Ordering::Relaxed))
     }
 
-    /// The instant of our own clock at a time of the lab.
+    /// Returns the instant of this machine's clock at a time of the lab.
     #[must_use]
     pub fn to_own(&self, lab_ns: u64) -> Nanos {
         let ahead_ns = self.ahead_ns.load(Ordering::Relaxed);

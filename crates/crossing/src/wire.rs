@@ -1,4 +1,5 @@
-//! By what frames leave for other machines and come in from them: a UDP socket, or raw Ethernet on an interface.
+//! The wire on which frames leave for other machines and arrive from them: a UDP socket, or raw Ethernet on an
+//! interface.
 
 use std::io;
 use std::net::{SocketAddr, UdpSocket};
@@ -17,20 +18,20 @@ use crate::OpenError;
 use crate::ethernet::Ethernet;
 use crate::machines::Machines;
 
-/// What the kernel keeps of frames that nobody had time for: those of some ten milliseconds.
+/// The size of the kernel's buffers for frames that wait to be read or sent: about ten milliseconds of traffic.
 const BUFFER_BYTES: usize = 4 << 20;
 
-/// Where this machine sends and hears.
+/// The socket or interface on which this machine sends and receives.
 #[derive(Debug)]
 pub enum Wire {
-    /// By this socket.
+    /// This UDP socket.
     Udp(UdpSocket),
-    /// On this interface of the calling thread's namespace, as raw Ethernet.
+    /// This interface of the calling thread's namespace, with raw Ethernet.
     Ethernet(Interface),
 }
 
 impl Wire {
-    /// What it is.
+    /// Returns the kind of the wire.
     #[must_use]
     pub fn carriage(&self) -> Carriage {
         match self {
@@ -39,10 +40,10 @@ impl Wire {
         }
     }
 
-    /// Where others send to.
+    /// Returns the address to which other machines send.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Errors of the operating system.
     pub fn endpoint(&self) -> io::Result<Endpoint> {
         match self {
             Self::Udp(socket) => socket.local_addr().map(Endpoint::Udp),
@@ -50,10 +51,10 @@ impl Wire {
         }
     }
 
-    /// The same once more.
+    /// Duplicates the handle.
     ///
     /// # Errors
-    /// The operating system's.
+    /// Errors of the operating system.
     pub fn try_clone(&self) -> io::Result<Self> {
         match self {
             Self::Udp(socket) => socket.try_clone().map(Self::Udp),
@@ -75,7 +76,7 @@ impl Socket {
             Wire::Udp(socket) => Self::Udp(socket),
             Wire::Ethernet(interface) => Self::Ethernet(Ethernet::open(&interface, lab, machines)?),
         };
-        // Where we may not have that much, what we may.
+        // Without CAP_NET_ADMIN the size is limited by the system's maximum.
         if set_socket_recv_buffer_size_force(&socket, BUFFER_BYTES).is_err() {
             set_socket_recv_buffer_size(&socket, BUFFER_BYTES).map_err(io::Error::from)?;
         }
@@ -85,7 +86,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// What the kernel is told of a datagram's way; of raw Ethernet the program on the interface reads it in the frame.
+    /// Returns the destination address for the kernel. With raw Ethernet there is none: the program on the
+    /// interface reads it from the frame.
     pub(crate) fn address_of(to: Endpoint) -> Option<SocketAddr> {
         match to {
             Endpoint::Udp(address) => Some(address),
@@ -93,9 +95,9 @@ impl Socket {
         }
     }
 
-    /// Sends all of them, without waiting; how many were sent.
+    /// Sends all of them without waiting and returns how many were sent.
     pub(crate) fn send(&self, datagrams: &[Outgoing]) -> usize {
-        // Addresses are written where the frame leaves.
+        // The egress program on the interface writes the addresses.
         let header = ethernet::header([0; 6], [0; 6], ETHER_TYPE);
         let head = match self {
             Self::Udp(_) => &[][..],
@@ -104,7 +106,7 @@ impl Socket {
         send_all(self, head, datagrams)
     }
 
-    /// The datagram in what came, and where it came from.
+    /// Returns the datagram within the received bytes, and the sender's address.
     pub(crate) fn datagram_in(
         bytes: &mut [u8],
         from: Option<SocketAddr>,
@@ -116,7 +118,7 @@ impl Socket {
         Some((Endpoint::Ethernet(source), datagram))
     }
 
-    /// A port's node is on another machine from now on.
+    /// Records that a port's node is on another machine from now on.
     pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), OpenError> {
         match self {
             Self::Udp(_) => Ok(()),
@@ -124,7 +126,7 @@ impl Socket {
         }
     }
 
-    /// Frames of nobody who is one of the machines, as far as they do not come as far as the socket.
+    /// Returns the number of frames from unknown machines that the filter dropped before they reached the socket.
     pub(crate) fn strangers(&self) -> u64 {
         match self {
             Self::Udp(_) => 0,

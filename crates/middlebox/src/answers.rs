@@ -1,4 +1,4 @@
-//! What a box answers on its socket.
+//! The answers of a box on its socket.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -20,7 +20,7 @@ use crate::live::Live;
 use crate::machines::Machines;
 use constel_lab::wires::Wire;
 
-/// A box as its socket sees it.
+/// The state of a box that its socket can read and change.
 pub(crate) struct View {
     pub(crate) lab: String,
     pub(crate) scenario: String,
@@ -31,23 +31,23 @@ pub(crate) struct View {
     pub(crate) now: Mutex<Now>,
 }
 
-/// What of it changes.
+/// The changing part of a [`View`].
 #[derive(Default)]
 pub(crate) struct Now {
     pub(crate) state: LabState,
-    /// Since when frames are let in.
+    /// The instant since which frames are let in.
     pub(crate) since: Option<Instant>,
-    /// Until when somebody has to confirm it.
+    /// The instant by which a user must confirm the box.
     pub(crate) confirm_until: Option<Instant>,
     pub(crate) running: Option<Running>,
 }
 
-/// What is there while it runs.
+/// The parts that exist while the box runs.
 #[derive(Clone)]
 pub(crate) struct Running {
     pub(crate) live: Arc<Live>,
     pub(crate) handle: RelayHandle,
-    /// The machines that the lab made, if it did.
+    /// The machines of the box, if the lab made them.
     pub(crate) machines: Option<Arc<Machines>>,
 }
 
@@ -66,12 +66,12 @@ impl View {
             .map(|since| since.elapsed().as_nanos() as u64)
     }
 
-    /// Tells what happened.
+    /// Adds an event to the log.
     pub(crate) fn emit(&self, what: Happening) {
         self.log.emit(self.t_ns().map(|t| t as i64), what);
     }
 
-    /// The box with all its counters.
+    /// Returns the box with all its counters.
     ///
     /// # Errors
     /// [`ErrorCode::ComingUp`], [`ErrorCode::Failed`].
@@ -139,7 +139,7 @@ impl LabReader for View {
             scenario: self.scenario.clone(),
             pid: std::process::id(),
             nodes,
-            // Those of what no rule takes, too.
+            // With the two edges of frames that match no rule.
             edges: rules.map_or(0, |rules| 2 * (rules + 1)),
             t_ns: self.t_ns(),
         }

@@ -13,14 +13,14 @@ use constel_link::rules::Direction;
 
 use crate::ports::{ROUTER, Slot, UNMATCHED};
 
-/// Whose each slot is, or was last.
+/// The rule that each slot belongs to, or last belonged to.
 type Names = Arc<Mutex<HashMap<Slot, Arc<str>>>>;
 
-/// Captures of a box.
+/// The captures of a box.
 #[derive(Default)]
 pub(crate) struct Captures {
     names: Names,
-    /// Those of a rule, as long as somebody reads them.
+    /// The captures of rules that are still read.
     of_rules: Vec<OfRule>,
 }
 
@@ -30,10 +30,10 @@ struct OfRule {
     read: Weak<()>,
 }
 
-/// What a rule's file has an interface for, in each direction.
+/// The interfaces of a rule's capture file, in each direction.
 const STAGES: [&str; 3] = ["in", "out", "dropped"];
 
-/// All that happens on the edges of a slot.
+/// Selects every event on the edges of a slot.
 fn of_slot(slot: Slot) -> Wanted {
     let from = Direction::BOTH.map(|direction| slot.edge(direction).0);
     Wanted {
@@ -47,7 +47,7 @@ fn index(direction: Direction) -> u32 {
     u32::from(direction == Direction::Reverse)
 }
 
-/// Which of a rule's interfaces a frame is of.
+/// Returns which of a rule's interfaces a frame belongs to.
 fn at_rule(seen: &Tapped) -> Option<(u32, Option<Way>)> {
     let (_, direction) = Slot::of(seen.from)?;
     let (stage, way) = match seen.sight {
@@ -58,7 +58,8 @@ fn at_rule(seen: &Tapped) -> Option<(u32, Option<Way>)> {
     Some((STAGES.len() as u32 * index(direction) + stage, way))
 }
 
-/// Which of an interface's a frame is of, if it is: its own, or that of what came in there and was dropped.
+/// Returns which interface of the file a frame belongs to, if any: the network interface itself, or the one for
+/// frames that arrived there and were dropped.
 fn at_interface(at: u8, seen: &Tapped) -> Option<(u32, Option<Way>)> {
     let (from, to) = seen.passage?;
     let (came, goes) = (from == at, (to == at) != (from == to));
@@ -81,11 +82,11 @@ fn of_names(names: &Names, slot: Slot) -> Arc<str> {
         .map_or_else(|| "(a rule)".into(), Arc::clone)
 }
 
-/// What somebody who captures is told, and where the frames come from.
+/// The answer to a capture request, and the source of the frames.
 type Begun = (Capturing, Box<dyn CaptureSource>);
 
 impl Captures {
-    /// From here on rules have these slots; frames are not steered to them yet.
+    /// Records the rules' new slots. It must be called before frames are steered to them.
     ///
     /// # Errors
     /// When the relay has stopped.
@@ -108,7 +109,7 @@ impl Captures {
         Ok(())
     }
 
-    /// What goes by a rule, in whatever form.
+    /// Captures the frames of a rule, across changes of the rule.
     ///
     /// # Errors
     /// [`ErrorCode::BadValue`], [`ErrorCode::Failed`].
@@ -136,7 +137,7 @@ impl Captures {
         Ok(made)
     }
 
-    /// What comes in and goes out at the interface in this place.
+    /// Captures the frames that arrive and leave at the interface with this index.
     ///
     /// # Errors
     /// [`ErrorCode::BadValue`], [`ErrorCode::Failed`].

@@ -1,4 +1,4 @@
-//! What rules did: the edges' counters, with those of earlier forms of a rule, and rates.
+//! The statistics of rules: the edges' counters, together with those of earlier versions of a rule, and rates.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use constel_link::{EdgeCounters, EdgeStats, Nanos};
 
 use crate::ports::Slot;
 
-/// So many bits per second, of bytes in a time.
+/// Converts bytes in a time to bits per second.
 fn bps(bytes: u64, ns: Nanos) -> f64 {
     if ns == 0 {
         return 0.0;
@@ -16,7 +16,7 @@ fn bps(bytes: u64, ns: Nanos) -> f64 {
     bytes as f64 * 8e9 / ns as f64
 }
 
-/// What was counted since an earlier count.
+/// Returns the difference between two counts.
 pub(crate) fn since(now: &EdgeCounters, before: &EdgeCounters) -> EdgeCounters {
     EdgeCounters {
         offered: now.offered - before.offered,
@@ -36,7 +36,7 @@ pub(crate) fn since(now: &EdgeCounters, before: &EdgeCounters) -> EdgeCounters {
     }
 }
 
-/// All edges of a box at an instant, found by slot and direction.
+/// The edges of a box at an instant, found by slot and direction.
 pub(crate) struct Edges(HashMap<(u32, u32), EdgeStats>);
 
 impl Edges {
@@ -54,7 +54,7 @@ impl Edges {
     }
 }
 
-/// How much came by each rule, whatever its form, in the last whole second, forward and reverse.
+/// The rates of each rule, across its versions, in the last whole second, forward and reverse.
 #[derive(Debug, Default)]
 pub(crate) struct Rates {
     at_ns: Nanos,
@@ -63,7 +63,7 @@ pub(crate) struct Rates {
 }
 
 impl Rates {
-    /// Takes what each rule has counted in all its forms, bytes.
+    /// Takes the bytes that each rule has counted in all its versions.
     pub(crate) fn sample(&mut self, now: Nanos, bytes: HashMap<String, [u64; 2]>) {
         let took = now.saturating_sub(self.at_ns);
         let present = bytes.iter().filter_map(|(name, all)| {
@@ -76,16 +76,16 @@ impl Rates {
         self.at_ns = now;
     }
 
-    /// Bits per second, forward and reverse.
+    /// Returns the bits per second, forward and reverse.
     pub(crate) fn present(&self, name: &str) -> [f64; 2] {
         self.present.get(name).copied().unwrap_or_default()
     }
 }
 
-/// When the first frame came and the last; `None`: none came.
+/// The arrival times of the first and the last frame; `None` without frames.
 pub(crate) type FirstAndLast = Option<(Nanos, Nanos)>;
 
-/// The same of two forms of one rule.
+/// Combines the times of two versions of a rule.
 pub(crate) fn of_both(a: FirstAndLast, b: FirstAndLast) -> FirstAndLast {
     match (a, b) {
         (Some(a), Some(b)) => Some((a.0.min(b.0), a.1.max(b.1))),
@@ -93,7 +93,8 @@ pub(crate) fn of_both(a: FirstAndLast, b: FirstAndLast) -> FirstAndLast {
     }
 }
 
-/// A rule in one direction, in the words of answers. `counters` and `seen` are of all its forms, as the averages made of them.
+/// Converts a rule in one direction to its form in answers. `counters` and `seen` cover all versions of the rule,
+/// and so do the averages.
 pub(crate) fn way(
     now: Nanos,
     counters: EdgeCounters,

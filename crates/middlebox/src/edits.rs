@@ -1,4 +1,4 @@
-//! Rules as a change would leave them, and what is odd about them: values in, values out.
+//! The rules after a requested change, and warnings about them. All functions are pure.
 
 use constel_api::{ApiError, ErrorCode, RuleChange};
 use constel_link::rules::{OddInterface, Rules, Shadow, shadowed};
@@ -6,7 +6,7 @@ use constel_scenario::model::RuleFile;
 use constel_scenario::nearest;
 use serde_json::Value;
 
-/// What rules say of interfaces that the box between these has not, in words.
+/// Describes the rules that name interfaces which this box does not have.
 pub(crate) fn odd_interfaces(rules: &Rules, names: &[String], routes: bool) -> Vec<String> {
     let odd = rules.odd_interfaces(names, routes).into_iter();
     let words = |odd: OddInterface| {
@@ -17,7 +17,7 @@ pub(crate) fn odd_interfaces(rules: &Rules, names: &[String], routes: bool) -> V
     odd.map(words).collect()
 }
 
-/// The rules as they would be written.
+/// Returns the rules after a change, as they would be written to a file.
 pub(crate) fn changed(file: &RuleFile, change: RuleChange) -> Result<Vec<Value>, ApiError> {
     let write = |raw| serde_json::to_value(raw).unwrap_or(Value::Null);
     let mut rules: Vec<Value> = file.raw.iter().map(write).collect();
@@ -58,7 +58,7 @@ pub(crate) fn changed(file: &RuleFile, change: RuleChange) -> Result<Vec<Value>,
     Ok(rules)
 }
 
-/// The rule with a name, if it has none.
+/// Adds a name to a rule that has none.
 fn named(mut rule: Value, name: impl Fn() -> String) -> Value {
     if let Some(keys) = rule.as_object_mut()
         && !keys.contains_key("name")
@@ -68,7 +68,7 @@ fn named(mut rule: Value, name: impl Fn() -> String) -> Value {
     rule
 }
 
-/// Rules that an earlier one leaves nothing to, in words.
+/// Describes the rules that can never match because of an earlier rule.
 pub(crate) fn never_reached(rules: &Rules) -> Vec<String> {
     let name = |place: usize| rules.get(place).map_or("", |rule| rule.name.as_str());
     let words = |shadow: Shadow| {

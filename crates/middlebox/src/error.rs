@@ -1,29 +1,29 @@
-//! Why a box could not be run.
+//! The errors of a box.
 
 use std::io;
 use std::path::PathBuf;
 
 use constel_lab::wires::WireError;
 
-/// What stopped a box. The interfaces are as they were before.
+/// The reason why a box stopped. The interfaces are in their earlier state.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum BoxError {
-    /// The interfaces cannot be used so; every reason, one a line.
+    /// The interfaces cannot be used in this way; all reasons, one per line.
     #[error("{}", .0.join("\n"))]
     Refused(Vec<String>),
     /// A lab of this name exists.
     #[error("{0}")]
     Taken(String),
-    /// The kernel or another door to the host refused.
+    /// The kernel or another interface of the host refused an operation.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
-    /// A machine could not be made as it was asked for.
+    /// A machine could not be created as requested.
     #[error("machine '{machine}': {source}")]
     Machine {
-        /// Its name.
+        /// The name.
         machine: String,
-        /// What was refused.
+        /// The refused operation.
         source: constel_host::Error,
     },
     /// The link plane failed.
@@ -34,10 +34,10 @@ pub enum BoxError {
     Results {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: io::Error,
     },
-    /// The box's socket cannot be made.
+    /// The box's socket cannot be created.
     #[error("listen on the box's socket: {0}")]
     Socket(#[source] io::Error),
 }
@@ -47,7 +47,7 @@ impl From<WireError> for BoxError {
         match error {
             WireError::Refused(reasons) => BoxError::Refused(reasons),
             WireError::Host(error) => BoxError::Host(error),
-            // It has no other.
+            // `WireError` has no other variant.
             other => BoxError::Refused(vec![other.to_string()]),
         }
     }

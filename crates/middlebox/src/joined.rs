@@ -1,4 +1,5 @@
-//! How a box joins its interfaces: on which a frame goes out that came in at one, and whether rules are about it.
+//! The forwarding between the interfaces of a box: where a frame leaves that arrived at one of them, and whether
+//! rules apply to it.
 
 use std::collections::{HashMap, HashSet};
 use std::net::IpAddr;
@@ -7,37 +8,39 @@ use std::sync::{Mutex, PoisonError};
 use constel_link::Nanos;
 use constel_link::rules::{Direction, Head};
 
-/// Stations that a hub remembers; of more, those that it has not heard for longest are forgotten.
+/// The number of stations that a hub remembers. Beyond it, those without frames for the longest time are forgotten.
 const STATIONS: usize = 4096;
-/// A station that says nothing for so long may be elsewhere.
+/// A station that sent no frame for this long may be at another interface.
 const REMEMBERED_NS: Nanos = 300_000_000_000;
 const ARP: u16 = 0x0806;
 const ICMPV6: u8 = 58;
-/// Router solicitation to redirect: neighbour discovery.
+/// The ICMPv6 types of neighbour discovery, from router solicitation to redirect.
 const DISCOVERY: std::ops::RangeInclusive<u8> = 133..=137;
 const IPV6_HEADER: usize = 40;
 
-/// Who decides about a frame.
+/// The part of the box that decides about a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Whose {
-    /// The rules, in a direction that is known, or in whichever their matches say.
+    /// The rules: in a known direction, or in either direction, by their matches.
     Rules(Option<Direction>),
-    /// The box's router: it goes to it, or is its own word.
+    /// The box's router: the frame is for it, or was sent by it.
     Routers,
 }
 
-/// How a box joins its interfaces.
+/// The forwarding of a box.
 #[derive(Debug)]
 pub(crate) enum Joined {
     Pairs,
     Hub(Mutex<Stations>),
-    /// So many interfaces, behind which those of the router follow; and its addresses.
+    /// A router: the number of the box's interfaces, which are followed by those of the router, and the router's
+    /// addresses.
     Router(u8, HashSet<IpAddr>),
 }
 
 impl Joined {
-    /// The interface that a frame goes out on which came in at one, which is the same for all others; and who decides
-    /// about it. `None`: it stays where it came from. `rest` is the frame behind its Ethernet addresses.
+    /// Returns the interface at which a frame leaves that arrived at `at`, and the part that decides about it. A
+    /// result equal to `at` means every other interface. `None`: the destination is on the side where the frame
+    /// arrived. `rest` is the frame after its Ethernet addresses.
     pub(crate) fn way(&self, now: Nanos, at: u8, head: &Head, rest: &[u8]) -> Option<(u8, Whose)> {
         Some(match self {
             Joined::Pairs => (at ^ 1, Whose::Rules(Some(of_pair(at)))),
@@ -51,7 +54,7 @@ impl Joined {
                 let whose = if says_itself(own, head, rest) {
                     Whose::Routers
                 } else {
-                    // Forward leaves at the second.
+                    // With two interfaces, the forward direction leaves at the second.
                     Whose::Rules((*count == 2).then(|| of_pair(out ^ 1)))
                 };
                 (out, whose)
@@ -59,13 +62,13 @@ impl Joined {
         })
     }
 
-    /// A hub that has heard nobody.
+    /// Creates a hub that has not yet seen a frame.
     pub(crate) fn hub() -> Joined {
         Joined::Hub(Mutex::default())
     }
 }
 
-/// Of what comes in there.
+/// Returns the direction of frames that arrive at an interface of a pair.
 fn of_pair(at: u8) -> Direction {
     match at % 2 {
         0 => Direction::Forward,
@@ -73,8 +76,8 @@ fn of_pair(at: u8) -> Direction {
     }
 }
 
-/// Whether a router says this for itself instead of passing it on: from an address of its own, or one that no router passes
-/// on (of the link only, or none).
+/// Returns whether a router sent this frame itself and did not forward it: its source is an address of the router,
+/// or one that no router forwards (link-local or unspecified).
 fn says_itself(own: &HashSet<IpAddr>, head: &Head, rest: &[u8]) -> bool {
     let Some(ip) = head.ip else {
         return head.ethertype == ARP;
@@ -82,7 +85,7 @@ fn says_itself(own: &HashSet<IpAddr>, head: &Head, rest: &[u8]) -> bool {
     let IpAddr::V6(src) = ip.src else {
         return own.contains(&ip.src);
     };
-    // Behind the EtherType and the fixed header of IPv6, where neighbour discovery stands.
+    // The ICMPv6 type follows the EtherType and the fixed header of IPv6.
     let kind = rest.get(2 + IPV6_HEADER);
     let discovers = ip.protocol == ICMPV6 && head.vlan.is_none();
     own.contains(&ip.src)
@@ -91,14 +94,15 @@ fn says_itself(own: &HashSet<IpAddr>, head: &Head, rest: &[u8]) -> bool {
         || (discovers && kind.is_some_and(|kind| DISCOVERY.contains(kind)))
 }
 
-/// Who was heard at which interface, and when.
+/// The interface at which each station was last seen, and when.
 #[derive(Debug, Default)]
 pub(crate) struct Stations(HashMap<(Option<u16>, [u8; 6]), (u8, Nanos)>);
 
 impl Stations {
-    /// The same interface for all others; `None` where the destination is at the one that the frame came from.
+    /// Learns the sender's interface and returns the interface of the destination. The result `at` means every
+    /// other interface; `None` means that the destination is at the interface where the frame arrived.
     fn way(&mut self, now: Nanos, at: u8, head: &Head) -> Option<u8> {
-        // Least significant bit of the first byte: a group, which nobody is.
+        // The least significant bit of the first byte marks a group address, which no station has as its own.
         if head.smac[0] & 1 == 0 {
             if self.0.len() >= STATIONS && !self.0.contains_key(&(head.vlan, head.smac)) {
                 self.forget_half();

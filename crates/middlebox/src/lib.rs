@@ -1,13 +1,14 @@
-//! The box: a network between interfaces of the host, that others' machines are plugged into.
+//! The box: a network between interfaces of the host to which external machines are connected.
 //!
-//! A box is a lab without nodes of its own. What comes in at one interface leaves at the other, or at another
-//! (`joined`), after what the first rule that takes it says. Each rule and direction is an edge of the relay between two ports that are in no node; so rules have
-//! the statistics of edges, and frames of one rule are never in the way of another's.
+//! A box is a lab without nodes of its own. A frame that arrives at one interface leaves at another (`joined`)
+//! after the actions of the first rule that matches it. Each rule and direction is an edge of the relay between two
+//! ports that belong to no node. Rules therefore have the statistics of edges, and frames of one rule never delay
+//! those of another.
 //!
-//! [`run`] does all of it in the foreground: look at the interfaces and refuse what would harm the host, claim the name,
-//! start the relay, let frames in, answer on the socket, and let go again. Nothing is changed on the interfaces but what goes
-//! with this process: a program attached by a link, and promiscuity by a socket. A box may also stand between two machines that
-//! it makes itself, to which programs of a scenario are given.
+//! [`run`] does everything in the foreground: it checks the interfaces and refuses what would harm the host, claims
+//! the name, starts the relay, lets frames in, answers on the socket, and releases everything. It changes nothing
+//! on the interfaces that would outlive this process: a program attached by a BPF link, and promiscuous mode held
+//! by a socket. A box may also run between two machines that it creates itself, in which a scenario's programs run.
 #![forbid(unsafe_code)]
 
 mod answers;

@@ -1,8 +1,8 @@
-//! The rules of a running box: put in force, changed, and counted.
+//! The rules of a running box: they are installed, changed and counted here.
 //!
-//! A rule that changes gets a new slot: its new edges stand before the first frame is steered to them, all at once with
-//! every other change, and the old ones are left until the last frame on them has arrived. So a change neither loses nor
-//! delays a frame, of this rule or of another.
+//! A rule that changes gets a new slot. Its new edges exist before the first frame is steered to them, together
+//! with every other change, and the old edges remain until the last frame on them has arrived. A change therefore
+//! neither loses nor delays a frame of any rule.
 
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
@@ -29,7 +29,7 @@ use crate::ports::{ROUTER, Slot, UNMATCHED};
 use crate::skies::{Passed, Skies};
 use crate::steer::{ByRules, Seen};
 
-/// Earlier forms of a rule, by direction.
+/// The statistics of a rule's earlier versions, by direction.
 #[derive(Default)]
 struct Past {
     counters: [EdgeCounters; 2],
@@ -41,23 +41,23 @@ pub(crate) struct Live {
     handle: RelayHandle,
     seen: Arc<Seen>,
     joined: Arc<Joined>,
-    /// That paths in rules are relative to.
+    /// The folder that paths in rules are relative to.
     folder: PathBuf,
-    /// The interfaces, in their order.
+    /// The interfaces, in order.
     names: Vec<String>,
     state: Mutex<State>,
 }
 
 struct State {
     file: RuleFile,
-    /// By the places of the rules.
+    /// The slots of the rules, in the order of the rules.
     slots: Vec<Slot>,
     free: VecDeque<Slot>,
-    /// Edges that no frame is steered to any more, and whose they were.
+    /// Slots to whose edges frames are no longer steered, and the rules that had them.
     leaving: Vec<(Slot, String)>,
-    /// What edges had counted when their slot was given to somebody.
+    /// The counters that each edge had when its slot was assigned to the present rule.
     before: HashMap<usize, EdgeCounters>,
-    /// Earlier forms of rules, by name.
+    /// Earlier versions of rules, by name.
     past: HashMap<String, Past>,
     removed: EdgeCounters,
     rates: Rates,
@@ -65,10 +65,10 @@ struct State {
     captures: Captures,
 }
 
-/// An end of a rule's path that changed its satellite.
+/// A handover at one end of a rule's path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Handover {
-    /// The rule and the end: `calls/from`.
+    /// The rule and the end, as in `calls/from`.
     pub(crate) end: String,
     pub(crate) from: Option<String>,
     pub(crate) to: Option<String>,
@@ -89,7 +89,7 @@ impl State {
         }
     }
 
-    /// Of a rule in all its forms.
+    /// Returns the counters of a rule in all its versions.
     fn all_counters(
         &self,
         edges: &Edges,
@@ -106,7 +106,7 @@ impl State {
         sum
     }
 
-    /// When the first frame of a rule in all its forms came, and the last.
+    /// Returns when the first and the last frame of a rule arrived, in all its versions.
     fn all_seen(
         &self,
         seen: &Seen,
@@ -124,10 +124,10 @@ impl State {
 }
 
 impl Live {
-    /// Puts the first rules in force.
+    /// Installs the first rules.
     ///
     /// # Errors
-    /// When the relay has stopped, or does not take an edge.
+    /// When the relay has stopped, or refuses an edge.
     pub(crate) fn start(
         handle: RelayHandle,
         file: RuleFile,
@@ -180,17 +180,17 @@ impl Live {
         self.state.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// How many rules there are.
+    /// Returns the number of rules.
     pub(crate) fn len(&self) -> usize {
         self.lock().slots.len()
     }
 
-    /// The rules as they are written now.
+    /// Returns the present rules.
     pub(crate) fn file(&self) -> RuleFile {
         self.lock().file.clone()
     }
 
-    /// Rules in the place of those that are there.
+    /// Replaces the present rules.
     fn put_in_force(&self, state: &mut State, file: RuleFile) -> Result<(), DriverError> {
         let known: HashMap<&str, (&Rule, Slot)> = state
             .file
@@ -235,7 +235,7 @@ impl Live {
             if slot.is_some() {
                 continue;
             }
-            // There are enough: they were counted.
+            // There are enough slots: the caller has counted them.
             let Some(fresh) = state.free.pop_front() else {
                 break;
             };
@@ -254,7 +254,7 @@ impl Live {
                 });
             }
         }
-        // Effects wait for their edges.
+        // Effects are sent first: the relay keeps them until their edges exist.
         let stood = self.handle.apply_effects(effects).and_then(|_| {
             changes.sort_by_key(EdgeChange::edge);
             self.handle.apply(EdgeUpdate { changes }, None)
@@ -288,8 +288,8 @@ impl Live {
         Ok(())
     }
 
-    /// Has the edges of paths through the sky do what the second asks for in which `now` is; the ends that changed their
-    /// satellites.
+    /// Applies the second of each sky that contains `now` to the edges of its paths. Returns the ends whose
+    /// satellite changed.
     ///
     /// # Errors
     /// When the relay has stopped.
@@ -326,7 +326,7 @@ impl Live {
         Ok(handovers)
     }
 
-    /// Once a second: rates, and edges whose last frame has arrived go.
+    /// Does the work of each second: samples the rates, and removes edges whose last frame has arrived.
     ///
     /// # Errors
     /// When the relay has stopped.
@@ -383,7 +383,7 @@ impl Live {
         Ok(())
     }
 
-    /// Shows frames of a rule, or of an interface.
+    /// Starts a capture at a rule or an interface.
     ///
     /// # Errors
     /// [`ErrorCode::NoRule`], [`ErrorCode::BadValue`], [`ErrorCode::Failed`].
@@ -447,7 +447,8 @@ impl Live {
         })
     }
 
-    /// The rules with what they did, what no rule took, and what went by rules that are gone.
+    /// Returns the rules with their counters, the counters of frames without a matching rule, and those of removed
+    /// rules.
     ///
     /// # Errors
     /// When the relay has stopped.
@@ -510,7 +511,7 @@ impl Live {
     }
 }
 
-/// What [`Live::shown`] gives.
+/// The result of [`Live::shown`].
 pub(crate) struct Shown {
     pub(crate) seed: u64,
     pub(crate) rules: Vec<RuleShown>,
@@ -518,7 +519,7 @@ pub(crate) struct Shown {
     pub(crate) removed: EdgeCounters,
 }
 
-/// The paths through the sky of these rules.
+/// Returns the paths through a sky that these rules have.
 fn vias(rules: &Rules) -> impl Iterator<Item = &Via> {
     let actions = rules
         .iter()
@@ -535,7 +536,7 @@ fn handed(rule: &str, news: &Passed) -> impl Iterator<Item = Handover> {
     })
 }
 
-/// UTC, nanoseconds since 1970.
+/// Returns UTC, nanoseconds since 1970.
 fn wall_ns() -> i64 {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     since.map_or(0, |since| since.as_nanos() as i64)

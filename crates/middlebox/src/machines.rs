@@ -1,8 +1,8 @@
-//! Machines that stand for what is plugged into a box, made and taken away by the lab.
+//! Machines at the interfaces of a box that the lab creates and removes.
 //!
-//! Each is a network namespace as the nodes of other labs are, with its programs in the lab's enclosure. What they are
-//! plugged in with ends in one more namespace, in which the box stands: the host's own has no part in it, and with this
-//! process all of it is gone.
+//! Each machine is a network namespace like the nodes of other labs, with its programs in the lab's enclosure. Its
+//! cable ends in one more namespace, in which the box runs. The host's own namespace is not involved, and
+//! everything disappears with this process.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
@@ -31,14 +31,14 @@ use constel_scenario::model::Machine;
 use crate::error::BoxError;
 use crate::router::route;
 
-/// Killed processes that are not gone by then never will be.
+/// The time after which a killed process that still exists will not end at all.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
-/// The number of `lo`, and those that interfaces of the lab are given.
+/// The interface numbers: of `lo`, and the first numbers of the lab's own interfaces.
 const LO: u32 = 1;
 const ETH0: u32 = FIRST_OWN_IFINDEX;
 const FIRST_WIRE: u32 = FIRST_OWN_IFINDEX;
 
-/// A machine is usable at once, and says nothing that nobody asked for.
+/// A machine can be used at once, and it sends no packets that no program requested.
 const SETTINGS: &[Setting] = &[
     ("net/ipv6/conf/all/accept_dad", "0"),
     ("net/ipv6/conf/default/accept_dad", "0"),
@@ -48,13 +48,13 @@ const SETTINGS: &[Setting] = &[
     ("net/ipv6/conf/default/router_solicitations", "0"),
 ];
 
-/// Where the box stands there are no addresses.
+/// The namespace of the box has no addresses.
 const NO_ADDRESSES: [&str; 2] = [
     "net/ipv6/conf/all/disable_ipv6",
     "net/ipv6/conf/default/disable_ipv6",
 ];
 
-/// The machines of a box, as long as this lives.
+/// The machines of a box. They exist as long as this value.
 pub(crate) struct Machines {
     lab: LabName,
     names: Vec<String>,
@@ -64,17 +64,18 @@ pub(crate) struct Machines {
     globals: Globals,
 }
 
-/// Folders that machines see in part; absolute.
+/// The folders from which machines see some files; absolute.
 struct Folders {
     hosts: PathBuf,
     results: PathBuf,
 }
 
 impl Machines {
-    /// Makes them, and plugs them in. The calling thread is in the host's namespace, and must not end before they do.
+    /// Creates the machines and connects them. The calling thread must be in the host's namespace, and must not end
+    /// before the machines.
     ///
     /// # Errors
-    /// What the kernel refuses; nothing is left then.
+    /// Errors of the kernel; nothing is left behind then.
     pub(crate) fn make(
         claim: &Claim,
         globals: Globals,
@@ -127,17 +128,17 @@ impl Machines {
         })
     }
 
-    /// Where the box stands.
+    /// Returns the namespace of the box.
     pub(crate) fn middle(&self) -> &NetNs {
         &self.middle
     }
 
-    /// What they are called, and what they are plugged in with.
+    /// Returns the names of the machines, which are also the names of their interfaces.
     pub(crate) fn names(&self) -> &[String] {
         &self.names
     }
 
-    /// Starts a program in one.
+    /// Starts a program in a machine.
     ///
     /// # Errors
     /// When it does not exist or cannot be started.
@@ -162,7 +163,7 @@ impl Machines {
         })
     }
 
-    /// The way in for other processes.
+    /// Returns the entrance to a machine for other processes.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::Failed`].
@@ -187,10 +188,10 @@ impl Machines {
         })
     }
 
-    /// Ends their programs and gives back what was changed for the host as a whole; the machines go when they are dropped.
+    /// Ends the machines' programs and restores host-wide settings. The machines disappear when they are dropped.
     ///
     /// # Errors
-    /// The first failure, after all has been tried.
+    /// The first failure, after every step was tried.
     pub(crate) fn end(&self) -> constel_host::Result<()> {
         let killed = self.enclosure.kill(KILLED_WITHIN);
         let marked = process::kill_marked(self.lab.as_str(), Whose::Mine, KILLED_WITHIN);
@@ -212,7 +213,7 @@ impl std::fmt::Debug for Machines {
     }
 }
 
-/// Names and addresses of all, as `/etc/hosts` has them.
+/// Returns `/etc/hosts` with the names and addresses of all machines.
 fn hosts(machines: &[Machine]) -> String {
     let mut text = "127.0.0.1 localhost\n::1 localhost\n".to_owned();
     for machine in machines {
@@ -223,7 +224,7 @@ fn hosts(machines: &[Machine]) -> String {
     text
 }
 
-/// What every machine sees although its place is its own.
+/// Returns the files of the host that every machine sees in its own mount namespace.
 fn shown_to_all(folders: &Folders) -> std::io::Result<Vec<Shown>> {
     let own = constel_host::sealed::own_program()?;
     let in_place = |path: &Path, read_only| Shown::in_place(path, read_only);
@@ -237,7 +238,7 @@ fn shown_to_all(folders: &Folders) -> std::io::Result<Vec<Shown>> {
     Ok(shown)
 }
 
-/// What a machine's programs keep for the results.
+/// Returns the folder in which a machine's programs leave files for the results.
 fn kept(results: &Path, name: &str) -> constel_host::Result<Vec<Shown>> {
     let source = results.join("nodes").join(name);
     fs::create_dir_all(&source)
@@ -249,7 +250,7 @@ fn kept(results: &Path, name: &str) -> constel_host::Result<Vec<Shown>> {
     }])
 }
 
-/// A cable from each machine to where the box stands.
+/// Connects each machine by a cable to the namespace of the box.
 fn plug_in(
     lab: &LabName,
     middle: &NetNs,
@@ -284,7 +285,7 @@ fn plug_in(
     Socket::open_in(middle)?.send(&mut batch)
 }
 
-/// The machine with its addresses and settings.
+/// Completes a machine with its addresses and settings.
 fn finished(fresh: Box<dyn FreshNode>, machine: &Machine) -> Result<Box<dyn Node>, BoxError> {
     let mut setup = Batch::new();
     setup.link_up(LO).link_up(ETH0);
@@ -304,7 +305,7 @@ fn finished(fresh: Box<dyn FreshNode>, machine: &Machine) -> Result<Box<dyn Node
         let mut set = settings.map(|(key, value)| sysctl::write(key, value));
         set.try_for_each(|written| written)
     };
-    // The thread that goes inside does not come back.
+    // The thread that enters the namespace cannot return to its own.
     std::thread::scope(|scope| result_of(scope.spawn(|| fresh.finish(&mut || set(), &mut setup))))
         .map_err(|error| BoxError::Machine {
             machine: machine.name.to_string(),

@@ -1,4 +1,4 @@
-//! What a box is asked for, and what it came to.
+//! The options of a box, and its outcome.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -11,38 +11,38 @@ use constel_host::claim::LabName;
 use constel_lab::EventLog;
 use constel_scenario::model::{BoxEnds, BoxForm, MachineCommand, RuleFile};
 
-/// What a box is asked for.
+/// The options of a box.
 #[derive(Debug)]
 pub struct Options {
-    /// Its name among the labs of this host.
+    /// The name among the labs of this host.
     pub name: LabName,
-    /// What it is between.
+    /// The interfaces or machines between which the box runs.
     pub ends: BoxEnds,
-    /// How it joins them.
+    /// The forwarding between them.
     pub form: BoxForm,
-    /// Commands in the machines, if it is between such; in the order of their starts.
+    /// Commands in the machines, if the lab creates them; in the order of their starts.
     pub commands: Vec<MachineCommand>,
     /// The rules.
     pub rules: RuleFile,
-    /// The folder of the file of rules, that paths in rules are relative to.
+    /// The folder of the rule file, to which paths in rules are relative.
     pub folder: PathBuf,
-    /// Folder that receives the results, which must not exist.
+    /// The folder for the results, which must not exist.
     pub results: PathBuf,
-    /// How long it runs; until it is stopped unless given.
+    /// The duration; `None` until the box is stopped.
     pub duration: Option<Duration>,
-    /// Whether all frames go through the box, the host's own too; else those stay the host's.
+    /// Whether all frames go through the box, with the host's own. Otherwise frames for the host stay with it.
     pub exclusive: bool,
-    /// The box takes itself down unless somebody confirms it within this; what would be refused because the host could
-    /// become unreachable is then allowed.
+    /// The time within which a user must confirm the box; otherwise it ends itself. With it, the box may use
+    /// interfaces that would be refused because the host could become unreachable.
     pub confirm_within: Option<Duration>,
     /// Ends the box when it is set.
     pub stop: Arc<AtomicBool>,
-    /// What happens.
+    /// The log of events.
     pub events: Arc<EventLog>,
 }
 
 impl Options {
-    /// The results folder could not be written.
+    /// Returns the error for a results folder that could not be written.
     pub(crate) fn no_results(&self, source: std::io::Error) -> BoxError {
         BoxError::Results {
             path: self.results.clone(),
@@ -51,13 +51,13 @@ impl Options {
     }
 }
 
-/// What a box came to.
+/// The outcome of a box.
 #[derive(Debug)]
 pub struct Finished {
     /// The summary, as in the results folder.
     pub summary: Summary,
     /// The results folder.
     pub results: PathBuf,
-    /// Whether it took itself down because nobody confirmed it.
+    /// Whether the box ended itself because it was not confirmed.
     pub unconfirmed: bool,
 }

@@ -1,19 +1,20 @@
-//! Which ports of the relay a box uses. The interfaces come first; then each slot has four: both ends of the edge forward,
-//! and of the one in reverse. A rule has a slot as long as it stays the same.
+//! The ports of the relay that a box uses. The interfaces come first; then each slot has four ports: both ends of
+//! its forward edge and of its reverse edge. A rule has one slot as long as it does not change.
 
 use constel_link::PortId;
 use constel_link::rules::{Direction, MAX_RULES};
 
-/// Most interfaces of a box; those of a router of its own are among them.
+/// The largest number of interfaces of a box, with those of its router.
 const INTERFACES: u32 = 16;
-/// Every rule may be changed once while all of the old ones still have frames under way; and two slots are of no rule.
+/// The number of slots. Each rule can be changed once while all old versions still have frames in flight, and two
+/// slots belong to no rule.
 pub(crate) const SLOTS: u32 = 2 * MAX_RULES as u32 + 2;
-/// The slot of what no rule takes.
+/// The slot of frames that match no rule.
 pub(crate) const UNMATCHED: Slot = Slot(0);
-/// The slot of what goes to a box's own router, and of what that says itself.
+/// The slot of frames to and from the box's own router.
 pub(crate) const ROUTER: Slot = Slot(1);
 const PORTS_OF_SLOT: u32 = 4;
-/// Ports of a box.
+/// The number of ports of a box.
 pub(crate) const PORTS: u32 = INTERFACES + PORTS_OF_SLOT * SLOTS;
 
 const _: () = assert!(PORTS <= 1 << 16, "the relay's ports have 16 bits");
@@ -23,12 +24,12 @@ const _: () = assert!(PORTS <= 1 << 16, "the relay's ports have 16 bits");
 pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
-    /// All but [`UNMATCHED`] and [`ROUTER`].
+    /// Returns all slots except [`UNMATCHED`] and [`ROUTER`].
     pub(crate) fn of_rules() -> impl DoubleEndedIterator<Item = Slot> {
         (2..SLOTS).map(Slot)
     }
 
-    /// The two ports of the edge in a direction.
+    /// Returns the two ports of the edge in a direction.
     pub(crate) fn edge(self, direction: Direction) -> (PortId, PortId) {
         let first = INTERFACES + PORTS_OF_SLOT * self.0;
         let first = match direction {
@@ -38,7 +39,7 @@ impl Slot {
         (PortId(first), PortId(first + 1))
     }
 
-    /// The slot and the direction whose edge a port is an end of.
+    /// Returns the slot and the direction of the edge that a port belongs to.
     pub(crate) fn of(port: PortId) -> Option<(Slot, Direction)> {
         let port = port.0.checked_sub(INTERFACES)?;
         let direction = match port % PORTS_OF_SLOT {
@@ -48,7 +49,7 @@ impl Slot {
         Some((Slot(port / PORTS_OF_SLOT), direction))
     }
 
-    /// Where what is known of a direction stands in a list of all slots.
+    /// Returns the index of a direction in a list of all slots.
     pub(crate) fn place(self, direction: Direction) -> usize {
         2 * self.0 as usize + usize::from(direction == Direction::Reverse)
     }

@@ -1,4 +1,4 @@
-//! Commands of a scenario in the machines of its box: started at their times, ended at their times, and told of at the end.
+//! Commands of a scenario in the machines of its box: started and ended at their times, and reported at the end.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::path::{Path, PathBuf};
@@ -15,13 +15,13 @@ use constel_scenario::model::MachineCommand;
 
 use crate::machines::Machines;
 
-/// A command that was asked to end has so long for its last words.
+/// The time that a command has to end after it was asked to.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// One that runs, or is being ended.
+/// A command that runs, or is being ended.
 struct Active {
     began_ns: u64,
-    /// It was asked to end, and is killed then.
+    /// The instant at which it will be killed, if it was asked to end.
     killed_at: Option<Instant>,
 }
 
@@ -30,7 +30,7 @@ pub(crate) struct Programs {
     machines: Arc<Machines>,
     commands: Vec<MachineCommand>,
     files: Vec<(PathBuf, PathBuf)>,
-    /// Places of those that have not begun, in the order of their starts.
+    /// The indices of the commands that have not started, in the order of their starts.
     waiting: VecDeque<usize>,
     running: Supervisor<usize>,
     active: BTreeMap<usize, Active>,
@@ -42,7 +42,7 @@ fn ns(of: constel_units::TimeSpan) -> u64 {
 }
 
 impl Programs {
-    /// None of them has begun.
+    /// Creates the list; no command has started yet.
     pub(crate) fn new(
         machines: Arc<Machines>,
         commands: Vec<MachineCommand>,
@@ -63,10 +63,10 @@ impl Programs {
         }
     }
 
-    /// Starts those whose time has come, ends those whose time is over, and takes note of those that have ended.
+    /// Starts and ends the commands that are due, and records those that have ended.
     ///
     /// # Errors
-    /// When the kernel does not say who has ended, or lets nobody be ended.
+    /// When the kernel does not report ended processes, or refuses to end one.
     pub(crate) fn look(
         &mut self,
         now_ns: u64,
@@ -140,10 +140,10 @@ impl Programs {
         }
     }
 
-    /// Ends what is left; how all came to their ends.
+    /// Ends the remaining commands and returns the outcome of all.
     ///
     /// # Errors
-    /// When one cannot be ended.
+    /// When a command cannot be ended.
     pub(crate) fn end(mut self) -> constel_host::Result<Vec<FlowRow>> {
         self.running.terminate_all(LAST_WORDS)?;
         let rows = self.commands.iter().enumerate().map(|(place, command)| {

@@ -1,4 +1,4 @@
-//! What a box leaves behind: manifest, summary, and its rules with what they did.
+//! The results of a box: manifest, summary, and its rules with their counters.
 
 use std::io;
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -22,12 +22,12 @@ use constel_lab::wires::Wire;
 struct Manifest<'a> {
     version: u32,
     constel: &'static str,
-    /// What tells it from a lab's.
+    /// Distinguishes it from the manifest of a lab.
     kind: &'static str,
     lab: &'a str,
     scenario: &'a str,
     seed: u64,
-    /// UTC when it came up.
+    /// The UTC at which it came up.
     start: Utc,
     mode: &'static str,
     interfaces: Vec<Interface<'a>>,
@@ -46,14 +46,14 @@ struct Interface<'a> {
     addresses: &'a [std::net::IpAddr],
 }
 
-/// The clock of the machine: a box lives in no other time.
+/// Returns the time of the host's clock: a box has no lab clock of its own.
 fn now() -> Utc {
     let since = SystemTime::now().duration_since(UNIX_EPOCH);
     let ns = since.map_or(0, |since| since.as_nanos());
     Utc::from_unix_ns(i64::try_from(ns).unwrap_or(i64::MAX))
 }
 
-/// Writes what is known before the first frame.
+/// Writes the values that are known before the first frame.
 ///
 /// # Errors
 /// When the folder cannot be written.
@@ -100,7 +100,7 @@ pub(crate) fn write_manifest(
     results.write(name, file.source.text().as_bytes())
 }
 
-/// What was seen of a box that is down.
+/// The data of a box that has ended.
 pub(crate) struct Seen {
     pub(crate) stats: PlaneStats,
     /// The rules at the end.
@@ -113,7 +113,7 @@ pub(crate) struct Seen {
     pub(crate) flows: Vec<FlowRow>,
 }
 
-/// Writes what the box came to.
+/// Writes the outcome of the box.
 ///
 /// # Errors
 /// When the folder cannot be written.

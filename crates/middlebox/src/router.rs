@@ -1,7 +1,8 @@
-//! The router that a box may be: a network namespace that forwards, with a cable to each interface of the box.
+//! The router form of a box: a network namespace that forwards packets, with a cable to each interface of the box.
 //!
-//! The kernel answers ARP and neighbour discovery, takes a hop off what passes and says what it cannot pass on. What it sends
-//! out comes back to the box, whose rules are about it then. It has no name and no process: it goes with the box's descriptor.
+//! The kernel answers ARP and neighbour discovery, decrements the TTL, and sends ICMP errors. Packets that it
+//! forwards return to the box, where rules apply to them. The namespace has no name and no process: it exists as
+//! long as the box's descriptor.
 
 use std::net::IpAddr;
 
@@ -28,14 +29,14 @@ const SETTINGS: [(&str, &str); 6] = [
     ("net/ipv6/conf/all/forwarding", "1"),
 ];
 
-/// A router, as long as this lives.
+/// A router, which exists as long as this value.
 pub(crate) struct Router {
     _ns: NetNs,
-    /// The near ends of its cables, behind the ports of the box's interfaces.
+    /// The near ends of its cables, whose ports follow those of the box's interfaces.
     pub(crate) cables: Vec<External>,
 }
 
-/// The address that machines see it at: the interface's own, made a local one.
+/// Returns the router's address on an interface: the interface's own, made locally administered.
 fn mac_of(wire: &Wire) -> [u8; 6] {
     let mut mac = wire.mac;
     mac[0] = (mac[0] | 2) & !1;
@@ -46,10 +47,10 @@ fn mac_of(wire: &Wire) -> [u8; 6] {
 }
 
 impl Router {
-    /// Makes it, with its cables' near ends in the calling thread's namespace.
+    /// Creates the router; its cables' near ends are in the calling thread's namespace.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// Errors of the kernel.
     pub(crate) fn make(
         lab: &LabName,
         router: &BoxRouter,
@@ -83,7 +84,7 @@ impl Router {
             let mut batch = Batch::new();
             batch.create_veth(&near, &far)?;
             socket.send(&mut batch)?;
-            // Here is nobody: it has no addresses.
+            // The near end belongs to no host, so that it must not get addresses.
             sysctl::write(&format!("net/ipv6/conf/{name}/disable_ipv6"), "1")?;
             let made = socket.link_named(&name)?.ok_or_else(|| gone(&name))?;
             let end = there.link_named(&wire.name)?;
@@ -128,10 +129,10 @@ fn gone(name: &str) -> constel_host::Error {
     constel_host::Error::Invalid(format!("interface {name} is gone"))
 }
 
-/// A route by a neighbour at an interface.
+/// Returns a route over a neighbour at an interface.
 ///
 /// # Errors
-/// When the network has bits behind its length.
+/// When the network has bits set after its prefix length.
 pub(crate) fn route(
     to: IpAddr,
     length: u8,

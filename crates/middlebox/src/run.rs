@@ -1,4 +1,4 @@
-//! One box, from looking at its interfaces to letting go of them.
+//! The life of one box, from the check of its interfaces to their release.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::atomic::Ordering;
@@ -32,18 +32,19 @@ use crate::programs::Programs;
 use crate::report::{Seen, write_manifest, write_summary};
 use crate::router::Router;
 
-/// How often stop, end and confirmation are looked after.
+/// How often the box checks for stop, end and confirmation.
 const LOOK: Duration = Duration::from_millis(20);
-/// How often rates are taken, and edges that nobody uses go.
+/// How often rates are sampled and unused edges removed.
 const TICK: Duration = Duration::from_secs(1);
 
 /// Runs a box in the foreground.
 ///
 /// # Errors
-/// [`BoxError::Refused`] before anything was done; else what kept it from running, and the interfaces are as they were.
+/// [`BoxError::Refused`] before anything was changed; otherwise the reason why it could not run, with the
+/// interfaces in their earlier state.
 ///
 /// # Panics
-/// When something in it does; the interfaces are then as they were.
+/// When a part of it panics; the interfaces are then in their earlier state.
 pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxError> {
     let names = options.ends.names();
     let mut against = options.form.refusals(&names);
@@ -52,7 +53,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
     if !against.is_empty() {
         return Err(BoxError::Refused(against));
     }
-    // Interfaces of the host are looked at before anything is done.
+    // Interfaces of the host are checked before anything is changed.
     let stand = match &options.ends {
         BoxEnds::Interfaces(names) => Stand::Host(usable(names, options)?),
         BoxEnds::Machines(machines) => Stand::Machines(machines),
@@ -64,7 +65,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
             constel_host::Error::Conflict(reason) => BoxError::Taken(reason),
             other => other.into(),
         })?;
-    // What is unwound drops what it holds: programs, sockets, threads, machines.
+    // Unwinding drops all resources: programs, sockets, threads, machines.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         let results =
             Results::create(&options.results).map_err(|source| options.no_results(source))?;
@@ -84,15 +85,15 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
     Ok(finished)
 }
 
-/// Where a box stands.
+/// The interfaces between which a box runs.
 enum Stand<'a> {
-    /// Between interfaces of the host.
+    /// Interfaces of the host.
     Host(Vec<Wire>),
-    /// Between machines that are yet to be made.
+    /// Interfaces of machines that do not exist yet.
     Machines(&'a [Machine]),
 }
 
-/// These interfaces of the calling thread's namespace, if a box can stand between them.
+/// Returns these interfaces of the calling thread's namespace if a box can use them.
 fn usable(names: &[String], options: &Options) -> Result<Vec<Wire>, BoxError> {
     let wanted = Use {
         who: "a box",
@@ -104,7 +105,7 @@ fn usable(names: &[String], options: &Options) -> Result<Vec<Wire>, BoxError> {
     Ok(wires)
 }
 
-/// A box between machines that live as long as it does.
+/// Runs a box between machines that exist as long as it does.
 fn among_machines(
     options: &Options,
     machines: &[Machine],
@@ -129,20 +130,20 @@ fn among_machines(
     outcome
 }
 
-/// What makes a box.
+/// The resources of a running box.
 struct Fabric {
     externals: Vec<External>,
     relay: Relay,
-    /// The router that the box is, as long as it is one.
+    /// The router, for a box of that form.
     _router: Option<Router>,
     handle: RelayHandle,
     live: Arc<Live>,
-    /// Promiscuity, as long as it is held.
+    /// Promiscuous mode, which ends when this is dropped.
     _promiscuous: Vec<Promiscuous>,
 }
 
 impl Fabric {
-    /// Everything but that frames come in.
+    /// Creates everything, but lets no frames in yet.
     fn make(options: &Options, wires: &[Wire]) -> Result<Fabric, BoxError> {
         let shared = !options.exclusive;
         let externals = (0u32..).zip(wires);
@@ -155,7 +156,7 @@ impl Fabric {
                 let router = Router::make(&options.name, asked, wires)?;
                 externals.extend(router.cables.iter().cloned());
                 let own = asked.addresses.iter().map(|(_, address, _)| *address);
-                // At most eight.
+                // A box has at most eight interfaces.
                 (
                     Joined::Router(wires.len() as u8, own.collect()),
                     Some(router),
@@ -164,7 +165,7 @@ impl Fabric {
         };
         let relay = Relay::new(RelayConfig {
             node_ports: 1,
-            // Frames leave as they came.
+            // Frames must leave as they arrived, so that none may be merged.
             gro: false,
             ..RelayConfig::new(options.name.as_str(), PORTS, options.rules.seed)
         })?;
@@ -188,7 +189,7 @@ impl Fabric {
     }
 }
 
-/// An interface that another program uses has a name, and there is something to do about it.
+/// Names the interface that another program uses, and adds the commands that help.
 fn in_use(error: DriverError, wires: &[Wire]) -> BoxError {
     let DriverError::InUse { ifindex } = error else {
         return error.into();
@@ -251,7 +252,7 @@ fn session(
     } = live_through(options, wires, &view, &fabric, programs)?;
 
     view.now().state = ApiState::Stopping;
-    // A full /run keeps nobody from taking the box down.
+    // A failure, for example of a full /run, must not prevent the end of the box.
     let recorded = claim.update(|record| record.state = LabState::Stopping);
     view.emit(Happening::Stopping);
     let (stats, shown) = let_go(captured, &fabric, &view)?;
@@ -323,19 +324,19 @@ fn up_line(options: &Options, wires: &[Wire]) -> String {
     line
 }
 
-/// How a box's time ended.
+/// The outcome of a box's life.
 #[derive(Default)]
 struct Lived {
-    /// Nobody confirmed it.
+    /// Whether it ended because it was not confirmed.
     unconfirmed: bool,
     failures: Vec<String>,
     flows: Vec<FlowRow>,
 }
 
-/// Until it is stopped, its time is over, nobody confirmed it, or an interface is gone.
+/// Runs until the box is stopped, its time is over, it is not confirmed in time, or an interface disappears.
 ///
 /// # Errors
-/// When its programs cannot be looked after.
+/// When its programs cannot be supervised.
 fn live_through(
     options: &Options,
     wires: &[Wire],
@@ -385,7 +386,7 @@ fn tick(wires: &[Wire], live: &Live) -> Vec<String> {
         failures.push(format!("the link plane failed: {error}"));
     }
     let links = Socket::open().and_then(|mut socket| socket.links());
-    // A kernel that does not answer now may do so later.
+    // An error of the kernel here may be temporary; the next tick checks again.
     if let Ok(links) = links {
         let gone = wires
             .iter()
@@ -395,7 +396,7 @@ fn tick(wires: &[Wire], live: &Live) -> Vec<String> {
     failures
 }
 
-/// The interfaces' frames are the host's again; what was under way is given up.
+/// Returns the interfaces to the host. Frames in flight are discarded.
 fn let_go(
     captured: Captured,
     fabric: &Fabric,

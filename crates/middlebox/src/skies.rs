@@ -1,4 +1,4 @@
-//! The skies of a box's rules on the clock of its edges.
+//! The skies of a box's rules, on the clock of its edges.
 
 use constel_api::answers::ViaShown;
 use constel_link::rules::{Action, Direction, Via};
@@ -7,17 +7,18 @@ use constel_units::Utc;
 
 use crate::sky::{Sky, Stretch};
 
-/// A sky's seconds are those of UTC.
+/// The seconds of a sky begin with those of UTC.
 const SECOND_NS: i64 = 1_000_000_000;
 
-/// One sky. Rules with the same path share it.
+/// One sky, which rules with the same path share.
 struct Flight {
     via: Via,
     sky: Sky,
-    /// When it began.
+    /// The instant at which it began.
     epoch_ns: Nanos,
     now: Stretch,
-    /// Ready before its time, and computed when what it follows is in force.
+    /// The next second, computed in advance. `None` from the moment it comes into force until the following one is
+    /// computed.
     next: Option<Stretch>,
 }
 
@@ -25,7 +26,7 @@ struct Flight {
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Passed {
     pub(crate) via: Via,
-    /// By end: the satellite that it had and the one that it has, where that is another.
+    /// The satellites before and after, for each end whose satellite changed.
     pub(crate) handovers: [Option<[Option<String>; 2]>; 2],
 }
 
@@ -34,16 +35,16 @@ pub(crate) struct Passed {
 pub(crate) struct Skies(Vec<Flight>);
 
 impl Skies {
-    /// Has this sky begin now, when the wall clock shows `wall_ns` of UTC, unless it did.
+    /// Starts this sky now, when the wall clock shows `wall_ns` of UTC, unless it has already started.
     ///
     /// # Errors
-    /// In words, when there is no such sky.
+    /// A description, when there is no such sky.
     pub(crate) fn begin(&mut self, via: &Via, now: Nanos, wall_ns: i64) -> Result<(), String> {
         if self.find(via).is_some() {
             return Ok(());
         }
         let start_ns = via.at_unix_ns.unwrap_or(wall_ns);
-        // Schedulers of constellations change at whole seconds.
+        // Constellation schedulers change satellites at whole seconds.
         let into_second_ns = start_ns.rem_euclid(SECOND_NS);
         let mut sky = Sky::new(via, Utc::from_unix_ns(start_ns - into_second_ns))?;
         self.0.push(Flight {
@@ -60,12 +61,13 @@ impl Skies {
         self.0.iter().find(|flight| flight.via == *via)
     }
 
-    /// Forgets those that are not wanted.
+    /// Removes the skies that are not wanted.
     pub(crate) fn retain(&mut self, wanted: impl Fn(&Via) -> bool) {
         self.0.retain(|flight| wanted(&flight.via));
     }
 
-    /// What the edge of a rule does from now on, until its sky has [passed](Skies::pass) on.
+    /// Returns the impairment of a rule's edge from now on, until its sky has [passed](Skies::pass) to the next
+    /// second.
     pub(crate) fn impairment(&self, action: &Action, direction: Direction) -> Impairment {
         let base = action.impairment();
         match action.via().and_then(|via| self.find(via)) {
@@ -74,7 +76,7 @@ impl Skies {
         }
     }
 
-    /// Has the next second of every sky ready, which takes some milliseconds each.
+    /// Computes the next second of every sky, which takes some milliseconds each.
     pub(crate) fn prepare(&mut self) {
         for flight in &mut self.0 {
             let sky = &mut flight.sky;
@@ -82,8 +84,8 @@ impl Skies {
         }
     }
 
-    /// Has skies whose next second has begun go on to it, if it is [ready](Skies::prepare); those that did. A sky that is late
-    /// by more than a second comes back to its time a second at a call.
+    /// Moves each sky whose next second has begun to that second, if it is [ready](Skies::prepare). Returns those
+    /// that moved. A sky that is late by more than a second catches up by one second per call.
     pub(crate) fn pass(&mut self, now: Nanos) -> Vec<Passed> {
         let mut passed = Vec::new();
         for flight in &mut self.0 {
@@ -106,7 +108,7 @@ impl Skies {
         passed
     }
 
-    /// Where a path leads at the moment.
+    /// Returns the satellites and the delay of a path at the moment.
     pub(crate) fn shown(&self, via: &Via, direction: Direction, now: Nanos) -> Option<ViaShown> {
         let flight = self.find(via)?;
         let way = flight.now.way(direction);

@@ -1,5 +1,5 @@
-//! Paths of rules through constellations: what the planner knows of two places, second by second. Pure: lab time in, delays
-//! out.
+//! Paths of rules through constellations: the planner computes them between two places, second by second. Pure: lab
+//! time in, delays out.
 
 use std::collections::HashMap;
 use std::num::NonZeroU64;
@@ -13,32 +13,32 @@ use constel_topology::{NodeId, Snapshot, Stepper};
 use constel_units::Utc;
 use serde_json::{Value, json};
 
-/// Height of `meo` (O3b's satellites) and of `geo`, and how many fly.
+/// The altitude and the number of the satellites of `meo` (O3b) and of `geo`.
 const MEO: (&str, u32) = ("8062 km", 20);
 const GEO: (&str, u32) = ("35786 km", 1);
-/// Ends, in the order of a rule's directions.
+/// The ends, in the order of a rule's directions.
 const ENDS: [&str; 2] = ["here", "there"];
 
-/// The way in one direction at an instant; times are of the sky.
+/// The path in one direction at an instant; times are those of the sky.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Way {
-    /// What it goes by, without its ends.
+    /// The nodes on the path, without its ends.
     pub(crate) satellites: Vec<String>,
     delay: Delay,
     up_from_ns: u64,
-    /// What radio leaves room for on the way; `None`: nobody asked.
+    /// The rate that radio allows on the path; `None` when the rule does not ask for it.
     pub(crate) rate_bps: Option<NonZeroU64>,
-    /// Share of frames that radio loses nowhere.
+    /// The share of frames that no radio link on the path loses.
     arrives_ratio: f64,
 }
 
-/// What holds from one second to the next.
+/// The state of a sky from one second to the next.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Stretch {
-    /// Its beginning and its end, nanoseconds after the beginning of the sky.
+    /// The beginning, and below it the end, in nanoseconds after the beginning of the sky.
     pub(crate) t_ns: u64,
     end_ns: u64,
-    /// By direction; `None`: there is no way.
+    /// The path in each direction; `None` without a path.
     ways: [Option<Way>; 2],
 }
 
@@ -47,7 +47,8 @@ impl Stretch {
         self.ways[usize::from(direction == Direction::Reverse)].as_ref()
     }
 
-    /// What an edge does meanwhile that otherwise does as `base`; the sky began at `epoch_ns` of the edge's clock.
+    /// Returns the impairment in this second of an edge that otherwise has `base`. The sky began at `epoch_ns` of
+    /// the edge's clock.
     pub(crate) fn impairment(
         &self,
         base: Impairment,
@@ -87,7 +88,7 @@ impl Stretch {
         }
     }
 
-    /// The satellite of each end.
+    /// Returns the serving satellite of each end.
     pub(crate) fn serving(&self) -> [Option<&str>; 2] {
         let way = self.way(Direction::Forward);
         let satellites = way.map_or(&[][..], |way| &way.satellites[..]);
@@ -101,21 +102,22 @@ pub(crate) struct Sky {
     stepper: Stepper,
     paths: Paths,
     ends: [NodeId; 2],
-    /// Whether rate and loss of links mean something.
+    /// Whether the rates and losses of links are used.
     radio: bool,
 }
 
 impl Sky {
-    /// It begins at `start`.
+    /// Creates a sky that begins at `start`.
     ///
     /// # Errors
-    /// In words, when there is no such sky.
+    /// A description, when there is no such sky.
     pub(crate) fn new(via: &Via, start: Utc) -> Result<Sky, String> {
         let sky = Sky::with_first_plane(via, start, 0.0)?;
         let Some(slot_deg) = via.orbital_slot_deg else {
             return Ok(sky);
         };
-        // Where the satellite of a plane at 0 deg of right ascension is now says which plane has it at its slot.
+        // The longitude of a satellite in a plane with a right ascension of 0 deg determines the plane that puts it
+        // at its slot.
         let first = sky.lab.stepper().advance();
         let at = first.positions_itrf_m[0];
         let raan_deg = (slot_deg - at.y.atan2(at.x).to_degrees()).rem_euclid(360.0);
@@ -142,7 +144,7 @@ impl Sky {
         })
     }
 
-    /// The next second.
+    /// Computes the next second.
     pub(crate) fn second(&mut self) -> Stretch {
         let snapshot = self.stepper.advance();
         let layout = &self.lab.layout;
@@ -170,7 +172,7 @@ impl Sky {
     }
 }
 
-/// The edges between these nodes, one after the other, as one.
+/// Combines the edges between consecutive nodes to one path.
 fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
     let links: HashMap<(u32, u32), usize> = nodes
         .windows(2)
@@ -216,10 +218,10 @@ fn way(lab: &Lab, snapshot: &Snapshot, nodes: &[u32]) -> Option<Way> {
     (!whole.satellites.is_empty()).then_some(whole)
 }
 
-/// The scenario of two places under a sky.
+/// Returns the scenario of two places under a sky.
 fn scenario(via: &Via, start: Utc, raan_deg: f64) -> Value {
     let deg = |angle: f64| format!("{angle} deg");
-    // A few satellites at once where both ends must find one in common.
+    // MEO satellites need several antennas at once: both ends must have a satellite in common.
     let antennas = if via.sky == "meo" { 8 } else { 1 };
     let place = |of: &Place| {
         json!({
@@ -232,7 +234,7 @@ fn scenario(via: &Via, start: Utc, raan_deg: f64) -> Value {
             "altitude": altitude, "raan0": deg(raan_deg),
         }, "isl": {"pattern": "none"}})
     };
-    // What carries frames is the rule's edge: only what radio takes off this means something.
+    // The rule's edge carries the frames; these links only contribute the reduction by radio.
     let link = json!({"rate": "400 Gbit/s", "queue": "1 MiB"});
     let mut constellation = match via.sky.as_str() {
         "meo" => relay(MEO),

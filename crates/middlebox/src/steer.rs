@@ -1,4 +1,4 @@
-//! Which rule's edge a frame takes: the relay's thread asks here for each.
+//! The choice of the rule's edge for each frame, called by the relay's thread.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,11 +10,11 @@ use constel_link::{Nanos, PortId};
 use crate::joined::{Joined, Whose};
 use crate::ports::{ROUTER, SLOTS, Slot, UNMATCHED};
 
-/// When frames of each slot and direction came.
+/// The arrival times of frames, for each slot and direction.
 #[derive(Debug)]
 pub(crate) struct Seen(Vec<FirstAndLast>);
 
-/// On `CLOCK_MONOTONIC`; 0: none came.
+/// On `CLOCK_MONOTONIC`; 0 without frames.
 #[derive(Debug, Default)]
 struct FirstAndLast {
     first: AtomicU64,
@@ -26,7 +26,7 @@ impl Seen {
         Seen((0..2 * SLOTS).map(|_| FirstAndLast::default()).collect())
     }
 
-    /// When the first and the last frame came.
+    /// Returns when the first and the last frame arrived.
     pub(crate) fn get(&self, slot: Slot, direction: Direction) -> Option<(Nanos, Nanos)> {
         let at = &self.0[slot.place(direction)];
         let (first, last) = (
@@ -36,7 +36,7 @@ impl Seen {
         (first > 0).then_some((first, last))
     }
 
-    /// Another rule has this slot now.
+    /// Resets a slot that now belongs to another rule.
     pub(crate) fn clear(&self, slot: Slot) {
         for direction in Direction::BOTH {
             let at = &self.0[slot.place(direction)];
@@ -54,12 +54,12 @@ impl Seen {
     }
 }
 
-/// The classifiers of both directions, and where each rule's edge begins.
+/// The classifiers of both directions, and the edge of each rule.
 pub(crate) struct ByRules {
     ways: [Way; 2],
     joined: Arc<Joined>,
     seen: Arc<Seen>,
-    /// In their order; those of a router of its own, behind them, are nobody's.
+    /// The interfaces, in order; those of the box's router come after them and are `None`.
     interfaces: Vec<Option<Interface>>,
 }
 
@@ -70,7 +70,7 @@ struct Way {
 }
 
 impl ByRules {
-    /// For rules whose slots are these.
+    /// Creates the choice for rules with these slots.
     pub(crate) fn new(
         rules: &Rules,
         slots: Vec<Slot>,
@@ -90,7 +90,8 @@ impl ByRules {
         }
     }
 
-    /// The rule that takes a frame, and in which direction: of a direction that is known, or else whichever is first.
+    /// Returns the slot of the matching rule and its direction. If the direction is not known, the first rule that
+    /// matches in either counts.
     fn choose(&self, head: &Head, direction: Option<Direction>) -> (Slot, Direction) {
         let find = |way: &Way| {
             way.classifier
@@ -100,7 +101,7 @@ impl ByRules {
         let asked = self.ways.iter();
         let asked =
             asked.filter(|way| direction.is_none_or(|direction| way.direction == direction));
-        // Of equals the first is taken: forward.
+        // For equal indices the first is taken, which is the forward direction.
         let found = asked.filter_map(find).min_by_key(|(place, _)| *place);
         let known = direction.unwrap_or(Direction::Forward);
         let Some((place, direction)) = found else {
@@ -117,7 +118,7 @@ impl Steer for ByRules {
         let (smac, dmac) = ([s0, s1, s2, s3, s4, s5], [d0, d1, d2, d3, d4, d5]);
         let mut head = Head::behind(smac, dmac, rest);
         let Some((out, whose)) = self.joined.way(now, at, &head, rest) else {
-            // An interface's port has no edges.
+            // An interface's port has no edges, so that the relay drops the frame.
             let port = PortId(u32::from(at));
             return Steered { port, out: at };
         };

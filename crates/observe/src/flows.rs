@@ -1,7 +1,7 @@
-//! Results of the scenario's own traffic, read from the tools' raw output.
+//! Results of the scenario's own traffic, parsed from the tools' raw output.
 //!
-//! The raw output stays in the results folder; these rows are what the summary shows. A tool that
-//! printed something unexpected gives an error, never a row of zeros.
+//! The raw output stays in the results folder; the summary shows these rows. Unexpected output of a tool gives an
+//! error, never a row of zeros.
 
 mod http;
 mod iperf3;
@@ -24,11 +24,11 @@ pub use transfer::{
     intervals as transfer_intervals, learn_sent, parse as parse_transfer, parse_received,
 };
 
-/// Longest line of a program's output that is read, bytes.
+/// The longest line of a program's output that is read, bytes.
 const LONGEST_LINE_BYTES: u64 = 64 << 10;
 
-/// Appends the next line of a program's output to `line`, its end included; returns how many bytes it has, 0 at the end of the output.
-/// Programs in nodes write what they like.
+/// Appends the next line of a program's output to `line`, with its line end. Returns the number of bytes read, 0 at
+/// the end of the output. The length is limited because programs in nodes may write anything.
 ///
 /// # Errors
 /// [`io::ErrorKind::InvalidData`] for a line of more than 64 KiB; those of the reader.
@@ -54,8 +54,8 @@ pub struct Rtt {
     pub max_ns: u64,
 }
 
-/// One-way delays in nanoseconds: of a transfer's records from the first sending to reading, of probes from sending to
-/// arrival.
+/// One-way delays in nanoseconds: of a transfer's records from the first sending to reading, of probes from sending
+/// to arrival.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Owd {
     /// Smallest.
@@ -72,85 +72,85 @@ pub struct Owd {
     pub max_ns: u64,
 }
 
-/// What a flow achieved. Absent fields were not measured by that kind of tool.
+/// The results of a flow. Absent fields were not measured by that kind of tool.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Outcome {
-    /// Round-trip times as the tool saw them.
+    /// Round-trip times as the tool measured them.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub rtt: Option<Rtt>,
-    /// Steps in which the tool tells round-trip times as long as the longest, nanoseconds; absent where it tells
-    /// nanoseconds.
+    /// The resolution in which the tool prints its longest round-trip times, nanoseconds; absent for nanosecond
+    /// resolution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rtt_resolution_ns: Option<u64>,
-    /// One-way delays: of probes from the client to the server, of transfers of their payload.
+    /// One-way delays: of probes from the client to the server, of transfers those of their payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub owd: Option<Owd>,
     /// One-way delays of answers to probes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub owd_back: Option<Owd>,
-    /// Payload that arrived, bits per second, over the flow's life.
+    /// Payload that arrived, bits per second, over the flow's lifetime.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub throughput_bps: Option<f64>,
     /// Payload that arrived, bytes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub received_bytes: Option<u64>,
-    /// Payload that the sender sent, bytes sent again counted again.
+    /// Payload that the sender sent, bytes; retransmitted bytes count each time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_bytes: Option<u64>,
     /// Packets sent by a probing flow or with a transfer's payload.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub sent_packets: Option<u64>,
-    /// Of those sent, the last ones without an answer that may have been on their way when the flow ended.
+    /// The last packets without an answer that may have been in flight when the flow ended.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub under_way_packets: Option<u64>,
-    /// Packets that did not arrive over packets sent, without those under way at the end, 0..=1.
+    /// Packets that did not arrive divided by packets sent, without those in flight at the end, 0..=1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_ratio: Option<f64>,
-    /// Answers to probes beyond the first to each.
+    /// Answers to probes after the first answer to each.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub duplicate_packets: Option<u64>,
-    /// Probes whose answer came after that to a later one.
+    /// Probes whose answer arrived after the answer to a later probe.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reordered_packets: Option<u64>,
-    /// Probes whose answer was late: the program that answers held it for more than 100 ms.
+    /// Probes whose answer was late: the responder held it for more than 100 ms.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub late_packets: Option<u64>,
-    /// TCP segments sent again.
+    /// TCP segments retransmitted.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub retransmits: Option<u64>,
-    /// Processor time that the client took, seconds.
+    /// Processor time that the client used, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub client_cpu_s: Option<f64>,
-    /// Processor time that the server took, seconds.
+    /// Processor time that the server used, seconds.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub server_cpu_s: Option<f64>,
-    /// How long the flow ran, nanoseconds.
+    /// The time for which the flow ran, nanoseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub took_ns: Option<u64>,
 }
 
-/// A piece of a transfer's time; seconds since its client was started.
+/// One interval of a transfer; times are seconds since its client was started.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Piece {
-    /// Its beginning.
+    /// The beginning.
     pub from_s: f64,
-    /// Its end, after the beginning.
+    /// The end, after the beginning.
     pub to_s: f64,
-    /// Payload that arrived in it (of iperf3, which the client counted), bits per second.
+    /// Payload that arrived in the interval, bits per second. For iperf3 the client's count.
     pub throughput_bps: f64,
-    /// Round-trip time at its end as TCP has it, nanoseconds.
+    /// TCP's round-trip time at the end of the interval, nanoseconds.
     pub rtt_ns: Option<u64>,
-    /// Mean one-way delay of what arrived in it, nanoseconds.
+    /// The mean one-way delay of data that arrived in the interval, nanoseconds.
     pub owd_ns: Option<u64>,
 }
 
-/// A tool's output was not what it prints when it works.
+/// The error for a tool's output that is not what it prints on success.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{tool}: {reason}")]
 pub struct FlowError {
     /// The tool.
     pub tool: &'static str,
-    /// What was wrong, with the tool's own words where it had any.
+    /// The problem, with the tool's own message if there was one.
     pub reason: String,
 }
 

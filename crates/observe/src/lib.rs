@@ -1,12 +1,12 @@
-//! What a run saw, and whether it may be trusted.
+//! The measurements of a run, and whether they may be trusted.
 //!
 //! * [`flows`]: results of the scenario's own traffic, parsed from the tools' raw output, which is kept.
 //! * [`quantiles`]: p50/p99 of exact samples.
-//! * [`verdict`]: did the host keep up? The only place that decides.
+//! * [`verdict`]: whether the host kept up. Only this module decides it.
 //! * [`results`]: the results folder (`manifest.json`, `summary.json`, `events.ndjson`, `flows/`).
 //!
-//! This crate reads no clock and starts no process: times come in as arguments. What happened while a run went on is
-//! in its event log, which `constel-lab` keeps and whose events `constel-api` defines.
+//! This crate reads no clock and starts no process: times are arguments. The events of a run are in its event log,
+//! which `constel-lab` keeps and whose events `constel-api` defines.
 //!
 //! ```
 //! use constel_observe::verdict::{Bounds, Fidelity};

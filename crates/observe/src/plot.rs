@@ -1,4 +1,4 @@
-//! Static SVG pictures: curves over time, panels one above the other, one axis of time for all; and [intervals].
+//! Static SVG plots: curves over time, panels one above the other, one time axis for all; and [intervals].
 
 pub mod intervals;
 
@@ -7,41 +7,41 @@ use std::fmt::Write as _;
 /// One curve.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Curve {
-    /// What it is, for the legend.
+    /// The name in the legend.
     pub name: String,
-    /// (seconds, value), in order of time. Values that are no numbers leave gaps.
+    /// Points (seconds, value) in order of time. Values that are not finite leave gaps.
     pub points: Vec<(f64, f64)>,
-    /// How it is drawn.
+    /// The style.
     pub style: Style,
 }
 
-/// How a curve is drawn.
+/// The style of a curve.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Style {
-    /// From point to point.
+    /// A line from point to point.
     #[default]
     Line,
-    /// The same, broken: what is computed, beneath what is measured.
+    /// A dashed line, for computed values next to measured ones.
     Dashed,
-    /// Each point on its own.
+    /// Separate points.
     Dots,
 }
 
 /// Curves that share an axis of values, which begins at 0.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Panel {
-    /// What the values are, with their unit.
+    /// The label of the axis, with the unit.
     pub label: String,
-    /// Drawn in order.
+    /// The curves, in drawing order.
     pub curves: Vec<Curve>,
 }
 
-/// A moment worth a line.
+/// An instant that is marked by a vertical line.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Mark {
-    /// When, seconds.
+    /// The time, seconds.
     pub t_s: f64,
-    /// What began then.
+    /// The event that began then.
     pub name: String,
 }
 
@@ -56,7 +56,7 @@ const COLOURS: [&str; 6] = [
     "#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9",
 ];
 
-/// Draws. Time begins at `begin_s` and ends with the last point or mark.
+/// Draws the plot. Time begins at `begin_s` and ends with the last point or mark.
 #[must_use]
 pub fn svg(title: &str, begin_s: f64, panels: &[Panel], marks: &[Mark]) -> String {
     let points = panels
@@ -146,7 +146,7 @@ fn draw_panel(out: &mut String, panel: &Panel, top: f64, x: &impl Fn(f64) -> f64
             if !t_s.is_finite() || !value.is_finite() {
                 pen = 'M';
             } else if curve.style == Style::Dots {
-                // A line without length, whose round ends are a dot.
+                // A line of length zero, whose round ends form a dot.
                 let _ = write!(path, "M{:.1} {:.1}h0", x(*t_s), y(*value));
             } else {
                 let _ = write!(path, "{pen}{:.1} {:.1}", x(*t_s), y(*value));
@@ -174,7 +174,7 @@ fn draw_panel(out: &mut String, panel: &Panel, top: f64, x: &impl Fn(f64) -> f64
     }
 }
 
-/// The next of 1, 2, 5, 10, 20, ... from `value` upwards.
+/// Returns the next of 1, 2, 5, 10, 20, ... from `value` upwards.
 fn round_up(value: f64) -> f64 {
     let scale = 10f64.powf(value.log10().floor());
     let steps = [1.0, 2.0, 5.0, 10.0].map(|s| s * scale);
@@ -184,7 +184,7 @@ fn round_up(value: f64) -> f64 {
         .unwrap_or(10.0 * scale)
 }
 
-/// As few digits as tell grid lines apart.
+/// Formats a value with as few digits as distinguish grid lines.
 fn short(value: f64) -> String {
     let text = format!("{value:.3}");
     text.trim_end_matches('0').trim_end_matches('.').to_owned()

@@ -1,29 +1,29 @@
-//! Quantiles by nearest rank: of series that fit in memory, and of whole numbers in bounded memory.
+//! Quantiles by nearest rank: of series that fit in memory, and of integers in bounded memory.
 
 use std::collections::BTreeMap;
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Five numbers of a series, in the unit of its samples.
+/// A summary of a series, in the unit of its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Quantiles {
-    /// How many samples.
+    /// The number of samples.
     pub count: usize,
-    /// Smallest sample.
+    /// The smallest sample.
     pub min: f64,
-    /// Median (nearest rank).
+    /// The median (nearest rank).
     pub p50: f64,
-    /// 99th percentile (nearest rank).
+    /// The 99th percentile (nearest rank).
     pub p99: f64,
-    /// Largest sample.
+    /// The largest sample.
     pub max: f64,
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean: f64,
 }
 
 impl Quantiles {
-    /// Sorts `samples` and reads the ranks; `None` for an empty series.
+    /// Sorts `samples` and computes the summary; `None` for an empty series.
     pub fn of(samples: &mut [f64]) -> Option<Self> {
         if samples.is_empty() {
             return None;
@@ -41,11 +41,11 @@ impl Quantiles {
     }
 }
 
-/// Distinct values that are told apart at most.
+/// The largest number of distinct values that are kept apart.
 const DISTINCT: usize = 1 << 20;
 
-/// Counts of whole numbers: exact while there are at most 2^20 different ones, and then in steps twice as wide as
-/// often as needed. It never takes more than some 40 MB.
+/// A histogram of integers. It is exact while there are at most 2^20 different values; then the width of its steps
+/// doubles as often as needed. It never uses more than about 40 MB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Counted {
     /// Counts by value, rounded down to whole steps of 2^`coarse`.
@@ -81,32 +81,32 @@ impl Counted {
         }
     }
 
-    /// How many values.
+    /// Returns the number of values.
     #[must_use]
     pub fn count(&self) -> u64 {
         self.count
     }
 
-    /// The smallest, exact; 0 without any.
+    /// Returns the smallest value, exact; 0 without any.
     #[must_use]
     pub fn min(&self) -> u64 {
         self.min
     }
 
-    /// The largest, exact; 0 without any.
+    /// Returns the largest value, exact; 0 without any.
     #[must_use]
     pub fn max(&self) -> u64 {
         self.max
     }
 
-    /// Their mean, exact; 0 without any.
+    /// Returns the mean, exact; 0 without any.
     #[must_use]
     pub fn mean(&self) -> f64 {
         self.sum as f64 / self.count.max(1) as f64
     }
 
-    /// The value of nearest rank below which the given share (0..=1) of all values is; 0 without any. Less than a step
-    /// too small, where there are too many different ones to be exact.
+    /// Returns the quantile by nearest rank for a share (0..=1) of all values; 0 without any. The result is less
+    /// than a step too small when there are too many different values to be exact.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u64 {
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));

@@ -1,4 +1,4 @@
-//! The results folder of one run. Nothing in it is ever overwritten: a folder that exists is refused.
+//! The results folder of one run. Nothing in it is ever overwritten: an existing folder is refused.
 //!
 //! ```text
 //! results/<lab>-<UTC stamp>/
@@ -20,19 +20,19 @@ use std::path::{Path, PathBuf};
 
 use serde::Serialize;
 
-/// A results folder being filled.
+/// A results folder that is being filled.
 #[derive(Debug, Clone)]
 pub struct Results {
     dir: PathBuf,
-    /// What permissions it gets when it is opened to others; `None`: it has them.
+    /// The permissions that it gets when it is opened to others; `None` if it already has them.
     open: Option<fs::Permissions>,
 }
 
 impl Results {
-    /// Makes the folder (and its parents) with its `flows/`.
+    /// Creates the folder (and its parents) with its `flows/`.
     ///
     /// # Errors
-    /// When it exists already or cannot be made.
+    /// When it exists already or cannot be created.
     pub fn create(dir: &Path) -> io::Result<Self> {
         if let Some(parent) = dir.parent() {
             fs::create_dir_all(parent)?;
@@ -45,8 +45,8 @@ impl Results {
         })
     }
 
-    /// The same, with a folder that its owner alone can enter until [`open_to_others`](Self::open_to_others): what is written in it
-    /// meanwhile is no data yet.
+    /// Creates the folder so that only its owner can enter it until [`open_to_others`](Self::open_to_others). Files
+    /// written before that are not yet results.
     ///
     /// # Errors
     /// As [`create`](Self::create).
@@ -60,10 +60,10 @@ impl Results {
         })
     }
 
-    /// Gives a folder that was closed the permissions that it would have had.
+    /// Gives a closed folder its normal permissions.
     ///
     /// # Errors
-    /// When it is not there any more.
+    /// When the folder does not exist any more.
     pub fn open_to_others(&self) -> io::Result<()> {
         match &self.open {
             Some(open) => fs::set_permissions(&self.dir, open.clone()),
@@ -71,12 +71,12 @@ impl Results {
         }
     }
 
-    /// The folder, absolute.
+    /// Returns the absolute path of the folder.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// Where a flow's raw output goes.
+    /// Returns the path of a flow's raw output.
     pub fn flow(&self, name: &str, suffix: &str) -> PathBuf {
         self.dir.join("flows").join(format!("{name}.{suffix}"))
     }
@@ -105,7 +105,7 @@ impl Results {
         File::create_new(self.dir.join("paths.csv"))
     }
 
-    /// Writes a JSON document whole or not at all (temporary file, then rename).
+    /// Writes a JSON document completely or not at all (temporary file, then rename).
     ///
     /// # Errors
     /// When the document cannot be serialised or written.
@@ -115,7 +115,7 @@ impl Results {
         self.write(name, text.as_bytes())
     }
 
-    /// Writes a file whole or not at all.
+    /// Writes a file completely or not at all.
     ///
     /// # Errors
     /// When it cannot be written.

@@ -1,47 +1,49 @@
-//! Two results of a run that never mix.
+//! Two separate results of a run.
 //!
-//! [`Verdict`] is the fidelity of the emulator: may the figures be trusted? A run is trustworthy when the host kept up: frames
-//! left on time, nothing was dropped that the scenario did not ask for, steps were ready before their time, and the records
-//! are complete. A run with an affected flow is not trustworthy.
+//! [`Verdict`] is the fidelity of the emulator: whether the measurements can be trusted. A run is trustworthy when
+//! the host kept up: frames left on time, only drops that the scenario requested occurred, steps were ready before
+//! their time, and the records are complete. A run with an affected flow is not trustworthy.
 //!
-//! [`Software`] is the outcome of what ran in the lab: exit codes, signals, containers, daemons, tools without a result.
+//! [`Software`] is the outcome of the software in the lab: exit codes, signals, containers, daemons, tools without
+//! a result.
 
 use constel_link::StallStats;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Times at which the link plane's thread wanted to run and did not: told apart from its own
-/// lateness. A virtual machine's processors may be taken away for tens of milliseconds.
+/// The stalls of the link plane's thread: times at which it was ready to run and did not. They are counted apart
+/// from the lateness that the link plane itself causes. A virtual machine can lose its processors for tens of
+/// milliseconds.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Machine {
-    /// Such times of 0.2 ms or more.
+    /// The number of stalls of 0.2 ms or more.
     pub stalls: u64,
-    /// All together, nanoseconds.
+    /// The sum of all stalls, nanoseconds.
     pub stalled_ns: u64,
-    /// The longest, nanoseconds.
+    /// The longest stall, nanoseconds.
     pub longest_stall_ns: u64,
-    /// Of all together, what other tasks of this kernel held the processor, nanoseconds. The rest
-    /// is the hypervisor's.
+    /// The part of the sum in which other tasks of this kernel held the processor, nanoseconds. The hypervisor
+    /// caused the rest.
     pub in_run_queue_ns: u64,
-    /// What the hypervisor says it took of all processors meanwhile, nanoseconds (in steps of
-    /// 10 ms).
+    /// The time that the hypervisor reports to have taken from all processors during the run, nanoseconds (in steps
+    /// of 10 ms).
     pub steal_ns: u64,
-    /// For how long the processor of the link plane's thread had less than half of the most speed that was seen of it,
-    /// nanoseconds: its host holds it down for heat or power, or lends half of its core to others. With several threads or
-    /// machines, where that was longest.
+    /// The time for which the processor of the link plane's thread had less than half of its highest observed
+    /// speed, nanoseconds. Possible causes are thermal or power limits of its host, or a core shared with others.
+    /// With several threads or machines, the longest of these times.
     #[serde(default)]
     pub slow_ns: u64,
-    /// The least speed of that processor against the most. `None` where the link plane does not look.
+    /// The lowest speed of that processor divided by the highest. `None` if the link plane does not measure it.
     #[serde(default)]
     pub least_speed_ratio: Option<f64>,
-    /// Share of lab time in which some program of the lab waited for a processor (`cpu.pressure` of its
-    /// cgroup); of this machine, where there is no cgroup2 or containers are an engine's
-    /// (`/proc/pressure/cpu`). `None` where the kernel does not tell.
+    /// The share of lab time in which some program of the lab waited for a processor (`cpu.pressure` of its
+    /// cgroup). Without cgroup2, or with containers of an engine, it is that of this machine
+    /// (`/proc/pressure/cpu`). `None` if the kernel does not report it.
     #[serde(default)]
     pub processor_wait_ratio: Option<f64>,
 }
 
-/// What the link plane knows; the rest is for whoever looks at the system.
+/// The link plane's share of the values; the other fields come from the system.
 impl From<StallStats> for Machine {
     fn from(seen: StallStats) -> Self {
         Self {
@@ -57,7 +59,7 @@ impl From<StallStats> for Machine {
     }
 }
 
-/// What the run measured of itself.
+/// The measurements of a run about itself.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Fidelity {
     /// Frames that left their edge.
@@ -66,32 +68,32 @@ pub struct Fidelity {
     pub lateness_p99_ns: u64,
     /// Largest release minus due time, nanoseconds.
     pub lateness_max_ns: u64,
-    /// 99th percentile of release minus due time without what the machine did to the link plane's
-    /// thread, nanoseconds.
+    /// 99th percentile of release minus due time without the machine's stalls of the link plane's thread,
+    /// nanoseconds.
     #[serde(default)]
     pub own_lateness_p99_ns: u64,
-    /// What the machine did to it.
+    /// The machine's stalls of that thread.
     #[serde(default)]
     pub machine: Machine,
-    /// Frames released before their time. Always a defect of ours.
+    /// Frames released before their time. This is always a defect of Constel.
     pub frames_early: u64,
     /// Frames lost to the emulator itself, by cause (`ring`, `pool`, ...).
     pub unintended_drops: Vec<(String, u64)>,
-    /// Steps whose plan was applied later than the bound after its time.
+    /// Steps whose plan was applied later than the bound allows.
     pub steps_late: u64,
-    /// Steps in all.
+    /// The number of steps.
     pub steps: u64,
-    /// Largest step lateness, nanoseconds.
+    /// The largest step lateness, nanoseconds.
     pub step_lateness_max_ns: u64,
-    /// Flows whose own figures are affected, each with the reason.
+    /// Flows whose measurements are affected, each with the reason.
     #[serde(default)]
     pub affected_flows: Vec<String>,
-    /// Parts of the emulator that failed while the run went on, such as records that are not complete. Software of the lab
-    /// that failed is in [`Software`].
+    /// Parts of the emulator that failed during the run, for example incomplete records. Failed software of the lab
+    /// is in [`Software`].
     pub failures: Vec<String>,
 }
 
-/// What may be wrong with a run's figures, by kind: a statement needs some of them and not others.
+/// A kind of reason against a run's measurements. A statement depends on some kinds and not on others.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Doubt {
     /// Frames were released before their time.
@@ -104,13 +106,13 @@ pub enum Doubt {
     Steps,
     /// Programs waited for a processor.
     Processor,
-    /// Figures of one flow are affected.
+    /// The measurements of one flow are affected.
     Flow,
     /// A part of the emulator failed, or its records are not complete.
     Records,
 }
 
-/// What failed of the software in a lab.
+/// A failure of software in a lab.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct SoftwareFailure {
     /// The node.
@@ -118,21 +120,21 @@ pub struct SoftwareFailure {
     /// The flow; absent for daemons, helpers and containers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub flow: Option<String>,
-    /// What failed and how, such as ``flow `fsw`: exit code 7``.
+    /// The failure, such as ``flow `fsw`: exit code 7``.
     pub reason: String,
 }
 
-/// How the software of a lab ended, whatever the fidelity of the emulator.
+/// The outcome of a lab's software, independent of the emulator's fidelity.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Software {
-    /// Whether any of it failed.
+    /// Whether any software failed.
     pub failed: bool,
-    /// What failed; empty when nothing did. The first 1,000.
+    /// The first 1,000 failures; empty without failures.
     pub failures: Vec<SoftwareFailure>,
 }
 
 impl Software {
-    /// So many failures are kept.
+    /// The number of failures that are kept.
     pub const KEPT: usize = 1_000;
 
     /// Adds a failure.
@@ -144,21 +146,21 @@ impl Software {
     }
 }
 
-/// What a scenario or the defaults allow.
+/// The bounds of a scenario, or the defaults.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Bounds {
-    /// Allowed 99th percentile of release lateness, nanoseconds; a scenario may state another than the default.
+    /// Allowed 99th percentile of release lateness, nanoseconds. A scenario may set its own.
     pub lateness_p99_ns: u64,
-    /// A step counts as late past this, nanoseconds.
+    /// The lateness from which a step counts as late, nanoseconds.
     pub step_lateness_ns: u64,
     /// Allowed share of lab time in which programs waited for a processor.
     pub processor_wait_ratio: f64,
 }
 
 impl Default for Bounds {
-    /// 1 ms for frames (a LEO hop is 2-20 ms), 100 ms for steps (a delay glides between steps, so a
-    /// late step costs at most 100 ms of a slope change: nanoseconds of delay). Programs that waited
-    /// for a processor half of the time were not held up by the network alone.
+    /// 1 ms for frames (a LEO hop is 2-20 ms) and 100 ms for steps: delays change linearly between steps, so a late
+    /// step costs at most 100 ms of a change in slope, which is nanoseconds of delay. If programs waited for a
+    /// processor half of the time, their results are not determined by the network alone.
     fn default() -> Self {
         Self {
             lateness_p99_ns: 1_000_000,
@@ -169,7 +171,7 @@ impl Default for Bounds {
 }
 
 impl Bounds {
-    /// The defaults, with this bound for the lateness of frames.
+    /// Returns the defaults with this bound for the lateness of frames.
     #[must_use]
     pub fn with_lateness(lateness_p99_ns: u64) -> Self {
         Self {
@@ -178,7 +180,7 @@ impl Bounds {
         }
     }
 
-    /// The bound of the lateness of frames in words: `stated bound 5 ms` where it is not the default.
+    /// Returns the lateness bound of frames in words: `stated bound 5 ms` if it is not the default.
     #[must_use]
     pub fn lateness_in_words(&self) -> String {
         let stated = self.lateness_p99_ns != Self::default().lateness_p99_ns;
@@ -187,17 +189,17 @@ impl Bounds {
     }
 }
 
-/// The answer, with every reason against.
+/// The verdict, with all reasons against the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Verdict {
-    /// Whether the figures may be used.
+    /// Whether the measurements may be used.
     pub trustworthy: bool,
-    /// Why not; empty when trustworthy.
+    /// The reasons against; empty when trustworthy.
     pub reasons: Vec<String>,
 }
 
 impl Machine {
-    /// How slow the processor was, in words; `None`: it was not.
+    /// Describes how slow the processor was; `None` if it was not slow.
     #[must_use]
     pub fn slowness_in_words(&self) -> Option<String> {
         let least = self.least_speed_ratio.filter(|_| self.slow_ns > 0)?;
@@ -210,7 +212,7 @@ impl Machine {
 }
 
 impl Fidelity {
-    /// Judges against `bounds`; lists all reasons, not the first.
+    /// Judges against `bounds`. Lists all reasons, not only the first.
     pub fn judge(&self, bounds: Bounds) -> Verdict {
         let doubts = self.doubts(bounds);
         let reasons: Vec<String> = doubts.into_iter().map(|(_, reason)| reason).collect();
@@ -220,7 +222,7 @@ impl Fidelity {
         }
     }
 
-    /// Returns every reason against the run's figures, with its kind.
+    /// Returns every reason against the run's measurements, with its kind.
     #[must_use]
     pub fn doubts(&self, bounds: Bounds) -> Vec<(Doubt, String)> {
         let mut doubts = self.of_the_host(bounds);
@@ -231,7 +233,7 @@ impl Fidelity {
         doubts
     }
 
-    /// Reasons that the host is behind, with what may have slowed it.
+    /// Returns the reasons that concern the host, with a possible cause.
     fn of_the_host(&self, bounds: Bounds) -> Vec<(Doubt, String)> {
         let mut doubts = Vec::new();
         let ms = |ns: u64| ns as f64 / 1e6;
@@ -278,7 +280,7 @@ impl Fidelity {
             );
             doubts.push((Doubt::Processor, waited));
         }
-        // No fault in itself, but what may be behind what was late or lost.
+        // A slow processor is not a fault in itself, but a possible cause of the lateness or loss above.
         if let Some((kind, _)) = doubts.last() {
             let kind = *kind;
             doubts.extend(self.machine.slowness_in_words().map(|slow| (kind, slow)));

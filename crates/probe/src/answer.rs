@@ -1,4 +1,4 @@
-//! The end that answers.
+//! The responder of probes.
 
 use std::io;
 use std::net::SocketAddr;
@@ -7,13 +7,14 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::packet::Head;
 use crate::stamped::{Stamped, mono_ns};
 
-/// What whoever starts it may wait for: a line of its begins so.
+/// The beginning of the line that the responder prints once it listens. A program that starts it can wait for this
+/// line.
 pub const LISTENING: &str = "listening on";
 
-/// How often it looks whether to stop, nanoseconds.
+/// How often the responder checks whether to stop, nanoseconds.
 const LOOK_NS: u64 = 500_000_000;
 
-/// Answers every probe that comes to this address until `stop` is set; `ready` is called once it listens.
+/// Answers every probe that arrives at this address until `stop` is set. `ready` is called once it listens.
 ///
 /// # Errors
 /// When the address cannot be bound, or the socket fails.
@@ -34,13 +35,13 @@ pub fn answer(
             };
             let held_ns = mono_ns().saturating_sub(came.at_ns);
             let answer = Head {
-                // The most that can be said: an answer that is later than that is late all the same, and not lost.
+                // The largest value of the field. A longer holding time is reported as late, and not as lost.
                 held_ns: u32::try_from(held_ns).unwrap_or(u32::MAX),
                 arrived_ns: came.at_ns,
                 ..head
             };
             answer.write(datagram);
-            // Without a way back the answer is lost, as it would be later on the way.
+            // Without a return route the answer is lost, as it would be further along the path.
             drop(socket.socket().send_to(datagram, came.from));
         }
     }

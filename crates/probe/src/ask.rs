@@ -1,4 +1,4 @@
-//! The end that asks.
+//! The sender of probes.
 
 use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -9,30 +9,30 @@ use crate::packet::{HEAD, Head};
 use crate::row::{HEADER, Row};
 use crate::stamped::{Stamped, mono_ns};
 
-/// Rows wait at most so long before they are written, nanoseconds.
+/// The longest time that rows wait before they are written, nanoseconds.
 const WRITTEN_WITHIN_NS: u64 = 100_000_000;
 
-/// What to ask, whom, how often and for how long.
+/// The parameters of probing: destination, interval, size and duration.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Ask {
-    /// Who answers.
+    /// The address of the responder.
     pub to: SocketAddr,
     /// Time between two probes, nanoseconds, more than 0.
     pub interval_ns: u64,
     /// Bytes of UDP payload in each, at least [`HEAD`].
     pub size: usize,
-    /// How long, nanoseconds.
+    /// The duration, nanoseconds.
     pub length_ns: u64,
     /// The instant of `CLOCK_MONOTONIC` that rows count from: lab time zero.
     pub zero_ns: u64,
-    /// Who answers is on another machine, with a clock of its own.
+    /// Whether the responder is on another machine, with a clock of its own.
     pub is_apart: bool,
 }
 
-/// Probes until the time is over or `stop` is set, and writes a row for each probe once its fate is known.
+/// Sends probes until the time is over or `stop` is set, and writes a row for each probe once its fate is known.
 ///
-/// A probe leaves on the beat of the first one. When this program was kept from running over several beats, one probe
-/// leaves, and the beats in between have none.
+/// Probes leave at fixed intervals from the first one. When this program did not run for several intervals, it
+/// sends one probe, and the missed intervals have none.
 ///
 /// # Errors
 /// When there is no socket, or rows cannot be written. A probe that cannot be sent is a row.
@@ -93,11 +93,11 @@ pub fn ask(ask: &Ask, stop: &AtomicBool, out: impl Write) -> io::Result<()> {
     rows.out.flush()
 }
 
-/// Where rows go, and when they must.
+/// The output of rows, and the time by which it must be flushed.
 struct Rows<W: Write> {
     out: io::BufWriter<W>,
     zero_ns: u64,
-    /// When those that wait must be written; `None`: none waits.
+    /// The time by which waiting rows must be written; `None` when no row waits.
     due_ns: Option<u64>,
 }
 
@@ -124,7 +124,7 @@ impl<W: Write> Rows<W> {
         writeln!(self.out, "{row}")
     }
 
-    /// Writes what has waited long enough. When it must be called again, nanoseconds.
+    /// Writes the rows that have waited long enough. Returns when it must be called again, nanoseconds.
     fn write_due(&mut self, now_ns: u64) -> io::Result<u64> {
         if self.due_ns.is_some_and(|due| due <= now_ns) {
             self.out.flush()?;

@@ -1,14 +1,17 @@
-//! Which probes wait for an answer. Pure: instants come in as arguments, all of one clock but those of a goal that is on another machine.
+//! The probes that wait for an answer. Pure: instants are arguments, all of one clock except those of a destination
+//! on another machine.
 
 use std::collections::VecDeque;
 
 use crate::row::{Fate, Row};
 
-/// So many probes are remembered; one that is not answered before so many more were sent is given up.
+/// The number of probes that are remembered. A probe is given up when it has no answer and this many later ones
+/// were sent.
 pub const REMEMBERED: usize = 65_536;
 
-/// The program that answers holds a probe for some microseconds, on a busy host for milliseconds; that time is not the network's
-/// and is taken off. One that holds it for longer than this was stopped or starved, and its answer is late: nothing is taken off.
+/// The longest holding time that is subtracted. The responder holds a probe for some microseconds, on a busy host
+/// for milliseconds; that time does not belong to the network and is subtracted. A responder that holds a probe
+/// longer than this was stopped or starved: its answer is late, and nothing is subtracted.
 pub const HELD_AT_MOST_NS: u64 = 100_000_000;
 
 /// A probe that was sent.
@@ -28,20 +31,20 @@ enum State {
 /// Probes and their answers. It takes at most 24 bytes for each of [`REMEMBERED`].
 #[derive(Debug, Default)]
 pub struct Book {
-    /// Those remembered, the last of them the last sent.
+    /// The remembered probes; the last one sent is the last element.
     probes: VecDeque<Sent>,
-    /// How many were sent in all: the number of the last.
+    /// The number of probes sent in all, which is the number of the last one.
     sent: u64,
     /// The highest number that was answered.
     highest: u64,
     /// The longest round trip so far, the time in the answering program included.
     longest_ns: u64,
-    /// The goal's clock is another one.
+    /// Whether the destination has another clock.
     is_apart: bool,
 }
 
 impl Book {
-    /// For a goal whose clock is another: of an answer only both ways together are known.
+    /// Creates a book for a destination with another clock: of an answer only the round trip is known.
     #[must_use]
     pub fn apart() -> Self {
         Self {
@@ -50,7 +53,8 @@ impl Book {
         }
     }
 
-    /// The next probe is sent at this instant. Gives its number and, if one is given up for it, that one's row.
+    /// Records that the next probe is sent at this instant. Returns its number and, if an older probe is given up
+    /// for it, that probe's row.
     pub fn sent(&mut self, at_ns: u64) -> (u64, Option<Row>) {
         let given_up = if self.probes.len() == REMEMBERED {
             self.forget()
@@ -65,16 +69,16 @@ impl Book {
         (self.sent, given_up)
     }
 
-    /// The last probe could not be sent.
+    /// Records that the last probe could not be sent.
     pub fn unsent(&mut self) -> Option<Row> {
         let last = self.probes.back_mut()?;
         last.state = State::Unsent;
         Some(row(self.sent, *last, Fate::Unsent))
     }
 
-    /// The probe with this number (its lower half) arrived at its goal at one instant and the answer here at another; the
-    /// program that answers held it for so long. `None` when no such probe is remembered, or the instants contradict each
-    /// other: somebody else's datagram.
+    /// Records an answer to the probe with this number (its lower half): when the probe arrived at the destination,
+    /// when the answer arrived here, and how long the responder held it. Returns `None` when no such probe is
+    /// remembered, or when the instants contradict each other, as in a datagram that does not belong to this book.
     pub fn answered(
         &mut self,
         seq: u32,
@@ -82,7 +86,7 @@ impl Book {
         back_at_ns: u64,
         held_ns: u32,
     ) -> Option<Row> {
-        // The last numbers sent are fewer than 2^32, so that the lower half tells them apart.
+        // Fewer than 2^32 probes are remembered, so that the lower half of the number is unique among them.
         let age = (self.sent as u32).wrapping_sub(seq) as usize;
         let index = self.probes.len().checked_sub(age.checked_add(1)?)?;
         let seq = self.sent - age as u64;
@@ -117,7 +121,7 @@ impl Book {
         })
     }
 
-    /// Probing ends at this instant: the rows of all that were not answered.
+    /// Ends probing at this instant and returns the rows of all probes without an answer.
     pub fn end(mut self, now_ns: u64) -> impl Iterator<Item = Row> {
         let known_until_ns = now_ns.saturating_sub(self.longest_ns);
         std::iter::from_fn(move || {
@@ -132,7 +136,7 @@ impl Book {
         })
     }
 
-    /// Forgets the oldest; its row if it is lost.
+    /// Forgets the oldest probe and returns its row if the probe is lost.
     fn forget(&mut self) -> Option<Row> {
         let seq = self.sent + 1 - self.probes.len() as u64;
         let probe = self.probes.pop_front()?;

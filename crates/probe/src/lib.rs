@@ -1,13 +1,15 @@
-//! Probes between two nodes: round trip and, where both are on one host, both one-way delays, to the nanosecond, in bounded memory.
+//! Probes between two nodes: round-trip times and, if both are on one host, one-way delays in both directions, with
+//! nanosecond resolution and in bounded memory.
 //!
-//! Whoever [asks](ask()) sends numbered UDP datagrams at a steady pace; whoever [answers](answer()) sends each back with
-//! the instant it came. On one host both read the same `CLOCK_MONOTONIC`, so that one-way delays need no synchronised clocks, and
-//! nobody who sets the wall clock disturbs them. Arrivals are stamped by the kernel when the frame comes in: that a program
-//! had to wait for a processor before it could read is not in the figures.
+//! The [sender](ask()) sends numbered UDP datagrams at a steady rate; the [responder](answer()) returns each of
+//! them with the instant at which it arrived. On one host both read the same `CLOCK_MONOTONIC`, so that one-way
+//! delays need no synchronised clocks, and setting the wall clock does not disturb them. The kernel stamps an
+//! arrival when the frame comes in. The time that a program waits for a processor before it reads the datagram is
+//! therefore not part of the results.
 //!
-//! * [`row`]: a probe and what became of it, as a line of CSV.
-//! * [`packet`]: what is in a datagram.
-//! * [`book`]: which probes wait for an answer. Pure.
+//! * [`row`]: a probe and its fate, as a line of CSV.
+//! * [`packet`]: the format of a datagram.
+//! * [`book`]: the probes that wait for an answer. Pure.
 //! * [`ask()`] and [`answer()`]: the two ends.
 //!
 //! ```

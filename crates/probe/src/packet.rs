@@ -1,28 +1,28 @@
-//! What is in a datagram: 16 bytes, then zeros up to the size that was asked for. An answer is as long as its question.
+//! The format of a datagram: 16 bytes, then zeros up to the requested size. An answer is as long as its request.
 //!
 //! ```text
 //! 0  u32  number of the probe, from 1, modulo 2^32
 //! 4  u32  in answers: nanoseconds from its arrival to the answer's departure; 2^32 - 1 (4.29 s): so long or longer
 //! 8  u64  in answers: when the probe arrived, CLOCK_MONOTONIC, nanoseconds; in questions 0
 //! ```
-//! All big-endian. Where it comes from says who sent it: the two ends know each other's address and port.
+//! All integers are big-endian. There is no sender field: the two ends have each other's address and port.
 
-/// Bytes of a datagram that mean something: the least there are.
+/// The length of the header, and so the minimum length of a datagram, bytes.
 pub const HEAD: usize = 16;
 
-/// A datagram's head.
+/// The header of a datagram.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Head {
-    /// The probe's number, its lower half.
+    /// The lower half of the probe's number.
     pub seq: u32,
-    /// Time in the program that answers, nanoseconds; the most there is: so long or longer.
+    /// The holding time of the responder, nanoseconds; the maximum value stands for this time or longer.
     pub held_ns: u32,
-    /// When the probe arrived at its goal, `CLOCK_MONOTONIC`, nanoseconds; 0 in a question.
+    /// The instant at which the probe arrived at its destination, `CLOCK_MONOTONIC`, nanoseconds; 0 in a request.
     pub arrived_ns: u64,
 }
 
 impl Head {
-    /// Puts it in front of a datagram of at least [`HEAD`] bytes; a shorter one stays as it is.
+    /// Writes the header to the start of a datagram of at least [`HEAD`] bytes; a shorter datagram does not change.
     pub fn write(self, datagram: &mut [u8]) {
         let Some(head) = datagram.first_chunk_mut::<HEAD>() else {
             return;
@@ -32,7 +32,7 @@ impl Head {
         head[8..].copy_from_slice(&self.arrived_ns.to_be_bytes());
     }
 
-    /// The head of a datagram; `None` when it is too short to have one.
+    /// Returns the header of a datagram; `None` when it is too short to have one.
     #[must_use]
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let [a, b, c, d, e, f, g, h, rest @ ..] = *datagram.first_chunk::<HEAD>()?;

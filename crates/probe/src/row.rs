@@ -1,4 +1,4 @@
-//! A probe and what became of it, as a line of CSV: times in lab time, delays in microseconds with three decimals.
+//! A probe and its fate, as a line of CSV: times in lab time, delays in microseconds with three decimals.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,22 +6,24 @@ use std::str::FromStr;
 /// The first line of a file of rows.
 pub const HEADER: &str = "seq,sent_s,there_us,back_us,rtt_us,fate";
 
-/// What became of a probe.
+/// The fate of a probe.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Fate {
     /// Answered.
     Ok,
-    /// Answered, after an answer to a later one.
+    /// Answered after an answer to a later probe.
     Reordered,
-    /// Answered, by a program that had held it for longer than [`crate::book::HELD_AT_MOST_NS`]: its times have that in them.
+    /// Answered by a responder that held it longer than [`crate::book::HELD_AT_MOST_NS`]. The delays include the
+    /// holding time.
     Late,
-    /// One more answer to a probe that has one: not a probe of its own.
+    /// A further answer to a probe that already has one. It is not counted as a probe.
     Duplicate,
     /// Never answered.
     Lost,
-    /// It could not be sent: there was no route. It counts as lost.
+    /// The probe could not be sent because there was no route. It counts as lost.
     Unsent,
-    /// Not answered yet when probing ended, and sent less than the longest round trip before: nobody knows.
+    /// The probe had no answer when probing ended, and was sent less than the longest round trip before. Its fate
+    /// is not known.
     UnderWay,
 }
 
@@ -36,34 +38,36 @@ const FATES: [(Fate, &str); 7] = [
 ];
 
 impl Fate {
-    /// Its word in a row.
+    /// Returns the word that a row has for this fate.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         let known = FATES.iter().find(|(fate, _)| *fate == self);
         known.map_or("", |(_, word)| word)
     }
 
-    /// The first answer to a probe.
+    /// Returns whether this is the first answer to a probe.
     #[must_use]
     pub fn is_answer(self) -> bool {
         matches!(self, Self::Ok | Self::Reordered | Self::Late)
     }
 }
 
-/// One probe, or one more answer to it.
+/// One probe, or a further answer to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
-    /// Its number, from 1.
+    /// The number, from 1.
     pub seq: u64,
-    /// When it was sent, nanoseconds since lab time zero.
+    /// The instant of sending, nanoseconds since lab time zero.
     pub sent_ns: u64,
-    /// From sending to arrival at its goal, nanoseconds; `None` also where the goal's clock is another.
+    /// The time from sending to arrival at the destination, nanoseconds; `None` also if the destination has another
+    /// clock.
     pub there_ns: Option<u64>,
-    /// From the answer's departure to its arrival, nanoseconds; as for the way there.
+    /// The time from the answer's departure to its arrival, nanoseconds; `None` as for `there_ns`.
     pub back_ns: Option<u64>,
-    /// Both ways together, nanoseconds: without the time in the program that answers, unless that made it [`Fate::Late`].
+    /// The round-trip time, nanoseconds, without the holding time of the responder unless that time made the probe
+    /// [`Fate::Late`].
     pub rtt_ns: Option<u64>,
-    /// What became of it.
+    /// The fate.
     pub fate: Fate,
 }
 
@@ -81,7 +85,7 @@ impl fmt::Display for Row {
     }
 }
 
-/// A line is no row.
+/// The error for a line that is not a row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("not a row of probes ({HEADER})")]
 pub struct NoRow;
@@ -114,14 +118,14 @@ impl FromStr for Row {
             (Some(there_ns), Some(back_ns)) => there_ns.checked_add(back_ns) == rtt_ns,
             _ => false,
         };
-        // A line that somebody cut or mixed up is not half believed.
+        // A line that was cut off or changed is rejected as a whole.
         (cells.next().is_none() && adds_up)
             .then_some(row)
             .ok_or(NoRow)
     }
 }
 
-/// A number with exactly so many decimals, as a whole number of its last one.
+/// Parses a number with exactly `DECIMALS` decimals. Returns it in units of the last decimal.
 fn decimal<const DECIMALS: usize>(text: &str) -> Option<u64> {
     let (whole, part) = text.split_once('.')?;
     let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());

@@ -1,4 +1,4 @@
-//! A UDP socket whose datagrams say when they came: the only unsafe code of the crate.
+//! A UDP socket whose datagrams have arrival timestamps. This module has the crate's only unsafe code.
 #![allow(
     unsafe_code,
     reason = "ancillary data with the kernel's stamp has no safe form in std or rustix"
@@ -13,23 +13,24 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 use rustix::time::{ClockId, clock_gettime};
 
-/// Room for ancillary data: one stamp.
+/// The buffer for ancillary data: one timestamp.
 const CONTROL: usize = 64;
 
-/// Room for datagrams that wait, bytes as the kernel counts them: some 5,000 small ones.
+/// The buffer for datagrams that wait, in bytes as the kernel counts them: about 5,000 small datagrams.
 const RECEIVE_BYTES: usize = 4 << 20;
 
-/// The wall clock against the monotonic one may change by so much between two looks; by more: somebody has set it.
+/// The difference between wall clock and monotonic clock may change by this much between two readings. A larger
+/// change means that the wall clock was set.
 const SLEWED_NS: i128 = 1_000_000;
 
-/// A datagram that came.
+/// A received datagram.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Came {
-    /// Its length, bytes.
+    /// The length, bytes.
     pub(crate) length: usize,
-    /// Who sent it.
+    /// The sender's address.
     pub(crate) from: SocketAddr,
-    /// When the kernel took it in, `CLOCK_MONOTONIC`, nanoseconds.
+    /// The instant at which the kernel received it, `CLOCK_MONOTONIC`, nanoseconds.
     pub(crate) at_ns: u64,
 }
 
@@ -37,7 +38,7 @@ pub(crate) struct Came {
 #[derive(Debug)]
 pub(crate) struct Stamped {
     socket: UdpSocket,
-    /// The wall clock less the monotonic one at the last look.
+    /// The wall clock minus the monotonic clock at the last reading.
     offset_ns: i128,
 }
 
@@ -46,8 +47,8 @@ fn clock_ns(clock: ClockId) -> i128 {
     i128::from(now.tv_sec) * 1_000_000_000 + i128::from(now.tv_nsec)
 }
 
-/// Returns `CLOCK_MONOTONIC` and `CLOCK_REALTIME` of one instant, nanoseconds. A thread that loses its processor between two readings
-/// would take a datagram for earlier than it was, so the closest readings of some are taken.
+/// Returns `CLOCK_MONOTONIC` and `CLOCK_REALTIME` of one instant, nanoseconds. A thread that is descheduled between
+/// the two readings would compute a too early arrival, so the closest of several pairs of readings is used.
 fn both_clocks_ns() -> (i128, i128) {
     const CLOSE_NS: i128 = 5_000;
     const READINGS: usize = 5;
@@ -65,14 +66,14 @@ fn both_clocks_ns() -> (i128, i128) {
     closest.map_or((0, 0), |(_, mono, real)| (mono, real))
 }
 
-/// `CLOCK_MONOTONIC`, nanoseconds.
+/// Returns `CLOCK_MONOTONIC`, nanoseconds.
 pub(crate) fn mono_ns() -> u64 {
-    // Since boot: never negative, and 584 years fit.
+    // Time since boot is never negative, and a `u64` of nanoseconds holds 584 years.
     clock_ns(ClockId::Monotonic) as u64
 }
 
 impl Stamped {
-    /// Binds it and asks the kernel for stamps.
+    /// Binds the socket and enables timestamps.
     pub(crate) fn bind(at: SocketAddr) -> io::Result<Self> {
         let socket = UdpSocket::bind(at)?;
         socket.set_nonblocking(true)?;
@@ -90,8 +91,8 @@ impl Stamped {
         if set != 0 {
             return Err(io::Error::last_os_error());
         }
-        // Datagrams wait here while the program is kept from running: they are then late, not lost. Without the right to it the
-        // kernel's default is all there is.
+        // Datagrams wait in this buffer while the program does not run: they are then late, and not lost. Without
+        // CAP_NET_ADMIN the kernel's default size must do.
         let _ = set_socket_recv_buffer_size_force(&socket, RECEIVE_BYTES);
         let (mono, real) = both_clocks_ns();
         Ok(Self {
@@ -104,7 +105,7 @@ impl Stamped {
         &self.socket
     }
 
-    /// Waits until something came, for at most so long. A signal ends it early.
+    /// Waits until a datagram has arrived, for at most this time. A signal ends it early.
     pub(crate) fn wait(&self, at_most_ns: u64) -> io::Result<()> {
         let timeout = Timespec {
             tv_sec: (at_most_ns / 1_000_000_000) as i64,
@@ -117,14 +118,14 @@ impl Stamped {
         }
     }
 
-    /// The next datagram that is here; `None` when there is none. What does not fit into `buffer` is cut off.
+    /// Returns the next datagram; `None` when none waits. A datagram longer than `buffer` is cut off.
     pub(crate) fn take(&mut self, buffer: &mut [u8]) -> io::Result<Option<Came>> {
         loop {
             match self.receive(buffer) {
                 Ok(came) => return Ok(Some(came)),
                 Err(error) => match error.kind() {
                     io::ErrorKind::WouldBlock => return Ok(None),
-                    // A message about a datagram that did not reach anybody; nothing of this socket's own.
+                    // An ICMP error about an earlier datagram that was not delivered. The socket itself works.
                     io::ErrorKind::Interrupted
                     | io::ErrorKind::ConnectionRefused
                     | io::ErrorKind::HostUnreachable
@@ -165,8 +166,8 @@ impl Stamped {
         })
     }
 
-    /// The instant of a stamp, which is the wall clock's, on the monotonic clock. Without a stamp, or if somebody set the
-    /// wall clock since the last datagram, the instant it was read.
+    /// Converts a timestamp of the wall clock to the monotonic clock. Returns the instant of reading if there is no
+    /// timestamp, or if the wall clock was set since the last datagram.
     fn arrival(&mut self, mono: i128, real: i128, stamp: Option<i128>) -> u64 {
         let offset = real - mono;
         let slewed = (offset - self.offset_ns).abs() <= SLEWED_NS;
@@ -175,16 +176,16 @@ impl Stamped {
             .filter(|_| slewed)
             .map(|stamp| stamp - offset)
             .filter(|at| (0..=mono).contains(at));
-        // Since boot, as above.
+        // Not negative, as above.
         at.unwrap_or(mono) as u64
     }
 }
 
-/// Ancillary data, aligned as its headers ask.
+/// The buffer for ancillary data, aligned as its headers require.
 #[repr(align(8))]
 struct Control([u8; CONTROL]);
 
-/// The kernel's stamp, nanoseconds of the wall clock.
+/// Returns the kernel's timestamp, nanoseconds of the wall clock.
 fn stamp(message: &libc::msghdr) -> Option<i128> {
     // SAFETY: the kernel filled in the message; its control data is alive and as long as it says.
     let header = unsafe { libc::CMSG_FIRSTHDR(message).as_ref() }?;

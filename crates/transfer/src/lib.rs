@@ -1,9 +1,9 @@
 //! Bulk transfers over different transports, all measured by one probe.
 //!
-//! The sender cuts its stream into [`record`]s and stamps each at the moment it first gives it to the network;
-//! the receiver takes the time at which the application can read it. Both ends of a lab share one monotonic
-//! clock, so the difference is the one-way delay, with recovery from losses, but without the wait in a sender's
-//! own buffer. [`report`] says what both ends print at the end.
+//! The sender cuts its stream into [`record`]s and stamps each at the moment at which it first gives it to the
+//! network. The receiver reads the clock when the application can read the record. Both ends of a lab share one
+//! monotonic clock, so the difference is the one-way delay. It includes the recovery from losses, but not the wait
+//! in a sender's own buffer. [`report`] defines the lines that both ends print at the end.
 
 #![deny(unsafe_code)]
 
@@ -19,21 +19,21 @@ pub mod vivace;
 
 use std::time::Duration;
 
-/// What can go wrong.
+/// The errors of a transfer.
 #[derive(Debug, thiserror::Error)]
 pub enum TransferError {
     /// A system call failed.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: std::io::Error,
     },
     /// LEOTP failed.
     #[error(transparent)]
     Leotp(#[from] leotp::rt::RunError),
-    /// The bytes that came are not those that were sent.
+    /// The received bytes differ from the sent bytes.
     #[error("{0} of {1} records came damaged")]
     Damaged(u64, u64),
 }
@@ -45,23 +45,23 @@ impl TransferError {
     }
 }
 
-/// How much is wanted, and for how long at most.
+/// The amount of data to fetch, and the time limit.
 #[derive(Debug, Clone, Copy)]
 pub struct Goal {
-    /// Bytes; `None`: as many as there is time for.
+    /// The number of bytes; `None` for as many as the time allows.
     pub bytes: Option<u64>,
-    /// From the first request on.
+    /// The time limit, from the first request on.
     pub time: Duration,
 }
 
 impl Goal {
-    /// Whether that many bytes are enough.
+    /// Returns whether that many bytes are enough.
     pub fn met(&self, received: u64) -> bool {
         self.bytes.is_some_and(|bytes| received >= bytes)
     }
 }
 
-/// Nanoseconds of CLOCK_MONOTONIC: one clock for all nodes of a host.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds: one clock for all nodes of a host.
 pub fn mono_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()

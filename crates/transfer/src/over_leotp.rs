@@ -12,10 +12,11 @@ use crate::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "leotp";
 
-/// The flow of every transfer: each has a server, and so a port, of its own.
+/// The flow of every transfer. One number suffices because each transfer has a server and a port of its own.
 const FLOW: u64 = 0x7261_6e73_6665_7221;
 
-/// The stream as a flow. It never ends, so that nobody waits for its digest; past `bytes` nothing is ready.
+/// The stream as a LEOTP flow. It never ends, so that no receiver waits for a digest; no data is available beyond
+/// `bytes`.
 struct Stream {
     stamped: Stamped,
     bytes: u64,
@@ -36,10 +37,10 @@ impl Source for Stream {
     }
 }
 
-/// Serves until a signal asks for the end.
+/// Serves the stream until a signal asks for the end.
 ///
 /// # Errors
-/// When the port is taken, or the kernel refuses something.
+/// When the port is in use, or the kernel refuses an operation.
 pub fn serve(
     listen: SocketAddr,
     bytes: Option<u64>,
@@ -72,7 +73,7 @@ pub fn serve(
 /// Fetches `goal` from `remote` over LEOTP, and measures each record.
 ///
 /// # Errors
-/// When the kernel refuses something, or the records cannot be written.
+/// When the kernel refuses an operation, or the records cannot be written.
 pub fn fetch(
     remote: SocketAddr,
     goal: Goal,

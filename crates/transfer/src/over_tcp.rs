@@ -15,19 +15,21 @@ use crate::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "tcp";
 
-/// Bytes that may wait in the socket before they are sent for the first time. The kernel says "writable" when
-/// half of it is free: a record is stamped when fewer than eight others wait in front of it. With less than a segment
-/// waiting the kernel calls the flow limited by its application, and bbr then believes no measurement that is lower
-/// than those before: it would keep the highest rate it ever saw.
+/// The bytes that may wait in the socket before they are sent for the first time.
+///
+/// The kernel reports the socket as writable when half of it is free: a record is stamped when fewer than eight
+/// others wait before it. With less than a segment waiting, the kernel marks the flow as limited by its
+/// application, and bbr then ignores every measurement that is lower than those before: it would keep the highest
+/// rate it ever saw.
 const UNSENT_BYTES: u32 = 8 * RECORD_BYTES as u32;
 
-/// How long a wait for the other end may last before the signals are looked at.
+/// The longest wait for the other end between two checks for signals.
 const LOOK: Duration = Duration::from_millis(100);
 
-/// Serves one receiver after the other until a signal asks for the end; the sum of all is reported.
+/// Serves one receiver after the other until a signal asks for the end. Returns the sum of all.
 ///
 /// # Errors
-/// When the port is taken, the kernel has no such congestion control, or it refuses something.
+/// When the port is in use, the kernel has no such congestion control, or it refuses an operation.
 pub fn serve(
     listen: SocketAddr,
     bytes: Option<u64>,
@@ -69,7 +71,7 @@ pub fn serve(
     Ok(sent)
 }
 
-/// Sends records until `bytes` are acknowledged, the receiver goes, or a signal asks for the end.
+/// Sends records until `bytes` are acknowledged, the receiver closes the connection, or a signal asks for the end.
 fn send(mut stream: TcpStream, bytes: Option<u64>) -> std::io::Result<TcpInfo> {
     stream.set_nonblocking(true)?;
     stream.set_nodelay(true)?;
@@ -100,7 +102,7 @@ fn send(mut stream: TcpStream, bytes: Option<u64>) -> std::io::Result<TcpInfo> {
             Err(e) => return Err(e),
         }
     }
-    // The receiver closes when it has all.
+    // The receiver closes the connection when it has everything.
     let mut nothing = [0; 16];
     while !stop_requested() {
         match stream.read(&mut nothing) {
@@ -124,7 +126,7 @@ fn is_gone(error: &std::io::Error) -> bool {
 /// Fetches `goal` from `remote` over TCP, and measures each record.
 ///
 /// # Errors
-/// When nobody answers, the connection breaks, or the records cannot be written.
+/// When the server does not answer, the connection breaks, or the records cannot be written.
 pub fn fetch(
     remote: SocketAddr,
     goal: Goal,

@@ -14,20 +14,21 @@ use crate::vivace::{Confirmation, Data, MAX_DATAGRAM, Receiver as Stream, Sender
 use crate::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "vivace";
-/// What a receiver says to begin, and at its end; the latter a few times, for one may be lost.
+/// The datagrams with which a receiver begins and ends a transfer. The last is sent a few times because it may be
+/// lost.
 const HELLO: &[u8] = b"VIVH";
 const GOODBYE: &[u8] = b"VIVB";
 const GOODBYES: usize = 5;
-/// How often signals are looked at.
+/// How often signals are checked.
 const LOOK: Duration = Duration::from_millis(100);
-/// A receiver that confirms nothing for so long is gone.
+/// A receiver that confirms nothing for this long counts as gone.
 const GONE_NS: u64 = 10_000_000_000;
 const BUFFER_BYTES: u32 = 8 << 20;
 
-/// Serves one receiver after the other until a signal asks for the end; the sum of all is reported.
+/// Serves one receiver after the other until a signal asks for the end. Returns the sum of all.
 ///
 /// # Errors
-/// When the port is taken or the kernel refuses something.
+/// When the port is in use or the kernel refuses an operation.
 pub fn serve(
     listen: SocketAddr,
     bytes: Option<u64>,
@@ -76,7 +77,7 @@ fn receive(
 ) -> Result<Option<(usize, SocketAddr)>, TransferError> {
     match socket.recv_from(buf) {
         Ok(got) => Ok(Some(got)),
-        // A refused connection is the other end's, of an earlier datagram.
+        // A refused connection is the other end's answer to an earlier datagram.
         Err(e)
             if matches!(
                 e.kind(),
@@ -89,7 +90,7 @@ fn receive(
     }
 }
 
-/// Sends to one receiver until it has all, is gone, or a signal asks for the end.
+/// Sends to one receiver until it has everything, is gone, or a signal asks for the end.
 fn send(
     socket: &UdpSocket,
     peer: SocketAddr,
@@ -106,8 +107,8 @@ fn send(
         while let Some((offset, len)) = sender.poll_transmit(mono_ns(), &mut out) {
             let head = out.len();
             out.resize(head + len, 0);
-            // Times are kept for longer than the sender runs ahead; what the kernel does not take is lost, and found
-            // so.
+            // Times are kept longer than the sender runs ahead. A datagram that the kernel refuses is detected as
+            // lost and sent again.
             if stamped.read_at(mono_ns(), offset, &mut out[head..]) {
                 let _ = socket.send_to(&out, peer);
             }
@@ -136,7 +137,7 @@ fn send(
 /// Fetches `goal` from `remote` over Vivace, and measures each record.
 ///
 /// # Errors
-/// When the kernel refuses something, or the records cannot be written.
+/// When the kernel refuses an operation, or the records cannot be written.
 pub fn fetch(
     remote: SocketAddr,
     goal: Goal,
@@ -158,7 +159,7 @@ pub fn fetch(
     let mut out = Vec::with_capacity(MAX_DATAGRAM);
     while !receiver.is_over() && !stop_requested() {
         if stream.offset() == 0 {
-            // Until something comes: the word or its answer may be lost.
+            // Repeated until data arrives: the request or its answer may be lost.
             let _ = socket.send(HELLO);
         }
         let wait = Duration::from_nanos(receiver.left_ns()).min(LOOK);

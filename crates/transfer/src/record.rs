@@ -1,14 +1,14 @@
 //! Records: equal pieces of a stream, each with the time of its first sending and bytes that can be checked.
 //!
-//! A record is its time (8 bytes), its number (8 bytes), and bytes that follow from the number; all numbers are
-//! little-endian.
+//! A record is its time (8 bytes), its number (8 bytes), and bytes that are computed from the number. All integers
+//! are little-endian.
 
 use std::collections::VecDeque;
 
-/// Bytes of a record: the payload of a LEOTP packet, and less than a TCP segment's on Ethernet.
+/// The length of a record: the payload of a LEOTP packet, and less than a TCP segment's on Ethernet.
 pub const RECORD_BYTES: usize = 1400;
 
-/// Times of records that can be asked for again, at most; older ones are only sent again by nodes on the way.
+/// The number of records whose times are kept for retransmission. Only nodes along the path send older ones again.
 const KEPT: usize = 1 << 20;
 
 fn word(number: u64, at: usize) -> u64 {
@@ -17,7 +17,7 @@ fn word(number: u64, at: usize) -> u64 {
     x ^ (x >> 29)
 }
 
-/// Writes record `number`, stamped `sent_ns`.
+/// Writes record `number` with the timestamp `sent_ns`.
 pub fn write(number: u64, sent_ns: u64, record: &mut [u8; RECORD_BYTES]) {
     let mut words = record.as_chunks_mut::<8>().0.iter_mut().enumerate();
     for (at, bytes) in words.by_ref() {
@@ -30,18 +30,19 @@ pub fn write(number: u64, sent_ns: u64, record: &mut [u8; RECORD_BYTES]) {
     }
 }
 
-/// The sender's stream: any part of it, any number of times; a record keeps the time of its first reading.
+/// The sender's stream. Any part of it can be read any number of times; a record keeps the time of its first
+/// reading.
 #[derive(Debug, Default)]
 pub struct Stamped {
-    /// Record number of the first of `stamps`.
+    /// The record number of the first of `stamps`.
     first: u64,
-    /// 0: not read yet.
+    /// The times of first reading; 0 for a record that was not read yet.
     stamps: VecDeque<u64>,
 }
 
 impl Stamped {
-    /// Fills `buf` with the stream's bytes from `offset` on; what is read for the first time gets the time
-    /// `now_ns`. False when it is too long ago that it was read first.
+    /// Fills `buf` with the stream's bytes from `offset` on. Records that are read for the first time get the time
+    /// `now_ns`. Returns false when the first reading was too long ago for its time to be kept.
     pub fn read_at(&mut self, now_ns: u64, offset: u64, buf: &mut [u8]) -> bool {
         let mut done = 0;
         while done < buf.len() {
@@ -66,7 +67,7 @@ impl Stamped {
     fn stamp(&mut self, now_ns: u64, number: u64) -> Option<u64> {
         let at = usize::try_from(number.checked_sub(self.first)?).ok()?;
         if at >= self.stamps.len() + KEPT {
-            // Nobody reads that far ahead; starting anew keeps the memory bounded.
+            // No sender reads that far ahead. Restarting here keeps the memory bounded.
             self.stamps.clear();
             self.first = number;
             self.stamps.push_back(now_ns);
@@ -91,15 +92,15 @@ impl Stamped {
 /// A record that has arrived.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Arrived {
-    /// Its number in the stream.
+    /// The number in the stream.
     pub number: u64,
-    /// When it was first sent.
+    /// The time of the first sending.
     pub sent_ns: u64,
-    /// When it could be read.
+    /// The time at which it could be read.
     pub received_ns: u64,
 }
 
-/// The receiver's end of the stream: takes bytes in order, gives records, counts what is damaged.
+/// The receiver's end of the stream: takes bytes in order, returns records, and counts damaged ones.
 #[derive(Debug)]
 pub struct Checker {
     part: Vec<u8>,
@@ -118,7 +119,8 @@ impl Default for Checker {
 }
 
 impl Checker {
-    /// Takes the next bytes, which could be read at `now_ns`.
+    /// Takes the next bytes, which could be read at `now_ns`, and calls `each` for every whole and undamaged
+    /// record.
     pub fn take(&mut self, now_ns: u64, mut bytes: &[u8], mut each: impl FnMut(Arrived)) {
         while !bytes.is_empty() {
             let need = RECORD_BYTES - self.part.len();
@@ -141,18 +143,18 @@ impl Checker {
         }
     }
 
-    /// Whole records seen, damaged ones among them.
+    /// Returns the number of whole records, with damaged ones.
     pub const fn records(&self) -> u64 {
         self.number
     }
 
-    /// Records that were not what was sent.
+    /// Returns the number of records that differ from what was sent.
     pub const fn damaged(&self) -> u64 {
         self.damaged
     }
 }
 
-/// When `record` was sent, if it is record `number`.
+/// Returns when `record` was sent, or `None` if it is not record `number`.
 fn check(number: u64, record: &[u8; RECORD_BYTES]) -> Option<u64> {
     let words = record.as_chunks::<8>().0;
     let sent_ns = u64::from_le_bytes(words[0]);

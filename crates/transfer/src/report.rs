@@ -1,4 +1,4 @@
-//! What both ends of a transfer print at the end, as one line of JSON.
+//! The results that both ends of a transfer print at the end, as one line of JSON.
 
 use std::io::Write;
 use std::path::Path;
@@ -8,41 +8,41 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Arrived, Checker, RECORD_BYTES};
 use crate::{Goal, TransferError, mono_ns};
 
-/// What the receiver saw.
+/// The results of the receiver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Received {
     /// `leotp`, `tcp` or `vivace`.
     pub transport: String,
-    /// Bytes the application could read.
+    /// The bytes that the application could read.
     pub bytes: u64,
-    /// From the first request to the last byte, or to the end of the time.
+    /// The time from the first request to the last byte, or to the time limit.
     pub seconds: f64,
-    /// `bytes` over `seconds`, bit/s.
+    /// `bytes` divided by `seconds`, bit/s.
     pub throughput_bps: f64,
-    /// From the first request to the first byte.
+    /// The time from the first request to the first byte.
     pub first_byte_s: Option<f64>,
-    /// One-way delays of records, from first sending to reading; `None` where both ends have no clock in common.
+    /// One-way delays of records, from first sending to reading; `None` if the two ends have different clocks.
     pub owd: Option<Delays>,
-    /// Whole records that came.
+    /// The number of whole records received.
     pub records: u64,
-    /// Records that were not what was sent.
+    /// The number of records that differ from what was sent.
     pub damaged: u64,
-    /// Length of each of `intervals`, seconds.
+    /// The length of each of `intervals`, seconds.
     pub interval_s: f64,
-    /// The transfer in equal pieces of time.
+    /// The transfer in intervals of equal length.
     pub intervals: Vec<Interval>,
-    /// What the transport says of itself.
+    /// Details that the transport adds.
     pub detail: serde_json::Value,
 }
 
 /// Delays, nanoseconds; quantiles are nearest ranks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Delays {
-    /// How many.
+    /// The number of records.
     pub count: u64,
     /// The smallest delay.
     pub min_ns: u64,
-    /// Arithmetic mean.
+    /// The arithmetic mean.
     pub mean_ns: u64,
     /// The median: half of the records took no longer.
     pub p50_ns: u64,
@@ -54,34 +54,34 @@ pub struct Delays {
     pub max_ns: u64,
 }
 
-/// A piece of the time of a transfer.
+/// One interval of a transfer.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Interval {
-    /// Bytes that could be read.
+    /// The bytes that could be read.
     pub bytes: u64,
-    /// Mean one-way delay of the records among them, nanoseconds; 0 without records.
+    /// The mean one-way delay of the records in the interval, nanoseconds; 0 without records.
     pub owd_mean_ns: u64,
-    /// Their largest.
+    /// The largest one-way delay of these records.
     pub owd_max_ns: u64,
 }
 
-/// What the sender sent.
+/// The results of the sender.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Sent {
     /// `leotp`, `tcp` or `vivace`.
     pub transport: String,
-    /// Payload bytes handed to the network, those sent again counted again.
+    /// The payload bytes handed to the network; retransmitted bytes count each time.
     pub sent_bytes: u64,
-    /// Packets that carried them; TCP's are segments.
+    /// The packets that carried them; for TCP segments.
     pub sent_packets: u64,
-    /// Payload bytes sent again.
+    /// The payload bytes that were retransmitted.
     pub again_bytes: u64,
-    /// What the transport says of itself.
+    /// Details that the transport adds.
     pub detail: serde_json::Value,
 }
 
 impl Sent {
-    /// Nothing yet, over the transport of that name.
+    /// Returns empty results for the transport of that name.
     pub(crate) fn nothing(transport: &str) -> Self {
         Self {
             transport: transport.to_owned(),
@@ -94,7 +94,7 @@ impl Sent {
 }
 
 impl Delays {
-    /// Sorts `delays` and reads the ranks; `None` without any.
+    /// Sorts `delays` and reads the quantiles; `None` for an empty list.
     pub fn of(delays: &mut [u64]) -> Option<Self> {
         delays.sort_unstable();
         let (first, last) = (delays.first()?, delays.last()?);
@@ -112,18 +112,18 @@ impl Delays {
     }
 }
 
-/// What a receiver measures beside the whole.
+/// The options of a receiver's measurement.
 #[derive(Debug, Clone, Copy)]
 pub struct Measure<'a> {
-    /// Length of the report's intervals, nanoseconds.
+    /// The length of the report's intervals, nanoseconds.
     pub interval_ns: u64,
-    /// Where each record's times are written, CSV.
+    /// The CSV file for each record's times.
     pub records: Option<&'a Path>,
-    /// Whether the sender is on another machine, whose clock says nothing here: then there are no one-way delays.
+    /// Whether the sender is on another machine, with another clock: then there are no one-way delays.
     pub apart: bool,
 }
 
-/// Gathers what a receiver sees.
+/// The measurements of a receiver, while it runs.
 #[derive(Debug)]
 pub struct Receiver<'a> {
     transport: &'static str,
@@ -175,18 +175,18 @@ impl<'a> Receiver<'a> {
             .take(now_ns, bytes, |record| arrived.push(record));
     }
 
-    /// Whether enough has come or the time is over.
+    /// Returns whether enough has arrived or the time is over.
     pub fn is_over(&self) -> bool {
         self.goal.met(self.bytes) || self.left_ns() == 0
     }
 
-    /// Time that is left.
+    /// Returns the remaining time.
     pub fn left_ns(&self) -> u64 {
         let end = self.started_ns + self.goal.time.as_nanos() as u64;
         end.saturating_sub(mono_ns())
     }
 
-    /// Sums up. Writes each record's times, if that was asked for.
+    /// Returns the results. Writes each record's times if a file was given.
     ///
     /// # Errors
     /// When the file cannot be written.

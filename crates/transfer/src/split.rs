@@ -1,5 +1,5 @@
-//! Split TCP: a proxy on the way ends each connection that passes and opens another one towards the server, in the
-//! client's name. Every hop between two proxies, and between them and the ends, is a connection of its own.
+//! Split TCP: a proxy on the path ends each connection that passes it and opens another one to the server, with the
+//! client's address. Every hop between two proxies, and between a proxy and an end, is a TCP connection of its own.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Shutdown, TcpListener, TcpStream};
@@ -14,13 +14,13 @@ use leotp::rt::{
 
 use crate::TransferError;
 
-/// How long the next proxy or the server may take to answer.
+/// The time within which the next proxy or the server must answer.
 const DIAL_WITHIN: Duration = Duration::from_secs(20);
-/// How often it is looked whether a signal asks for the end.
+/// How often the proxy checks for a signal to end.
 const LOOK: Duration = Duration::from_millis(200);
-/// Stack of a thread; its buffer is on the heap.
+/// The stack of a thread; its buffer is on the heap.
 const STACK_BYTES: usize = 128 << 10;
-/// Connections at the same time, at most; each has two threads.
+/// The largest number of simultaneous connections; each has two threads.
 const MAX_CONNECTIONS: u64 = 4096;
 
 #[derive(Debug, Default)]
@@ -32,10 +32,10 @@ struct Counters {
     bytes: AtomicU64,
 }
 
-/// Splits connections until a signal asks for the end; gives what it has done.
+/// Splits connections until a signal asks for the end. Returns the counters.
 ///
 /// # Errors
-/// Missing rights, or a congestion control that the kernel does not have.
+/// Missing permissions, or a congestion control that the kernel does not have.
 pub fn run(
     options: &InterceptOptions,
     ready: impl FnOnce(),
@@ -51,7 +51,7 @@ pub fn run(
     }
     ready();
     for thread in threads {
-        // A panic there has been printed; the other family goes on until the end.
+        // The panic message has been printed; the listener of the other address family continues until the end.
         let _ = thread.join();
     }
     let count = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -67,7 +67,7 @@ fn take_all(listener: &TcpListener, counters: &Arc<Counters>, congestion: Option
         let taken = match accept(listener, LOOK) {
             Ok(Some(taken)) => taken,
             Ok(None) => continue,
-            // A client that has gone already, or no descriptors: the next may do.
+            // The client has already gone, or there are no file descriptors: the next accept may succeed.
             Err(_) => {
                 std::thread::sleep(Duration::from_millis(10));
                 continue;
@@ -96,7 +96,7 @@ fn thread(f: impl FnOnce() + Send + 'static) -> std::io::Result<std::thread::Joi
     std::thread::Builder::new().stack_size(STACK_BYTES).spawn(f)
 }
 
-/// One connection, until both directions have ended.
+/// Handles one connection until both directions have ended.
 fn split(taken: &Intercepted, counters: &Arc<Counters>, congestion: Option<&str>) {
     let near = &taken.stream;
     let far = match connect_from(taken.src, taken.dst, congestion, DIAL_WITHIN) {
@@ -127,14 +127,14 @@ fn split(taken: &Intercepted, counters: &Arc<Counters>, congestion: Option<&str>
     }
 }
 
-/// One direction: until its end, which is passed on, or until something breaks, which breaks both.
+/// Copies one direction until its end, which it passes on. On an error it resets both connections.
 fn copy(mut from: &TcpStream, mut to: &TcpStream, bytes: &AtomicU64) {
     let _ = to.set_nodelay(true);
     let mut buf = vec![0; 1 << 16];
     loop {
         match from.read(&mut buf) {
             Ok(0) => {
-                // The other direction may have been reset meanwhile.
+                // An error here is ignored: the other direction may have reset the connection already.
                 let _ = to.shutdown(Shutdown::Write);
                 return;
             }

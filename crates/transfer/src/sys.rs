@@ -1,4 +1,4 @@
-//! What the standard library does not know of sockets. The only unsafe code of this crate.
+//! Socket functions that the standard library does not have. This module has the only unsafe code of this crate.
 #![allow(unsafe_code, reason = "socket options that no safe wrapper has")]
 
 use std::io;
@@ -22,7 +22,7 @@ pub(crate) fn wait_readable(fd: BorrowedFd<'_>, limit: Duration) -> bool {
 fn wait(fd: BorrowedFd<'_>, flags: PollFlags, limit: Duration) -> bool {
     let limit = rustix::time::Timespec::try_from(limit).ok();
     let mut fds = [PollFd::from_borrowed_fd(fd, flags)];
-    // An interrupted wait is a wait that was too short: the caller looks again.
+    // A signal makes the wait shorter; the caller then checks its condition again.
     poll(&mut fds, limit.as_ref()).is_ok_and(|n| n > 0)
 }
 
@@ -46,13 +46,13 @@ fn set_u32(socket: BorrowedFd<'_>, level: i32, name: i32, value: u32) -> io::Res
     }
 }
 
-/// TCP_NOTSENT_LOWAT: no more than about so many bytes wait in the socket for their first sending.
+/// Sets `TCP_NOTSENT_LOWAT`: at most about this many bytes wait in the socket for their first sending.
 pub(crate) fn keep_unsent_below(stream: &TcpStream, bytes: u32) -> io::Result<()> {
     let (level, name) = (libc::IPPROTO_TCP, libc::TCP_NOTSENT_LOWAT);
     set_u32(stream.as_fd(), level, name, bytes)
 }
 
-/// Asks for so much room in both directions; the system's limit must do without CAP_NET_ADMIN.
+/// Requests this buffer size in both directions; without CAP_NET_ADMIN the system's limit applies.
 pub(crate) fn enlarge_buffers(socket: &UdpSocket, bytes: u32) -> io::Result<()> {
     let set = |name| set_u32(socket.as_fd(), libc::SOL_SOCKET, name, bytes);
     set(libc::SO_RCVBUFFORCE).or_else(|_| set(libc::SO_RCVBUF))?;
@@ -62,11 +62,11 @@ pub(crate) fn enlarge_buffers(socket: &UdpSocket, bytes: u32) -> io::Result<()> 
 /// Part of the kernel's `struct tcp_info`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub(crate) struct TcpInfo {
-    /// Payload sent, with what was sent again.
+    /// Payload bytes sent, with retransmissions.
     pub(crate) bytes_sent: u64,
-    /// Payload sent again.
+    /// Payload bytes retransmitted.
     pub(crate) bytes_retrans: u64,
-    /// Payload the other end has confirmed.
+    /// Payload bytes that the other end has acknowledged.
     pub(crate) bytes_acked: u64,
     /// Segments with payload.
     pub(crate) data_segs_out: u32,
@@ -79,7 +79,7 @@ pub(crate) struct TcpInfo {
 }
 
 impl TcpInfo {
-    /// Bytes of `struct tcp_info` up to `tcpi_bytes_retrans`, which Linux has since 4.19.
+    /// The length of `struct tcp_info` up to `tcpi_bytes_retrans`, which Linux has since 4.19.
     const BYTES: usize = 216;
 
     pub(crate) fn of(stream: &TcpStream) -> io::Result<Self> {
@@ -101,7 +101,7 @@ impl TcpInfo {
         if (len as usize) < Self::BYTES {
             return Err(io::Error::other("this kernel's TCP_INFO is too old"));
         }
-        // Offsets of `struct tcp_info` in linux/tcp.h, an ABI that only grows.
+        // Offsets in `struct tcp_info` of linux/tcp.h, an ABI that only grows.
         let u32_at =
             |at: usize| u32::from_ne_bytes([raw[at], raw[at + 1], raw[at + 2], raw[at + 3]]);
         let u64_at = |at: usize| {

@@ -4,7 +4,8 @@ use serde_json::Value;
 
 use super::{FlowError, Outcome, Rtt};
 
-/// The flow's row, from what `--write-out '%{json}'` printed. The RTT is one sample: the TCP handshake.
+/// Parses the output of `--write-out '%{json}'` to the flow's row. The RTT is a single sample, from the TCP
+/// handshake.
 ///
 /// # Errors
 /// When curl failed, or the server's answer was not 200.

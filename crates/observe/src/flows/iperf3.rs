@@ -4,10 +4,10 @@ use serde_json::Value;
 
 use super::{FlowError, Outcome, Piece, Rtt};
 
-/// The flow's row, from the client's document. Throughput is what the receiver counted.
+/// Parses the client's document to the flow's row. The throughput is the one that the receiver counted.
 ///
 /// # Errors
-/// When the document is missing or says `error`.
+/// When the document is missing or has an `error`.
 pub fn parse(output: &str) -> Result<Outcome, FlowError> {
     let document: Value = serde_json::from_str(output)
         .map_err(|error| FlowError::new("iperf3", format!("no JSON document: {error}")))?;
@@ -15,7 +15,7 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         return Err(FlowError::new("iperf3", error));
     }
     let end = &document["end"];
-    // TCP has sum_received; UDP says the receiver's view in sum_received (3.12+) or in sum.
+    // TCP has sum_received. For UDP the receiver's counts are in sum_received (3.12+) or in sum.
     let received = [&end["sum_received"], &end["sum"]]
         .into_iter()
         .find(|sum| sum["bits_per_second"].is_f64() || sum["bits_per_second"].is_u64())
@@ -30,7 +30,7 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         sender["mean_rtt"].as_u64(),
         sender["max_rtt"].as_u64(),
     ) {
-        // The kernel's smoothed RTT in microseconds; iperf3 gives the mean where others give a median.
+        // The kernel's smoothed RTT in microseconds; iperf3 gives a mean instead of a median.
         (Some(min), Some(mean), Some(max)) if mean > 0 => Some(Rtt {
             min_ns: min * 1000,
             p50_ns: mean * 1000,
@@ -53,7 +53,7 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
     })
 }
 
-/// The pieces of its time, as the client counted them; empty where the document has none.
+/// Returns the intervals that the client counted; empty if the document has none.
 pub fn intervals(output: &str) -> Vec<Piece> {
     let document: Value = serde_json::from_str(output).unwrap_or_default();
     let piece = |interval: &Value| {

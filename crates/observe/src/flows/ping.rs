@@ -6,16 +6,16 @@ use crate::quantiles::Quantiles;
 /// One echo reply.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Reply {
-    /// When it arrived, seconds since the Unix epoch.
+    /// The time of arrival, seconds since the Unix epoch.
     pub unix_s: f64,
-    /// Its sequence number, from 1.
+    /// The sequence number, from 1.
     pub seq: u64,
-    /// Round-trip time in milliseconds. iputils prints three digits: 0.1 ms steps from 10 ms on, 1 ms
-    /// steps from 100 ms on.
+    /// The round-trip time in milliseconds. iputils prints three digits: the resolution is 0.1 ms from 10 ms on and
+    /// 1 ms from 100 ms on.
     pub rtt_ms: f64,
 }
 
-/// The replies of a run, in the order printed; duplicates (`DUP!`) left out.
+/// Returns the replies of a run in the order printed, without duplicates (`DUP!`).
 pub fn replies(output: &str) -> Vec<Reply> {
     output
         .lines()
@@ -39,7 +39,7 @@ fn after<'a>(text: &'a str, key: &str) -> Option<&'a str> {
     text[start..].split([' ', '\n']).next()
 }
 
-/// The flow's row.
+/// Parses the output to the flow's row.
 ///
 /// # Errors
 /// When the summary line is missing: ping was killed before it could print it, or never started.
@@ -76,8 +76,8 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
     })
 }
 
-/// How many of the last probes without an answer were sent less than the longest round trip before ping ended, after
-/// `elapsed_s`: nothing is known of them. When each was sent follows from the replies.
+/// Returns the number of last probes without an answer that were sent less than the longest round trip before ping
+/// ended, after `elapsed_s`: their fate is not known. The times of sending are computed from the replies.
 fn under_way(replies: &[Reply], sent: u64, elapsed_s: f64) -> u64 {
     let ends = (
         replies.iter().min_by_key(|reply| reply.seq),
@@ -93,7 +93,7 @@ fn under_way(replies: &[Reply], sent: u64, elapsed_s: f64) -> u64 {
     let interval_s = (sent_at_s(last) - sent_at_s(first)) / (last.seq - first.seq) as f64;
     let end_s = sent_at_s(first) - (first.seq as f64 - 1.0) * interval_s + elapsed_s;
     let longest_s = replies.iter().map(|r| r.rtt_ms / 1e3).fold(0.0, f64::max);
-    // Those that came `known` or fewer places after the last reply would have been answered.
+    // Probes at most `known` places after the last reply would have been answered before the end.
     let known = ((end_s - sent_at_s(last) - longest_s) / interval_s).max(0.0);
     if known.is_finite() {
         sent.saturating_sub(last.seq)
@@ -103,8 +103,8 @@ fn under_way(replies: &[Reply], sent: u64, elapsed_s: f64) -> u64 {
     }
 }
 
-/// The row of a ping that was ended before its summary: what is known up to its last reply. Probes that it sent
-/// after that one were perhaps on their way; nothing at all is known without any reply.
+/// Returns the row of a ping that was ended before its summary: the values up to its last reply. Later probes may
+/// have been in flight. Without any reply the row is empty.
 pub fn parse_until_ended(output: &str) -> Outcome {
     let replies = replies(output);
     match replies.iter().map(|reply| reply.seq).max() {
@@ -131,7 +131,8 @@ fn outcome(replies: &[Reply], sent: u64, received: u64) -> Outcome {
     }
 }
 
-/// In which steps iputils prints a round trip of this length: three digits, of microseconds below a millisecond.
+/// Returns the resolution in which iputils prints a round trip of this length: three digits, of microseconds below
+/// a millisecond.
 fn resolution_ns(rtt_ns: u64) -> u64 {
     match rtt_ns {
         0..1_000_000 => 1_000,

@@ -1,4 +1,4 @@
-//! Constel's own probes: a row of CSV for each, read one by one.
+//! Constel's own probes: one row of CSV for each, read one by one.
 
 use std::io::{self, BufRead};
 
@@ -9,7 +9,7 @@ use crate::quantiles::Counted;
 
 const TOOL: &str = "probe";
 
-/// What a flow of probes came to. It takes no more memory the longer that went on.
+/// The statistics of a flow of probes. Their memory is bounded, however long the flow runs.
 #[derive(Debug, Default)]
 pub struct Probed {
     rtt_ns: Counted,
@@ -49,7 +49,7 @@ impl Probed {
         }
     }
 
-    /// The flow's row.
+    /// Returns the flow's row.
     pub fn outcome(&self) -> Outcome {
         let known = self.answered + self.lost;
         let rtt = (self.rtt_ns.count() > 0).then(|| Rtt {
@@ -84,10 +84,12 @@ fn owd(counted: &Counted) -> Option<Owd> {
     })
 }
 
-/// The rows of a probe's output. A last line without its end was being written when the program was killed: it is none.
+/// Returns the rows of a probe's output. A last line without a line end was being written when the program was
+/// killed, and is ignored.
 ///
 /// # Errors
-/// Each row may be one: when the output cannot be read, does not begin as it should, or a line is no row.
+/// Each row may be an error: when the output cannot be read, does not begin with the header, or a line is not a
+/// row.
 pub fn rows(mut from: impl BufRead) -> impl Iterator<Item = Result<Row, FlowError>> {
     let mut line = Vec::new();
     let mut number = 0_u64;
@@ -116,10 +118,10 @@ pub fn rows(mut from: impl BufRead) -> impl Iterator<Item = Result<Row, FlowErro
     })
 }
 
-/// Reads all of a probe's output.
+/// Reads the whole output of a probe.
 ///
 /// # Errors
-/// As [`rows`], and when there is not a single row: nothing was asked.
+/// As [`rows`], and when there is not a single row: no probe was sent.
 pub fn read(from: impl BufRead) -> Result<Outcome, FlowError> {
     let mut probed = Probed::default();
     let mut any = false;

@@ -6,20 +6,20 @@ use super::{FlowError, Outcome, Owd, Piece};
 
 const TOOL: &str = "constel-transfer";
 
-/// The flow's row, from what the receiver and the sender printed at their ends.
+/// Parses what the receiver and the sender printed to the flow's row.
 ///
 /// # Errors
-/// When either printed no result, nothing arrived, or what arrived was damaged.
+/// When either printed no result, nothing arrived, or the received data was damaged.
 pub fn parse(receiver: &str, sender: &str) -> Result<Outcome, FlowError> {
     let mut outcome = parse_received(receiver)?;
     learn_sent(&mut outcome, sender)?;
     Ok(outcome)
 }
 
-/// What the receiver alone tells, where the sender is on another machine.
+/// Parses the receiver's output alone, for a sender on another machine.
 ///
 /// # Errors
-/// When it printed no result, nothing arrived, or what arrived was damaged.
+/// When it printed no result, nothing arrived, or the received data was damaged.
 pub fn parse_received(receiver: &str) -> Result<Outcome, FlowError> {
     let received = last_object(receiver, "receiver")?;
     let damaged = received["damaged"].as_u64().unwrap_or(0);
@@ -44,7 +44,7 @@ pub fn parse_received(receiver: &str) -> Result<Outcome, FlowError> {
     })
 }
 
-/// Adds what the sender printed.
+/// Adds the values that the sender printed.
 ///
 /// # Errors
 /// When it printed no result.
@@ -56,7 +56,7 @@ pub fn learn_sent(outcome: &mut Outcome, sender: &str) -> Result<(), FlowError> 
     Ok(())
 }
 
-/// The pieces of its time; empty where the receiver printed none.
+/// Returns the intervals of the transfer; empty if the receiver printed none.
 pub fn intervals(receiver: &str) -> Vec<Piece> {
     let received = last_object(receiver, "receiver").unwrap_or_default();
     let Some(length_s) = received["interval_s"].as_f64().filter(|s| *s > 0.0) else {

@@ -1,28 +1,28 @@
-//! Means with their confidence intervals, side by side: panels one above the other, each with its own axis from 0.
+//! Plots of means with their confidence intervals: panels one above the other, each with its own axis from 0.
 
 use std::fmt::Write as _;
 
 use super::{WIDTH, escape, round_up, short};
 
-/// A mean and what is known of it.
+/// A mean with its confidence interval.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Estimate {
-    /// Whose it is.
+    /// The label of the line.
     pub name: String,
     /// The mean.
     pub mean: f64,
-    /// Half of the interval's width; `None` where there is none.
+    /// Half of the interval's width; `None` for no interval.
     pub half: Option<f64>,
-    /// What it is made of: drawn as faint points.
+    /// The samples behind the mean, drawn as faint points.
     pub samples: Vec<f64>,
 }
 
 /// Estimates that share an axis.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Group {
-    /// What the values are, with their unit.
+    /// The label of the axis, with the unit.
     pub label: String,
-    /// One line each, in order.
+    /// The estimates in order, one line each.
     pub estimates: Vec<Estimate>,
 }
 
@@ -33,7 +33,8 @@ const LINE: f64 = 22.0;
 const HEAD: f64 = 20.0;
 const FOOT: f64 = 34.0;
 
-/// Draws; readable in black and white: a point is a mean, the bar through it the interval, small rings are samples.
+/// Draws the plot. It is readable in black and white: a point is a mean, the bar through it the interval, small
+/// rings are samples.
 #[must_use]
 pub fn svg(title: &str, groups: &[Group]) -> String {
     let tall = |group: &Group| HEAD + LINE * group.estimates.len() as f64 + FOOT;

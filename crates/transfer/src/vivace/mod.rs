@@ -1,7 +1,9 @@
 //! PCC Vivace: Dong, Meng, Zarchy, Arslan, Gilad, Godfrey and Schapira, "PCC Vivace: Online-Learning Congestion
-//! Control", NSDI 2018. [`RateControl`] is the paper's; what carries the bytes, a reliable stream in UDP with a
-//! confirmation for each packet, is ours ([`Sender`], [`Receiver`]). No clock, no sockets: times and randomness are
-//! arguments.
+//! Control", NSDI 2018.
+//!
+//! [`RateControl`] follows the paper. The transport below it is Constel's: a reliable stream in UDP with an
+//! acknowledgement for each packet ([`Sender`], [`Receiver`]). The module has no clock and no sockets: times and
+//! randomness are arguments.
 
 mod packet;
 mod rate;

@@ -2,35 +2,36 @@
 
 use crate::record::RECORD_BYTES;
 
-/// Longest datagram, UDP payload.
+/// The longest datagram, bytes of UDP payload.
 pub const MAX_DATAGRAM: usize = HEAD + RECORD_BYTES;
 
 const HEAD: usize = 20;
 const DATA: u32 = 0x5649_5644;
 const CONFIRM: u32 = 0x5649_5641;
-/// Ranges of numbers in a confirmation, at most.
+/// The largest number of ranges in a confirmation.
 const RANGES: usize = 32;
 
 /// A packet with a piece of the stream: `VIVD`, number (8 bytes), offset (8 bytes), bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Data<'a> {
-    /// Of the packet; never used twice.
+    /// The number of the packet, which is never used twice.
     pub number: u64,
-    /// In the stream.
+    /// The offset in the stream.
     pub offset: u64,
-    /// At least one.
+    /// The payload, at least one byte.
     pub bytes: &'a [u8],
 }
 
-/// What has arrived: `VIVA`, number of the packet that is confirmed (8 bytes), the stream up to where the receiver
-/// has all (8 bytes), ranges of numbers, highest first (first and last, 8 bytes each).
+/// The acknowledgement of received packets: `VIVA`, the number of the packet that is confirmed (8 bytes), the
+/// offset up to which the receiver has the whole stream (8 bytes), and ranges of numbers, highest first (first and
+/// last, 8 bytes each).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Confirmation {
-    /// The packet that has just come.
+    /// The number of the packet that has just arrived.
     pub number: u64,
-    /// All of the stream before this has come.
+    /// The offset before which the whole stream has arrived.
     pub offset: u64,
-    /// Numbers that have come, both ends included.
+    /// The ranges of numbers that have arrived, both ends included.
     pub ranges: Vec<(u64, u64)>,
 }
 
@@ -44,7 +45,7 @@ fn is(bytes: &[u8], kind: u32) -> bool {
 }
 
 impl<'a> Data<'a> {
-    /// Reads one.
+    /// Parses a data packet; `None` if it is not valid.
     pub fn read(datagram: &'a [u8]) -> Option<Self> {
         let bytes = datagram.get(HEAD..).filter(|b| !b.is_empty())?;
         let offset = number(datagram, 12)?;
@@ -56,7 +57,7 @@ impl<'a> Data<'a> {
         })
     }
 
-    /// Writes the head of one; the bytes follow.
+    /// Writes the header of a data packet; the payload must follow.
     pub fn write_head(number: u64, offset: u64, out: &mut Vec<u8>) {
         out.extend(DATA.to_be_bytes());
         out.extend(number.to_be_bytes());
@@ -65,7 +66,7 @@ impl<'a> Data<'a> {
 }
 
 impl Confirmation {
-    /// Reads one. Ranges are in order, or it is none.
+    /// Parses a confirmation; `None` if it is not valid or its ranges are not in order.
     pub fn read(datagram: &[u8]) -> Option<Self> {
         let pairs = datagram.get(HEAD..)?;
         if !is(datagram, CONFIRM) || pairs.len() % 16 != 0 || pairs.len() > RANGES * 16 {
@@ -88,7 +89,7 @@ impl Confirmation {
         })
     }
 
-    /// Writes one.
+    /// Writes a confirmation.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.extend(CONFIRM.to_be_bytes());
         out.extend(self.number.to_be_bytes());

@@ -1,5 +1,5 @@
-//! The sending rate (sections 4 and 5): each monitor interval has a rate and gives a utility; rates go where utility
-//! rises.
+//! The sending rate (sections 4 and 5): each monitor interval has a rate and gives a utility; the rate moves
+//! towards higher utility.
 //!
 //! ```text
 //!  u(x) = x^0.9 - 900 x dRTT/dt - 11.35 x L        x in Mbit/s, L the share of packets lost
@@ -10,39 +10,39 @@
 //!            x += m(t) g                            at most (0.05 + 0.1 k) x
 //! ```
 //!
-//! `m` grows while the direction stays (confidence amplifier), `k` with each step that would have been longer
-//! (dynamic change boundary).
+//! `m` grows while the direction stays the same (confidence amplifier). `k` grows with each step that the bound has
+//! shortened (dynamic change boundary).
 
 use crate::record::RECORD_BYTES;
 
 /// Exponent t of the utility (equation 1).
 const EXPONENT: f64 = 0.9;
-/// Coefficient b, of the RTT's gradient.
+/// Coefficient b, for the gradient of the RTT.
 const LATENCY: f64 = 900.0;
-/// Coefficient c, of loss: utility falls when more than about 5 % are lost.
+/// Coefficient c, for loss: utility falls when more than about 5 % are lost.
 const LOSS: f64 = 11.35;
 /// Probing step.
 const EPSILON: f64 = 0.05;
-/// Theta 0: from gradient to Mbit/s.
+/// Theta 0: converts the gradient to Mbit/s.
 const CONVERSION: f64 = 1.0;
 /// Omega 0 and delta of the change boundary.
 const BOUNDARY: f64 = 0.05;
 const BOUNDARY_STEP: f64 = 0.1;
 /// Gradients of the RTT below this are noise (section 5, "low-pass filter").
 const GRADIENT_NOISE: f64 = 0.01;
-/// Lowest rate, Mbit/s. Ours.
+/// The lowest rate, Mbit/s. The paper has none.
 const LEAST: f64 = 0.1;
-/// First rate, Mbit/s. Ours: about ten packets in 100 ms.
+/// The first rate, Mbit/s: about ten packets in 100 ms. The paper gives none.
 const FIRST: f64 = 1.0;
 
-/// What a monitor interval came to.
+/// The measurements of a monitor interval.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Monitored {
-    /// Packets confirmed.
+    /// The number of packets confirmed.
     pub confirmed: u64,
-    /// Packets lost.
+    /// The number of packets lost.
     pub lost: u64,
-    /// Of confirmed packets: when it was sent and its round trip, seconds.
+    /// The time of sending and the round-trip time of each confirmed packet, seconds.
     pub rtts: Vec<(f64, f64)>,
 }
 
@@ -55,7 +55,7 @@ impl Monitored {
         self.lost as f64 / sent as f64
     }
 
-    /// Slope of the regression line of round trips over time.
+    /// Returns the slope of the regression line of round-trip times over time.
     fn gradient(&self) -> f64 {
         let n = self.rtts.len() as f64;
         if self.rtts.len() < 2 {
@@ -76,7 +76,7 @@ impl Monitored {
         }
     }
 
-    /// The utility of having sent at `rate` Mbit/s.
+    /// Returns the utility of sending at `rate` Mbit/s (equation 1).
     pub fn utility(&self, rate: f64) -> f64 {
         rate.powf(EXPONENT) - LATENCY * rate * self.gradient() - LOSS * rate * self.loss_ratio()
     }
@@ -84,9 +84,9 @@ impl Monitored {
 
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Phase {
-    /// With the utility of the interval before, if it has come.
+    /// Doubling the rate; with the rate and the utility of the interval before, once known.
     Starting { before: Option<(f64, f64)> },
-    /// Which of the two intervals has begun, and what has come of them.
+    /// Probing: the order of the two intervals, how many have begun, and their utilities once known.
     Probing {
         first_up: bool,
         begun: u8,
@@ -94,23 +94,23 @@ enum Phase {
     },
 }
 
-/// Chooses the rate of each monitor interval.
+/// The controller of the sending rate: chooses the rate of each monitor interval.
 #[derive(Debug, Clone)]
 pub struct RateControl {
     rate: f64,
     phase: Phase,
-    /// Direction of the last step and how many in a row had it.
+    /// The direction of the last step, and the number of consecutive steps in it.
     direction: f64,
     steps: u32,
-    /// k of the change boundary.
+    /// The k of the change boundary.
     boundary: u32,
     random: u64,
 }
 
-/// What an interval is for: to be handed back with its result.
+/// The purpose of an interval, to be returned with its result.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Interval {
-    /// Rate, Mbit/s.
+    /// The rate, Mbit/s.
     rate: f64,
     kind: Kind,
 }
@@ -118,21 +118,21 @@ pub struct Interval {
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Kind {
     Start,
-    /// The first or the second of a pair.
+    /// The first or the second interval of a pair.
     Probe(u8),
-    /// Between decisions; says nothing.
+    /// An interval between decisions, whose result is not used.
     Wait,
 }
 
 impl Interval {
-    /// Its rate in bytes per second.
+    /// Returns the rate in bytes per second.
     pub fn bytes_per_s(&self) -> f64 {
         self.rate * 1e6 / 8.0
     }
 }
 
 impl RateControl {
-    /// Starts slowly; `seed` decides the order of probes.
+    /// Creates a controller that starts slowly. `seed` determines the order of probes.
     pub fn new(seed: u64) -> Self {
         Self {
             rate: FIRST,
@@ -144,12 +144,12 @@ impl RateControl {
         }
     }
 
-    /// The rate between decisions, Mbit/s.
+    /// Returns the rate between decisions, Mbit/s.
     pub fn rate_mbps(&self) -> f64 {
         self.rate
     }
 
-    /// The next interval.
+    /// Returns the next interval.
     pub fn next_interval(&mut self) -> Interval {
         match &mut self.phase {
             Phase::Starting { .. } => Interval {
@@ -175,12 +175,12 @@ impl RateControl {
         }
     }
 
-    /// An interval's result. Results come in the order of the intervals.
+    /// Takes an interval's result. Results must come in the order of the intervals.
     pub fn result(&mut self, interval: Interval, seen: &Monitored) {
         let utility = seen.utility(interval.rate);
         match (&mut self.phase, interval.kind) {
             (Phase::Starting { before }, Kind::Start) => match *before {
-                // Several intervals may have had the same rate: the first tells.
+                // Several intervals may have had the same rate: the first one counts.
                 Some((rate, _)) if rate >= interval.rate => {}
                 Some((rate, at)) if utility < at => {
                     self.rate = rate;
@@ -222,7 +222,7 @@ impl RateControl {
         };
     }
 
-    /// One step along the gradient.
+    /// Makes one step along the gradient.
     fn step(&mut self, gradient: f64) {
         if gradient * self.direction > 0.0 {
             self.steps += 1;
@@ -240,7 +240,7 @@ impl RateControl {
         if wanted.abs() > bound {
             self.boundary += 1;
         } else {
-            // The smallest boundary that would have let it pass.
+            // The smallest boundary that would have allowed this step.
             let need = (wanted.abs() / self.rate - BOUNDARY) / BOUNDARY_STEP;
             self.boundary = need.ceil().max(0.0) as u32;
         }
@@ -248,8 +248,9 @@ impl RateControl {
     }
 }
 
-/// Packets in an interval, at least: with fewer, loss and gradient say nothing. Ours.
+/// The minimum number of packets in an interval: with fewer, loss and gradient mean little. The paper does not give
+/// it.
 pub(super) const LEAST_PACKETS: u64 = 5;
 
-/// Bytes on the wire that a packet's rate is counted with: payload alone, as everywhere here.
+/// The bytes that count as a packet in the rate: payload only, as everywhere in this crate.
 pub(super) const PACKET_BYTES: f64 = RECORD_BYTES as f64;

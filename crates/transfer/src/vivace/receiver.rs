@@ -4,15 +4,15 @@ use std::collections::BTreeMap;
 
 use super::packet::{Confirmation, Data};
 
-/// Ranges of packet numbers kept for confirmations; older ones have been confirmed many times.
+/// The number of ranges of packet numbers kept for confirmations; older ranges have been confirmed many times.
 const RANGES: usize = 32;
-/// Bytes kept out of order, at most; more is not confirmed and comes again.
+/// The largest number of bytes kept out of order. Packets beyond it are not confirmed, and so are sent again.
 const MAX_KEPT: usize = 80 << 20;
 
-/// Receives a stream.
+/// The receiver of a stream.
 #[derive(Debug, Default)]
 pub struct Receiver {
-    /// First number to last, both included.
+    /// The ranges of received numbers: first to last, both included.
     ranges: BTreeMap<u64, u64>,
     /// Pieces that wait for earlier ones, by offset.
     kept: BTreeMap<u64, Vec<u8>>,
@@ -21,12 +21,13 @@ pub struct Receiver {
 }
 
 impl Receiver {
-    /// All of the stream before this has come.
+    /// Returns the offset before which the whole stream has arrived.
     pub const fn offset(&self) -> u64 {
         self.offset
     }
 
-    /// A packet has come. `ready` gets the bytes that are next in order; the result is to be sent back.
+    /// Takes a received packet. `ready` gets the bytes that are next in order. The returned confirmation is to be
+    /// sent back.
     pub fn handle(
         &mut self,
         data: &Data<'_>,

@@ -1,4 +1,5 @@
-//! The sending end: packets at the controlled rate, losses found and sent again, results per monitor interval.
+//! The sending end: packets at the controlled rate, loss detection, retransmission, and results per monitor
+//! interval.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -8,27 +9,28 @@ use super::packet::{Confirmation, Data};
 use super::rate::{Interval, LEAST_PACKETS, Monitored, PACKET_BYTES, RateControl};
 use crate::record::RECORD_BYTES;
 
-/// A packet is lost when one so much later has been confirmed (RFC 9002's packet threshold).
+/// The packet threshold of RFC 9002: a packet counts as lost when a packet with a number this much higher has been
+/// confirmed.
 const REORDER: u64 = 3;
-/// Round trip assumed before the first, ns.
+/// The round-trip time that is assumed before the first measurement, ns.
 const FIRST_RTT_NS: u64 = 100_000_000;
-/// Stream bytes on their way, at most: the receiver keeps what comes out of order.
+/// The largest number of stream bytes in flight: the receiver must keep whatever arrives out of order.
 const MAX_AHEAD: u64 = 64 << 20;
 
-/// What a sender has sent.
+/// The counters of a sender.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct SenderStats {
-    /// Packets handed to the network, repeated ones among them.
+    /// Packets handed to the network, with retransmissions.
     pub packets: u64,
-    /// Payload, with what was sent again.
+    /// Payload bytes, with retransmissions.
     pub bytes: u64,
-    /// Payload sent again.
+    /// Payload bytes retransmitted.
     pub again_bytes: u64,
-    /// Packets found lost.
+    /// Packets that were detected as lost.
     pub lost: u64,
-    /// Smoothed round trip, ns.
+    /// The smoothed round-trip time, ns.
     pub srtt_ns: u64,
-    /// Present rate, kbit/s.
+    /// The present rate, kbit/s.
     pub rate_kbps: u64,
 }
 
@@ -48,7 +50,7 @@ struct Running {
     seen: Monitored,
 }
 
-/// Sends a stream to one receiver.
+/// The sender of a stream to one receiver.
 pub struct Sender {
     control: RateControl,
     flying: BTreeMap<u64, Flying>,
@@ -68,7 +70,7 @@ pub struct Sender {
 }
 
 impl Sender {
-    /// A stream of `bytes`, beginning now.
+    /// Creates a sender of a stream of `bytes` that begins now.
     pub fn new(now_ns: u64, bytes: u64, seed: u64) -> Self {
         Self {
             control: RateControl::new(seed),
@@ -89,12 +91,12 @@ impl Sender {
         }
     }
 
-    /// Whether the receiver has all.
+    /// Returns whether the receiver has everything.
     pub fn is_done(&self) -> bool {
         self.confirmed_offset >= self.end
     }
 
-    /// Counters.
+    /// Returns the counters.
     pub fn stats(&self) -> SenderStats {
         SenderStats {
             srtt_ns: self.srtt_ns,
@@ -111,12 +113,12 @@ impl Sender {
         }
     }
 
-    /// Silence after which everything on its way counts as lost (RFC 6298's timeout).
+    /// Returns the time without confirmations after which everything in flight counts as lost (RFC 6298's timeout).
     fn timeout_ns(&self) -> u64 {
         (self.rtt_ns() + (4 * self.rttvar_ns).max(50_000_000)) << self.backoff.min(6)
     }
 
-    /// The next packet that is due: writes its head and says which bytes of the stream follow.
+    /// Returns the next packet that is due: writes its header and returns which bytes of the stream must follow.
     pub fn poll_transmit(&mut self, now_ns: u64, out: &mut Vec<u8>) -> Option<(u64, usize)> {
         if now_ns < self.next_send_ns || self.is_done() {
             return None;
@@ -140,7 +142,7 @@ impl Sender {
         running.packets += 1;
         running.open += 1;
         let gap = (PACKET_BYTES / running.what.bytes_per_s() * 1e9) as u64;
-        // A wake-up that comes late is made up for, but no more than a few packets.
+        // A late wake-up is compensated with a burst, but of a few packets only.
         let from = self.next_send_ns.max(
             now_ns
                 .saturating_sub(8 * gap)
@@ -169,7 +171,7 @@ impl Sender {
         Some((offset, len, false))
     }
 
-    /// The interval that a packet sent now belongs to.
+    /// Returns the interval of a packet that is sent now.
     fn interval_at(&mut self, now_ns: u64) -> u64 {
         let length = self.rtt_ns();
         let current = self.intervals.back_mut().filter(|r| {
@@ -192,7 +194,7 @@ impl Sender {
         self.first_interval + self.intervals.len() as u64 - 1
     }
 
-    /// Hands over the results of intervals of which everything is known.
+    /// Passes the results of complete intervals to the rate control.
     fn settle(&mut self) {
         while let Some(first) = self.intervals.front()
             && first.ends_ns.is_some()
@@ -205,7 +207,7 @@ impl Sender {
     }
 
     fn landed(&mut self, flying: &Flying, rtt_ns: Option<u64>) {
-        // The interval is there as long as one of its packets is open.
+        // The interval exists as long as one of its packets has no outcome.
         let at = (flying.interval - self.first_interval) as usize;
         let Some(running) = self.intervals.get_mut(at) else {
             return;
@@ -221,7 +223,7 @@ impl Sender {
         }
     }
 
-    /// A confirmation has come.
+    /// Takes a received confirmation.
     pub fn handle(&mut self, now_ns: u64, confirmation: &Confirmation) {
         self.confirmed_offset = self.confirmed_offset.max(confirmation.offset.min(self.end));
         self.last_heard_ns = now_ns;
@@ -268,7 +270,7 @@ impl Sender {
         }
     }
 
-    /// When to come back.
+    /// Returns the instant at which the sender must be polled again.
     pub fn poll_timeout(&self) -> Option<u64> {
         if self.is_done() {
             return None;
@@ -283,7 +285,7 @@ impl Sender {
         }
     }
 
-    /// Time has passed: after a long silence everything on its way is lost.
+    /// Handles the passage of time: after a long silence everything in flight counts as lost.
     pub fn handle_timeout(&mut self, now_ns: u64) {
         if self.flying.is_empty() || now_ns < self.last_heard_ns + self.timeout_ns() {
             return;

@@ -13,8 +13,8 @@ use constel_transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, s
 use leotp::core::Params;
 use leotp::rt::{InterceptOptions, cpu_seconds};
 
-/// Bulk transfers over LEOTP, TCP and PCC Vivace, measured the same way at both ends: one-way delay of each record,
-/// throughput, what the sender sent. One line of JSON at the end.
+/// Bulk transfers over LEOTP, TCP and PCC Vivace, all measured in the same way at both ends: the one-way delay of
+/// each record, the throughput, and the data sent. Prints one line of JSON at the end.
 #[derive(Parser)]
 #[command(version, about, max_term_width = 100)]
 struct Cli {
@@ -24,7 +24,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Have the data: serve until SIGTERM or SIGINT, then print what was sent.
+    /// Serve data until SIGTERM or SIGINT, then print what was sent.
     #[command(subcommand)]
     Serve(Serve),
     /// Download, then print what was received.
@@ -55,7 +55,7 @@ enum Serve {
     Vivace {
         #[command(flatten)]
         common: ServeArgs,
-        /// Decides the order of probes.
+        /// The seed of the order in which rates are probed.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -87,7 +87,7 @@ struct SplitArgs {
     /// TCP ports of the servers, first and last.
     #[arg(long, value_name = "FIRST-LAST", value_parser = parse_ports)]
     ports: (u16, u16),
-    /// Congestion control on both sides; the namespace's by default.
+    /// Congestion control on both sides; default: that of the network namespace.
     #[arg(long)]
     congestion: Option<String>,
 }
@@ -105,20 +105,20 @@ struct ServeArgs {
     /// Address and port to listen on.
     #[arg(long, value_name = "ADDR:PORT")]
     listen: SocketAddr,
-    /// Length of the stream, bytes; endless by default.
+    /// Length of the stream, bytes; default: endless.
     #[arg(long)]
     bytes: Option<u64>,
 }
 
 #[derive(Args)]
 struct FetchArgs {
-    /// Where the stream is served.
+    /// Address and port of the server.
     #[arg(value_name = "ADDR:PORT")]
     remote: SocketAddr,
-    /// Seconds after which the transfer ends, however much has come.
+    /// Seconds after which the transfer ends, however much has arrived.
     #[arg(long, default_value_t = 10.0)]
     time: f64,
-    /// Bytes to fetch; as many as there is time for by default.
+    /// Bytes to fetch; default: as many as the time allows.
     #[arg(long)]
     bytes: Option<u64>,
     /// Length of the report's intervals, milliseconds.
@@ -127,24 +127,24 @@ struct FetchArgs {
     /// Write each record's times to this file, CSV.
     #[arg(long, value_name = "FILE")]
     records: Option<PathBuf>,
-    /// The other end is on another machine, whose clock says nothing here: measure no one-way delays.
+    /// The server is on another machine, whose clock differs: measure no one-way delays.
     #[arg(long)]
     apart: bool,
 }
 
 #[derive(Args)]
 struct LeotpArgs {
-    /// faithful: the paper's protocol. published: as the authors' program. beyond: ours.
+    /// faithful: the protocol of the paper. published: as the authors' program. beyond: with Constel's changes.
     #[arg(long, default_value = "faithful", value_parser = Params::VARIANTS)]
     variant: String,
-    /// Set a protocol parameter, e.g. --set cache_bytes=1048576 (repeatable).
+    /// Set a protocol parameter, for example --set cache_bytes=1048576 (repeatable).
     #[arg(long = "set", value_name = "NAME=VALUE")]
     set: Vec<String>,
 }
 
 impl LeotpArgs {
     fn params(&self) -> Result<Params, TransferError> {
-        // clap lets no other name pass.
+        // clap rejects other names.
         let base = Params::variant(&self.variant).unwrap_or_default();
         let params = base.with_settings(&self.set);
         Ok(params.map_err(leotp::rt::RunError::from)?)
@@ -155,7 +155,7 @@ impl FetchArgs {
     fn goal(&self) -> Goal {
         Goal {
             bytes: self.bytes,
-            // A time beyond what a Duration holds is no limit.
+            // A time that a Duration cannot hold means no limit.
             time: Duration::try_from_secs_f64(self.time).unwrap_or(Duration::MAX),
         }
     }
@@ -169,7 +169,7 @@ impl FetchArgs {
     }
 }
 
-/// What starts the server may wait for this line.
+/// Prints the line that the program which started the server waits for.
 fn listening(at: SocketAddr) -> impl FnOnce() {
     move || eprintln!("listening on {at}")
 }
@@ -206,7 +206,7 @@ fn fetch(verb: Fetch) -> Result<String, TransferError> {
     Ok(line)
 }
 
-/// The line that is printed: a result, with the processor time that this end took, seconds.
+/// Returns the line to print: the result with the processor time that this end used, seconds.
 fn with_cpu(mut result: serde_json::Value) -> String {
     result["cpu_s"] = cpu_seconds().into();
     result.to_string()
