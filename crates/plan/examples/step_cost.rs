@@ -1,5 +1,5 @@
-//! What planning a step of a scenario costs, part by part, without a lab, and in the same run what the routes of every tenth
-//! step cost from scratch: one line of JSON.
+//! Measures the cost of planning the steps of a scenario, part by part, without a lab. In the same run it measures
+//! the cost of computing the routes of every tenth step from scratch. Prints one line of JSON.
 //!
 //! `cargo build --release --example step_cost && target/release/examples/step_cost scenarios/starlink-gen2.yaml 60`
 
@@ -12,16 +12,17 @@ use constel_routing::{Graph, GroundTransit, Routes};
 use constel_scenario::model::Mode;
 use constel_scenario::{DiskFiles, parse, resolve};
 
-/// What the process has taken of all processors, milliseconds.
+/// Returns the processor time that the process has used, milliseconds.
 fn processor_ms() -> f64 {
     let stat = std::fs::read_to_string("/proc/self/stat").unwrap_or_default();
-    // After the name, which may hold anything; user and system time are the 12th and 13th from there, in hundredths of seconds.
+    // The fields after the process name, which may contain anything; user and system time are the 12th and 13th
+    // from there, in hundredths of a second.
     let fields = stat.rsplit(')').next().unwrap_or_default();
     let ticks = fields.split_whitespace().skip(11).take(2);
     ticks.filter_map(|t| t.parse::<f64>().ok()).sum::<f64>() * 10.0
 }
 
-/// Times of a part of a step, milliseconds.
+/// The times of one part of a step, milliseconds.
 #[derive(Default)]
 struct Times(Vec<f64>);
 
@@ -77,7 +78,7 @@ fn main() -> Result<(), String> {
     let [mut edges, mut routes, mut kept, mut whole, mut scratch] =
         [(); 5].map(|()| Times::default());
     let (mut changed_edges, mut changed_routes) = (0, 0);
-    // Of all that was planned: what is faster must not be something else.
+    // A hash of all plans: a faster version must still plan the same.
     let mut plans = DefaultHasher::new();
     let mut taken_ms = 0.0;
     for n in 0..steps {

@@ -1,4 +1,4 @@
-//! The blocks that a scenario's addresses are taken from, and whether they suffice.
+//! The blocks that a scenario's addresses come from, and the check that they suffice.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::daemons::{address_plan, ospf_areas};
 use crate::lab::{Lab, whole_file};
 use crate::management;
 
-/// The scenario's blocks of addresses.
+/// Returns the scenario's blocks of addresses.
 pub fn address_blocks(lab: &Lab) -> AddressBlocks {
     let own = &lab.scenario.addresses;
     let v4 = |block: Block<_>| Prefix4 {
@@ -37,12 +37,12 @@ pub fn address_blocks(lab: &Lab) -> AddressBlocks {
     }
 }
 
-/// Finds out whether the lab's blocks have an address for all that needs one.
+/// Checks that the lab's blocks have an address for every object that needs one.
 ///
 /// # Errors
-/// Each block that is too small, where it is written.
+/// Each block that is too small, at its place in the file.
 pub(crate) fn check_addresses(lab: &Lab) -> Result<(), Diagnostics> {
-    // Areas that cannot be are reported where they are checked.
+    // Invalid areas are reported by their own check.
     let areas = ospf_areas(lab).unwrap_or_default();
     let plan = address_plan(lab, areas.as_ref());
     let mut errors = plan.err().unwrap_or_default();
@@ -60,7 +60,7 @@ pub(crate) fn check_addresses(lab: &Lab) -> Result<(), Diagnostics> {
     found.or(())
 }
 
-/// Where a block is written, and under which key; `None` for a default.
+/// Returns the place and the key of a block in the file; `None` for a default.
 fn written(lab: &Lab, block: &str) -> Option<(Span, String)> {
     let own = &lab.scenario.addresses;
     let port = |block: Option<Block<_>>| block.map(|b| (b.to_string(), b.span));

@@ -1,4 +1,4 @@
-//! The side that makes kernels equal a plan.
+//! The interface through which a plan is applied to the kernels of a machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,40 +9,42 @@ use constel_topology::Snapshot;
 use crate::planner::Planner;
 use crate::step_plan::{Adjacency, RouteRow, RoutesPlan, StepPlan};
 
-/// What an update of the edge table took.
+/// The timing of an update of the edge table.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct EdgesApplied {
     /// The link plane's own time for it, between two frames, nanoseconds.
     pub took_ns: u64,
-    /// How long after its time it took effect, nanoseconds.
+    /// The lateness with which it took effect, nanoseconds.
     pub late_ns: u64,
 }
 
-/// What telling routes took.
+/// The result of installing routes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct RoutesApplied {
-    /// Requests to kernels: neighbouring changes of one node go together.
+    /// The number of requests to kernels; consecutive changes of one node share a request.
     pub requests: usize,
-    /// When all that is sent took its new way, nanoseconds of the machine's clock.
+    /// The instant from which all packets take the new routes, nanoseconds of the machine's clock.
     pub stood_ns: u64,
 }
 
-/// Makes one machine's kernels equal the plan it is given. It decides nothing: a machine that is given its
-/// [share](StepPlan::share) of a plan and one that records what it is given are both appliers.
+/// The part of a machine that applies plans to its kernels. It decides nothing. A machine that gets its
+/// [share](StepPlan::share) of a plan and a recorder of plans are both appliers.
 pub trait Applier {
-    /// What a kernel refuses.
+    /// The error of a kernel.
     type Error;
-    /// An update of the edge table that was handed over and may not have taken effect yet.
+    /// An update of the edge table that was submitted and may not have taken effect yet.
     type Pending;
 
-    /// Lab time zero is this instant of the machine's clock: from then on `glide` holds, whose delays glide, and
-    /// laws of time run. Until then, lab time stands still. Returns when it is so.
+    /// Starts lab time: lab time zero is this instant of the machine's clock. From then on the delays of `glide`
+    /// change continuously, and time-dependent laws run. Until then lab time does not advance. Returns once it is
+    /// done.
     ///
     /// # Errors
     /// When the link plane refuses.
     fn start(&mut self, zero_ns: u64, glide: &[EdgeChange]) -> Result<(), Self::Error>;
 
-    /// Hands over changes of edges that take effect in one instant: at lab time `at_ns`, or at once. Does not wait.
+    /// Submits changes of edges that take effect at one instant: at lab time `at_ns`, or at once for `None`. Does
+    /// not wait.
     ///
     /// # Errors
     /// When the link plane refuses; then nothing of it takes effect.
@@ -52,49 +54,50 @@ pub trait Applier {
         at_ns: Option<u64>,
     ) -> Result<Self::Pending, Self::Error>;
 
-    /// Waits until they have taken effect.
+    /// Waits until the update has taken effect.
     ///
     /// # Errors
-    /// When they could not.
+    /// When it could not take effect.
     fn edges_applied(&mut self, pending: Self::Pending) -> Result<EdgesApplied, Self::Error>;
 
-    /// Tells the map that packets in transit go by, where there is one.
+    /// Updates the link plane's map for packets in transit, if there is one.
     fn put_map(&mut self, rows: &[RouteRow]);
 
-    /// Tells the link plane the ways of nodes without a stack, where there are such nodes. Packets go by them at once.
+    /// Updates the link plane's routes of nodes without a stack, if there are such nodes. They take effect at once.
     fn put_ways(&mut self, _routes: &RoutesPlan) {}
 
-    /// This topology is in force from here on, for those who tell nodes of it. Does not wait.
+    /// Announces that this topology is in force from here on, for components that inform nodes of it. Does not
+    /// wait.
     fn in_force(&mut self, _topology: &Arc<Snapshot>) {}
 
-    /// Nodes forget far ends that went.
+    /// Removes the neighbour entries of far ends that disappeared.
     ///
     /// # Errors
     /// When a kernel refuses.
     fn forget(&mut self, gone: &[Adjacency]) -> Result<(), Self::Error>;
 
-    /// Nodes learn of far ends that came, so that no frame waits for ARP or neighbour discovery.
+    /// Adds neighbour entries for new far ends, so that no frame waits for ARP or neighbour discovery.
     ///
     /// # Errors
     /// When a kernel refuses.
     fn learn(&mut self, come: &[Adjacency]) -> Result<(), Self::Error>;
 
-    /// Tells the kernels, in the plan's order. The map was told before.
+    /// Installs routes in the kernels, in the plan's order. The map must already have them.
     ///
     /// # Errors
-    /// When a kernel refuses a route: what is installed is then not what was planned.
+    /// When a kernel refuses a route: the installed routes then differ from the plan.
     fn install_routes(&mut self, routes: &RoutesPlan) -> Result<RoutesApplied, Self::Error>;
 
-    /// Looks after nodes that changed what they were told by earlier plans: `planner` has what they should hold now. For
-    /// moments without anything else to do; `left` is how long such a moment lasts.
+    /// Repairs nodes that changed routes or addresses which earlier plans installed. `planner` has the present
+    /// values. For idle moments; `left` is the length of such a moment.
     ///
     /// # Errors
-    /// When a kernel does not answer, or refuses what its node did not make impossible.
+    /// When a kernel does not answer, or refuses a repair for a reason other than its node's own changes.
     fn look_after(&self, _planner: &Planner, _left: Duration) -> Result<(), Self::Error> {
         Ok(())
     }
 
-    /// Carries a whole plan out, now: what a machine does that joins late, or before lab time runs.
+    /// Applies a whole plan now, for a machine that joins late, or before lab time runs.
     ///
     /// # Errors
     /// The first refusal.

@@ -1,4 +1,4 @@
-//! What a lab is made of for its whole run: nodes, ports, addresses. Immutable; what changes is elsewhere.
+//! The unchanging parts of a lab: nodes, ports, addresses. All changing state is elsewhere.
 
 use std::net::IpAddr;
 
@@ -10,38 +10,38 @@ use constel_topology::{Attachment, NETWORK, NodeId, Port};
 use crate::daemons::{address_plan, ospf_areas};
 use crate::lab::Lab;
 
-/// Index of `lo` in every namespace.
+/// The interface index of `lo` in every namespace.
 pub const LOOPBACK_IFINDEX: u32 = 1;
 
-/// A node's ports have indexes from here on: well above those of the fallback devices (`sit0`, `tunl0`, ...) that kernels with
-/// tunnel modules put into every new namespace.
+/// The first interface index of a node's ports. It is well above the indices of the fallback devices (`sit0`,
+/// `tunl0`, ...) that kernels with tunnel modules create in every new namespace.
 const FIRST_PORT_IFINDEX: u32 = 64;
 
-/// Index of a port's interface inside its node.
+/// Returns the index of a port's interface inside its node.
 #[must_use]
 pub fn node_ifindex(port: &Port) -> u32 {
     FIRST_PORT_IFINDEX + u32::from(port.index_in_node)
 }
 
-/// A scenario laid out, with its addresses: all that any machine must know of a lab, and that no step changes.
+/// A scenario laid out, with its addresses: all constant data of a lab that a machine needs.
 pub struct Blueprint {
-    /// Nodes, ports, orbits and the scenario they come from.
+    /// The nodes, ports and orbits, and their scenario.
     pub lab: Lab,
     /// Every address of the lab.
     pub addresses: AddressPlan,
-    /// OSPF's areas; `None`: one for everything, or no OSPF.
+    /// The OSPF areas; `None` for one area, or without OSPF.
     pub areas: Option<Areas>,
-    /// The Internet protocols that nodes speak.
+    /// The Internet protocols that nodes use.
     pub families: Families,
 }
 
-/// Why a lab has no blueprint.
+/// The reason why a lab has no blueprint.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum BlueprintError {
     /// The lab is too large for its address plan.
     #[error("{}", sentences(.0))]
     Addresses(Vec<AddressError>),
-    /// OSPF's areas cannot be made.
+    /// The OSPF areas cannot be formed.
     #[error("{}", sentences(.0))]
     Areas(Vec<AreaError>),
 }
@@ -51,10 +51,10 @@ fn sentences<E: std::fmt::Display>(errors: &[E]) -> String {
     all.join("; ")
 }
 
-/// How a node knows the far end of a link without asking: an entry of its neighbour table.
+/// An entry of a node's neighbour table: a far end that needs no address resolution.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Neighbour {
-    /// Index of the node's own interface.
+    /// The index of the node's own interface.
     pub ifindex: u32,
     /// The far port's address.
     pub address: IpAddr,
@@ -62,33 +62,34 @@ pub struct Neighbour {
     pub mac: [u8; 6],
 }
 
-/// What a fresh node is told before anything is routed.
+/// The settings of a new node before any routing.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NodeSetup {
-    /// Addresses of `lo`, each as a prefix of its own.
+    /// The addresses of `lo`, each as a host prefix.
     pub loopback: Vec<IpAddr>,
-    /// Its ports in order.
+    /// The ports, in order.
     pub ports: Vec<PortSetup>,
-    /// Index of the interface for IPv4 multicast of programs that name none: the node's first network, else its first port.
+    /// The index of the interface for IPv4 multicast of programs that choose none: the node's first network, or
+    /// else its first port.
     pub multicast: Option<u32>,
 }
 
-/// What a fresh port is told.
+/// The settings of a new port.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct PortSetup {
-    /// Index of the interface.
+    /// The index of the interface.
     pub ifindex: u32,
-    /// Its address and prefix length; `None`: it has only a link-local one.
+    /// The address and prefix length; `None` for a port that has only a link-local address.
     pub address: Option<(IpAddr, u8)>,
-    /// Entries that never change: lasers and cables have one far end for ever.
+    /// Neighbour entries that never change: lasers and cables have a constant far end.
     pub neighbours: Vec<Neighbour>,
 }
 
 impl Blueprint {
-    /// Addresses everything.
+    /// Assigns all addresses.
     ///
     /// # Errors
-    /// When the areas asked for cannot be made, or the addresses do not suffice; all that is wrong with either.
+    /// When the requested areas cannot be formed, or the addresses do not suffice; all problems of either kind.
     pub fn new(lab: Lab) -> Result<Self, BlueprintError> {
         let areas = ospf_areas(&lab).map_err(BlueprintError::Areas)?;
         let addresses = address_plan(&lab, areas.as_ref()).map_err(BlueprintError::Addresses)?;
@@ -100,7 +101,7 @@ impl Blueprint {
         })
     }
 
-    /// The port of a node that has this interface index, if it is one of ours.
+    /// Returns the port of a node with this interface index, if it is a port of the lab.
     #[must_use]
     pub fn port_of_ifindex(&self, node: NodeId, ifindex: u32) -> Option<PortId> {
         let index = usize::try_from(ifindex.checked_sub(FIRST_PORT_IFINDEX)?).ok()?;
@@ -108,8 +109,8 @@ impl Blueprint {
         ports.get(index).map(|port| port.id)
     }
 
-    /// Addresses and permanent neighbours of a fresh node. With these, no ARP or neighbour discovery ever runs on
-    /// lasers and cables.
+    /// Returns the addresses and permanent neighbours of a new node. With these, ARP and neighbour discovery never
+    /// run on lasers and cables.
     #[must_use]
     pub fn setup(&self, node: NodeId) -> NodeSetup {
         let paths = self.addresses.paths();
@@ -138,8 +139,8 @@ impl Blueprint {
         }
     }
 
-    /// The entries by which `port`'s node knows the far port, in every family spoken. What is plugged into an interface of the
-    /// machine has an address of its own: it is asked for that.
+    /// Returns the entries with which `port`'s node knows the far port, in every address family in use. A device
+    /// behind an interface of the machine has an address of its own, which the node must resolve.
     #[must_use]
     pub fn neighbours(&self, port: &Port, far: PortId) -> Vec<Neighbour> {
         if self.lab.layout.port(far).attachment != Attachment::Veth {
@@ -157,13 +158,13 @@ impl Blueprint {
         v4.into_iter().chain(v6).map(entry).collect()
     }
 
-    /// A node's loopback addresses in the families spoken.
+    /// Returns a node's loopback addresses in the families in use.
     #[must_use]
     pub fn loopbacks(&self, node: NodeId) -> Vec<IpAddr> {
         self.spoken(self.addresses.loopback(node))
     }
 
-    /// Those of two addresses whose family is spoken.
+    /// Returns those of two addresses whose family is in use.
     #[must_use]
     pub fn spoken(&self, own: Loopback) -> Vec<IpAddr> {
         let v4 = self.families.ipv4.then_some(IpAddr::from(own.v4));

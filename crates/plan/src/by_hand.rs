@@ -1,4 +1,4 @@
-//! Effects that were put on a running lab by hand, and the topology that results from them.
+//! Effects that users set on a running lab by command, and the topology with these effects.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -6,8 +6,8 @@ use std::sync::Arc;
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_topology::Snapshot;
 
-/// Effects put on single edges and on ports by hand, as the link plane has them. Everything that answers for the
-/// topology in force asks [`ByHandEffects::over`], never the scenario's snapshot alone.
+/// The effects set by command on single edges and on ports, as the link plane has them. All code that reports the
+/// topology in force uses [`ByHandEffects::over`], never the scenario's snapshot alone.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ByHandEffects {
     edges: BTreeMap<(PortId, PortId), Effects>,
@@ -15,7 +15,8 @@ pub struct ByHandEffects {
 }
 
 impl ByHandEffects {
-    /// Keeps a change that the link plane has made. Profiles are the scenario's, not set by hand: they are skipped.
+    /// Records a change that the link plane has made. Changes of profiles are skipped: profiles come from the
+    /// scenario.
     pub fn record(&mut self, change: EffectsChange) {
         match change {
             EffectsChange::Profile { .. } => {}
@@ -36,9 +37,8 @@ impl ByHandEffects {
         self.ports.get(&port).cloned().unwrap_or_default()
     }
 
-    /// Returns a step's topology as it is with these effects: without the edges that are down, the others with the
-    /// delay, rate, queue and loss that hold for them. `profiles` are the scenario's kinds of links, by their number
-    /// less one.
+    /// Returns a step's topology with these effects: without the edges that are down, the others with their present
+    /// delay, rate, queue and loss. `profiles` are the scenario's kinds of links, by their number less one.
     #[must_use]
     pub fn over(&self, profiles: &[Effects], snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
         if self.edges.is_empty() && self.ports.is_empty() {
@@ -51,7 +51,8 @@ impl ByHandEffects {
             if levels.iter().all(Option::is_none) {
                 return true;
             }
-            // The order of the link plane: an edge's own effects lie over its port's, and those over its profile's.
+            // The order is that of the link plane: an edge's own effects override its port's, and those override
+            // its profile's.
             let number = usize::from(edge.impairment.profile);
             let profile = number.checked_sub(1).and_then(|at| profiles.get(at));
             let levels = [profile, levels[0], levels[1]].into_iter().flatten();

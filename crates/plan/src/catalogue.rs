@@ -1,4 +1,4 @@
-//! What catalogues call the satellites of a lab: the names and numbers of their element files.
+//! The names and numbers of a lab's satellites in catalogues, from their element files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -7,13 +7,13 @@ use constel_scenario::{Called, nearest};
 use constel_topology::{Layout, NodeId};
 use serde::Serialize;
 
-/// What a catalogue calls a satellite.
+/// The name and number of a satellite in a catalogue.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize)]
 pub struct Catalogued {
-    /// Its name in the file (`OBJECT_NAME` of an OMM), if it has one.
+    /// The name in the file (`OBJECT_NAME` of an OMM), if it has one.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub catalogue_name: Option<String>,
-    /// Its catalogue number (`NORAD_CAT_ID`); absent in ephemerides, which give none.
+    /// The catalogue number (`NORAD_CAT_ID`); absent in ephemerides, which have none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub norad_id: Option<u64>,
 }
@@ -30,46 +30,47 @@ impl fmt::Display for Catalogued {
     }
 }
 
-/// Why a text names no node, or not one alone.
+/// The reason why a text does not name exactly one node.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum NotOne {
-    /// Nothing is called so.
+    /// No node has this name.
     #[error("no node is called '{text}'{}", .nearest.as_ref().map_or_else(String::new, |near| {
         format!("; nearest is '{near}'")
     }))]
     None {
-        /// What was asked for.
+        /// The requested name.
         text: String,
-        /// What was perhaps meant.
+        /// The nearest name.
         nearest: Option<String>,
     },
-    /// Several satellites are called so.
+    /// Several satellites have this name.
     #[error("'{text}' is what {} satellites are called: {}", .candidates.len(), .candidates.join("; "))]
     Several {
-        /// What was asked for.
+        /// The requested name.
         text: String,
-        /// Their nodes' names, with what catalogues call them.
+        /// The names of the nodes, with their catalogue entries.
         candidates: Vec<String>,
     },
 }
 
-/// What catalogues call all satellites of a lab.
+/// The catalogue entries of all satellites of a lab.
 #[derive(Debug, Clone, Default)]
 pub struct Catalogue {
-    /// By node number, with the node's name.
+    /// The entries by node number, with the node's name.
     entries: BTreeMap<NodeId, (String, Catalogued)>,
     by_number: BTreeMap<u64, Vec<NodeId>>,
-    /// By name in lower case.
+    /// The nodes by name in lower case.
     by_name: BTreeMap<String, Vec<NodeId>>,
 }
 
-/// Names are compared without case and outer blanks.
+/// Normalises a name: comparison ignores case and surrounding blanks.
 fn folded(name: &str) -> String {
     name.trim().to_lowercase()
 }
 
 impl Catalogue {
-    /// `satellites`: all of the lab in the order of nodes, by their nodes' names; `None` for those of no catalogue.
+    /// Creates the catalogue from all satellites of the lab in node order, each with its node name; `None` for
+    /// satellites without a catalogue.
     pub(crate) fn new<'a>(
         satellites: impl IntoIterator<Item = (&'a str, Option<Catalogued>)>,
     ) -> Self {
@@ -93,24 +94,24 @@ impl Catalogue {
         catalogue
     }
 
-    /// What a node is called, if it is a satellite of a catalogue.
+    /// Returns the catalogue entry of a node, if it has one.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Option<&Catalogued> {
         self.entries.get(&node).map(|(_, entry)| entry)
     }
 
-    /// All satellites of catalogues, by node number.
+    /// Returns all satellites with a catalogue entry, by node number.
     pub fn all(&self) -> impl Iterator<Item = (NodeId, &Catalogued)> {
         self.entries.iter().map(|(node, (_, entry))| (*node, entry))
     }
 
-    /// Whether no satellite is of a catalogue.
+    /// Returns whether no satellite has a catalogue entry.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.entries.is_empty()
     }
 
-    /// The satellites that a catalogue calls so, by name (whatever the case of its letters) or by number.
+    /// Returns the satellites with this catalogue name (in any case) or number.
     fn called(&self, text: &str) -> BTreeSet<NodeId> {
         let number: Option<u64> = text.trim().parse().ok();
         let by_number = number.and_then(|number| self.by_number.get(&number));
@@ -119,7 +120,7 @@ impl Catalogue {
         both.flatten().copied().collect()
     }
 
-    /// The same for the names of a scenario file: nodes' names.
+    /// Resolves a name in a scenario file to a node name.
     pub(crate) fn resolve(&self, text: &str) -> Called {
         let found = self.called(text);
         let name = |node| self.entries.get(node).map(|(name, _)| name.clone());
@@ -133,7 +134,7 @@ impl Catalogue {
         }
     }
 
-    /// Nodes' names, each with what catalogues call it.
+    /// Returns the nodes' names, each with its catalogue entry.
     fn in_words(&self, nodes: &BTreeSet<NodeId>) -> Vec<String> {
         let entries = nodes.iter().filter_map(|node| self.entries.get(node));
         entries
@@ -141,11 +142,10 @@ impl Catalogue {
             .collect()
     }
 
-    /// The node that `text` names: by its own name, or by what a catalogue calls it, its name (whatever the case of its
-    /// letters) or its number.
+    /// Returns the node that `text` names: by its own name, or by its catalogue name (in any case) or number.
     ///
     /// # Errors
-    /// When nothing is called so, or several satellites are.
+    /// When no node has this name, or several satellites have it.
     pub fn find(&self, layout: &Layout, text: &str) -> Result<NodeId, NotOne> {
         if let Some(node) = layout.find(text) {
             return Ok(node.id);
@@ -167,8 +167,8 @@ impl Catalogue {
         Err(NotOne::Several { text, candidates })
     }
 
-    /// What catalogues call the nodes that are named in `texts`, each once, by node number. A text is a node's name, or
-    /// two with `-` between them.
+    /// Returns the catalogue entries of the nodes that are named in `texts`, each once, by node number. A text is a
+    /// node's name, or two names with `-` between them.
     #[must_use]
     pub fn named_in<'a>(
         &self,

@@ -1,4 +1,4 @@
-//! Which satellites stations use when, as far as that was chosen beforehand: `ground.choices`.
+//! The satellites that stations use over time, if a file fixes them in advance: `ground.choices`.
 
 use std::collections::BTreeMap;
 
@@ -10,13 +10,13 @@ use crate::table::Rows;
 /// The columns, in this order.
 const COLUMNS: &str = "t_s,station,satellites";
 
-/// Most satellites of a row: as many as a station has antennas, and as many again in their place.
+/// The largest number of satellites in a row: one for each antenna of a station, and as many alternatives.
 const MOST_SATELLITES: usize = 1_000;
 
 /// Reads a file of choices into the stations.
 ///
 /// # Errors
-/// Everything wrong with it, each with its line.
+/// All errors in the file, each with its line.
 pub(crate) fn read(
     file: &TextFile,
     constellations: &[Constellation],
@@ -51,7 +51,7 @@ pub(crate) fn read(
     rows.errors.or(())
 }
 
-/// The satellites that a cell names; `known` are node numbers by name.
+/// Returns the satellites that a cell names. `known` maps names to node numbers.
 fn wanted_of(
     rows: &mut Rows<'_, 3>,
     line: usize,

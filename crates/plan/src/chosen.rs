@@ -1,9 +1,9 @@
-//! Which objects of a file fly: patterns of names and catalogue numbers.
+//! The choice of the objects of a file that fly: patterns of names and catalogue numbers.
 
 use constel_scenario::model::{Chosen, NodesNamed};
 use constel_scenario::{Diagnostics, Glob, nearest};
 
-/// `only` and `except` of a file. Case does not matter.
+/// The patterns `only` and `except` of a file. Case does not matter.
 pub(crate) struct Chooser<'a> {
     only: Option<Vec<Pattern<'a>>>,
     except: Vec<Pattern<'a>>,
@@ -33,7 +33,7 @@ impl Pattern<'_> {
     }
 }
 
-/// Names are compared without case and outer blanks.
+/// Normalises a name: comparison ignores case and surrounding blanks.
 fn folded(text: &str) -> String {
     text.trim().to_lowercase()
 }
@@ -46,8 +46,8 @@ impl<'a> Chooser<'a> {
         }
     }
 
-    /// For each object, by its name and number, whether it flies, or why not. `None` if a pattern is of no object, which is
-    /// an error where it is written.
+    /// Returns for each object, given by name and number, whether it flies, or why not. Returns `None` if a pattern
+    /// matches no object, and reports that error at the pattern's place.
     pub(crate) fn choose(
         mut self,
         objects: impl Iterator<Item = (Option<String>, Option<u64>)> + Clone,
@@ -58,7 +58,7 @@ impl<'a> Chooser<'a> {
             let name = name.map(|name| folded(&name));
             let number = number.map(|number| number.to_string());
             let takes = |patterns: &mut Vec<Pattern<'_>>| {
-                // All are asked, so that each knows whether it is of use.
+                // Every pattern is tried, even after a match, so that unused patterns can be reported.
                 let mut first = None;
                 for pattern in patterns.iter_mut() {
                     if pattern.takes(name.as_deref(), number.as_deref()) && first.is_none() {

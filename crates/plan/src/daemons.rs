@@ -1,4 +1,4 @@
-//! What a scenario's routing daemons are told, and whether the user's template can say it.
+//! The configuration of a scenario's routing daemons, and the check that the user's template can express it.
 
 use constel_routing::daemons::{
     Bfd, Protocol, Served, Software, Spec, System, TemplateError, Templates, contexts,
@@ -13,16 +13,16 @@ use crate::addresses::address_blocks;
 use crate::disjoint::path_addresses;
 use crate::lab::{Lab, whole_file};
 
-/// Every ISL costs the same: paths are those of the fewest hops.
+/// The cost of every ISL. Equal costs make paths those with the fewest hops.
 const ISL_COST: u16 = 10;
 
-/// Every cable costs the same.
+/// The cost of every cable.
 const CABLE_COST: u16 = 10;
 
-/// High enough that no path leads through a station.
+/// The cost of a GSL: high enough that no path leads through a station.
 const GSL_COST: u16 = 1000;
 
-/// The scenario's daemons in the words of their configuration.
+/// Converts the scenario's daemons to the form that configuration templates use.
 #[must_use]
 pub fn daemon_spec(lab: &Lab, routing: &DaemonRouting) -> Spec {
     let families = lab.scenario.routing.families;
@@ -60,17 +60,17 @@ pub fn daemon_spec(lab: &Lab, routing: &DaemonRouting) -> Spec {
         ipv6: families.ipv6,
         kernel_events: routing.kernel_events,
         bfd: routing.bfd.map(|bfd| Bfd {
-            // At most a minute: bounds of the scenario.
+            // The scenario's bounds limit it to one minute.
             interval_ms: u32::try_from(bfd.interval.ns() / 1_000_000).unwrap_or(u32::MAX),
             multiplier: bfd.multiplier,
         }),
     }
 }
 
-/// OSPF's areas; `None`: one for everything, or no OSPF.
+/// Returns the OSPF areas; `None` for one area, or without OSPF.
 ///
 /// # Errors
-/// Everything that stands against areas in this constellation, at the start of the lab.
+/// All reasons why areas cannot be formed in this constellation at the start of the lab.
 pub fn ospf_areas(lab: &Lab) -> Result<Option<Areas>, Vec<AreaError>> {
     let routing = lab.scenario.routing.mode.daemons();
     let Some(size) = routing.and_then(|routing| routing.ospf.areas) else {
@@ -90,7 +90,7 @@ pub fn ospf_areas(lab: &Lab) -> Result<Option<Areas>, Vec<AreaError>> {
     Ok(Some(areas))
 }
 
-/// The lab's addresses: with areas, each area's in a block of its own; and those of disjoint paths.
+/// Returns the lab's addresses, with those of disjoint paths. Each area has a block of its own.
 ///
 /// # Errors
 /// When they do not fit.
@@ -103,10 +103,10 @@ pub fn address_plan(lab: &Lab, areas: Option<&Areas>) -> Result<AddressPlan, Vec
     Ok(plan.with_paths(path_addresses(lab).map_err(|error| vec![error])?))
 }
 
-/// Finds out whether the lab can be cut into the areas it asks for.
+/// Checks that the lab can be divided into the requested areas.
 ///
 /// # Errors
-/// Everything that stands against it.
+/// All reasons why it cannot.
 pub(crate) fn check_areas(lab: &Lab) -> Result<(), Diagnostics> {
     ospf_areas(lab).map(|_| ()).map_err(|errors| {
         let mut found = Diagnostics::new();
@@ -117,10 +117,10 @@ pub(crate) fn check_areas(lab: &Lab) -> Result<(), Diagnostics> {
     })
 }
 
-/// Finds out whether the daemons can join stations of several systems to the satellites.
+/// Checks that the daemons can connect stations of several systems to the satellites.
 ///
 /// # Errors
-/// With FRR, when some stations are the satellites' own and some are not.
+/// With FRR, when some stations belong to the satellites' system and some do not.
 pub(crate) fn check_uplinks(lab: &Lab) -> Result<(), Diagnostics> {
     let Some(routing) = lab.scenario.routing.mode.daemons() else {
         return Ok(());
@@ -138,14 +138,14 @@ pub(crate) fn check_uplinks(lab: &Lab) -> Result<(), Diagnostics> {
         "with FRR either all stations belong to other systems than the satellites, or none: `{}` is the satellites' own",
         own.name
     );
-    // ospfd lets satellites forward to the station itself, whose ground address nobody advertises.
+    // ospfd makes satellites forward to the station itself, whose ground address no daemon advertises.
     Err(whole_file(&lab.scenario, "systems", message).into())
 }
 
-/// Finds out whether the daemons find their neighbours in the scenario's networks, whose ports can have several.
+/// Checks that the daemons find their neighbours in the scenario's networks, in which a port can have several.
 ///
 /// # Errors
-/// Each network in which they do not, where its members are written.
+/// Each network in which they do not, at the place of its members.
 pub(crate) fn check_networks(lab: &Lab) -> Result<(), Diagnostics> {
     let Some(routing) = lab.scenario.routing.mode.daemons() else {
         return Ok(());
@@ -160,7 +160,7 @@ pub(crate) fn check_networks(lab: &Lab) -> Result<(), Diagnostics> {
         let Some(written) = network.members.first() else {
             continue;
         };
-        // FRR's IS-IS has no point-to-multipoint, and its OSPFv3 none before version 10.
+        // FRR's IS-IS has no point-to-multipoint mode, and its OSPFv3 has none before version 10.
         let one_neighbour =
             spec.software == Software::Frr && (spec.protocol != Protocol::Ospf || spec.ipv6);
         if one_neighbour && nodes.len() > 2 {
@@ -201,10 +201,10 @@ pub(crate) fn check_networks(lab: &Lab) -> Result<(), Diagnostics> {
     found.or(())
 }
 
-/// The templates of the scenario's daemons.
+/// Returns the templates of the scenario's daemons.
 ///
 /// # Errors
-/// What is wrong with the user's, at its place.
+/// The error of the user's template, at its place.
 pub fn daemon_templates(routing: &DaemonRouting) -> Result<Templates, Box<Diagnostic>> {
     let user = routing
         .template
@@ -213,8 +213,8 @@ pub fn daemon_templates(routing: &DaemonRouting) -> Result<Templates, Box<Diagno
     Templates::new(user).map_err(|error| Box::new(diagnostic(routing, &error)))
 }
 
-/// An error of a template, at its place in the user's file. Shipped templates have none of their own: what
-/// goes wrong in one comes from the file that includes it.
+/// Converts a template error to a diagnostic at its place in the user's file. Shipped templates have no errors of
+/// their own: an error in one of them is caused by the file that includes it.
 fn diagnostic(routing: &DaemonRouting, error: &TemplateError) -> Diagnostic {
     let Some(file) = &routing.template else {
         unreachable!("shipped templates suit every scenario: {error}");
@@ -227,10 +227,10 @@ fn diagnostic(routing: &DaemonRouting, error: &TemplateError) -> Diagnostic {
     }
 }
 
-/// Fills the user's template for every node, as it will be at the start of the lab.
+/// Renders the user's template for every node, as it will be at the start of the lab.
 ///
 /// # Errors
-/// The first node's that cannot be filled: others would most often say the same.
+/// The error of the first node whose template cannot be rendered: further nodes mostly have the same error.
 pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
     let scenario = &lab.scenario;
     let Some(routing) = scenario.routing.mode.daemons() else {
@@ -249,7 +249,7 @@ pub(crate) fn check_template(lab: &Lab) -> Result<(), Diagnostics> {
         }
         found
     })?;
-    // One step, and nobody calls it off.
+    // The check needs a single step, and is never cancelled.
     let serving = serving_within(&mut lab.stepper(), 1, &|| true).unwrap_or_default();
     let spec = spec.with_uplinks(&lab.layout, &serving);
     let mut stations = serving.into_iter();

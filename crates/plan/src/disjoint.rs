@@ -14,35 +14,35 @@ use crate::lab::Lab;
 /// A pair at an instant.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DisjointRow {
-    /// Its name.
+    /// The name.
     pub name: String,
     /// The two nodes.
     pub between: [String; 2],
-    /// As many paths as were asked for.
+    /// The requested number of paths.
     pub paths: Vec<DisjointPath>,
 }
 
-/// One path of a pair, and the addresses it leads between.
+/// One path of a pair, and the addresses at its ends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DisjointPath {
-    /// What its ends are called, in the order of `between`.
+    /// The names of its ends, in the order of `between`.
     pub names: [String; 2],
-    /// The ends' IPv4 addresses; absent when IPv4 is not spoken.
+    /// The IPv4 addresses of the ends; absent when IPv4 is not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ipv4: Option<[Ipv4Addr; 2]>,
-    /// The ends' IPv6 addresses; absent when IPv6 is not spoken.
+    /// The IPv6 addresses of the ends; absent when IPv6 is not used.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ipv6: Option<[Ipv6Addr; 2]>,
-    /// One way, nanoseconds; null when there is no such path.
+    /// The one-way delay, nanoseconds; null when there is no such path.
     pub delay_ns: Option<u64>,
-    /// The nodes on the way, ends included; empty when there is no such path.
+    /// The nodes of the path, ends included; empty when there is no such path.
     pub nodes: Vec<String>,
 }
 
-/// The addresses of the lab's disjoint paths, pairs in order of their names.
+/// Returns the addresses of the lab's disjoint paths; pairs are in order of their names.
 ///
 /// # Errors
-/// When they do not fit.
+/// When the addresses do not fit.
 pub fn path_addresses(lab: &Lab) -> Result<PathAddresses, AddressError> {
     let asked = lab.scenario.routing.mode.disjoint().iter();
     let pairs = asked.map(|asked: &Disjoint| PathPair {
@@ -53,7 +53,7 @@ pub fn path_addresses(lab: &Lab) -> Result<PathAddresses, AddressError> {
     PathAddresses::new(pairs.collect(), address_blocks(lab).paths)
 }
 
-/// A node that was checked to exist.
+/// Returns a node whose existence was checked.
 fn node(lab: &Lab, name: &Name) -> NodeId {
     let found = lab.layout.find(name.as_str());
     found
@@ -61,9 +61,9 @@ fn node(lab: &Lab, name: &Name) -> NodeId {
         .id
 }
 
-/// All pairs with the paths that the routes of the step have, and their delays at `t_ns`.
+/// Returns all pairs with the paths of the step's routes, and their delays at `t_ns`.
 pub(crate) fn rows(lab: &Lab, snapshot: &Snapshot, t_ns: u64) -> Vec<DisjointRow> {
-    // A thousand pairs always fit.
+    // The largest permitted number of pairs, 1,000, always fits.
     let addresses = path_addresses(lab).unwrap_or_default();
     if addresses.pairs().is_empty() {
         return Vec::new();
@@ -102,7 +102,7 @@ pub(crate) fn rows(lab: &Lab, snapshot: &Snapshot, t_ns: u64) -> Vec<DisjointRow
     addresses.pairs().iter().enumerate().map(row).collect()
 }
 
-/// A path of a step with the delays of another moment of it.
+/// Returns a path of a step with the delays of another instant in it.
 fn at(hops: &[PathHop], snapshot: &Snapshot, t_ns: u64) -> Vec<PathHop> {
     let at = |hop: &PathHop| PathHop {
         delay_ns: snapshot

@@ -1,4 +1,4 @@
-//! What `constel plan --json` prints. Scripts rely on it: fields are added, never changed.
+//! The output of `constel plan --json`. Scripts depend on it: fields may be added, but never changed.
 
 use std::net::Ipv4Addr;
 
@@ -12,7 +12,7 @@ use crate::disjoint::{self, DisjointRow};
 use crate::lab::Lab;
 use crate::management::Management;
 
-/// Nodes and edges at an instant, sorted.
+/// The nodes and edges at an instant, sorted.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Document {
     /// The instant, UTC.
@@ -21,22 +21,22 @@ pub struct Document {
     pub nodes: Vec<NodeRow>,
     /// Every edge that carries frames at that instant, both directions, sorted by its ports' numbers.
     pub edges: Vec<EdgeRow>,
-    /// Pairs with disjoint paths (`routing.disjoint`); absent where there are none.
+    /// The pairs with disjoint paths (`routing.disjoint`); absent without any.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub disjoint: Vec<DisjointRow>,
-    /// What this machine reaches nodes by; absent where no network has `management`.
+    /// The management access of this machine to nodes; absent if no network has `management`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub management: Option<ManagementRow>,
 }
 
-/// The way to nodes beside what is emulated, in a lab that has the scenario's name.
+/// The management access to nodes, outside the emulated network, in a lab that has the scenario's name.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct ManagementRow {
     /// The machine's interface.
     pub interface: String,
     /// The machine's address.
     pub host: Ipv4Addr,
-    /// First address and length of the prefix that all addresses are of.
+    /// The first address and the length of the prefix of all management addresses.
     pub subnet: String,
 }
 
@@ -47,17 +47,17 @@ pub struct NodeRow {
     pub name: String,
     /// The name of its class: `satellite`, `spacecraft`, `ground` or `host`.
     pub kind: &'static str,
-    /// What a catalogue calls it; absent for nodes of none.
+    /// The catalogue entry; absent for nodes without one.
     #[serde(flatten)]
     pub catalogued: Catalogued,
-    /// Where it is, ITRF, metres; null for a satellite whose orbit has no position then.
+    /// The position, ITRF, metres; null for a satellite whose orbit has no position then.
     pub position_itrf_m: Option<[f64; 3]>,
-    /// Its interfaces.
+    /// The interfaces.
     pub ports: Vec<&'static str>,
-    /// Its address for management, in a lab that has the scenario's name; absent where it has no port for that.
+    /// The management address, in a lab that has the scenario's name; absent without such a port.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub management: Option<Ipv4Addr>,
-    /// What it is made of; nothing for a network namespace without limits of its own.
+    /// The software of the node; empty for a network namespace without limits of its own.
     #[serde(flatten)]
     pub software: NodeSoftware,
 }
@@ -65,25 +65,25 @@ pub struct NodeRow {
 /// One edge.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct EdgeRow {
-    /// Node and interface the frames leave.
+    /// The node that sends the frames.
     pub from_node: String,
-    /// Interface.
+    /// The interface that sends the frames.
     pub from_port: &'static str,
-    /// Node and interface the frames reach.
+    /// The node that receives the frames.
     pub to_node: String,
-    /// Interface.
+    /// The interface that receives the frames.
     pub to_port: &'static str,
     /// `isl`, `gsl`, `cable` or `network`.
     pub kind: &'static str,
     /// Delay at the instant, nanoseconds.
     pub delay_ns: u64,
-    /// Bits per second; null does not limit.
+    /// The rate, bit/s; null for no limit.
     pub rate_bps: Option<u64>,
-    /// Chance that a frame is lost.
+    /// The probability that a frame is lost.
     pub loss_ratio: f64,
 }
 
-/// Why there is no plan for an instant.
+/// The reason why there is no plan for an instant.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum PlanError {
     /// Lab time starts at zero.
@@ -92,21 +92,22 @@ pub enum PlanError {
     /// Time ends in 2262.
     #[error("lab time {0} is beyond the year 2262")]
     BeyondTime(TimeSpan),
-    /// It takes too long to find out.
+    /// The computation would take too long.
     #[error(transparent)]
     Unreached(#[from] Unreached),
 }
 
 impl Document {
-    /// The plan at lab time `at`, found in some seconds at most.
+    /// Computes the plan at lab time `at`, in some seconds at most.
     ///
     /// # Errors
-    /// Times outside the lab's, and those that depend on more of the past than can be found out in that time.
+    /// Times outside the lab's, and times whose topology depends on more of the past than can be computed in that
+    /// time.
     pub fn at(lab: &Lab, at: TimeSpan) -> Result<Self, PlanError> {
         Self::at_within(lab, at, &mut Effort::new(Effort::QUESTION, &|| true))
     }
 
-    /// The same with no more than so much `effort`, or until it is called off.
+    /// Computes the plan with at most this `effort`, or until it is cancelled.
     ///
     /// # Errors
     /// As [`Document::at`].

@@ -1,5 +1,5 @@
-//! Constellations of real satellites: element files read, sorted into shells and planes or flown as they are, named; how old
-//! they are.
+//! Constellations of real satellites: element files are read and named, and sorted into shells and planes or flown
+//! as they are. Reports the age of their data.
 
 use std::collections::BTreeMap;
 
@@ -16,22 +16,22 @@ use crate::chosen::Chooser;
 use crate::flown::{Flown, wrap_of};
 use crate::sky;
 
-/// A shell of an element file as its objects show it.
+/// A shell of an element file, with the values that its objects show.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct SortedShell {
-    /// The constellation whose file it is of.
+    /// The constellation that uses the file.
     pub constellation: String,
-    /// Its name.
+    /// The name.
     pub shell: String,
     /// Objects that fly in it.
     pub satellites: u32,
-    /// Planes they are in.
+    /// The number of planes with objects.
     pub planes: usize,
-    /// Satellites of the emptiest plane, and of the fullest.
+    /// The number of satellites in the emptiest plane, and in the fullest.
     pub per_plane: (u32, u32),
-    /// Between the nearest nodes of two neighbouring planes, where they are nearest, degrees.
+    /// The smallest gap between the nearest nodes of two neighbouring planes, degrees.
     pub narrowest_gap_deg: f64,
-    /// Between two neighbouring nodes of one plane, where they are farthest apart, degrees.
+    /// The largest gap between two neighbouring nodes of one plane, degrees.
     pub widest_inner_gap_deg: f64,
 }
 
@@ -50,29 +50,29 @@ impl SortedShell {
     }
 }
 
-/// How old the data of a file is, or where it ends.
+/// The age of a file's data, or the place where the data ends.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct DataAge {
     /// The constellation that uses it.
     pub constellation: String,
-    /// The file, as the scenario names it.
+    /// The file name in the scenario.
     pub file: String,
-    /// Of elements: days between their epoch and the start of the scenario, of either sign, of the middle one of the
-    /// satellites that fly.
+    /// For elements: the median of the days between their epoch and the start of the scenario (positive or
+    /// negative), over the satellites that fly.
     pub median_days: Option<f64>,
-    /// The same of the farthest one.
+    /// For elements: the days of the satellite with the farthest epoch.
     pub farthest_days: Option<f64>,
-    /// What the user should know, if anything.
+    /// A warning for the user, if any.
     pub warning: Option<String>,
 }
 
-/// Elements farther than this from lab time zero give positions that are some kilometres off, days. Catalogue elements
-/// in low orbits are good to about a kilometre at their epoch and lose one to three a day (Vallado et al., "Revisiting
-/// Spacetrack Report #3", AIAA 2006-6753).
+/// The age in days from which elements count as old: positions are then some kilometres off. Catalogue elements in
+/// low orbits are accurate to about a kilometre at their epoch and lose one to three kilometres a day (Vallado et
+/// al., "Revisiting Spacetrack Report #3", AIAA 2006-6753).
 const FRESH_DAYS: f64 = 2.0;
 
 impl DataAge {
-    /// Records of a file that could not be read, where the others fly all the same.
+    /// Reports records of a file that could not be read, if the others fly without them.
     fn unread(
         constellation: &model::Constellation,
         set: &model::ElementSet,
@@ -94,7 +94,7 @@ impl DataAge {
         }
     }
 
-    /// Times at which an object of an ephemeris has no position, between its first and its last.
+    /// Reports times between the first and the last at which an object of an ephemeris has no position.
     pub(crate) fn holes(
         constellation: &model::Constellation,
         file: &constel_scenario::TextFile,
@@ -117,7 +117,7 @@ impl DataAge {
         }
     }
 
-    /// Days from the elements' epochs to the start of the scenario; there is at least one.
+    /// Computes the days from the elements' epochs to the start of the scenario, from at least one epoch.
     fn of_elements(
         constellation: &model::Constellation,
         set: &model::ElementSet,
@@ -143,7 +143,7 @@ impl DataAge {
         }
     }
 
-    /// An ephemeris that does not reach the end of the scenario.
+    /// Reports an ephemeris that does not reach the end of the scenario.
     pub(crate) fn ends_early(
         constellation: &model::Constellation,
         file: &constel_scenario::TextFile,
@@ -162,7 +162,7 @@ impl DataAge {
     }
 }
 
-/// What reading element files comes to besides satellites.
+/// The results of reading element files, apart from the satellites.
 pub(crate) struct Findings<'a> {
     pub(crate) left_out: &'a mut Vec<LeftOut>,
     pub(crate) shells: &'a mut Vec<SortedShell>,
@@ -170,13 +170,13 @@ pub(crate) struct Findings<'a> {
     pub(crate) errors: &'a mut Diagnostics,
 }
 
-/// Errors of one record together, records in order.
+/// Groups the errors by record, in the order of records.
 fn records(errors: &[RecordError]) -> Vec<&[RecordError]> {
     errors.chunk_by(|a, b| a.record == b.record).collect()
 }
 
-/// The objects of a file; errors go to `findings`. If some of its records can be read and `strict` is not set, those that
-/// cannot are left out.
+/// Returns the objects of a file. Errors go to `findings`. Records that cannot be read are left out if others can
+/// be read and `strict` is not set.
 fn read(
     constellation: &model::Constellation,
     set: &model::ElementSet,
@@ -224,7 +224,7 @@ fn unread(constellation: &model::Constellation, record: &[RecordError]) -> LeftO
     }
 }
 
-/// Reads a constellation's element file, chooses its objects, and sorts them into shells or takes them as they are.
+/// Reads a constellation's element file, selects its objects, and sorts them into shells or takes them as they are.
 pub(crate) fn fly(
     scenario: &Scenario,
     constellation: &model::Constellation,
@@ -240,14 +240,14 @@ pub(crate) fn fly(
         fly_shells(scenario, constellation, set, &objects, findings)
     };
     if flown.is_none() {
-        // No plan will say it, so the errors do.
+        // There will be no plan to report the objects that were left out, so the errors must.
         let own = findings.left_out[before..].to_vec();
         findings.errors.leave_out(own);
     }
     flown
 }
 
-/// The objects that `only` and `except` choose.
+/// Returns the objects that `only` and `except` select.
 fn choose(
     constellation: &model::Constellation,
     set: &model::ElementSet,
@@ -291,12 +291,13 @@ fn left_out(
     }
 }
 
-/// Days from the epoch of an object's elements to the start.
+/// Returns the days from the epoch of an object's elements to the start.
 fn days(scenario: &Scenario, object: &ElementSet) -> f64 {
     (scenario.start.unix_ns() as f64 - object.epoch().unix_ns() as f64) / 86_400e9
 }
 
-/// An error where the file is named, with the kinds of reasons for which objects are left out, and one of each in full.
+/// Returns an error at the file's name, with the kinds of reasons for which objects are left out, and one reason of
+/// each kind in full.
 fn with_reasons(
     set: &model::ElementSet,
     code: &'static str,
@@ -332,7 +333,7 @@ fn with_reasons(
     error.with_next("`constel check FILE --json` names each object, with its reason")
 }
 
-/// The kind of objects that `max_age` leaves out.
+/// The kind of the objects that `max_age` leaves out.
 const STALE: &str = "with elements too old or too new";
 
 fn fly_shells(
@@ -419,7 +420,7 @@ fn fly_shells(
     })
 }
 
-/// Every object in the order of the file, whatever its orbit.
+/// Takes every object in the order of the file, whatever its orbit.
 fn fly_as_is(
     scenario: &Scenario,
     constellation: &model::Constellation,
@@ -461,7 +462,7 @@ fn fly_as_is(
                 name: satellite_name(constellation.name.as_str(), 0, 1, slot, slots),
                 shell: 0,
                 plane: 0,
-                // More than that are refused by the layout: two in one seat.
+                // The layout refuses larger numbers as duplicate seats.
                 slot: u16::try_from(slot).unwrap_or(u16::MAX),
             })
             .collect(),
@@ -470,13 +471,13 @@ fn fly_as_is(
     })
 }
 
-/// The satellites by their names, in this order.
+/// Returns the satellites with their names, in the given order.
 fn named(
     constellation: &model::Constellation,
     set: &model::ElementSet,
     kept: &[Placed],
 ) -> Vec<Satellite> {
-    // The widest plane of each shell says how many digits slot numbers need.
+    // The largest plane of each shell determines the number of digits in slot numbers.
     let mut slots = vec![0; set.shells.len()];
     for placed in kept {
         slots[placed.shell] = slots[placed.shell].max(placed.slot + 1);
@@ -488,7 +489,7 @@ fn named(
         let widest = slots[placed.shell];
         Satellite {
             name: satellite_name(&prefix, placed.plane, shell.planes, placed.slot, widest),
-            // At most 100 shells and 10,000 planes by the scenario's bounds; slots are counted in files.
+            // The scenario allows at most 100 shells and 10,000 planes; slots are counted per file.
             shell: small(u32::try_from(placed.shell).unwrap_or(u32::MAX)),
             plane: small(placed.plane),
             slot: small(placed.slot),

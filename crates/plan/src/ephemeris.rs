@@ -1,4 +1,4 @@
-//! Constellations of objects whose positions are given: ephemeris files read and named.
+//! Constellations of objects whose positions are given: reads ephemeris files and names their objects.
 
 use std::path::Path;
 
@@ -13,7 +13,7 @@ use crate::elements::{DataAge, Findings};
 use crate::flown::Flown;
 use crate::sky::Orbits;
 
-/// The objects of a file of positions; its errors go to `errors`.
+/// Returns the objects of a file of positions. Errors go to `errors`.
 pub(crate) fn read(
     scenario: &Scenario,
     constellation: &model::Constellation,
@@ -55,7 +55,7 @@ pub(crate) fn read(
     Some(objects)
 }
 
-/// What a catalogue calls an object: by its name in the file.
+/// Returns the catalogue entry of an object, which has the name in the file.
 pub(crate) fn catalogued(object: &Ephemeris) -> Option<Catalogued> {
     Some(Catalogued {
         catalogue_name: Some(object.object.clone()),
@@ -63,7 +63,7 @@ pub(crate) fn catalogued(object: &Ephemeris) -> Option<Catalogued> {
     })
 }
 
-/// Reads a file of positions and names the objects of it that are chosen.
+/// Reads a file of positions and names the selected objects.
 pub(crate) fn fly(
     scenario: &Scenario,
     constellation: &model::Constellation,
@@ -105,7 +105,7 @@ pub(crate) fn fly(
         name: name(slot),
         shell: 0,
         plane: 0,
-        // More than that are refused by the layout: two in one seat.
+        // The layout refuses larger numbers as duplicate seats.
         slot: u16::try_from(slot).unwrap_or(u16::MAX),
     });
     Some(Flown {

@@ -1,11 +1,11 @@
-//! Edges failed by hand: the one list of them that everybody asks.
+//! The list of edges that were failed by command; all code uses this one list.
 
 use std::collections::BTreeSet;
 
 use constel_link::PortId;
 use constel_topology::Snapshot;
 
-/// Edges that are down because somebody said so, and how often that changed.
+/// The edges that are down by command, and how often the list changed.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct FailedEdges {
     edges: BTreeSet<(PortId, PortId)>,
@@ -13,25 +13,25 @@ pub struct FailedEdges {
 }
 
 impl FailedEdges {
-    /// Changes so far.
+    /// Returns the number of changes so far.
     #[must_use]
     pub fn version(&self) -> u64 {
         self.version
     }
 
-    /// Whether there are none.
+    /// Returns whether the list is empty.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
     }
 
-    /// Whether an edge is down by hand.
+    /// Returns whether an edge is down by command.
     #[must_use]
     pub fn contains(&self, edge: (PortId, PortId)) -> bool {
         self.edges.contains(&edge)
     }
 
-    /// Takes an edge down or brings it back; says whether that changed anything.
+    /// Takes an edge down or brings it back. Returns whether that changed anything.
     pub fn set(&mut self, edge: (PortId, PortId), failed: bool) -> bool {
         let changed = if failed {
             self.edges.insert(edge)
@@ -42,7 +42,7 @@ impl FailedEdges {
         changed
     }
 
-    /// The topology without these edges; `None` where that is the same.
+    /// Returns the topology without these edges; `None` if it is the same.
     #[must_use]
     pub fn without(&self, snapshot: &Snapshot) -> Option<Snapshot> {
         if self.edges.is_empty() {

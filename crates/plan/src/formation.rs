@@ -1,4 +1,4 @@
-//! Formations: craft put beside their chief, or read from a file, and moved by themselves.
+//! Formations: craft that are placed relative to their chief or read from a file, and then propagated separately.
 
 use constel_exchange::ephemeris::{Ephemeris, Frame, Method, Segment, State};
 use constel_orbit::formation::{self, Chief, Relative, RelativeElements};
@@ -18,14 +18,15 @@ use crate::flown::Flown;
 use crate::lab::whole_file;
 use crate::sky::Orbits;
 
-/// States of craft are worked out this often; a polynomial through four of them is good to a millimetre in between.
+/// The interval of the computed states, seconds. A polynomial through four states has millimetre accuracy between
+/// them.
 const GRAIN_S: u32 = 60;
-/// Most states of a lab's formation: some 110 MB, 13 days of 100 craft.
+/// The largest number of states of a lab's formation: about 110 MB, or 13 days of 100 craft.
 const MOST_STATES: u64 = 2_000_000;
-/// Beyond the end of the lab, for who looks ahead: the longest step twice.
+/// The time beyond the end of the lab for code that looks ahead: twice the longest step.
 const AHEAD_S: u64 = 120;
 
-/// The craft of a formation.
+/// Returns the craft of a formation.
 pub(crate) fn fly(
     scenario: &Scenario,
     constellation: &model::Constellation,
@@ -118,7 +119,7 @@ fn different(elements: &Elements) -> RelativeElements {
     }
 }
 
-/// Where all craft are from the start of the lab to its end.
+/// Computes the positions of all craft from the start of the lab to its end.
 fn move_all(
     scenario: &Scenario,
     constellation: &model::Constellation,
@@ -130,7 +131,7 @@ fn move_all(
         .ns()
         .unsigned_abs()
         .div_ceil(1_000_000_000);
-    // Three more, so that the polynomial has its four states.
+    // Three states more, so that the polynomial always has four.
     let count = (lab_s + AHEAD_S).div_ceil(u64::from(GRAIN_S)) + 3;
     if count * states.len() as u64 > MOST_STATES {
         let message = format!(
@@ -188,7 +189,7 @@ fn trajectory(first: &TemeState, start: Utc, count: u64) -> Vec<State> {
     states
 }
 
-/// All objects of a file of two-line elements, in its order.
+/// Returns all objects of a file of two-line elements, in its order.
 fn two_line(
     count: u32,
     file: &TextFile,
@@ -221,7 +222,7 @@ fn two_line(
     (craft.len() == objects.len()).then(|| (Orbits::Computed(craft), names.collect()))
 }
 
-/// A file has as many objects as the formation has craft.
+/// Checks that a file has as many objects as the formation has craft.
 fn right_number(count: u32, found: usize, file: &TextFile, errors: &mut Diagnostics) -> Option<()> {
     if usize::try_from(count) == Ok(found) {
         return Some(());

@@ -1,4 +1,4 @@
-//! Nodes without a stack: what the link plane must know to forward for them.
+//! Nodes without a stack: the data with which the link plane forwards for them.
 
 use constel_link::PortId;
 use std::collections::HashMap;
@@ -15,64 +15,65 @@ use crate::planner::destinations;
 use crate::step_plan::Goal;
 
 impl Lab {
-    /// Whether a node has no stack, and the link plane forwards for it.
+    /// Returns whether a node has no stack, so that the link plane forwards for it.
     #[must_use]
     pub fn forwards(&self, node: NodeId) -> bool {
         let software = self.software.get(node.index());
         software.is_some_and(|software| software.forwards)
     }
 
-    /// Nodes without a stack, in their order.
+    /// Returns the nodes without a stack, in node order.
     pub fn forwarders(&self) -> impl Iterator<Item = NodeId> {
         let nodes = (0..).map(NodeId).zip(self.software.iter());
         nodes.filter_map(|(node, software)| software.forwards.then_some(node))
     }
 
-    /// Ports of nodes with a stack, in their order.
+    /// Returns the ports of nodes with a stack, in order.
     pub fn wired_ports(&self) -> impl Iterator<Item = &Port> {
         let ports = self.layout.ports().iter();
         ports.filter(|port| !self.forwards(port.node))
     }
 
-    /// How many nodes have a stack.
+    /// Returns the number of nodes with a stack.
     #[must_use]
     pub fn stacks(&self) -> usize {
         self.layout.nodes().len() - self.forwarders().count()
     }
 }
 
-/// The nodes without a stack and the destinations of a lab, numbered as the link plane's table has them.
+/// The numbers of nodes without a stack and of destinations in the link plane's table.
 #[derive(Debug, Clone, Default)]
 pub struct Forwarders {
-    /// By node: its number among those without a stack.
+    /// The number of each node among those without a stack, by node.
     member_of: Vec<Option<u32>>,
-    /// By node: its number among destinations.
+    /// The number of each node among destinations, by node.
     goal_of: Vec<Option<u32>>,
-    /// Ends of disjoint paths, by their number among destinations.
+    /// The numbers of the ends of disjoint paths among destinations.
     paths: HashMap<PathEnd, u32>,
 }
 
 impl Forwarders {
-    /// A node's number among those without a stack.
+    /// Returns a node's number among those without a stack.
     #[must_use]
     pub fn member(&self, node: NodeId) -> Option<u32> {
         *self.member_of.get(node.index())?
     }
 
-    /// A destination's number.
+    /// Returns a destination's number.
     #[must_use]
     pub fn goal(&self, goal: Goal) -> Option<u32> {
         match goal {
             Goal::Node(node) => *self.goal_of.get(node.index())?,
             Goal::Path(end) => self.paths.get(&end).copied(),
-            // The table knows nodes by their own addresses alone.
+            // The table has nodes by their own addresses only.
             Goal::Port(_) => None,
         }
     }
 }
 
 impl Blueprint {
-    /// The nodes without a stack, and what the link plane's table for them is made of; `None`: all have one.
+    /// Returns the nodes without a stack and the specification of the link plane's table for them; `None` if all
+    /// nodes have one.
     #[must_use]
     pub fn forwarders(&self) -> Option<(Forwarders, TableSpec)> {
         let Mode::Computed(asked) = &self.lab.scenario.routing.mode else {
@@ -91,7 +92,7 @@ impl Blueprint {
             }
             numbers
         };
-        // A thousand pairs always fit.
+        // The largest permitted number of pairs, 1,000, always fits.
         let paths = path_addresses(&self.lab).unwrap_or_default();
         let first = goals.len() as u32;
         let forwarders = Forwarders {

@@ -1,4 +1,5 @@
-//! Stations, and their links as radio, weather and recordings make them: from the scenario's types to topology's.
+//! Stations and their links with radio, weather and recordings: converts the scenario's types to those of the
+//! topology.
 
 use std::num::NonZeroU64;
 
@@ -13,8 +14,8 @@ use constel_topology::{
 };
 use constel_units::Utc;
 
-/// A station; how its antennas choose joins `rules` unless it is there. Slots of schedulers are counted from `start`, lab
-/// time zero.
+/// Converts a station. The rules by which its antennas choose are added to `rules` unless they are already there.
+/// Slots of schedulers are counted from `start`, lab time zero.
 pub(crate) fn station_spec(
     station: &model::Station,
     start: Utc,
@@ -52,13 +53,13 @@ pub(crate) fn station_spec(
 }
 
 fn terminal(terminal: &model::Terminal, start: Utc, rules: &mut Vec<GslSpec>) -> Terminal {
-    // Where no satellite serves the ground, nobody chooses.
+    // If no satellite serves the ground, there is nothing to choose.
     let rule = terminal.rule.as_ref();
     let rule = rule.map_or_else(GslSpec::default, |rule| gsl_spec(rule, start));
     let known = rules.iter().position(|known| *known == rule);
     let constellations = terminal.constellations.as_ref();
     Terminal {
-        // At most 65,535 constellations: the layout says so otherwise.
+        // At most 65,535 constellations; the layout reports more.
         serves: constellations.map_or(Operators::All, |those| {
             let small = |place: &usize| u16::try_from(*place).unwrap_or(u16::MAX);
             Operators::Only(those.iter().map(small).collect())
@@ -84,7 +85,7 @@ fn gsl_spec(rule: &model::GslRule, start: Utc) -> GslSpec {
             model::Policy::LeastLoaded => GslPolicy::LeastLoaded,
             model::Policy::MostReachable => GslPolicy::MostReachable,
             model::Policy::Scheduler(slot) => {
-                // Slots begin at second 12 of the minute: when, counted from the start of the lab.
+                // Slots begin at second 12 of the minute; the phase is relative to the start of the lab.
                 let anchor = i128::from(12_000_000_000_i64) - i128::from(start.unix_ns());
                 let phase = anchor.rem_euclid(i128::from(slot.ns()));
                 GslPolicy::Scheduler {
@@ -134,8 +135,7 @@ pub(crate) fn elevation_step(step: &model::ElevationStep) -> ElevationStep {
     }
 }
 
-/// What the topology knows of a kind of link. The rest of it becomes a profile, shared by links that
-/// are the same.
+/// Returns the topology's part of a kind of link. The rest becomes a profile that equal links share.
 pub(crate) fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClass {
     let profile = if link.effects.is_empty() {
         0
@@ -145,13 +145,13 @@ pub(crate) fn class(link: &model::Link, profiles: &mut Vec<Effects>) -> LinkClas
             profiles.push(link.effects.clone());
             profiles.len() - 1
         });
-        // There are two kinds of links per constellation, and at most 1000 between shells; the
-        // scenario's size keeps them below this.
+        // There are two kinds of links per constellation, and at most 1,000 between shells. The scenario's size
+        // keeps the number below this.
         u16::try_from(place + 1).unwrap_or(u16::MAX)
     };
     LinkClass {
         profile,
-        // 576 to 9,000: bounds of the scenario.
+        // The scenario's bounds are 576 to 9,000.
         mtu_bytes: link.mtu.bytes() as u32,
         rate_bps: NonZeroU64::new(link.rate.bps()),
         queue_bytes: link.queue.bytes(),
@@ -189,7 +189,7 @@ fn carrier(radio: &model::Radio, carrier: &model::Carrier) -> Carrier {
 fn waveform(modcod: &Modcod) -> Waveform {
     match *modcod {
         Modcod::DvbS2 => Waveform::DvbS2,
-        // The scenario took the name from this very table.
+        // The scenario took the name from this table.
         Modcod::Fixed(name) => DVB_S2
             .iter()
             .find(|m| m.name == name)
@@ -199,7 +199,7 @@ fn waveform(modcod: &Modcod) -> Waveform {
     }
 }
 
-/// The radio between members of a network, in free space.
+/// Converts the radio between members of a network, in free space.
 pub(crate) fn crosslink(radio: &model::Crosslink) -> Carrier {
     Carrier {
         budget: budget(&radio.carrier),

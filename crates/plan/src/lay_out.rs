@@ -1,4 +1,4 @@
-//! From a scenario to a lab: orbits, nodes, ports, and what is checked of them.
+//! The layout of a scenario as a lab: orbits, nodes and ports, and the checks on them.
 
 use std::collections::BTreeSet;
 use std::num::{NonZeroU32, NonZeroU64};
@@ -29,15 +29,15 @@ use crate::next_nodes::NextNodes;
 use crate::planner::destinations;
 use crate::sky::{self, LabSky};
 
-/// Stands for "as far as the line of sight reaches": topology's largest range, twice as far as the
-/// highest orbits of a scenario are apart.
+/// The range limit for "as far as the line of sight": the topology's largest range, twice the distance between the
+/// highest orbits of a scenario.
 const LINE_OF_SIGHT_M: f64 = 1e9;
 
 impl Lab {
     /// Lays a scenario out.
     ///
     /// # Errors
-    /// Everything wrong with element files (with their own file and line), orbits and node names.
+    /// All errors in element files (with their own file and line), orbits and node names.
     pub fn new(mut scenario: Scenario) -> Result<Self, Diagnostics> {
         let mut errors = Diagnostics::new();
         let mut orbits = Vec::new();
@@ -106,7 +106,7 @@ impl Lab {
             choices::read(file, &constellations, &mut stations)?;
         }
         let spec = Spec {
-            // Positive and at most 60 s: bounds of the scenario.
+            // The scenario's bounds make it positive and at most 60 s.
             step_ns: scenario.step.ns().unsigned_abs(),
             constellations,
             stations,
@@ -160,7 +160,7 @@ impl Lab {
     }
 }
 
-/// Whether each pattern of `information`, `expect` and `sample` is of some node's name.
+/// Checks that each pattern of `information`, `expect` and `sample` matches the name of some node.
 fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::new();
     let names = || lab.layout.nodes().iter().map(|node| node.name.as_str());
@@ -181,7 +181,7 @@ fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     errors.or(())
 }
 
-/// Which way packets take when, where that was chosen beforehand.
+/// Returns the routes over time, if a file fixes them in advance.
 fn next_nodes(scenario: &Scenario, layout: &Layout) -> Result<Option<Arc<NextNodes>>, Diagnostics> {
     let Mode::Computed(asked) = &scenario.routing.mode else {
         return Ok(None);
@@ -195,7 +195,7 @@ fn next_nodes(scenario: &Scenario, layout: &Layout) -> Result<Option<Arc<NextNod
         .map(Arc::new))
 }
 
-/// What each node is made of.
+/// Returns the software of each node.
 fn software(
     scenario: &Scenario,
     layout: &Layout,
@@ -226,14 +226,14 @@ fn software(
     scenario.software(&nodes)
 }
 
-/// By node, those of the circles that it is over at lab time zero.
+/// Returns for each node the circles that it is over at lab time zero.
 fn over(circles: &[model::Circle], nodes: usize, sky: &dyn Sky) -> Vec<Vec<model::Circle>> {
     let mut over = vec![Vec::new(); nodes];
     if circles.is_empty() {
         return over;
     }
     let mut positions = Vec::new();
-    // Who has no position then is over none.
+    // A satellite without a position at that time is over none.
     drop(sky.positions_itrf_m(0, &mut positions));
     for own in circles {
         let circle = Circle::new(own.latitude.deg(), own.longitude.deg(), own.radius.m());
@@ -246,7 +246,7 @@ fn over(circles: &[model::Circle], nodes: usize, sky: &dyn Sky) -> Vec<Vec<model
     over
 }
 
-/// The names of all nodes that will be.
+/// Returns the names of all nodes of the lab.
 fn node_names(constellations: &[Constellation], scenario: &Scenario) -> BTreeSet<String> {
     let satellites = constellations.iter().flat_map(|k| &k.satellites);
     let stations = scenario.stations.iter().map(|s| s.name.to_string());
@@ -278,7 +278,7 @@ fn fly_walker(
     let pattern = match Walker::new(spec) {
         Ok(pattern) => pattern,
         Err(found) => {
-            // `resolve` has made the same checks with better positions; this is the second line.
+            // `resolve` has made the same checks with better positions; these are only a second line of defence.
             for error in found {
                 errors.push(whole_file(
                     scenario,
@@ -339,7 +339,7 @@ fn constellation_spec(
     profiles: &mut Vec<Effects>,
 ) -> Constellation {
     let (isl, isl_class) = match &constellation.isl {
-        // The class of links that do not exist is never read.
+        // The class of nonexistent links is never read.
         model::Isl::None => (IslPattern::None, LinkClass::default()),
         model::Isl::PlusGrid(grid) => (
             IslPattern::PlusGrid(PlusGrid {
@@ -365,7 +365,7 @@ fn constellation_spec(
         satellites,
         isl,
         isl_class,
-        // Without links to the ground, mask and class are never read.
+        // Without links to the ground, the elevation mask and the class are never read.
         min_elevation_deg: gsl.map_or(90.0, |gsl| gsl.min_elevation.deg()),
         gsl_class: gsl.map_or_else(LinkClass::default, |gsl| class(&gsl.link, profiles)),
         gsl_steps: gsl.map_or_else(Vec::new, |gsl| {
@@ -404,7 +404,7 @@ fn cross_shell(
     cross: &model::CrossShell,
     profiles: &mut Vec<Effects>,
 ) -> CrossShell {
-    /// Pairs are made to last for the lab, but not for longer than shells stay together anyhow.
+    /// Pairs are chosen to last for the lab, but not longer than shells stay together anyway.
     const LONGEST_NS: u64 = 1_800_000_000_000;
     CrossShell {
         from: cross.from,
@@ -417,7 +417,7 @@ fn cross_shell(
     }
 }
 
-/// An error of the layout, at its place where the file has one.
+/// Converts an error of the layout to a diagnostic, at its place if the file has one.
 fn in_layout(scenario: &Scenario, error: &SpecError) -> Diagnostic {
     let written = match error {
         SpecError::BadFailure { name, .. } => {
@@ -433,10 +433,10 @@ fn in_layout(scenario: &Scenario, error: &SpecError) -> Diagnostic {
     }
 }
 
-/// What breaks.
+/// Converts the failures.
 ///
 /// # Errors
-/// Members of networks that there are none of.
+/// Members that the networks do not have.
 fn failures(scenario: &Scenario, networks: &[Network]) -> Result<Vec<Failure>, Diagnostics> {
     let mut errors = Diagnostics::new();
     let all = scenario.failures.iter();
@@ -516,7 +516,7 @@ fn failure(
     })
 }
 
-/// The shells with links to the ground, by their place in the element set.
+/// Returns the shells with links to the ground, by their index in the element set.
 fn ground_service(constellation: &model::Constellation) -> GroundService {
     if constellation.gsl.is_none() {
         return GroundService::Shells(BTreeSet::new());

@@ -1,7 +1,7 @@
-//! A resolved scenario turned into what must exist: nodes, ports, links, and edges at any instant.
+//! Converts a resolved scenario to everything that must exist: nodes, ports, links, and edges at any instant.
 //!
-//! [`Lab::new`] reads the element files the scenario names, sorts real satellites into planes, and lays out
-//! nodes and ports; [`Document::at`] is what `constel plan` prints. Nothing here touches the host.
+//! [`Lab::new`] reads the element files that the scenario names, sorts real satellites into planes, and lays out
+//! nodes and ports. [`Document::at`] is the output of `constel plan`. This crate never touches the host.
 //!
 //! ```
 //! use constel_plan::{Document, Lab};

@@ -1,4 +1,4 @@
-//! Ports of management: by which a machine reaches members of networks beside what is emulated.
+//! Management ports, with which a machine reaches members of networks outside the emulated network.
 
 use std::collections::BTreeSet;
 use std::net::Ipv4Addr;
@@ -11,33 +11,33 @@ use crate::lab::Lab;
 /// The port's name in its node.
 pub const MANAGEMENT_PORT: &str = "mgmt0";
 
-/// Its index there, beyond those of all ports.
+/// The port's interface index, above those of all other ports.
 pub const MANAGEMENT_IFINDEX: u32 = 100_000;
 
-/// The first address of a subnet is nobody's, the last all members'.
+/// The first address of a subnet is reserved, and the last is the broadcast address.
 const FIRST_AND_LAST: usize = 2;
-/// The machine's own, and that of the bridge.
+/// The machine's own address, and that of the bridge.
 const NOT_OF_NODES: usize = 2;
-/// Labs take subnets of this size at least.
+/// The minimum size of a lab's subnet.
 const LEAST_SIZE: usize = 256;
 
-/// What a lab has for management. It follows from the scenario and the lab's name.
+/// The management network of a lab. It is computed from the scenario and the lab's name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Management {
     /// The machine's interface that leads to the nodes, at most 15 characters.
     pub interface: String,
-    /// Of all addresses here; no other is reached over it.
+    /// The subnet of all addresses here; no other address is reached over it.
     pub subnet: Prefix4,
-    /// The machine's.
+    /// The machine's address.
     pub host: Ipv4Addr,
-    /// The bridge's, which both sides send by.
+    /// The bridge's address, which both sides use as gateway.
     pub bridge: Ipv4Addr,
-    /// Nodes that have a port, in their order, with its address.
+    /// The nodes that have a port, in node order, each with its address.
     pub nodes: Vec<(NodeId, Ipv4Addr)>,
 }
 
 impl Management {
-    /// A node's address; `None`: it has no such port.
+    /// Returns a node's address; `None` if it has no such port.
     #[must_use]
     pub fn of(&self, node: NodeId) -> Option<Ipv4Addr> {
         let place = self.nodes.binary_search_by_key(&node, |(node, _)| *node);
@@ -46,7 +46,7 @@ impl Management {
 }
 
 impl Lab {
-    /// What the lab of this name has for management; `None`: no network asks for it.
+    /// Returns the management network of the lab with this name; `None` if no network asks for one.
     #[must_use]
     pub fn management(&self, name: &str) -> Option<Management> {
         let nodes = self.managed();
@@ -55,7 +55,7 @@ impl Lab {
         }
         let block = self.scenario.addresses.management;
         let size = subnet_size(nodes.len());
-        // Sizes are powers of two, and the block was found large enough.
+        // Sizes are powers of two, and the block was checked to be large enough.
         let subnets = ((1u64 << (32 - block.length)) / size as u64).max(1);
         let key = seeded_key(0, "management", name);
         let first = u32::from(block.first) + (key % subnets) as u32 * size as u32;
@@ -73,7 +73,7 @@ impl Lab {
         })
     }
 
-    /// The nodes that have a port of management, in their order.
+    /// Returns the nodes that have a management port, in node order.
     fn managed(&self) -> BTreeSet<NodeId> {
         let networks = self.scenario.networks.iter().enumerate();
         let managed = networks.filter(|(_, network)| network.management);
@@ -87,10 +87,10 @@ fn subnet_size(nodes: usize) -> usize {
     needed.max(LEAST_SIZE).next_power_of_two()
 }
 
-/// Finds out whether the block of management has an address for every node that needs one.
+/// Checks that the management block has an address for every node that needs one.
 ///
 /// # Errors
-/// When it has not.
+/// When it does not.
 pub(crate) fn check_block(lab: &Lab) -> Result<(), AddressError> {
     let (count, block) = (lab.managed().len(), lab.scenario.addresses.management);
     let room = 1u64 << (32 - block.length);

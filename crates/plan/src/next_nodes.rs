@@ -1,4 +1,4 @@
-//! Which way packets take when, as far as that was chosen beforehand: `routing.choices`.
+//! The routes over time, if a file fixes them in advance: `routing.choices`.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,39 +13,39 @@ use crate::table::Rows;
 /// The columns, in this order.
 const COLUMNS: &str = "t_s,node,destination,next";
 
-/// A row of the file: from `t_ns` on the node hands packets for the destination to `next`.
+/// A row of the file: from `t_ns` on, the node forwards packets for the destination to `next`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Row {
     t_ns: u64,
-    /// Place of the destination among all.
+    /// The index of the destination among all destinations.
     destination: u32,
     node: NodeId,
     next: Option<NodeId>,
 }
 
-/// All that was chosen, by time.
+/// The rows of the file, by time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NextNodes {
     rows: Vec<Row>,
-    /// By number.
+    /// The destinations, by number.
     destinations: Vec<NodeId>,
     nodes: usize,
 }
 
-/// What is chosen at a time, for times that go on.
+/// The routes at a time, for queries in order of time.
 #[derive(Debug, Clone)]
 pub(crate) struct NextNodesAt {
-    /// How many rows are in it.
+    /// The number of rows applied.
     taken: usize,
-    /// By destination, by node.
+    /// The next node, by destination and by node.
     now: Vec<Vec<Option<NodeId>>>,
 }
 
 impl NextNodes {
-    /// Reads a file of choices towards `destinations`, which are in the order of node numbers.
+    /// Reads a file of routes towards `destinations`, which are in the order of node numbers.
     ///
     /// # Errors
-    /// Everything wrong with it, each with its line.
+    /// All errors in the file, each with its line.
     pub(crate) fn read(
         file: &TextFile,
         layout: &Layout,
@@ -103,7 +103,7 @@ impl NextNodes {
         })
     }
 
-    /// Before the first row: nobody hands anything to anybody.
+    /// Returns the state before the first row, without any routes.
     pub(crate) fn start(&self) -> NextNodesAt {
         NextNodesAt {
             taken: 0,
@@ -113,7 +113,7 @@ impl NextNodes {
 }
 
 impl NextNodesAt {
-    /// What is chosen at `t_ns`, by destination, by node.
+    /// Returns the next node at `t_ns`, by destination and by node.
     pub(crate) fn at(&mut self, chosen: &NextNodes, t_ns: u64) -> &[Vec<Option<NodeId>>] {
         if self.taken > 0 && chosen.rows[self.taken - 1].t_ns > t_ns {
             *self = chosen.start();
@@ -126,7 +126,7 @@ impl NextNodesAt {
     }
 }
 
-/// Who can be reached from where at a time: over the links that there are, and where ways were chosen beforehand by these.
+/// The reachability between nodes at a time, over the existing links or, if a file fixes the routes, over these.
 pub struct Reach {
     graph: Graph,
     scratch: Scratch,
@@ -135,7 +135,7 @@ pub struct Reach {
 }
 
 impl Reach {
-    /// Of a lab whose links are those of the snapshot.
+    /// Creates it for a lab with the links of the snapshot.
     #[must_use]
     pub fn new(lab: &Lab, snapshot: &Snapshot) -> Self {
         let chosen = lab.next_nodes.as_ref();
@@ -147,10 +147,10 @@ impl Reach {
         }
     }
 
-    /// Whether each node, by number, can reach this one.
+    /// Returns for each node, by number, whether it can reach this one.
     ///
     /// # Panics
-    /// When it is not of the lab.
+    /// When `node` is not in the lab.
     #[must_use]
     pub fn towards(&mut self, node: NodeId) -> Vec<bool> {
         let Some((all, chosen)) = &mut self.chosen else {

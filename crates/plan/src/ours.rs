@@ -1,4 +1,4 @@
-//! Which nodes a machine has, and what of a plan is theirs.
+//! The nodes of a machine, and their share of a plan.
 
 use std::borrow::Cow;
 
@@ -9,27 +9,27 @@ use constel_topology::{Layout, NodeId};
 use crate::lab::Lab;
 use crate::step_plan::{Adjacency, RoutesPlan, edges_of, ends_of};
 
-/// The nodes of a lab that a machine has.
+/// The nodes of a lab that run on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, Default)]
 pub struct Ours {
-    /// By node; `None`: all of them.
+    /// Whether the machine has each node, by node; `None` for all nodes.
     has: Option<Vec<bool>>,
 }
 
 impl Ours {
-    /// Every node.
+    /// Returns the set of all nodes.
     #[must_use]
     pub fn all() -> Self {
         Self::default()
     }
 
-    /// Those of which it is so, by node.
+    /// Returns the set of the nodes whose value is true.
     #[must_use]
     pub fn these(has: Vec<bool>) -> Self {
         Self { has: Some(has) }
     }
 
-    /// They, and these.
+    /// Returns the set with further nodes.
     #[must_use]
     pub fn and(&self, more: impl IntoIterator<Item = NodeId>) -> Self {
         let mut has = self.has.clone();
@@ -43,25 +43,25 @@ impl Ours {
         Self { has }
     }
 
-    /// Whether the machine has every node.
+    /// Returns whether the machine has every node.
     #[must_use]
     pub fn is_all(&self) -> bool {
         self.has.is_none()
     }
 
-    /// Whether the machine has this node.
+    /// Returns whether the machine has this node.
     #[must_use]
     pub fn has(&self, node: NodeId) -> bool {
         let has = self.has.as_ref();
         has.is_none_or(|has| has.get(node.index()) == Some(&true))
     }
 
-    /// Nodes here that are made of an image, with it, in their order.
+    /// Returns the machine's nodes that run an image, each with it, in node order.
     pub fn containers<'a>(&'a self, lab: &'a Lab) -> impl Iterator<Item = (NodeId, &'a Container)> {
         lab.containers().filter(|(node, _)| self.has(*node))
     }
 
-    /// The edges whose frames are sent here, in the same order.
+    /// Returns the edges whose frames are sent by this machine's nodes, in the same order.
     #[must_use]
     pub fn edges<'a>(&self, layout: &Layout, all: &'a [EdgeChange]) -> Cow<'a, [EdgeChange]> {
         match self.has {
@@ -70,7 +70,7 @@ impl Ours {
         }
     }
 
-    /// What nodes here know of far ports.
+    /// Returns the neighbour entries of this machine's nodes.
     #[must_use]
     pub fn ends<'a>(&self, layout: &Layout, all: &'a [Adjacency]) -> Cow<'a, [Adjacency]> {
         match self.has {
@@ -79,7 +79,7 @@ impl Ours {
         }
     }
 
-    /// Routes of nodes here, in the same order.
+    /// Returns the routes of this machine's nodes, in the same order.
     #[must_use]
     pub fn routes<'a>(&self, all: &'a RoutesPlan) -> Cow<'a, RoutesPlan> {
         match self.has {

@@ -1,4 +1,4 @@
-//! Which nodes take part in something that only some nodes do.
+//! The choice of nodes for functions that only some nodes have.
 
 use std::collections::BTreeSet;
 
@@ -8,9 +8,9 @@ use constel_topology::{NodeId, seeded_key};
 use crate::lab::Lab;
 
 impl Lab {
-    /// The nodes of a placement, sorted. Satellites are chosen by rank of a number that depends on the seed,
-    /// `purpose` and the satellite's name alone: those of a smaller share are among those of a larger one.
-    /// Nodes in `except` are never chosen by share.
+    /// Returns the nodes of a placement, sorted. Satellites are ranked by a number that depends only on the seed,
+    /// `purpose` and the satellite's name. A smaller share is therefore a subset of a larger one. Nodes in `except`
+    /// are never chosen by share.
     pub fn placed(
         &self,
         placement: &Placement,
@@ -28,7 +28,7 @@ impl Lab {
         ranked.sort_unstable();
         let count = (placement.satellites.get() * ranked.len() as f64).round() as usize;
         let chosen = ranked[..count.min(ranked.len())].iter().map(|(_, id)| *id);
-        // Names were checked when the lab was laid out.
+        // The names were checked when the lab was laid out.
         let named = placement
             .nodes
             .iter()

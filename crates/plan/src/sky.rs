@@ -1,4 +1,4 @@
-//! The sky of a lab: orbits that are computed, and objects whose positions are given.
+//! The sky of a lab: computed orbits, and objects whose positions are given.
 
 use constel_exchange::ephemeris::Ephemeris;
 use constel_orbit::sun::sun_itrf_m;
@@ -6,12 +6,12 @@ use constel_orbit::{DVec3, Satellite, positions_itrf_m, some_positions_itrf_m};
 use constel_topology::{NoPosition, Sky};
 use constel_units::{TimeSpan, Utc};
 
-/// Where a constellation's satellites are.
+/// The positions of a constellation's satellites.
 #[derive(Debug, Clone)]
 pub(crate) enum Orbits {
-    /// By elements, Walker's or a catalogue's.
+    /// Orbits from elements, of a Walker pattern or a catalogue.
     Computed(Vec<Satellite>),
-    /// By an ephemeris each.
+    /// An ephemeris for each object.
     Given(Vec<Ephemeris>),
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct LabSky {
 }
 
 impl LabSky {
-    /// The lab starts at `start`. Neighbouring constellations that are computed are joined, so that a step makes one
-    /// batch of them.
+    /// Creates the sky of a lab that starts at `start`. Neighbouring constellations with computed orbits are
+    /// joined, so that a step computes them in one batch.
     pub(crate) fn new(start: Utc, constellations: Vec<Orbits>) -> Self {
         let mut parts: Vec<Orbits> = Vec::new();
         for next in constellations {

@@ -1,4 +1,4 @@
-//! What one machine must hold next: a value that can be printed, kept, compared and sent.
+//! The changes of one step for one machine, as a value that can be printed, stored, compared and sent.
 
 use constel_link::{EdgeChange, PortId};
 use constel_routing::PathEnd;
@@ -6,44 +6,44 @@ use constel_routing::graph::NextHop;
 use constel_topology::{Layout, NodeId};
 use serde::{Deserialize, Serialize};
 
-/// The changes of one step. All times are lab time, nanoseconds after the start of the lab; whoever carries the
-/// plan out moves them to its own clock.
+/// The changes of one step. All times are lab time, nanoseconds after the start of the lab. The applier converts
+/// them to its own clock.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
 pub struct StepPlan {
-    /// The step.
+    /// The number of the step.
     pub step: u64,
-    /// When it takes effect.
+    /// The time at which it takes effect.
     pub t_ns: u64,
-    /// Nodes that come and go.
+    /// Nodes that are created and removed.
     pub nodes: NodeChanges,
-    /// Changes of the edge table in the instant `t_ns`.
+    /// Changes of the edge table at the instant `t_ns`.
     pub edges: Vec<EdgeChange>,
-    /// Of very many edges those whose delay alone changes, and glides on: a moment sooner or later is the same to them, and
-    /// whoever carries the plan out need not stop for all of them at once.
+    /// If there are very many edges: those for which only the delay changes, continuously. Small differences in
+    /// time do not matter to them, so that the applier need not stop for all of them at once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gliding: Vec<EdgeChange>,
-    /// Ends of edges that went, at ports that can have several: their nodes forget each other.
+    /// Ends of removed edges, at ports that can have several: their nodes remove each other's neighbour entries.
     pub forget: Vec<Adjacency>,
-    /// Ends of edges that came, at ports that can have several: their nodes learn of each other.
+    /// Ends of new edges, at ports that can have several: their nodes get each other's neighbour entries.
     pub learn: Vec<Adjacency>,
-    /// Routes.
+    /// Changes of routes.
     pub routes: RoutesPlan,
-    /// Removals of edges that wait until routes lead round them and what was on its way has passed.
+    /// Removals of edges that wait until routes avoid them and packets in flight have passed.
     pub drain: Vec<EdgeChange>,
-    /// The same of edges that went with `drain`.
+    /// Ends of the edges that `drain` removes; their neighbour entries are removed with them.
     pub forget_drained: Vec<Adjacency>,
 }
 
-/// Nodes that come and go with a step.
+/// Nodes that are created and removed by a step.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct NodeChanges {
-    /// Made before the step's edges.
+    /// The nodes to create before the step's edges.
     pub make: Vec<NodeId>,
-    /// Ended after them.
+    /// The nodes to remove after them.
     pub end: Vec<NodeId>,
 }
 
-/// What the node of one port knows of a far port: its addresses and MAC.
+/// A neighbour entry of one port's node for a far port: its addresses and MAC.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Adjacency {
     /// The node's own port.
@@ -52,95 +52,97 @@ pub struct Adjacency {
     pub far_port: PortId,
 }
 
-/// Changes of routes, in an order that makes no loops.
+/// Changes of routes, in an order that creates no loops.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct RoutesPlan {
-    /// So many of `rows` come first: once they are told, all that is sent takes its new way. The others are for what
-    /// the map of the link plane does not forward.
+    /// The number of `rows` that come first: once they are installed, all packets take the new paths. The other
+    /// rows are for packets that the link plane's map does not forward.
     pub first: usize,
     /// Routes to nodes.
     pub rows: Vec<RouteRow>,
-    /// Routes to ends of disjoint paths; told after `rows`.
+    /// Routes to ends of disjoint paths; installed after `rows`.
     pub paths: Vec<RouteRow>,
-    /// Routes of nodes without a stack, for the table that the link plane goes by; told before all others.
+    /// Routes of nodes without a stack, for the link plane's table; installed before all others.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub ways: Vec<WayRow>,
-    /// The same where several next hops share the packets, and to ends of disjoint paths; told after `ways`.
+    /// Routes of nodes without a stack that have several next hops or lead to ends of disjoint paths; installed
+    /// after `ways`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub shared_ways: Vec<SharedWayRow>,
 }
 
-/// One change of the ways of a node without a stack that share packets, or lead to an end of a path. Few are: they need not be small.
+/// One change of a route of a node without a stack that has several next hops, or leads to an end of a path. There
+/// are few, so that their size does not matter.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SharedWayRow {
-    /// Whose ways.
+    /// The node that has the route.
     pub node: NodeId,
-    /// Where they lead.
+    /// The destination.
     pub goal: Goal,
-    /// The next hops; none: there is no way any more.
+    /// The next hops; empty to remove the route.
     pub hops: Vec<NextHop>,
 }
 
-/// One change of the way of a node without a stack.
+/// One change of a route of a node without a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct WayRow {
-    /// Whose way.
+    /// The node that has the route.
     pub node: NodeId,
-    /// The node that it leads to.
+    /// The destination.
     pub destination: NodeId,
-    /// The next hop; `None`: there is no way any more.
+    /// The next hop; `None` to remove the route.
     pub hop: Option<NextHop>,
 }
 
-/// One change of one node's table.
+/// One change of one node's routing table.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RouteRow {
-    /// Whose table.
+    /// The node.
     pub node: NodeId,
-    /// Where the route leads.
+    /// The destination.
     pub goal: Goal,
-    /// Added or replaced; false: removed.
+    /// Whether the route is added or replaced; false to remove it.
     pub set: bool,
-    /// The next hop: the new one, or the one that goes.
+    /// The next hop: the new one, or that of the removed route.
     pub hop: NextHop,
-    /// Further next hops that share its packets.
+    /// Further next hops that share the packets.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<NextHop>,
 }
 
 impl RouteRow {
-    /// All its next hops.
+    /// Returns all next hops.
     pub fn hops(&self) -> impl Iterator<Item = NextHop> {
         std::iter::once(self.hop).chain(self.others.iter().copied())
     }
 }
 
-/// Where a route leads.
+/// The destination of a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Goal {
-    /// To a node's own addresses.
+    /// A node's own addresses.
     Node(NodeId),
-    /// To the addresses of one end of a disjoint path.
+    /// The addresses of one end of a disjoint path.
     Path(PathEnd),
-    /// To the IPv4 address of a port in a network.
+    /// The IPv4 address of a port in a network.
     Port(PortId),
 }
 
 impl RoutesPlan {
-    /// How many routes change.
+    /// Returns the number of changed routes.
     #[must_use]
     pub fn len(&self) -> usize {
         self.rows.len() + self.paths.len() + self.ways.len() + self.shared_ways.len()
     }
 
-    /// Whether no route changes.
+    /// Returns whether no route changes.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// The part of the nodes that `owns` says, in the same order.
+    /// Returns the part for the nodes that `owns` selects, in the same order.
     #[must_use]
     pub(crate) fn share(&self, owns: &impl Fn(NodeId) -> bool) -> RoutesPlan {
         let of = |rows: &[RouteRow]| -> Vec<RouteRow> {
@@ -171,7 +173,7 @@ impl RoutesPlan {
 }
 
 impl StepPlan {
-    /// Whether nothing is to be done.
+    /// Returns whether there is nothing to do.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.edges.is_empty()
@@ -184,8 +186,9 @@ impl StepPlan {
             && self.nodes == NodeChanges::default()
     }
 
-    /// What the machine must hold that has the nodes that `owns` says. An edge is served where its frames are sent.
-    /// The shares of machines that have every node between them make up the whole, and none has another's.
+    /// Returns the part for the machine that has the nodes which `owns` selects. An edge belongs to the machine
+    /// where its frames are sent. If every node is on one of the machines, their shares are disjoint and make up
+    /// the whole plan.
     #[must_use]
     pub fn share(&self, layout: &Layout, owns: impl Fn(NodeId) -> bool) -> StepPlan {
         let nodes = |all: &[NodeId]| all.iter().copied().filter(|node| owns(*node)).collect();
@@ -209,7 +212,7 @@ impl StepPlan {
     }
 }
 
-/// The edges whose frames are sent by nodes of which it is so.
+/// Returns the edges whose frames are sent by nodes that `owns` selects.
 pub(crate) fn edges_of(
     layout: &Layout,
     all: &[EdgeChange],
@@ -219,7 +222,7 @@ pub(crate) fn edges_of(
     all.iter().filter(here).copied().collect()
 }
 
-/// What the nodes of which it is so know of far ports.
+/// Returns the neighbour entries of the nodes that `owns` selects.
 pub(crate) fn ends_of(
     layout: &Layout,
     all: &[Adjacency],
@@ -229,8 +232,8 @@ pub(crate) fn ends_of(
     all.iter().filter(here).copied().collect()
 }
 
-/// Edge changes whose times are lab time, moved to a clock that shows `zero_ns` at lab time zero. An edge that is up at
-/// once stays so.
+/// Converts edge changes from lab time to a clock that shows `zero_ns` at lab time zero. An edge that is up at once
+/// stays so.
 #[must_use]
 pub fn at_clock(changes: &[EdgeChange], zero_ns: u64) -> Vec<EdgeChange> {
     let moved = |change: &EdgeChange| {

@@ -1,21 +1,21 @@
-//! Tables of what was chosen beforehand: CSV with columns in a fixed order.
+//! Tables of choices made in advance: CSV with columns in a fixed order.
 
 use constel_scenario::{CsvRow, Diagnostic, Diagnostics, TextFile, csv_rows};
 
-/// Latest time of a row, seconds: 366 days.
+/// The latest time of a row, seconds: 366 days.
 const MOST_TIME_S: f64 = 366.0 * 86_400.0;
 
-/// The rows of a file after the one that names the columns, and all that is wrong with them.
+/// The rows of a file after its header, and the errors found in them.
 pub(crate) struct Rows<'a, const N: usize> {
     file: &'a TextFile,
     rows: Box<dyn Iterator<Item = CsvRow> + 'a>,
     columns: &'static str,
-    /// What was found so far.
+    /// The errors found so far.
     pub(crate) errors: Diagnostics,
 }
 
 impl<'a, const N: usize> Rows<'a, N> {
-    /// At the first row; `columns` are `N` names with commas between.
+    /// Starts at the first row; `columns` are `N` names separated by commas.
     pub(crate) fn new(file: &'a TextFile, columns: &'static str) -> Self {
         let mut rows = Self {
             file,
@@ -34,7 +34,7 @@ impl<'a, const N: usize> Rows<'a, N> {
         rows
     }
 
-    /// The next row and its line's number; none when so much is wrong that more would help nobody.
+    /// Returns the next row and its line number; `None` at the end, or when there are too many errors to continue.
     pub(crate) fn next(&mut self) -> Option<(usize, [String; N])> {
         while !self.errors.is_full() {
             let CsvRow { line, cells } = self.rows.next()?;
@@ -48,13 +48,13 @@ impl<'a, const N: usize> Rows<'a, N> {
         None
     }
 
-    /// Something is wrong in a line.
+    /// Reports an error in a line.
     pub(crate) fn wrong(&mut self, line: usize, code: &'static str, message: String) {
         let error = self.error(line, code, message);
         self.errors.push(error);
     }
 
-    /// A name is unknown; the nearest of those known is told.
+    /// Reports an unknown name, with the nearest known name.
     pub(crate) fn unknown<'n>(
         &mut self,
         line: usize,
@@ -71,7 +71,7 @@ impl<'a, const N: usize> Rows<'a, N> {
         self.file.error_in_line(line, code, message)
     }
 
-    /// The lab time of a row, nanoseconds; wrong unless it is one.
+    /// Parses the lab time of a row, nanoseconds; reports an invalid one.
     pub(crate) fn time_ns(&mut self, line: usize, text: &str) -> Option<u64> {
         let seconds = text.parse::<f64>().ok();
         let seconds = seconds.filter(|s| (0.0..=MOST_TIME_S).contains(s));

@@ -1,4 +1,4 @@
-//! The channels and switches of a lab: networks whose members share one.
+//! The channels and switches of a lab: networks whose members share a medium.
 
 use constel_link::PortId;
 use constel_link::medium::{Access, Shared, Spec};
@@ -7,7 +7,7 @@ use constel_scenario::model;
 use crate::lab::Lab;
 
 impl Lab {
-    /// The networks with a channel that all members share, by their names.
+    /// Returns the networks with a channel that all members share, with their names.
     #[must_use]
     pub fn channels(&self) -> Vec<(String, Shared)> {
         let networks = (0..).zip(&self.scenario.networks);
@@ -33,7 +33,7 @@ impl Lab {
         channels.collect()
     }
 
-    /// The ports of each network that a switch joins.
+    /// Returns the ports of each network that is a switch.
     #[must_use]
     pub fn switches(&self) -> Vec<Vec<PortId>> {
         let networks = self.scenario.networks.iter().enumerate();
@@ -43,7 +43,7 @@ impl Lab {
     }
 }
 
-/// Each channel draws for itself.
+/// Returns the random seed of a channel; each has its own.
 fn seed(of_lab: u64, place: usize) -> u64 {
     of_lab.wrapping_add((place as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15))
 }

@@ -1,4 +1,4 @@
-//! Failures of networks: from names and patterns to places among a network's members.
+//! Failures of networks: converts names and patterns to indices of a network's members.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use constel_scenario::Diagnostics;
 use constel_scenario::model::{self, Name, NodesNamed};
 use constel_topology::{Centre, FailureTarget, Network, Trouble};
 
-/// What a failure does to one of the networks. Patterns that no member has are errors.
+/// Converts the effect of a failure on one network. Patterns that match no member are errors.
 pub(crate) fn make(
     name: &Name,
     trouble: &model::Trouble,

@@ -1,4 +1,4 @@
-//! Delays from a file: a square of them, or a table of edges that may change over time.
+//! Delays from a file: a square matrix, or a table of edges that may change over time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
@@ -6,17 +6,17 @@ use std::num::NonZeroU64;
 use constel_scenario::{CsvRow, Diagnostics, TextFile, csv_rows};
 use constel_topology::{Law, LinkClass, Moment, NetworkEdge};
 
-/// Most edges of a file, all times together.
+/// The largest number of edges in a file, for all times together.
 const MOST_EDGES: usize = 1_100_000;
-/// Longest delay, ms: that of other links.
+/// The longest delay, ms, as for other links.
 const MOST_DELAY_MS: f64 = 10_000.0;
-/// Lab time is at most a year.
+/// The latest lab time: a year.
 const MOST_TIME_S: f64 = 366.0 * 86_400.0;
 
 /// The edges of a file.
 #[derive(Debug)]
 pub(crate) struct Matrix {
-    /// From when on which edges hold, in order of time.
+    /// The times, in order, from which each list of edges holds.
     epochs: Vec<(u64, Vec<NetworkEdge>)>,
 }
 
@@ -29,7 +29,7 @@ impl Law for Matrix {
     }
 }
 
-/// A file on its way to a law.
+/// The state of parsing a file.
 struct Reader<'a> {
     file: &'a TextFile,
     class: LinkClass,
@@ -38,7 +38,7 @@ struct Reader<'a> {
     before: usize,
 }
 
-/// Reads a file; everything wrong with it goes to `errors`, with its own file and line.
+/// Parses a file. All errors go to `errors`, with the file and line.
 pub(crate) fn read(
     file: &TextFile,
     class: LinkClass,
@@ -68,10 +68,11 @@ pub(crate) fn read(
     (reader.errors.len() == before).then_some(Matrix { epochs })
 }
 
-/// Reads a file of delays alone, of the same form: places of sender and receiver among `members`, and nanoseconds.
+/// Parses a file of the same form that has only delays. Returns the indices of sender and receiver among `members`,
+/// and nanoseconds.
 ///
 /// # Errors
-/// Everything wrong with it, each with its line.
+/// All errors in the file, each with its line.
 pub fn read_delays(
     file: &TextFile,
     members: &[String],
@@ -102,7 +103,7 @@ impl<'a> Reader<'a> {
         self.errors.push(error);
     }
 
-    /// Whether so much is wrong that the rest is not worth reading.
+    /// Returns whether there are too many errors to continue.
     fn give_up(&self) -> bool {
         self.errors.len() > self.before + 20
     }
@@ -139,7 +140,7 @@ impl<'a> Reader<'a> {
         (ms * 1e6).round() as u64
     }
 
-    /// A square: senders by row, receivers by column. Every member has both.
+    /// Parses a square matrix: senders by row, receivers by column. Every member must have both.
     fn square(
         &mut self,
         head: usize,
@@ -163,7 +164,7 @@ impl<'a> Reader<'a> {
             if self.give_up() {
                 break;
             }
-            // A row has a cell at least.
+            // A row has at least one cell.
             let Some((name, cells)) = cells.split_first() else {
                 continue;
             };
@@ -205,7 +206,7 @@ impl<'a> Reader<'a> {
         self.wrong(line, "out-of-range", message);
     }
 
-    /// Each member has a row and a column.
+    /// Checks that each member has a row or a column.
     fn all_there(&mut self, seen: &BTreeSet<usize>, members: &[String], what: &str) {
         if self.give_up() {
             return;
@@ -233,7 +234,7 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// A table of edges.
+    /// Parses a table of edges.
     fn table(
         &mut self,
         head: usize,

@@ -1,4 +1,4 @@
-//! Networks: from the scenario's types to topology's, with their members found and their laws read.
+//! Networks: converts the scenario's types to those of the topology, finds the members and reads the laws.
 
 mod channel;
 mod disruptions;
@@ -20,11 +20,11 @@ pub use matrix::read_delays;
 use crate::ground::{class, crosslink};
 use crate::lab::Lab;
 
-/// Makes the scenario's networks. `names` are those of all nodes.
+/// Converts the scenario's networks. `names` are those of all nodes.
 ///
 /// # Errors
-/// Members that are no nodes, networks without two members, nodes in too many networks, and everything wrong with files of
-/// matrices.
+/// Members that are not nodes, networks with less than two members, nodes in too many networks, and all errors in
+/// matrix files.
 pub(crate) fn make(
     scenario: &Scenario,
     names: &BTreeSet<String>,
@@ -118,7 +118,7 @@ fn law_of(
 }
 
 impl Lab {
-    /// The ports of members that are not in their networks yet when the lab starts, with the networks' places.
+    /// Returns the ports of members that are not in their networks when the lab starts, with the networks' indices.
     #[must_use]
     pub fn away(&self) -> Vec<(usize, PortId)> {
         let networks = (0..).zip(&self.scenario.networks);
@@ -134,7 +134,7 @@ impl Lab {
     }
 }
 
-/// The nodes that the patterns name, each once, in the patterns' order and then that of names.
+/// Returns the nodes that match the patterns, each once, in the order of the patterns and then of names.
 fn members_of(
     network: &model::Network,
     names: &BTreeSet<String>,
@@ -159,7 +159,7 @@ fn members_of(
     members
 }
 
-/// Everyone reaches everyone at once.
+/// The law of a switch: every member reaches every other without delay.
 #[derive(Debug)]
 struct Switched;
 

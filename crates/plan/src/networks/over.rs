@@ -1,4 +1,5 @@
-//! Edges along the shortest paths over a constellation that is itself no part of the lab: what a path's links do together, and no hops.
+//! Edges along the shortest paths over a constellation that is not part of the lab. Such an edge combines the links
+//! of its path, without hops.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,16 +18,17 @@ use crate::lab::Lab;
 pub(crate) struct Over {
     layout: Arc<Layout>,
     sky: Arc<dyn Sky>,
-    /// The members as stations of that constellation, in their order.
+    /// The members as stations of that constellation, in order.
     members: Vec<NodeId>,
-    /// What the edges do besides.
+    /// The further properties of the edges.
     class: LinkClass,
-    /// Where the last question left off: steps come one after the other, and some ways of choosing satellites go by what was before.
+    /// The state after the last query. Steps are queried in order, and some policies of choosing satellites depend
+    /// on the past.
     last: Mutex<Option<(Stepper, Snapshot)>>,
 }
 
 impl Over {
-    /// `beneath` has the constellation and, as its stations, all members.
+    /// Creates the law. `beneath` has the constellation and all members as its stations.
     pub(crate) fn new(beneath: &Lab, members: &[String], class: LinkClass) -> Self {
         let find = |name: &String| beneath.layout.find(name).map(|node| node.id);
         Self {
@@ -40,7 +42,7 @@ impl Over {
 
     /// Calls `look` with the topology of the step that begins at `t_ns`.
     fn at<T>(&self, t_ns: u64, look: impl FnOnce(&Snapshot) -> T) -> T {
-        // What a panic left is begun anew where it does not fit.
+        // The state that a panic left is discarded below if it does not fit.
         let mut last = self.last.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut stepper, mut snapshot) = match last.take() {
             Some((stepper, snapshot)) if snapshot.t_ns <= t_ns => (stepper, snapshot),
@@ -109,7 +111,7 @@ impl Law for Over {
     }
 }
 
-/// The lower of two rates, of which each may be unlimited.
+/// Returns the lower of two rates, of which each may be unlimited.
 fn least(a: Option<NonZeroU64>, b: Option<NonZeroU64>) -> Option<NonZeroU64> {
     match (a, b) {
         (Some(a), Some(b)) => Some(a.min(b)),

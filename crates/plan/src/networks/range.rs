@@ -7,21 +7,21 @@ use constel_scenario::model::RangeStep;
 use constel_topology::radio::Carrier;
 use constel_topology::{Law, LinkClass, Moment, NetworkEdge};
 
-/// Members at most so far apart that see each other.
+/// The law of members that see each other up to a distance.
 #[derive(Debug)]
 pub(crate) struct Range {
     pub(crate) most_m: f64,
-    /// How high the line of sight stays, where no end is lower.
+    /// The height above which the line of sight must stay, unless an end is lower.
     pub(crate) atmosphere_m: f64,
-    /// What edges do that are nearer than the first step.
+    /// The properties of edges that are shorter than the first step.
     pub(crate) class: LinkClass,
-    /// Nearest first.
+    /// The steps, nearest first.
     pub(crate) steps: Vec<Step>,
-    /// Says rate and loss instead of `steps`.
+    /// The radio that determines rate and loss in place of `steps`.
     pub(crate) radio: Option<Carrier>,
 }
 
-/// Rate and loss from a distance on.
+/// The rate and the loss beyond a distance.
 #[derive(Debug)]
 pub(crate) struct Step {
     beyond_m: f64,
@@ -40,11 +40,11 @@ impl Step {
 }
 
 impl Range {
-    /// What an edge of this length does; `None`: there is none.
+    /// Returns the properties of an edge of this length; `None` if there is no edge.
     fn class_at(&self, range_m: f64) -> Option<LinkClass> {
         if let Some(radio) = &self.radio {
             let carried = radio.in_space(range_m)?;
-            // At least 1 bit/s, and far less than a u64 holds.
+            // At least 1 bit/s, and far below the largest u64.
             let rate_bps = NonZeroU64::new(carried.rate_bps as u64)?;
             let most = self.class.rate_bps;
             return Some(LinkClass {
@@ -64,8 +64,8 @@ impl Range {
         })
     }
 
-    /// Whether two points see each other. A point on the ground is below the sphere at high latitudes: then the line need not
-    /// be above it.
+    /// Returns whether two points see each other. A point on the ground is below the sphere at high latitudes; the
+    /// line must then not be above the sphere.
     fn see(&self, a: DVec3, b: DVec3) -> bool {
         let lower_m = a.length().min(b.length()) - EARTH_EQUATORIAL_RADIUS_M;
         line_of_sight(a, b, self.atmosphere_m.min(lower_m - 1.0))
@@ -78,7 +78,7 @@ impl Law for Range {
         for a in 0..now.len() {
             for b in a + 1..now.len() {
                 let range_m = now[a].distance(now[b]);
-                // Where a position is missing it is NaN, and in no range.
+                // A missing position is NaN, and so within no range.
                 let near = range_m <= self.most_m;
                 if !near || !self.see(now[a], now[b]) {
                     continue;

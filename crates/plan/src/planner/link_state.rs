@@ -1,4 +1,5 @@
-//! Nodes that know the sky ahead and learn of what breaks by link-state advertisements instead of at once: `routing.reaction`.
+//! Nodes that can predict the topology, and learn of failures through link-state advertisements instead of at once:
+//! `routing.reaction`.
 
 use std::collections::BTreeMap;
 
@@ -9,24 +10,24 @@ use constel_topology::{Layout, NodeId, Snapshot, Stepper};
 use crate::blueprint::Blueprint;
 use crate::failed::FailedEdges;
 
-/// What the nodes of a lab foresaw and what their databases hold. The protocol itself is [`LinkStateProtocol`]; this keeps the
-/// topology that was foreseen in step with the one that is.
+/// The topology that the nodes of a lab predict, and their databases. The protocol itself is [`LinkStateProtocol`];
+/// this type keeps the predicted topology in step with the actual one.
 pub(super) struct LinkState {
     stepper: Stepper,
-    /// As foreseen for the step in force, and for the one that is being prepared.
+    /// The prediction for the step in force; `ahead` is that for the step in preparation.
     now: Snapshot,
     ahead: Option<Snapshot>,
     protocol: LinkStateProtocol,
-    /// Routes of the views met so far, by step, while neither topology changes.
+    /// The routes of the views met so far, by step, as long as neither topology changes.
     computed: BTreeMap<u64, BTreeMap<LsdbDigest, Routes>>,
-    /// How often some node's database has changed.
+    /// The number of changes of any node's database.
     database_changes: u64,
-    /// Changes of links failed by hand that have been detected.
+    /// The version of the edges failed by command that has been detected.
     by_hand: u64,
 }
 
 impl LinkState {
-    /// Nothing foreseen yet.
+    /// Creates the state without a prediction.
     pub(super) fn new(blueprint: &Blueprint, reaction: Reaction) -> Self {
         Self {
             stepper: blueprint.lab.stepper().foreseen(),
@@ -39,33 +40,33 @@ impl LinkState {
         }
     }
 
-    /// Foresees the next step.
+    /// Predicts the next step.
     pub(super) fn foresee(&mut self) {
         self.ahead = Some(self.stepper.advance());
     }
 
-    /// How often some node's database has changed.
+    /// Returns the number of changes of any node's database.
     pub(super) fn database_changes(&self) -> u64 {
         self.database_changes
     }
 
-    /// LSAs so far.
+    /// Returns the number of LSAs so far.
     pub(super) fn lsa_count(&self) -> LsaCount {
         self.protocol.lsa_count()
     }
 
-    /// Lab time at which the next LSA is handled.
+    /// Returns the lab time at which the next LSA is handled.
     pub(super) fn next_ns(&self) -> Option<u64> {
         self.protocol.next_ns()
     }
 
-    /// The step that was foreseen last is in force: what is otherwise is detected.
+    /// Brings the step that was predicted last into force, and detects differences from the actual topology.
     pub(super) fn begin(&mut self, layout: &Layout, actual: &Snapshot, failed: &FailedEdges) {
         self.arrive();
         self.detect(layout, actual, actual.t_ns, failed);
     }
 
-    /// As [`LinkState::begin`] before lab time runs: what is broken then is known to all.
+    /// As [`LinkState::begin`], but before lab time runs: all nodes know of failures at that time.
     pub(super) fn begin_knowing(
         &mut self,
         layout: &Layout,
@@ -85,7 +86,8 @@ impl LinkState {
         self.computed.retain(|of, _| *of >= step);
     }
 
-    /// Links failed or healed by hand since are detected, and LSAs handled that have arrived by lab time `now_ns`.
+    /// Detects links that were failed or repaired by command, and handles LSAs that have arrived by lab time
+    /// `now_ns`.
     pub(super) fn react(
         &mut self,
         layout: &Layout,
@@ -113,7 +115,7 @@ impl LinkState {
         self.database_changes += u64::from(self.protocol.receive(now_ns));
     }
 
-    /// Every node's routes by its own view, for the step in force or the one foreseen last.
+    /// Returns every node's routes by its own view, for the step in force or the one predicted last.
     pub(super) fn routes(
         &mut self,
         layout: &Layout,

@@ -1,8 +1,8 @@
-//! Plans steps: scenario, sky, time and what failed go in, [`StepPlan`]s come out. Touches nothing else.
+//! Plans steps: a pure function from scenario, sky, time and failures to [`StepPlan`]s.
 //!
-//! Every machine of a lab plans the same steps from the same blueprint and the same failures, and carries out its
-//! [share](StepPlan::share). What is planned counts as done only when [`Planner::installed`] says so: a plan that
-//! is thrown away leaves no trace.
+//! Every machine of a lab plans the same steps from the same blueprint and the same failures, and applies its
+//! [share](StepPlan::share). A plan counts as done only after [`Planner::installed`]: a discarded plan leaves no
+//! trace.
 
 mod link_state;
 mod moment;
@@ -29,40 +29,40 @@ use parting::part;
 use routes::RoutePlanner;
 pub use routes::{PlannedRoutes, destinations};
 
-/// Everything that changes with time, as planned so far.
+/// The changing state of a lab, as planned so far.
 pub struct Planner {
     blueprint: Arc<Blueprint>,
     stepper: Stepper,
-    /// The step that is in force.
+    /// The topology of the step in force.
     current: Arc<Snapshot>,
-    /// Where Constel computes the routes.
+    /// The route planner, if Constel computes the routes.
     routes: Option<RoutePlanner>,
-    /// Whether links that go outlive the routes over them.
+    /// Whether disappearing links stay until the routes have left them.
     drains: bool,
-    /// Ports on switches, behind which any Ethernet address may be: their nodes ask each other for it.
+    /// Ports on switches, where any Ethernet address may appear: their nodes resolve neighbours themselves.
     asking: BTreeSet<PortId>,
 }
 
 /// A step that is planned and not in force.
 pub struct PlannedStep {
-    /// What the machines must be told.
+    /// The changes for the machines.
     pub plan: StepPlan,
     /// The topology of the step.
     pub snapshot: Arc<Snapshot>,
-    /// Stations that change their satellite.
+    /// The stations that change their satellite.
     pub handovers: Vec<Handover>,
     routes: Option<PlannedRoutes>,
 }
 
 impl PlannedStep {
-    /// How many routes change; `None` where Constel does not compute any.
+    /// Returns the number of changed routes; `None` if Constel does not compute routes.
     #[must_use]
     pub fn route_changes(&self) -> Option<usize> {
         self.routes.as_ref().map(|_| self.plan.routes.len())
     }
 }
 
-/// A topology of the same shape without edges, every antenna free.
+/// Returns a topology of the same shape without edges, with all antennas free.
 fn nothing_before(first: &Snapshot) -> Snapshot {
     Snapshot {
         beams: vec![None; first.beams.len()],
@@ -71,7 +71,7 @@ fn nothing_before(first: &Snapshot) -> Snapshot {
 }
 
 impl Planner {
-    /// Nothing planned yet.
+    /// Creates a planner that has planned nothing yet.
     #[must_use]
     pub fn new(blueprint: Arc<Blueprint>) -> Self {
         let routing = &blueprint.lab.scenario.routing;
@@ -89,36 +89,37 @@ impl Planner {
         }
     }
 
-    /// A failure of the lab's that waits to be told begins with the first step at or after `from_ns` that is planned from here on.
-    /// False when there is no such failure.
+    /// Starts a failure that waits for a trigger: it begins with the first newly planned step at or after
+    /// `from_ns`. Returns false when there is no such failure.
     pub fn fail_from(&mut self, failure: &str, from_ns: u64) -> bool {
         self.stepper.fail_from(failure, from_ns)
     }
 
-    /// As [`Planner::fail_from`], for nodes that go with the failure and that the lab does not name in it.
+    /// As [`Planner::fail_from`], for nodes that fail with the failure although the scenario does not list them in
+    /// it.
     pub fn fail_also(&mut self, failure: &str, nodes: &[NodeId], from_ns: u64) -> bool {
         self.stepper.fail_also(failure, nodes, from_ns)
     }
 
-    /// These nodes of a failure that was told are whole again with the first step at or after `until_ns` that is planned from here on.
+    /// Repairs these nodes of a triggered failure with the first newly planned step at or after `until_ns`.
     pub fn heal_from(&mut self, failure: &str, nodes: &[NodeId], until_ns: u64) -> bool {
         self.stepper.heal_from(failure, nodes, until_ns)
     }
 
-    /// What the lab is made of.
+    /// Returns the lab's blueprint.
     #[must_use]
     pub fn blueprint(&self) -> &Arc<Blueprint> {
         &self.blueprint
     }
 
-    /// The topology of the step in force.
+    /// Returns the topology of the step in force.
     #[must_use]
     pub fn current(&self) -> &Arc<Snapshot> {
         &self.current
     }
 
-    /// The lab at time zero, held still: all nodes come, edges are there and no delay glides until
-    /// [`Planner::glide`]. Routes are in node order, for empty kernels.
+    /// Plans lab time zero, with constant delays until [`Planner::glide`]: all nodes and edges are created. Routes
+    /// are in node order, for empty kernels.
     #[must_use]
     pub fn first(&mut self, failed: &FailedEdges) -> PlannedStep {
         let layout = Arc::clone(&self.blueprint.lab.layout);
@@ -149,7 +150,7 @@ impl Planner {
         }
     }
 
-    /// The edges of the step in force as they are when lab time runs.
+    /// Returns the edges of the step in force as they are once lab time runs.
     #[must_use]
     pub fn glide(&self) -> Vec<EdgeChange> {
         let layout = &self.blueprint.lab.layout;
@@ -157,8 +158,8 @@ impl Planner {
         delta.changes(0).collect()
     }
 
-    /// The next step's topology, and what it takes to get there without its routes: those are planned by
-    /// [`Planner::route`].
+    /// Returns the next step's topology and the changes that lead to it, without routes: [`Planner::route`] plans
+    /// those.
     #[must_use]
     pub fn advance(&mut self) -> PlannedStep {
         let layout = Arc::clone(&self.blueprint.lab.layout);
@@ -183,8 +184,8 @@ impl Planner {
         }
     }
 
-    /// Plans the routes of a step, or plans them anew where links have failed or been healed by hand since, or nodes
-    /// have heard of something. True when it did.
+    /// Plans the routes of a step, or plans them again if links have failed or been repaired by command since, or
+    /// nodes have received advertisements. Returns whether it did.
     pub fn route(&mut self, step: &mut PlannedStep, failed: &FailedEdges) -> bool {
         let Some(routes) = &mut self.routes else {
             return false;
@@ -199,7 +200,7 @@ impl Planner {
         true
     }
 
-    /// The step is in force, its routes in the kernels.
+    /// Records that the step is in force, with its routes in the kernels.
     pub fn installed(&mut self, step: PlannedStep, failed: &FailedEdges) {
         if let (Some(routes), Some(planned)) = (&mut self.routes, step.routes) {
             routes.installed(planned);
@@ -210,8 +211,8 @@ impl Planner {
         self.current = step.snapshot;
     }
 
-    /// What must change within the step in force at lab time `now_ns`, for links failed or healed by hand, or messages
-    /// that nodes have heard; `None` when nothing must.
+    /// Plans the changes within the step in force at lab time `now_ns`, for links failed or repaired by command, or
+    /// advertisements that nodes have received. Returns `None` when nothing must change.
     #[must_use]
     pub fn within(&mut self, now_ns: u64, failed: &FailedEdges) -> Option<PlannedRoutes> {
         let routes = self.routes.as_mut()?;
@@ -223,21 +224,22 @@ impl Planner {
         Some(routes.plan(&self.blueprint, &self.current, moment, failed))
     }
 
-    /// What was planned [within](Planner::within) the step is in the kernels.
+    /// Records that the routes planned [within](Planner::within) the step are in the kernels.
     pub fn installed_within(&mut self, planned: PlannedRoutes) {
         if let Some(routes) = &mut self.routes {
             routes.installed(planned);
         }
     }
 
-    /// All routes that the table of a node holds by what was installed last; none where Constel does not compute them.
+    /// Returns all routes in the table of a node after the last installation; empty if Constel does not compute
+    /// routes.
     #[must_use]
     pub fn routes_of(&self, node: NodeId) -> Vec<RouteRow> {
         let routes = self.routes.as_ref();
         routes.map_or_else(Vec::new, |routes| routes.rows_of(node))
     }
 
-    /// What a node knows of the far ends of its ports that have several, by the topology in force.
+    /// Returns a node's neighbour entries on ports that can have several, in the topology in force.
     #[must_use]
     pub fn adjacencies_of(&self, node: NodeId) -> Vec<Adjacency> {
         let layout = &self.blueprint.lab.layout;
@@ -250,34 +252,35 @@ impl Planner {
         )
     }
 
-    /// Whether the kernels hold all routes of a step once its plan is carried out: routes that Constel computes, and of
-    /// which all nodes know at once.
+    /// Returns whether the kernels hold all routes of a step as soon as its plan is applied. This is so if Constel
+    /// computes the routes and all nodes learn of changes at once.
     #[must_use]
     pub fn routes_stand_with_the_plan(&self) -> bool {
         let routes = self.routes.as_ref();
         routes.is_some_and(|routes| routes.link_state.is_none())
     }
 
-    /// The least delay from a node to another over the topology in force, nanoseconds, where its routes have it: `None` in it without a way.
+    /// Returns the least delay from a node to another over the topology in force, nanoseconds. The inner `None`
+    /// means that there is no path. The outer `None` means that the routes do not have the value.
     #[must_use]
     pub fn least_delay_ns(&self, from: NodeId, to: NodeId) -> Option<Option<u64>> {
         self.routes.as_ref()?.least_delay_ns(from, to)
     }
 
-    /// Lab time at which a node handles the next message about a failure.
+    /// Returns the lab time at which a node handles the next message about a failure.
     #[must_use]
     pub fn next_message_ns(&self) -> Option<u64> {
         self.routes.as_ref()?.link_state.as_ref()?.next_ns()
     }
 
-    /// Messages about failures so far, where there are any.
+    /// Returns the number of messages about failures so far, if nodes send any.
     #[must_use]
     pub fn messages(&self) -> Option<LsaCount> {
         let state = self.routes.as_ref()?.link_state.as_ref()?;
         Some(state.lsa_count())
     }
 
-    /// What the steps saw of each pair with disjoint paths, in the order of the addresses' pairs.
+    /// Returns the statistics of each pair with disjoint paths, in the order of the addresses' pairs.
     #[must_use]
     pub fn pairs_seen(&self) -> &[PairSeen] {
         let pairs = self
@@ -287,7 +290,7 @@ impl Planner {
         pairs.map_or(&[], |pairs| pairs.seen())
     }
 
-    /// Pairs that have more or fewer disjoint paths than when last asked.
+    /// Returns the pairs whose number of disjoint paths changed since the last call.
     pub fn take_paths_news(&mut self) -> Vec<PathsNews> {
         let pairs = self
             .routes
@@ -297,7 +300,7 @@ impl Planner {
     }
 }
 
-/// The layout, and the ports whose nodes ask for their neighbours' Ethernet addresses.
+/// The layout, and the ports whose nodes resolve their neighbours' Ethernet addresses.
 type Ports<'a> = (&'a Layout, &'a BTreeSet<PortId>);
 
 fn plan_of(
@@ -317,7 +320,8 @@ fn plan_of(
     }
 }
 
-/// The ends of links among edges whose ports have more than one far port in the course of a run, and are told of them.
+/// Returns the ends of links among edges whose ports have more than one far port in the course of a run, and whose
+/// neighbour entries Constel sets.
 fn served((layout, asking): Ports<'_>, edges: &[(PortId, PortId)]) -> Vec<Adjacency> {
     let served = edges
         .iter()

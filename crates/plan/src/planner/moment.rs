@@ -1,10 +1,10 @@
-//! Which part of a step something is planned for.
+//! The part of a step for which something is planned.
 
-/// What routes are wanted for.
+/// The time for which routes are planned.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Moment {
-    /// For a step as a whole, from its time on.
+    /// A step as a whole, from its time on.
     Step,
-    /// For what is left of a step after something changed at this lab time, nanoseconds.
+    /// The rest of a step after a change at this lab time, nanoseconds.
     Within(u64),
 }

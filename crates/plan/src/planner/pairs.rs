@@ -1,4 +1,4 @@
-//! Disjoint paths of pairs: found at every step, planned by difference, and counted.
+//! Disjoint paths of pairs: computed at every step, planned as differences, and counted.
 
 use constel_link::{PortId, Tally};
 use constel_routing::disjoint::delay_ns;
@@ -14,57 +14,57 @@ use crate::step_plan::{Goal, RouteRow};
 /// The paths of all pairs: by pair, in order of delay.
 type Found = Vec<Vec<Vec<PathHop>>>;
 
-/// Routes to the ends of paths as they were planned last, and what was seen of the paths.
+/// The routes to the ends of paths as planned last, and the statistics of the paths.
 pub(super) struct Pairs {
     held: PathRoutes,
     seen: Vec<PairSeen>,
     news: Vec<PathsNews>,
 }
 
-/// What the steps saw of one pair.
+/// The statistics of one pair.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PairSeen {
-    /// How many paths there were when somebody was told last; at first as many as were asked for.
+    /// The number of paths in the last report; at first the requested number.
     told: usize,
-    /// Steps with so many paths: with none, one, and so on up to as many as were asked for.
+    /// The number of steps with each number of paths, from none to the requested number.
     pub steps_by_paths: Vec<usize>,
     /// The paths, in order of delay.
     pub paths: Vec<PathSeen>,
 }
 
-/// What the steps saw of one path.
+/// The statistics of one path.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct PathSeen {
     hops: Vec<(PortId, PortId)>,
-    /// Steps at which its nodes were others than before.
+    /// The number of steps at which its nodes differed from those before.
     pub changes: usize,
-    /// One-way delay at the beginning of each step that had it, nanoseconds.
+    /// The one-way delay at the beginning of each step that had it, nanoseconds.
     pub delays_ns: Tally,
 }
 
-/// A pair has more or fewer paths than before.
+/// A change in the number of paths of a pair.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PathsNews {
     /// Lab time, nanoseconds.
     pub t_ns: u64,
     /// The pair's number.
     pub pair: usize,
-    /// How many it has now.
+    /// The present number of paths.
     pub found: usize,
 }
 
-/// Paths of a step and the way there.
+/// The paths of a step and the changes that lead to them.
 pub(super) struct PlannedPaths {
     t_ns: u64,
     moment: Moment,
     found: Found,
     held: PathRoutes,
-    /// In the order that makes no loops.
+    /// The changes, in the order that creates no loops.
     pub(super) changes: Vec<PathChange>,
 }
 
 impl Pairs {
-    /// Nothing planned yet; `None` when no pair wants paths.
+    /// Creates the state; `None` when no pair has paths.
     pub(super) fn wanted(blueprint: &Blueprint) -> Option<Self> {
         let pairs = blueprint.addresses.paths().pairs();
         let seen = pairs.iter().map(|pair| PairSeen {
@@ -79,7 +79,7 @@ impl Pairs {
         })
     }
 
-    /// The paths of a graph, whose step begins at `t_ns`, and what must change for them.
+    /// Computes the paths of a graph, whose step begins at `t_ns`, and the necessary changes.
     pub(super) fn plan(
         &self,
         blueprint: &Blueprint,
@@ -93,7 +93,7 @@ impl Pairs {
             graph.disjoint(from, to, usize::from(pair.paths))
         };
         let found: Found = pairs.iter().map(paths_of).collect();
-        // Within a step what a path has left is still needed by what is under way.
+        // Within a step, packets in flight still need the routes that a path has left.
         let (held, changes) = self.held.follow(pairs, &found, moment == Moment::Step);
         PlannedPaths {
             t_ns,
@@ -104,7 +104,7 @@ impl Pairs {
         }
     }
 
-    /// The plan is in the kernels: counts it.
+    /// Records that the plan is in the kernels, and counts it.
     pub(super) fn installed(&mut self, planned: PlannedPaths) {
         for (pair, (seen, paths)) in self.seen.iter_mut().zip(&planned.found).enumerate() {
             if seen.told != paths.len() {
@@ -125,7 +125,7 @@ impl Pairs {
         self.held = planned.held;
     }
 
-    /// The routes to ends of paths that a node's table holds.
+    /// Returns the routes to ends of paths in a node's table.
     pub(super) fn rows_of(&self, node: NodeId) -> impl Iterator<Item = RouteRow> {
         let row = move |(end, hop)| RouteRow {
             node,
@@ -137,19 +137,19 @@ impl Pairs {
         self.held.of_node(node).map(row)
     }
 
-    /// Pairs that have more or fewer paths than when last asked.
+    /// Returns the pairs whose number of paths changed since the last call.
     pub(super) fn take_news(&mut self) -> Vec<PathsNews> {
         std::mem::take(&mut self.news)
     }
 
-    /// What the steps saw of each pair.
+    /// Returns the statistics of each pair.
     pub(super) fn seen(&self) -> &[PairSeen] {
         &self.seen
     }
 }
 
 impl PairSeen {
-    /// One more step, with these paths.
+    /// Counts one more step, with these paths.
     fn count(&mut self, paths: &[Vec<PathHop>]) {
         let first = self.steps_by_paths.iter().all(|steps| *steps == 0);
         self.steps_by_paths[paths.len()] += 1;

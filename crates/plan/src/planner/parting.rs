@@ -1,22 +1,22 @@
-//! What of a step happens at its time; what goes when it has drained.
+//! The division of a step into changes at its time and removals after draining.
 
 use constel_link::{EdgeChange, PortId};
 use constel_topology::{Delta, Layout, Snapshot};
 
-/// A delta, divided.
+/// A divided delta.
 pub(super) struct Parted {
     /// Changes of the edge table at the step's time.
     pub(super) now: Vec<EdgeChange>,
-    /// Edges that go with them.
+    /// Edges that are removed by them.
     pub(super) gone: Vec<(PortId, PortId)>,
-    /// Removals that wait until the routes lead round the edges.
+    /// Removals that wait until the routes avoid the edges.
     pub(super) later: Vec<EdgeChange>,
-    /// The edges they remove.
+    /// Edges that are removed by those.
     pub(super) gone_later: Vec<(PortId, PortId)>,
 }
 
-/// With draining, edges that go because the sky turns leave later; those that break leave at once,
-/// for nobody foresaw it.
+/// Divides a delta. With draining, edges that disappear because of satellite motion are removed later. Edges that
+/// fail are removed at once, because a failure is not predictable.
 pub(super) fn part(layout: &Layout, snapshot: &Snapshot, delta: &Delta, drains: bool) -> Parted {
     let waits = |from, to| drains && !snapshot.broken.cuts(layout, from, to);
     let (later, now) = delta

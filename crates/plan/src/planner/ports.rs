@@ -1,8 +1,9 @@
 //! Routes to the addresses of networks' ports, for nodes that have no edge to them.
 //!
-//! Members of a network share a subnet, so the kernel takes all of them for neighbours. Those in reach are, and packets
-//! to their addresses use the edge of that network. All others get a route of their own here, which leads where the
-//! route to their node leads: software that publishes the address of its port (DDS does) is reachable over several hops.
+//! Members of a network share a subnet, so the kernel treats all of them as neighbours. Packets to a member in
+//! reach use the edge of that network. Every other member gets a route of its own here, with the next hop of the
+//! route to its node. Software that publishes the address of its port, as DDS does, is then reachable over several
+//! hops.
 
 use std::collections::BTreeMap;
 
@@ -14,27 +15,27 @@ use constel_topology::{NodeId, Snapshot};
 use crate::blueprint::Blueprint;
 use crate::step_plan::{Goal, RouteRow};
 
-/// Routes to ports as they were planned last.
+/// The routes to ports as planned last.
 pub(super) struct PortRoutes {
-    /// The ports in networks of each node, by its number: those that have an IPv4 address.
+    /// The ports in networks with an IPv4 address, by node number.
     ports: Vec<Vec<PortId>>,
-    /// By port: whether it is one of these.
+    /// Whether each port is one of these, by port.
     is_one: Vec<bool>,
     held: BTreeMap<(NodeId, PortId), Vec<NextHop>>,
     /// Edges between these ports, sorted.
     edges: Vec<(PortId, PortId)>,
 }
 
-/// Routes to ports of a step, and the rows that lead there from those planned before.
+/// The routes to ports of a step, and the rows that change the routes planned before.
 pub(super) struct PlannedPorts {
     pub(super) rows: Vec<RouteRow>,
-    /// What changes; without next hops a route goes.
+    /// The changes; an empty list of next hops removes a route.
     changed: Vec<((NodeId, PortId), Vec<NextHop>)>,
     edges: Vec<(PortId, PortId)>,
 }
 
 impl PortRoutes {
-    /// Nothing planned yet; `None` where no port of a network has an address.
+    /// Creates the state; `None` if no port of a network has an address.
     pub(super) fn wanted(blueprint: &Blueprint) -> Option<Self> {
         let layout = &blueprint.lab.layout;
         if !blueprint.families.ipv4 {
@@ -58,8 +59,8 @@ impl PortRoutes {
         })
     }
 
-    /// The rows for `snapshot`, whose routes to nodes are `routes`. `changed` are the nodes and destinations whose routes
-    /// are others than before.
+    /// Returns the rows for `snapshot`, whose routes to nodes are `routes`. `changed` are the nodes and
+    /// destinations whose routes differ from those before.
     pub(super) fn plan(
         &self,
         blueprint: &Blueprint,
@@ -86,7 +87,7 @@ impl PortRoutes {
         touched.dedup();
         let (mut rows, mut changed) = (Vec::new(), Vec::new());
         for (node, destination) in touched {
-            // What has no stack goes by the link plane's table, which knows nodes by their own addresses alone.
+            // A node without a stack uses the link plane's table, which has nodes by their own addresses only.
             if node == destination || blueprint.lab.forwards(node) {
                 continue;
             }
@@ -103,7 +104,7 @@ impl PortRoutes {
                 if hops == held {
                     continue;
                 }
-                // What goes is named whole, so that nothing else can be hit.
+                // A removed route is named completely, so that no other route can match.
                 let (set, named) = (!hops.is_empty(), if hops.is_empty() { held } else { &hops });
                 rows.extend(named.split_first().map(|(hop, others)| RouteRow {
                     node,
@@ -122,7 +123,7 @@ impl PortRoutes {
         }
     }
 
-    /// The rows are in the kernels.
+    /// Records that the rows are in the kernels.
     pub(super) fn installed(&mut self, planned: PlannedPorts) {
         for (key, hops) in planned.changed {
             match hops.is_empty() {

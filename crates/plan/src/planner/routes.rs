@@ -1,4 +1,4 @@
-//! Computed routing: shortest paths of each step, and what must change for them.
+//! Computed routing: the shortest paths of each step, and the changes that lead to them.
 
 use std::num::NonZero;
 use std::sync::Arc;
@@ -22,34 +22,35 @@ use crate::failed::FailedEdges;
 use crate::next_nodes::{NextNodes, NextNodesAt};
 use crate::step_plan::{Goal, RouteRow, RoutesPlan, SharedWayRow, WayRow};
 
-/// The routes of all nodes as they were planned last.
+/// The routes of all nodes as planned last.
 pub(super) struct RoutePlanner {
     destinations: Vec<NodeId>,
     rule: Rule,
-    /// Where ways were chosen beforehand, in place of the rule.
+    /// The routes over time that a file fixes in place of the rule, if there is one.
     chosen: Option<(Arc<NextNodes>, NextNodesAt)>,
-    /// Whether packets in transit go by the link plane's map.
+    /// Whether the link plane's map forwards packets in transit.
     by_map: bool,
-    /// By node: whether it has no stack.
+    /// Whether each node has no stack, by node.
     forwards: Vec<bool>,
     planned: Routes,
-    /// Room of those before.
+    /// The memory of the routes before, for reuse.
     spare: Spare,
-    /// How many may share the work; asking the machine takes longer than a step of a small lab.
+    /// The number of threads that may share the work. It is kept because a query of the machine takes longer than a
+    /// step of a small lab.
     threads: usize,
-    /// What they were computed from.
+    /// The version that the planned routes were computed from.
     version: Version,
-    /// Whether they are by least delay over all of the step's links.
+    /// Whether the planned routes are those of least delay over all of the step's links.
     by_least_delay: bool,
-    /// Where nodes hear of failures by messages.
+    /// The link-state protocol, if nodes learn of failures by messages.
     pub(super) link_state: Option<LinkState>,
-    /// Where pairs have disjoint paths; then everybody knows of failures at once.
+    /// The pairs with disjoint paths, if any; then all nodes know of failures at once.
     pub(super) pairs: Option<Pairs>,
-    /// Where networks' ports have addresses.
+    /// The routes to ports, if networks' ports have addresses.
     ports: Option<PortRoutes>,
 }
 
-/// The nodes that computed routes lead to.
+/// Returns the destinations of computed routes.
 #[must_use]
 pub fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
     let all = asked.destinations == Destinations::All;
@@ -58,12 +59,13 @@ pub fn destinations(layout: &Layout, asked: &ComputedRouting) -> Vec<NodeId> {
     wanted.map(|node| node.id).collect()
 }
 
-/// Changes of links failed by hand, where everybody knows of them at once; changes of link-state databases elsewhere.
+/// The number of changes of edges failed by command if all nodes know of them at once; otherwise the number of
+/// database changes.
 type Version = u64;
 
-/// Routes of a step, and the way there from those planned before.
+/// The routes of a step, and the changes that lead to them.
 pub struct PlannedRoutes {
-    /// What the kernels must be told.
+    /// The changes for the kernels.
     pub plan: RoutesPlan,
     routes: Routes,
     version: Version,
@@ -73,7 +75,7 @@ pub struct PlannedRoutes {
 }
 
 impl RoutePlanner {
-    /// Nothing planned yet.
+    /// Creates a planner that has planned nothing yet.
     pub(super) fn new(blueprint: &Blueprint, asked: &ComputedRouting) -> Self {
         Self {
             destinations: destinations(&blueprint.lab.layout, asked),
@@ -118,7 +120,7 @@ impl RoutePlanner {
         changes.unwrap_or_else(|| failed.version())
     }
 
-    /// Before the routes of lab time zero are planned.
+    /// Prepares for the routes of lab time zero.
     pub(super) fn begin_knowing(
         &mut self,
         layout: &Layout,
@@ -131,22 +133,22 @@ impl RoutePlanner {
         }
     }
 
-    /// The next step is about to be planned.
+    /// Prepares for the planning of the next step.
     pub(super) fn foresee(&mut self) {
         if let Some(link_state) = &mut self.link_state {
             link_state.foresee();
         }
     }
 
-    /// A step is in force, its routes in the kernels.
+    /// Records that a step is in force, with its routes in the kernels.
     pub(super) fn begin(&mut self, layout: &Layout, snapshot: &Snapshot, failed: &FailedEdges) {
         if let Some(link_state) = &mut self.link_state {
             link_state.begin(layout, snapshot, failed);
         }
     }
 
-    /// Whether routes must be planned anew at lab time `now_ns` of a step, for links failed or healed by hand, or
-    /// messages that nodes have heard.
+    /// Returns whether routes must be planned again at lab time `now_ns` of a step, for links failed or repaired by
+    /// command, or messages that nodes have received.
     pub(super) fn outdated(
         &mut self,
         layout: &Layout,
@@ -160,12 +162,12 @@ impl RoutePlanner {
         self.version(failed) != self.version
     }
 
-    /// Whether what was planned is still what is to be installed.
+    /// Returns whether planned routes are still up to date.
     pub(super) fn holds(&self, planned: &PlannedRoutes, failed: &FailedEdges) -> bool {
         self.version(failed) == planned.version
     }
 
-    /// What must change for `snapshot`, without the links failed by hand.
+    /// Plans the changes for `snapshot`, without the links failed by command.
     pub(super) fn plan(
         &mut self,
         blueprint: &Blueprint,
@@ -236,7 +238,8 @@ impl RoutePlanner {
         let mut first = changes.len();
         if self.by_map {
             let ends = ends_first(&mut changes, layout);
-            // Where all who are spoken to are such, nothing waits for the others but what the map does not forward.
+            // If all destinations are outside the transit, only packets that the map does not forward wait for the
+            // other rows.
             if !self.destinations.iter().any(|d| layout.is_transit(*d)) {
                 first = ends;
             }
@@ -281,8 +284,8 @@ impl RoutePlanner {
         }
     }
 
-    /// As [`RoutePlanner::plan`] for empty kernels: nothing is forwarded yet, so order does not matter, and each
-    /// node gets all its routes in one go.
+    /// As [`RoutePlanner::plan`] for empty kernels: nothing is forwarded yet, so the order does not matter, and
+    /// each node gets all its routes in one request.
     pub(super) fn plan_first(
         &mut self,
         blueprint: &Blueprint,
@@ -293,14 +296,14 @@ impl RoutePlanner {
         let RoutesPlan {
             first, rows, paths, ..
         } = &mut planned.plan;
-        // Ends stay first where they are told first.
+        // Ends stay before the others if the plan puts them first.
         rows[..*first].sort_by_key(|row| row.node);
         rows[*first..].sort_by_key(|row| row.node);
         paths.sort_by_key(|row| row.node);
         planned
     }
 
-    /// The plan is in the kernels.
+    /// Records that the plan is in the kernels.
     pub(super) fn installed(&mut self, planned: PlannedRoutes) {
         let before = std::mem::replace(&mut self.planned, planned.routes);
         self.spare.keep(before);
@@ -314,14 +317,15 @@ impl RoutePlanner {
         }
     }
 
-    /// The least delay from a node to another over the topology in force, nanoseconds, `None` in it without a way. The outer `None`: the routes are of
-    /// something else, or none lead there.
+    /// Returns the least delay from a node to another over the topology in force, nanoseconds. The inner `None`
+    /// means that there is no path. The outer `None` means that the routes use another metric, or that none leads
+    /// there.
     pub(super) fn least_delay_ns(&self, from: NodeId, to: NodeId) -> Option<Option<u64>> {
         let leads_there = self.planned.destinations().binary_search(&to).is_ok();
         (self.by_least_delay && leads_there).then(|| self.planned.cost(from, to))
     }
 
-    /// All routes that a node's table holds once what was planned last is installed.
+    /// Returns all routes in a node's table once the last plan is installed.
     pub(super) fn rows_of(&self, node: NodeId) -> Vec<RouteRow> {
         let row = |destination: &NodeId| {
             let mut hops = self.planned.hops(node, *destination);
@@ -356,7 +360,7 @@ impl RoutePlanner {
             });
             row(true, Box::new(hops))
         } else {
-            // What goes is named whole, so that nothing else can be hit.
+            // A removed route is named completely, so that no other route can match.
             row(false, Box::new(self.planned.hops(node, change.destination)))
         }
     }
