@@ -1,22 +1,22 @@
 //! Lab time and the host's clock.
 //!
-//! Lab time zero is an instant of `CLOCK_MONOTONIC` that is not known until routes stand (unless the
-//! scenario says not to wait). Until then the sky is held at lab time zero.
+//! Lab time zero is an instant of `CLOCK_MONOTONIC`, which is not known until routes have converged (unless the
+//! scenario says not to wait). Until then the sky stays at lab time zero.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-/// `CLOCK_MONOTONIC` in nanoseconds: the clock that stamps frames.
+/// Returns `CLOCK_MONOTONIC` in nanoseconds, the clock of frame timestamps.
 pub(crate) fn mono_ns() -> u64 {
     let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    // Since boot: never negative, and 584 years fit.
+    // Time since boot is never negative, and a `u64` of nanoseconds holds 584 years.
     now.tv_sec.unsigned_abs() * 1_000_000_000 + now.tv_nsec.unsigned_abs()
 }
 
-/// Processor time of the calling thread so far.
+/// Returns the processor time of the calling thread so far.
 pub(crate) fn thread_cpu() -> Duration {
     let used = rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
-    // Never negative, and less than a second of nanoseconds.
+    // The value is never negative, and has less than a second of nanoseconds.
     Duration::new(
         used.tv_sec.unsigned_abs(),
         used.tv_nsec.unsigned_abs() as u32,
@@ -25,16 +25,16 @@ pub(crate) fn thread_cpu() -> Duration {
 
 const HELD: u64 = u64::MAX;
 
-/// The lab's clock; shared by everything that asks what time it is in the lab.
+/// The lab's clock, which all parts of the lab share.
 #[derive(Debug)]
 pub(crate) struct LabClock {
     zero_mono_ns: AtomicU64,
-    /// Time that passes only by sleeping, for tests; `None`: the host's.
+    /// A virtual time that advances only by sleeping, for tests; `None` for the host's clock.
     virtual_ns: Option<AtomicU64>,
 }
 
 impl LabClock {
-    /// A clock that is held at lab time zero.
+    /// Creates a clock that is held at lab time zero.
     pub(crate) fn held() -> Self {
         Self {
             zero_mono_ns: AtomicU64::new(HELD),
@@ -42,7 +42,7 @@ impl LabClock {
         }
     }
 
-    /// As [`LabClock::held`], on time that passes only by [sleeping](LabClock::sleep).
+    /// As [`LabClock::held`], with a virtual time that advances only by [sleeping](LabClock::sleep).
     #[cfg(test)]
     pub(crate) fn held_virtual() -> Self {
         Self {
@@ -51,13 +51,13 @@ impl LabClock {
         }
     }
 
-    /// The machine's clock, nanoseconds: `CLOCK_MONOTONIC`.
+    /// Returns the machine's clock, nanoseconds: `CLOCK_MONOTONIC`.
     pub(crate) fn machine_ns(&self) -> u64 {
         let passed = self.virtual_ns.as_ref();
         passed.map_or_else(mono_ns, |ns| ns.load(Ordering::Acquire))
     }
 
-    /// Lets time pass.
+    /// Sleeps for this time.
     pub(crate) fn sleep(&self, length: Duration) {
         match &self.virtual_ns {
             None => std::thread::sleep(length),
@@ -68,12 +68,12 @@ impl LabClock {
         }
     }
 
-    /// Lab time zero is this instant.
+    /// Starts the clock: this instant is lab time zero.
     pub(crate) fn start(&self, zero_mono_ns: u64) {
         self.zero_mono_ns.store(zero_mono_ns, Ordering::Release);
     }
 
-    /// The instant of lab time zero; `None` while held.
+    /// Returns the instant of lab time zero; `None` while held.
     pub(crate) fn zero_mono_ns(&self) -> Option<u64> {
         match self.zero_mono_ns.load(Ordering::Acquire) {
             HELD => None,
@@ -81,13 +81,13 @@ impl LabClock {
         }
     }
 
-    /// Lab time now; `None` while held. Zero if the clock's start lies ahead.
+    /// Returns the present lab time; `None` while held, zero before the instant of lab time zero.
     pub(crate) fn now_ns(&self) -> Option<u64> {
         self.zero_mono_ns()
             .map(|zero| self.machine_ns().saturating_sub(zero))
     }
 
-    /// How long until lab time `t_ns`; zero once it has come, `None` while held.
+    /// Returns the time until lab time `t_ns`; zero once it has passed, `None` while held.
     pub(crate) fn until(&self, t_ns: u64) -> Option<Duration> {
         let due = self.zero_mono_ns()?.saturating_add(t_ns);
         Some(Duration::from_nanos(due.saturating_sub(self.machine_ns())))

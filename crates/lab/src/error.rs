@@ -1,12 +1,12 @@
-//! Why a lab could not be run.
+//! The errors of a lab.
 
 use std::path::PathBuf;
 
-/// What stopped the engine. Whatever had been made by then has been taken down.
+/// The reason why the engine stopped. Everything created before has been removed.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum EngineError {
-    /// The kernel or another door to the host refused.
+    /// The kernel or another interface of the host refused an operation.
     #[error(transparent)]
     Host(#[from] constel_host::Error),
     /// The link plane failed.
@@ -23,7 +23,7 @@ pub enum EngineError {
     /// A lab of this name exists.
     #[error("{0}")]
     Taken(String),
-    /// The lab cannot be addressed, or not be cut into areas.
+    /// The lab cannot be addressed, or not be divided into areas.
     #[error(transparent)]
     Blueprint(#[from] constel_plan::BlueprintError),
     /// A daemon's configuration cannot be written.
@@ -34,34 +34,34 @@ pub enum EngineError {
     Results {
         /// The folder.
         path: PathBuf,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// The results folder is there: nothing in one is ever overwritten.
+    /// The results folder exists already: files in it are never overwritten.
     #[error("results folder {} exists already, and every run has its own\n  name another with --results, or remove it", .0.display())]
     ResultsThere(PathBuf),
     /// A file in the lab's runtime folder cannot be written.
     #[error("{what}: {source}")]
     Io {
-        /// What was being done.
+        /// The failed operation.
         what: String,
-        /// What the system said.
+        /// The system's error.
         source: std::io::Error,
     },
-    /// Routes did not stand within the time allowed.
+    /// Routes did not converge within the time allowed.
     #[error("routes did not stand within {limit_s} s: {reason}\n  look at the daemons' logs in {}", .logs.display())]
     NoRoutes {
         /// The limit, seconds.
         limit_s: u64,
-        /// What was still missing.
+        /// The routes that were missing.
         reason: String,
-        /// Where the daemons write.
+        /// The folder of the daemons' logs.
         logs: PathBuf,
     },
-    /// Nothing can cross between the machines.
+    /// The connection between the machines could not be opened.
     #[error(transparent)]
     Between(#[from] constel_crossing::OpenError),
-    /// One of several machines cannot go on, or another one could not.
+    /// This machine cannot go on, or another machine of the cluster could not.
     #[error("{0}")]
     Apart(String),
     /// The user asked to stop before the lab was running.

@@ -1,4 +1,4 @@
-//! Links failed by hand, for the threads of a running lab: the one list of them.
+//! The list of links failed by command, shared by the threads of a running lab.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
@@ -7,13 +7,13 @@ use std::time::{Duration, Instant};
 use constel_link::PortId;
 use constel_plan::FailedEdges;
 
-/// Whoever waits looks this often whether the answer is still wanted.
+/// How often a waiting caller checks whether the answer is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 
 /// An edge, by its two ports.
 pub(crate) type EdgeEnds = (PortId, PortId);
 
-/// A link that somebody failed or healed.
+/// A link that was failed or repaired by command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct LinkChange {
     /// Lab time, nanoseconds; 0 before the clock starts.
@@ -22,22 +22,23 @@ pub(crate) struct LinkChange {
     pub(crate) link: String,
 }
 
-/// Whoever plans goes round these edges, and whoever watches routes asks what changed. A look takes a pointer's copy.
+/// The list of failed edges, which the planner avoids, and its changes, which the watcher of routes reads. Reading
+/// the list copies only a pointer.
 #[derive(Debug, Default)]
 pub(crate) struct Failed {
     inner: Mutex<Inner>,
-    /// Told whenever routes stand.
+    /// Notified when routes are up to date.
     routed: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Inner {
     edges: Arc<FailedEdges>,
-    /// Since when each of them is down, lab time, nanoseconds.
+    /// The lab time from which each edge is down, nanoseconds.
     since: BTreeMap<EdgeEnds, u64>,
-    /// Since somebody last took them.
+    /// The changes since the last call of `take_changes`.
     changes: Vec<LinkChange>,
-    /// The version of the list that all kernels' routes go by; `None` while nobody makes such routes.
+    /// The version of the list that the routes in all kernels follow; `None` if no such routes are computed.
     routed: Option<u64>,
 }
 
@@ -46,18 +47,18 @@ impl Failed {
         self.inner.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// The list as it is now.
+    /// Returns the present list.
     pub(crate) fn now(&self) -> Arc<FailedEdges> {
         Arc::clone(&self.lock().edges)
     }
 
-    /// Since when an edge is down by hand, lab time, nanoseconds.
+    /// Returns the lab time from which an edge is down by command, nanoseconds.
     pub(crate) fn since_ns(&self, edge: EdgeEnds) -> Option<u64> {
         self.lock().since.get(&edge).copied()
     }
 
-    /// Takes edges of a link down or brings them back, all in one instant. It is a change only if that is new of any:
-    /// then it says which version of the list that made.
+    /// Takes edges of a link down or brings them back, all at one instant. Returns the new version of the list, or
+    /// `None` if the list did not change.
     pub(crate) fn set(
         &self,
         link: &str,
@@ -67,6 +68,7 @@ impl Failed {
         let mut inner = self.lock();
         let before = inner.edges.version();
         for (edge, failed) in edges {
+            // A reader that still has the old list keeps it; the list is copied only in that case.
             if !Arc::make_mut(&mut inner.edges).set(edge, failed) {
                 continue;
             }
@@ -84,14 +86,14 @@ impl Failed {
         })
     }
 
-    /// The routes of all kernels go by this version of the list.
+    /// Records that the routes of all kernels follow this version of the list.
     pub(crate) fn routes_stand(&self, version: u64) {
         self.lock().routed = Some(version);
         self.routed.notify_all();
     }
 
-    /// Waits until routes go by a version of the list, at most `within`, and as long as somebody `wanted` it. `None` where
-    /// nobody makes routes that all kernels have at once.
+    /// Waits until routes follow a version of the list, for at most `within` and as long as the answer is `wanted`.
+    /// `None` if there are no routes that all kernels get at once.
     pub(crate) fn wait_for_routes(
         &self,
         version: u64,
@@ -113,7 +115,7 @@ impl Failed {
         }
     }
 
-    /// The changes since this was last called.
+    /// Returns the changes since the last call.
     pub(crate) fn take_changes(&self) -> Vec<LinkChange> {
         std::mem::take(&mut self.lock().changes)
     }

@@ -1,9 +1,9 @@
-//! Brings a lab up, steps it, watches it, takes it down.
+//! Brings up a lab, steps it, observes it, and takes it down.
 //!
-//! [`run`] does all of it in the foreground: claim the lab's name, make nodes and ports by a pipeline, start
-//! the link plane, let routes stand, run lab time with the scenario's traffic, sum up, and leave the host as
-//! it was. Whatever happens, what was made is removed: by name where it has one, and with our last descriptor
-//! where it has none.
+//! [`run`] does everything in the foreground: it claims the lab's name, creates nodes and ports in a pipeline,
+//! starts the link plane, waits for routes, runs lab time with the scenario's traffic, writes the summary, and
+//! leaves the host as it was. Everything created is removed in any case: by name, or, without a name, with the last
+//! descriptor of this process.
 #![forbid(unsafe_code)]
 
 mod answers;

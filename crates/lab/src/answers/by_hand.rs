@@ -1,4 +1,5 @@
-//! What somebody changes in a running lab by hand, as machines tell each other of it, and what came of that.
+//! The changes that users make to a running lab by command, in the form in which machines send them to each other,
+//! and their results.
 
 use constel_api::ApiError;
 use constel_api::ErrorCode;
@@ -6,43 +7,43 @@ use constel_api::answers::{DelaysSet, LinkSet};
 use constel_link::{Effects, PortId};
 use serde::{Deserialize, Serialize};
 
-/// A change by hand.
+/// A change to a running lab.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ByHand {
-    /// Effects on a link, or on all that leaves a port.
+    /// Effects on a link, or on all edges that leave a port.
     Link(Box<Impairing>),
-    /// A member of a network comes or goes.
+    /// A member joins or leaves a network.
     Member(Moving),
-    /// All delays of a network.
+    /// The delays of all edges of a network.
     Delays(Delays),
 }
 
-/// What somebody puts on a link, or on all that leaves a port.
+/// The effects to set on a link, or on all edges that leave a port.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Impairing {
-    /// The link as `A-B`, or the port as `NODE/PORT`: for people.
+    /// The link as `A-B`, or the port as `NODE/PORT`, for messages.
     pub link: String,
-    /// Where it is put.
+    /// The edges or the port that get the effects.
     pub on: On,
-    /// What is put there. Laws of time begin at lab time zero.
+    /// The effects. Time-dependent laws begin at lab time zero.
     pub effects: Effects,
-    /// First, all that was put there before is taken away.
+    /// Whether earlier effects there are removed first.
     pub reset: bool,
 }
 
-/// Where effects are put.
+/// The place of effects.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum On {
-    /// On these edges, each from a port to a port.
+    /// These edges, each from a port to a port.
     Edges(Vec<(PortId, PortId)>),
-    /// On all edges that leave this port, those that come later included, beneath what is put on single edges.
+    /// All edges that leave this port, with later ones. Effects on single edges override these.
     Port(PortId),
 }
 
-/// A member that joins its network or leaves it.
+/// A member that joins or leaves its network.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Moving {
@@ -50,24 +51,24 @@ pub struct Moving {
     pub network: String,
     /// The member's node.
     pub node: String,
-    /// Its port in the network.
+    /// The node's port in the network.
     pub port: PortId,
-    /// Whether it is in it from then on.
+    /// Whether the member is in the network after the change.
     pub joined: bool,
 }
 
-/// Delays of a network's edges, or that they are the scenario's again.
+/// New delays of a network's edges, or a return to the scenario's delays.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Delays {
-    /// The network's place among the scenario's.
+    /// The index of the network in the scenario.
     pub network: usize,
-    /// A row for each member as sender, nanoseconds; a cell without a number leaves its edge as it is.
+    /// A row for each member as sender, nanoseconds. A cell without a number leaves its edge unchanged.
     pub delays_ns: Option<Vec<Vec<Option<u64>>>>,
 }
 
 impl ByHand {
-    /// What it is about, for people.
+    /// Returns the object of the change, for messages.
     pub(crate) fn words(&self) -> String {
         match self {
             Self::Link(impairing) => impairing.link.clone(),
@@ -77,7 +78,8 @@ impl ByHand {
     }
 }
 
-/// What came of a change here; with the version of the list of failed edges, if that changed.
+/// The result of a change on this machine. The number is the new version of the list of failed edges, if that
+/// changed.
 #[derive(Debug)]
 pub(crate) enum Made {
     Link(LinkSet, Option<u64>),
@@ -85,7 +87,7 @@ pub(crate) enum Made {
     Delays(DelaysSet),
 }
 
-/// A member that is, or was, where it was asked to be.
+/// The result of moving a member, also if it already was where it should be.
 #[derive(Debug)]
 pub(crate) struct Moved {
     pub(crate) changed: bool,
@@ -116,7 +118,7 @@ impl Made {
     }
 }
 
-/// Orders have numbers; of the same number there is one.
+/// Returns the error for an answer of another kind. It cannot occur, because the number of an order is unique.
 fn another() -> ApiError {
     ApiError::new(ErrorCode::Failed, "another change was made".to_owned())
 }

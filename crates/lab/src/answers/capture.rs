@@ -14,8 +14,9 @@ use constel_topology::NodeId;
 use crate::answers::impair;
 use crate::watch::capture::{Capture, Filter, Said};
 
-/// A capture and its answer: of a port as `NODE/PORT`, or of all ports of a node. Each port has an interface for what it sends
-/// and gets, and one for what is dropped of what it sent.
+/// Starts a capture and returns it with its answer: at a port as `NODE/PORT`, or at all ports of a node. Each port
+/// has two interfaces in the capture: one for frames that it sends and receives, and one for frames that it sent
+/// and that were dropped.
 ///
 /// # Errors
 /// As [`LabWriter::capture`](constel_api::LabWriter::capture).
@@ -36,6 +37,7 @@ pub(crate) fn capture(
             .collect(),
     };
     let named = |port: &PortId| name(blueprint, *port);
+    // The order of the interfaces is fixed: `first` below relies on two for each port.
     let interfaces = ports.iter().map(named).flat_map(|name| {
         let dropped = format!("{name} dropped");
         [name, dropped]
@@ -44,6 +46,7 @@ pub(crate) fn capture(
         of: order.of.clone(),
         interfaces: interfaces.collect(),
     };
+    // A frame is seen when it enters an edge at its sender and when it leaves an edge at its receiver.
     let wanted = Wanted {
         enters: ports.clone(),
         leaves_from: Vec::new(),
@@ -63,12 +66,13 @@ fn name(blueprint: &Blueprint, port: PortId) -> String {
     format!("{}/{}", layout.node(port.node).name, port.name())
 }
 
-/// `first` is the interface of a port, before the one of what is dropped there.
+/// Describes a captured frame. `first` returns a port's interface; the next number is that for dropped frames.
 fn said(
     blueprint: &Blueprint,
     seen: &Tapped,
     first: impl Fn(PortId) -> Option<u32>,
 ) -> Option<Said> {
+    // A dropped frame never arrived, so that it is shown at its sender and without a direction.
     let (at, extra, direction) = match seen.sight {
         Sight::Enters => (seen.from, 0, Some(Direction::Out)),
         Sight::Leaves(to) => (to, 0, Some(Direction::In)),

@@ -1,4 +1,5 @@
-//! Changes of a running lab by hand: found out what they come to, made here, or by all machines where there are several.
+//! The execution of changes to a running lab: a request is checked and then applied here, or by all machines if
+//! there are several.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -16,7 +17,7 @@ use super::{delays, impair};
 use crate::clock::mono_ns;
 use crate::information::News;
 
-/// Why a change is not made, from the link plane or from here.
+/// The reason why a change is refused, by the link plane or by this module.
 struct Refused(ApiError);
 
 impl From<DriverError> for Refused {
@@ -37,11 +38,11 @@ impl From<Refused> for ApiError {
     }
 }
 
-/// Computed routes follow a change by hand within milliseconds; whoever waits for them does not wait for ever.
+/// The longest wait for computed routes after a change. They normally follow within milliseconds.
 const ROUTES_WITHIN: Duration = Duration::from_secs(5);
 
 impl View {
-    /// Takes out of their networks those members that the scenario says are away when the lab starts.
+    /// Takes the members out of their networks that the scenario declares as away when the lab starts.
     ///
     /// # Errors
     /// When the link plane refuses.
@@ -56,7 +57,7 @@ impl View {
         Ok(())
     }
 
-    /// Brings a member in or takes it out, at the lab time at which all machines do or now.
+    /// Moves a member into or out of its network, at the lab time at which all machines do so, or now.
     ///
     /// # Errors
     /// When the link plane refuses: nothing was changed.
@@ -67,6 +68,8 @@ impl View {
         (port, joined): (PortId, bool),
         at_ns: Option<u64>,
     ) -> Result<Moved, DriverError> {
+        // The lock is held until the move is recorded: two moves of neighbours must not read each other's old
+        // state.
         let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
         let Some(planned) = away.plan(blueprint, links, port, joined)? else {
             return Ok(Moved {
@@ -83,6 +86,7 @@ impl View {
         let name = format!("{}/{}", layout.node(own.node).name, own.name());
         let t_ns = at_ns.or_else(|| self.clock.now_ns()).unwrap_or(0);
         let failed = planned.failed.clone();
+        // The list of failed edges is what routes avoid, so that routes leave the edges of an absent member.
         let version = self.failed.set(&name, t_ns, failed);
         away.moved(planned);
         Ok(Moved {
@@ -92,8 +96,8 @@ impl View {
         })
     }
 
-    /// What became of routes after a change that took effect at `at_mono_ns`. Nothing is held meanwhile: a lab goes down when nobody
-    /// holds its nodes.
+    /// Returns the state of routes after a change that took effect at `at_mono_ns`. The caller must hold no node
+    /// while it waits: a lab can only go down when its nodes are no longer held.
     pub(super) fn routes_after(&self, version: Option<u64>, at_mono_ns: u64) -> RoutesAfter {
         let Some(version) = version else {
             return RoutesAfter::Untouched;
@@ -110,20 +114,20 @@ impl View {
         }
     }
 
-    /// Makes a change, on all machines where there are several.
+    /// Makes a change, on all machines if there are several.
     ///
     /// # Errors
-    /// When the lab is not up (any more), the link plane refuses, or other machines do not hear of it.
+    /// When the lab is not up (any more), the link plane refuses, or other machines do not receive the order.
     pub(super) fn everywhere(&self, what: &ByHand) -> Result<Made, ApiError> {
         match &self.orders {
             None => self.make(what, None),
-            // There is no lab time yet at which all could.
+            // Lab time has not started, so that the machines have no common instant for the change.
             Some(_) if self.clock.zero_mono_ns().is_none() => Err(ApiError::coming_up()),
             Some(orders) => orders.order(what, &self.stop),
         }
     }
 
-    /// Makes a change here. What all machines do at one lab time is noted with that.
+    /// Makes a change on this machine. If all machines make it at one lab time, it is recorded with that time.
     ///
     /// # Errors
     /// When the lab is not up (any more), or the link plane refuses: nothing was changed.
@@ -186,18 +190,19 @@ impl View {
         Ok(answer)
     }
 
-    /// The lab time with which something is noted: the one at which all machines were to do it, or now.
+    /// Returns the lab time with which a change is recorded: the common time of all machines, or now.
     fn noted_at(&self, at_ns: Option<u64>) -> Option<i64> {
         at_ns.map_or_else(|| self.t_ns(), |t| i64::try_from(t).ok())
     }
 
-    /// What an order comes to.
+    /// Resolves an order to edges or a port.
     ///
     /// # Errors
-    /// When there is nothing of that name, no such link, or a value cannot be.
+    /// When a name is unknown, there is no such link, or a value is not valid.
     pub(super) fn impairing(&self, held: &Held, order: &SetLink) -> Result<Impairing, ApiError> {
         let blueprint = &held.kernels.blueprint;
         let named = |name: &str| find(blueprint, name);
+        // A single name with `/` is a port; every other form names a link.
         let port = match order.b {
             None => impair::port(blueprint, &order.a, named)?,
             Some(_) => None,
@@ -223,7 +228,7 @@ impl View {
         Ok(impairing)
     }
 
-    /// Puts effects on edges; with the version of the list of failed links, if that changed.
+    /// Sets effects on edges or a port. Also returns the version of the list of failed links, if that changed.
     ///
     /// # Errors
     /// As [`View::make`].
@@ -235,9 +240,12 @@ impl View {
         let held = self.held()?;
         let links = held.links.as_ref();
         let patch = (&what.effects, what.reset);
+        // Laws of time count from lab time zero. A change before the clock starts counts from now.
         let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
         let t_ns = at_ns.or_else(|| self.clock.now_ns());
         let (answer, version) = match &what.on {
+            // A port's effects also apply to edges that appear later, but only present edges have a delay that can
+            // be checked.
             On::Port(port) => {
                 let t_ns = t_ns.unwrap_or(held.snapshot.t_ns);
                 let (effects, at_mono_ns) = self.change_by_hand(links, |by_hand| {
@@ -245,6 +253,7 @@ impl View {
                     let (now, changes) = impair::on_port(*port, &own, patch, zero_ns);
                     let edges = held.snapshot.edges_from(*port).iter();
                     for edge in edges {
+                        // Jitter must not exceed the delay on any of the edges, else delays would be negative.
                         impair::check_jitter(&now, &edge.impairment, t_ns)?;
                     }
                     Ok::<_, Refused>((now, changes))
@@ -268,6 +277,7 @@ impl View {
                     }
                     Ok::<_, Refused>(planned)
                 })?;
+                // Only single edges can be down, and so only they change the list that routes avoid.
                 let version = self.failed.set(&what.link, t_ns.unwrap_or(0), set.failed);
                 let answer = LinkSet {
                     at_mono_ns,
@@ -278,6 +288,7 @@ impl View {
                 (answer, version)
             }
         };
+        // Nodes that receive topology information must see a failed link as absent.
         if version.is_some() {
             self.inform(|| News::Failed);
         }

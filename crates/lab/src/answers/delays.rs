@@ -1,4 +1,4 @@
-//! All delays of a network, changed by hand in one instant.
+//! The change of all delays of a network at one instant.
 
 use constel_api::{ApiError, ErrorCode};
 use constel_drivers::{DriverError, Links};
@@ -13,10 +13,12 @@ fn bad(error: String) -> ApiError {
     ApiError::new(ErrorCode::BadValue, error)
 }
 
-/// Whether delays can be put on edges of the network at `place`, nanoseconds, a row for each member as sender.
+/// Checks that these delays can be set on the edges of the network at index `place`, nanoseconds, a row for each
+/// member as sender.
 ///
 /// # Errors
-/// When the network is none of links, the square is not that of its members, or a cell is of no edge.
+/// When the network does not consist of links, the matrix does not have its members' size, or a cell belongs to no
+/// edge.
 pub(super) fn check(
     blueprint: &Blueprint,
     links: &dyn Links,
@@ -38,6 +40,7 @@ pub(super) fn check(
         let error = format!("'{name}' has {members} members: a square of so many rows and cells");
         return Err(bad(error));
     }
+    // An absent edge may still get its own effects removed, but it cannot get a delay.
     for ((from, to), delay_ns) in cells(ports, delays_ns) {
         let there = delay_ns.is_none() || snapshot.edge(from, to).is_some();
         if !there
@@ -55,7 +58,7 @@ pub(super) fn check(
     Ok(())
 }
 
-/// What is asked for, by edge; without any delays, all of them go.
+/// Returns the requested delays by edge. Without `delays_ns`, every edge gets `None`, which removes its delay.
 fn cells<'a>(
     ports: &'a [PortId],
     delays_ns: Option<&'a [Vec<Option<u64>>]>,
@@ -70,8 +73,9 @@ fn cells<'a>(
     })
 }
 
-/// Changes that put delays on edges of the network at `place`, nanoseconds, a row for each member as sender; without any, those
-/// set before are taken away. What else is set on the edges stays, and edges that have these delays are not among them.
+/// Returns the changes that set delays on edges of the network at index `place`, nanoseconds, a row for each member
+/// as sender. Without delays, earlier ones are removed. Other effects of the edges remain. Edges that already have
+/// these delays need no change.
 ///
 /// # Errors
 /// When the link plane has stopped.

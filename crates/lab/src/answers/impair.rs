@@ -1,5 +1,5 @@
-//! Effects of links: those that the scenario gives to a kind of link, and those put on one link of the
-//! running lab by hand, which lie on top of each step's edges until they are reset.
+//! Effects of links: those that the scenario gives to a kind of link, and those that users set on one link of the
+//! running lab. The latter override the edges of each step until they are reset.
 
 use constel_api::answers::{BriefEffects, EdgeSet, LinkSet, RoutesAfter};
 use constel_api::{ApiError, ErrorCode};
@@ -12,8 +12,8 @@ use crate::answers::by_hand::{Impairing, On};
 use crate::error::EngineError;
 use crate::failed::EdgeEnds;
 
-/// Tells the link plane the effects of the scenario's kinds of links, with lab time zero at `zero_ns`
-/// of its clock.
+/// Installs the effects of the scenario's kinds of links in the link plane, with lab time zero at `zero_ns` of its
+/// clock.
 ///
 /// # Errors
 /// When the link plane refuses.
@@ -22,6 +22,7 @@ pub(crate) fn put_profiles(
     links: &dyn Links,
     zero_ns: u64,
 ) -> Result<(), EngineError> {
+    // Profile 0 means no effects, so that the scenario's kinds count from 1.
     let numbered = (1..).zip(blueprint.lab.profiles.iter());
     let changes: Vec<EffectsChange> = numbered
         .map(|(number, effects)| EffectsChange::Profile {
@@ -35,7 +36,7 @@ pub(crate) fn put_profiles(
     Ok(())
 }
 
-/// The two ends of a link: two names, or one text `A-B`.
+/// Returns the two ends of a link, given as two names or as one text `A-B`.
 ///
 /// # Errors
 /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] when `A-B` names no two nodes, or can be read in more than one
@@ -48,6 +49,7 @@ pub(crate) fn ends(
     if let Some(b) = b {
         return Ok((find(a)?, find(b)?));
     }
+    // Node names may contain `-`, so that every position is tried.
     let found: Vec<_> = a
         .match_indices('-')
         .filter_map(|(at, _)| Some((find(&a[..at]).ok()?, find(&a[at + 1..]).ok()?)))
@@ -65,7 +67,7 @@ pub(crate) fn ends(
     }
 }
 
-/// A refusal of the link plane, with its code.
+/// Converts a refusal of the link plane to an error with its code.
 pub(crate) fn refusal(error: &DriverError) -> ApiError {
     let code = match error {
         DriverError::Unsupported(_) => ErrorCode::Unsupported,
@@ -75,11 +77,11 @@ pub(crate) fn refusal(error: &DriverError) -> ApiError {
     ApiError::new(code, error.to_string())
 }
 
-/// The edges between two nodes, both directions: those there are, and those that are gone for now
-/// but have effects of their own.
+/// Returns the edges between two nodes in both directions: the present ones, and those that are absent at the
+/// moment but have effects of their own.
 ///
 /// # Errors
-/// [`ErrorCode::NoLink`], with why there is none.
+/// [`ErrorCode::NoLink`], with the reason why there is none.
 pub(crate) fn edges_between(
     blueprint: &Blueprint,
     links: &dyn Links,
@@ -107,13 +109,13 @@ pub(crate) fn edges_between(
     Ok(edges)
 }
 
-/// What is put on an edge by hand.
+/// Returns the effects that were set on an edge by command.
 fn own(links: &dyn Links, (from, to): EdgeEnds) -> Result<Effects, ApiError> {
     let known = links.effects(from, to);
     known.map(|known| known.own).map_err(|e| refusal(&e))
 }
 
-/// Whether effects can be put there.
+/// Checks that effects are valid at their place.
 ///
 /// # Errors
 /// [`ErrorCode::BadValue`].
@@ -129,8 +131,8 @@ pub(crate) fn check(impairing: &Impairing) -> Result<(), ApiError> {
     }
 }
 
-/// Whether the jitter of these effects leaves something of an edge's delay at lab time `t_ns`. A recording of the whole delay,
-/// which stands on a delay of 0, is no jitter.
+/// Checks that the jitter of these effects never exceeds an edge's delay at lab time `t_ns`. A recording of the
+/// whole delay, on top of a delay of 0, does not count as jitter.
 ///
 /// # Errors
 /// [`ErrorCode::BadValue`].
@@ -152,17 +154,16 @@ pub(crate) fn check_jitter(
     })
 }
 
-/// Effects of a link's edges after a change, and of each edge whether it is failed then.
+/// The effects of a link's edges after a change, and whether each edge is failed then.
 pub(crate) struct Set {
     pub(crate) edges: Vec<EdgeSet>,
     pub(crate) failed: Vec<(EdgeEnds, bool)>,
 }
 
-/// Effects for edges: merged with those they have, or, with `reset`, instead of them. Laws of time begin at `zero_ns` of the
-/// link plane's clock.
+/// Plans effects for edges: merged with their present effects, or, with `reset`, in place of them. Time-dependent
+/// laws begin at `zero_ns` of the link plane's clock.
 ///
 /// # Errors
-/// When the link plane has stopped.
 pub(crate) fn on_edges(
     links: &dyn Links,
     edges: &[EdgeEnds],
@@ -177,7 +178,7 @@ pub(crate) fn on_edges(
         } else {
             links.effects(from, to)?.own.merged(&patch)
         };
-        // A healed link is one that nobody failed.
+        // `down: false` is stored as no value, so that a repaired link equals one that never failed.
         effects.down = effects.down.filter(|down| *down);
         rows.push(EdgeSet {
             from,
@@ -185,6 +186,7 @@ pub(crate) fn on_edges(
             effects: BriefEffects::of(&effects),
         });
         failed.push(((from, to), effects.down == Some(true)));
+        // An edge without effects is removed from the link plane's table.
         let effects = (!effects.is_empty()).then_some(effects);
         changes.push(EffectsChange::Edge { from, to, effects });
     }
@@ -192,7 +194,7 @@ pub(crate) fn on_edges(
     Ok((Set { edges, failed }, changes))
 }
 
-/// A port, as `NODE/PORT`; `None` where the text has no `/`.
+/// Parses a port as `NODE/PORT`; `None` if the text has no `/`.
 ///
 /// # Errors
 /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadName`] when the node has no such port.
@@ -213,8 +215,8 @@ pub(crate) fn port(
     })
 }
 
-/// Effects for all edges that leave a port, those that come later included, beneath what is set on single links: merged with
-/// `held`, which the port has, or, with `reset`, instead of them.
+/// Plans effects for all edges that leave a port, with later ones: merged with the port's present effects `held`,
+/// or, with `reset`, in place of them. Effects on single links override these.
 pub(crate) fn on_port(
     port: PortId,
     held: &Effects,
@@ -227,7 +229,7 @@ pub(crate) fn on_port(
     (now, vec![EffectsChange::Port { port, effects }])
 }
 
-/// The answer to a change of a port: its edges of now, each with the port's effects.
+/// Returns the answer to a change of a port: its present edges, each with the port's effects.
 pub(crate) fn port_set(
     snapshot: &Snapshot,
     port: PortId,

@@ -1,4 +1,4 @@
-//! Answers to `constel routes` and `constel path`: what the kernels hold, and where it leads.
+//! Answers to `constel routes` and `constel path`: the routes in the kernels, and the paths that they form.
 
 use std::net::IpAddr;
 
@@ -14,7 +14,7 @@ use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::tables::{MAIN, Tables};
 
-/// Every route of a node's main table, as its kernel has it, sorted by destination.
+/// Returns every route of a node's main table, as its kernel has it, sorted by destination.
 ///
 /// # Errors
 /// When the kernel does not answer.
@@ -43,9 +43,10 @@ pub(crate) fn routes(
     })
 }
 
-/// One route. `to` and `via` are node names where the addresses are nodes' addresses.
+/// Converts one route. `to` and `via` are node names if the addresses belong to nodes.
 fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Route {
     let layout = &blueprint.lab.layout;
+    // Only a host route names a node; a shorter prefix may cover several.
     let whole = route.dst.len == if route.dst.addr.is_ipv4() { 32 } else { 128 };
     let to = whole
         .then(|| blueprint.addresses.name_of(layout, route.dst.addr))
@@ -80,7 +81,7 @@ fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Rou
     }
 }
 
-/// Who wrote a route, as in `/etc/iproute2/rt_protos`; `constel` for computed ones.
+/// Returns the name of a route's origin, as in `/etc/iproute2/rt_protos`; `constel` for computed routes.
 fn protocol_name(protocol: u8) -> String {
     let name = match protocol {
         2 => "kernel",
@@ -98,26 +99,26 @@ fn protocol_name(protocol: u8) -> String {
     name.to_owned()
 }
 
-/// Where a path leads: a node, or what it is called at the end of disjoint paths.
+/// The destination of a path: a node, or a name of an end of disjoint paths.
 pub(crate) struct Goal {
     pub(crate) node: NodeId,
-    /// As it was asked for.
+    /// The requested name.
     pub(crate) name: String,
-    /// The ends of disjoint paths that are meant, all at the node; none for its own addresses.
+    /// The requested ends of disjoint paths, all at the node; empty for the node's own addresses.
     pub(crate) paths: Vec<PathEnd>,
 }
 
-/// Lab times of a question about a path, nanoseconds.
+/// The lab times of a path request, nanoseconds.
 pub(crate) struct Times {
-    /// Of the edges that are walked over.
+    /// The time of the edges along the path.
     pub(crate) edges_ns: u64,
-    /// Of the kernels' tables: now.
+    /// The time of the kernels' tables: now.
     pub(crate) tables_ns: u64,
 }
 
-/// The way from one node to another by the kernels' tables of this moment, over the edges of `snapshot` as
-/// they are at lab time `edges_ns` of its step, in every family, and to every one of several goals at that node; and the
-/// way of least delay that those edges give.
+/// Follows the kernels' present tables from one node to another, over the edges of `snapshot` at lab time
+/// `edges_ns` of its step. Returns the path for every address family and for each of several destinations at that
+/// node, and the path of least delay over these edges.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -131,6 +132,7 @@ pub(crate) fn path(
     let blueprint = kernels.blueprint.as_ref();
     let mut tables = Tables::new(kernels);
     let mut families = Vec::new();
+    // Each end of a disjoint path has its own address, so that each is followed separately.
     let addresses: Vec<(Option<u8>, IpAddr)> = match &goal.paths[..] {
         [] => {
             let own = blueprint.loopbacks(goal.node);
@@ -160,7 +162,7 @@ pub(crate) fn path(
                 port: hop.port,
                 far_port: hop.far_port,
                 to: hop.to,
-                // The tree was made for the step's start; the delay asked for is that of `t_ns`.
+                // The tree holds for the start of the step; the requested delay is that at `t_ns`.
                 delay_ns: snapshot
                     .edge(hop.port, hop.far_port)
                     .map_or(hop.delay_ns, |edge| edge.impairment.delay.at(t_ns)),
@@ -172,6 +174,7 @@ pub(crate) fn path(
             hops: hop_rows(blueprint, &hops),
         }
     });
+    // Catalogue names are added for every node that appears in the answer.
     let walked = families.iter().map(|walked| &walked.hops);
     let best = optimum.as_ref().map(|optimum| &optimum.hops);
     let hops = walked.chain(best).flatten();
@@ -190,6 +193,8 @@ pub(crate) fn path(
 fn walk_row(kernels: &Kernels, address: IpAddr, walked: &Walk, path: Option<u8>) -> Walked {
     let blueprint = kernels.blueprint.as_ref();
     let end = match walked.end {
+        // The walk reads only the kernels of this machine, so that it ends where another machine's node would
+        // forward.
         WalkEnd::NoRoute(at) if !kernels.ours().has(at) && !kernels.knows_all_ways() => format!(
             "goes on at {}, which another machine has: ask for the path from there",
             blueprint.lab.layout.node(at).name
@@ -221,7 +226,7 @@ fn hop_rows(blueprint: &Blueprint, hops: &[WalkHop]) -> Vec<Hop> {
     hops.iter().map(row).collect()
 }
 
-/// How a walk ended, for people.
+/// Describes the end of a walk.
 pub(crate) fn end_words(blueprint: &Blueprint, end: WalkEnd) -> String {
     let layout = &blueprint.lab.layout;
     let node = |id: NodeId| layout.node(id).name.as_str();

@@ -1,4 +1,4 @@
-//! Answers to what every edge has carried.
+//! The answer to a request for the bytes that every edge has delivered.
 
 use constel_api::answers::{EdgeLoad, Loads};
 use constel_drivers::{DriverError, Links};
@@ -6,10 +6,10 @@ use constel_link::EdgeStats;
 
 use crate::clock::mono_ns;
 
-/// Edges that have carried something, at lab time `t_ns`.
+/// Returns the edges that have delivered any bytes, at lab time `t_ns`.
 ///
 /// # Errors
-/// When the link plane has stopped, or the kernel does not tell.
+/// When the link plane has stopped, or the kernel does not report its counters.
 pub(super) fn loads(links: &dyn Links, t_ns: Option<u64>) -> Result<Loads, DriverError> {
     let at_mono_ns = mono_ns();
     let load = |edge: &EdgeStats| {

@@ -1,4 +1,4 @@
-//! Members of networks, brought in and taken out by hand. One that is out keeps its port and has no edges there.
+//! Members that join and leave networks by command. An absent member keeps its port, but its edges are down.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,15 +10,16 @@ use constel_topology::Snapshot;
 
 use crate::failed::EdgeEnds;
 
-/// Who is out: their ports, and which of their edges had been failed by hand before they left, and stay so.
+/// The absent members: their ports, and those of their edges that were failed by command before. These stay failed
+/// when the member returns.
 #[derive(Debug, Default)]
 pub(crate) struct Away(BTreeMap<PortId, BTreeSet<EdgeEnds>>);
 
-/// What must happen for a member to come or go.
+/// The planned changes for a member that joins or leaves.
 pub(crate) struct Move {
-    /// For the link plane.
+    /// The changes for the link plane.
     pub(crate) effects: Vec<EffectsChange>,
-    /// Of each edge whether it is failed then.
+    /// Whether each edge is failed after the change.
     pub(crate) failed: Vec<(EdgeEnds, bool)>,
     port: PortId,
     joined: bool,
@@ -26,12 +27,13 @@ pub(crate) struct Move {
 }
 
 impl Away {
-    /// Whether a member is in its network.
+    /// Returns whether a member is in its network.
     pub(crate) fn is_in(&self, port: PortId) -> bool {
         !self.0.contains_key(&port)
     }
 
-    /// What brings the member with this port in, or takes it out; `None` where that is so already. Nothing is changed yet.
+    /// Plans the move of the member with this port into or out of its network; `None` if it is already there.
+    /// Nothing is changed yet.
     ///
     /// # Errors
     /// When the link plane has stopped.
@@ -57,6 +59,8 @@ impl Away {
             for (from, to) in [(port, peer), (peer, port)] {
                 let own = links.effects(from, to)?.own;
                 let was_down = own.down == Some(true);
+                // An edge comes up only if both ends are in, and stays down if a user failed it before the member
+                // left.
                 let down = if joined {
                     !self.is_in(peer) || kept.is_some_and(|kept| kept.contains(&(from, to)))
                 } else {
@@ -69,7 +73,7 @@ impl Away {
                     continue;
                 }
                 let mut effects = own.merged(&Effects::failed(down));
-                // A healed link is one that nobody failed.
+                // `down: false` is stored as no value, so that a repaired link equals one that never failed.
                 effects.down = effects.down.filter(|down| *down);
                 let effects = (!effects.is_empty()).then_some(effects);
                 planned
@@ -81,7 +85,7 @@ impl Away {
         Ok(Some(planned))
     }
 
-    /// It has happened.
+    /// Records a move that was made.
     pub(crate) fn moved(&mut self, done: Move) {
         if done.joined {
             self.0.remove(&done.port);
@@ -90,7 +94,7 @@ impl Away {
         }
     }
 
-    /// All networks and who is in them.
+    /// Returns all networks with their members.
     pub(crate) fn shown(&self, blueprint: &Blueprint, now: &Snapshot) -> Vec<NetworkShown> {
         let layout = &blueprint.lab.layout;
         let networks = layout.spec().networks.iter().enumerate();

@@ -14,7 +14,7 @@ use constel_api::answers::Catalogued;
 use constel_plan::Lab;
 use constel_topology::NodeId;
 
-/// What catalogues call satellites, with their nodes' names.
+/// Returns the catalogue entries of satellites, with their nodes' names.
 pub(crate) fn catalogued<'a>(
     lab: &Lab,
     those: impl IntoIterator<Item = (NodeId, &'a constel_plan::Catalogued)>,
@@ -27,7 +27,7 @@ pub(crate) fn catalogued<'a>(
     those.into_iter().map(row).collect()
 }
 
-/// The same of the nodes that are named in `texts`.
+/// Returns the catalogue entries of the nodes that are named in `texts`.
 pub(crate) fn catalogued_in<'a>(
     lab: &Lab,
     texts: impl IntoIterator<Item = &'a str>,

@@ -1,4 +1,5 @@
-//! Changes by hand in a lab on several machines: whoever is asked has all of them told, and all make them at the same lab time.
+//! Changes by command in a lab on several machines: the machine that gets the request sends it to all, and all make
+//! it at the same lab time.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -11,19 +12,19 @@ use crate::answers::by_hand::{ByHand, Made};
 use crate::answers::view::View;
 use crate::life::together::Gate;
 
-/// etcd takes 1.5 MiB at a time.
+/// The largest order, bytes: etcd accepts 1.5 MiB in a request.
 const MOST_BYTES: usize = 1 << 20;
-/// What is told is in force so soon, or the store is away.
+/// The time within which an order must be in force; otherwise the store is unavailable.
 const WITHIN: Duration = Duration::from_secs(10);
-/// How soon an end is noticed.
+/// How often the end of the lab is checked.
 const LOOK: Duration = Duration::from_millis(50);
-/// A change that takes force later than this after its lab time was not at the same time everywhere.
+/// A change that takes effect later than this after its lab time counts as not simultaneous.
 const LATE_NS: u64 = 10_000_000;
 
-/// What all machines are to change at one lab time.
+/// A change that all machines make at one lab time.
 #[derive(Debug, Clone, PartialEq)]
 pub struct SetTogether {
-    /// The number of the machine that was asked, and which of its orders it is.
+    /// The number of the machine that got the request, and the number of the order on it.
     pub by: (usize, u64),
     /// Lab time, nanoseconds.
     pub at_ns: u64,
@@ -31,27 +32,27 @@ pub struct SetTogether {
     pub what: ByHand,
 }
 
-/// What came of an order.
+/// The result of an order.
 type Done = Result<Made, ApiError>;
 
-/// This machine's orders to all, and those of others.
+/// The orders that this machine sends to all, and those that it receives.
 pub(crate) struct Orders {
     here: usize,
     gate: Arc<dyn Gate>,
     count: AtomicU64,
-    /// By its number: what became of an order of ours that somebody waits for, once it is in force.
+    /// The results of this machine's orders that a caller waits for, by number; `None` until the order is in force.
     waiting: Mutex<BTreeMap<u64, Option<Done>>>,
     told: Condvar,
     wrong: Mutex<Wrong>,
 }
 
-/// What was not here as on other machines.
+/// The differences between this machine and the others.
 #[derive(Default)]
 struct Wrong {
-    /// Changes that took force too late here.
+    /// The number of changes that took effect too late here.
     late: u64,
     latest_ns: u64,
-    /// The first that was not made, and why.
+    /// The first change that was refused here, with the reason.
     refused: Option<String>,
 }
 
@@ -71,10 +72,11 @@ impl Orders {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Has all machines told, and waits until it is in force here.
+    /// Sends an order to all machines, and waits until it is in force here.
     ///
     /// # Errors
-    /// What came of it here; when it is larger than what the store takes, nothing came of it within some seconds, or the lab ends.
+    /// The error of the change here; also when the order is too large for the store, no answer arrives within some
+    /// seconds, or the lab ends.
     pub(crate) fn order(&self, what: &ByHand, stop: &AtomicBool) -> Done {
         let bytes = serde_json::to_vec(what).map_or(0, |text| text.len());
         if bytes > MOST_BYTES {
@@ -84,6 +86,7 @@ impl Orders {
             return Err(ApiError::new(ErrorCode::BadValue, error));
         }
         let number = self.count.fetch_add(1, Ordering::AcqRel);
+        // The entry must exist before the order is sent, because the answer may arrive at once.
         self.waiting().insert(number, None);
         self.gate.order(number, what);
         let done = self.wait(number, stop);
@@ -115,7 +118,7 @@ impl Orders {
         }
     }
 
-    /// Does what all machines are told, each at its lab time, until the lab is `over`.
+    /// Makes the changes that all machines receive, each at its lab time, until the lab is `over`.
     pub(crate) fn follow(&self, view: &View, over: &AtomicBool) {
         let is_over = || over.load(Ordering::Acquire);
         let (mut known, mut last_ns) = (0, 0);
@@ -124,9 +127,11 @@ impl Orders {
                 continue;
             };
             known += 1;
-            // Who was told later may have been said so first: all keep the order in which it came.
+            // A later order can have an earlier lab time. All machines then make it at the time of the order
+            // before, to keep the same sequence.
             let at_ns = at_ns.max(last_ns);
             last_ns = at_ns;
+            // The wait is divided so that the end of the lab is noticed.
             while let Some(left) = view.clock.until(at_ns).filter(|left| !left.is_zero()) {
                 if is_over() {
                     return;
@@ -135,6 +140,7 @@ impl Orders {
             }
             let late_ns = view.clock.now_ns().unwrap_or(0).saturating_sub(at_ns);
             let done = view.make(&what, Some(at_ns));
+            // A refusal while the lab ends says nothing about the other machines.
             if !is_over() {
                 self.judge(&what, late_ns, done.as_ref().err());
             }
@@ -163,7 +169,8 @@ impl Orders {
         }
     }
 
-    /// Why figures may not be trusted, where changes were not made here as on other machines.
+    /// Returns reasons against the run's measurements: changes that were made later here than on other machines, or
+    /// not at all.
     pub(crate) fn doubts(&self) -> Vec<String> {
         let wrong = self.wrong();
         let late = (wrong.late > 0).then(|| {

@@ -1,4 +1,4 @@
-//! What a running lab answers to questions from other processes.
+//! The answers of a running lab to requests from other processes.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -27,40 +27,41 @@ use crate::nodes::cgroups::Cgroups;
 use crate::nodes::kernels::Kernels;
 use crate::watch::event_log::EventLog;
 
-/// What the view needs; parts appear as the lab comes up.
+/// The parts of the lab that answers need. They appear as the lab comes up.
 #[derive(Default)]
 pub(crate) struct Live {
     pub(crate) kernels: Option<Arc<Kernels>>,
     pub(crate) links: Option<Arc<dyn Links>>,
     pub(crate) snapshot: Option<Arc<Snapshot>>,
-    /// What tells nodes, where some ask.
+    /// The informant, if some nodes receive information.
     pub(crate) informant: Option<Arc<Informant>>,
-    /// The groups that programs are in.
+    /// The cgroups of programs.
     pub(crate) groups: Option<Arc<Cgroups>>,
     pub(crate) state: LabState,
     pub(crate) scenario: String,
 }
 
-/// The lab's side of the socket.
+/// The lab as its socket sees it.
 pub(crate) struct View {
     pub(crate) lab: String,
-    /// What it runs.
+    /// The scenario.
     pub(crate) scenario: ScenarioShown,
-    /// Held for moments only, never while a kernel or the link plane is asked: the step loop takes it too.
+    /// Locked for moments only, and never during a request to a kernel or the link plane, because the step loop
+    /// also takes it.
     pub(crate) live: Mutex<Live>,
     pub(crate) clock: Arc<LabClock>,
     pub(crate) log: Arc<EventLog>,
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) failed: Arc<Failed>,
-    /// Effects that were set by hand; held while the link plane takes a change of them.
+    /// The effects that were set by command; locked while the link plane applies a change of them.
     pub(crate) by_hand: Mutex<ByHandEffects>,
-    /// Members that are out of their networks; held while one comes or goes.
+    /// The members that are absent from their networks; locked while one joins or leaves.
     pub(crate) away: Mutex<Away>,
-    /// How machines make changes by hand together, where there are several.
+    /// The common changes of all machines, if there are several.
     pub(crate) orders: Option<Orders>,
 }
 
-/// Everything of the lab at one moment, taken out of the lock.
+/// The parts of the lab at one moment, taken out of the lock.
 pub(super) struct Held {
     pub(super) kernels: Arc<Kernels>,
     pub(super) links: Arc<dyn Links>,
@@ -76,19 +77,19 @@ impl View {
         f(&mut self.live.lock().unwrap_or_else(|e| e.into_inner()));
     }
 
-    /// The topology in force, if there is one.
+    /// Returns the topology in force, if there is one.
     pub(crate) fn snapshot(&self) -> Option<Arc<Snapshot>> {
         self.with(|live| live.snapshot.clone())
     }
 
-    /// Leaves a message for what tells nodes, where some ask.
+    /// Sends a message to the informant, if there is one.
     pub(crate) fn inform(&self, news: impl FnOnce() -> News) {
         if let Some(informant) = self.with(|live| live.informant.clone()) {
             informant.tell(news());
         }
     }
 
-    /// The first thing that could not be told to nodes, if any.
+    /// Returns the first error in informing nodes, if any.
     pub(crate) fn untold(&self) -> Option<String> {
         self.with(|live| live.informant.clone())?.problem()
     }
@@ -97,11 +98,11 @@ impl View {
         self.by_hand.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Has the link plane make changes by hand, which `plan` derives from those in force, and keeps them. Returns what else
-    /// `plan` returned, and when the changes took force, of the machine's clock.
+    /// Applies changes in the link plane that `plan` derives from the present effects, and records them. Returns
+    /// the other result of `plan`, and when the changes took effect, by the machine's clock.
     ///
     /// # Errors
-    /// When `plan` refuses or the link plane does: nothing was changed.
+    /// When `plan` or the link plane refuses: nothing was changed.
     pub(super) fn change_by_hand<T, E: From<DriverError>>(
         &self,
         links: &dyn Links,
@@ -119,7 +120,7 @@ impl View {
         Ok((rest, at_mono_ns))
     }
 
-    /// A step's topology with everything that was changed by hand: what paths, links and networks are answered from.
+    /// Returns a step's topology with all changes by command. Answers about paths, links and networks use it.
     pub(super) fn in_force(&self, blueprint: &Blueprint, step: &Arc<Snapshot>) -> Arc<Snapshot> {
         self.by_hand().over(&blueprint.lab.profiles, step)
     }
@@ -136,7 +137,7 @@ impl View {
     }
 
     fn row(&self, live: &Live) -> LabRow {
-        // The snapshot is the scenario's: links failed by hand are still in it and carry nothing.
+        // The snapshot is the scenario's: it still has links failed by command, which carry no frames.
         let failed = self.failed.now();
         let up = |snapshot: &Snapshot| {
             let edges = snapshot.edges.iter();
@@ -155,10 +156,10 @@ impl View {
         }
     }
 
-    /// The topology of the step at lab time `at_ns`, found without holding any node.
+    /// Returns the topology of the step at lab time `at_ns`, computed without holding any node.
     ///
     /// # Errors
-    /// When the lab is going down or nobody waits for the answer; [`ErrorCode::TooFar`].
+    /// When the lab is going down or the client no longer waits; [`ErrorCode::TooFar`].
     fn sky_at(
         &self,
         blueprint: &Blueprint,
@@ -179,7 +180,7 @@ impl View {
         self.clock.now_ns().and_then(|t| i64::try_from(t).ok())
     }
 
-    /// One direction of a link.
+    /// Returns one direction of a link.
     ///
     /// # Errors
     /// When the link plane has stopped.
@@ -229,6 +230,8 @@ impl LabReader for View {
     }
 
     fn show(&self) -> Shown {
+        // The parts are taken out of the lock first: requests to the link plane below must not hold up the step
+        // loop.
         let (lab, kernels, snapshot, links) = self.with(|live| {
             let (kernels, snapshot) = (live.kernels.clone(), live.snapshot.clone());
             (self.row(live), kernels, snapshot, live.links.clone())
@@ -298,11 +301,12 @@ impl LabReader for View {
                 }
             }
         }
-        // Down is a link of which nothing is left.
+        // A link counts as down only if all its edges are failed.
         let all: Option<Vec<u64>> = failed_ns.into_iter().collect();
         let failed_ns = all.and_then(|all| all.into_iter().max());
         let mut why = why(layout, snapshot, a_id, b_id).describe(layout);
         if let Some(failed_ns) = failed_ns {
+            // The geometric reason follows, because it holds again once the link is repaired.
             let t_s = failed_ns as f64 / 1e9;
             why = format!("down: failed by hand at t = {t_s:.3} s; else {why}");
         }
@@ -333,7 +337,7 @@ impl LabReader for View {
     }
 
     fn loads(&self) -> Result<Loads, ApiError> {
-        // Only the link plane is held: a lab goes down when nobody holds its nodes.
+        // Only the link plane is held: a lab can only go down when its nodes are no longer held.
         let links = self.held()?.links;
         loads::loads(links.as_ref(), self.clock.now_ns()).map_err(|error| impair::refusal(&error))
     }
@@ -358,15 +362,17 @@ impl LabReader for View {
         let goal = find_goal(blueprint, from, to)?;
         let then = at_ns.map(|at_ns| self.sky_at(blueprint, at_ns, wanted));
         let then = then.transpose()?;
-        // Only now, and only as long as kernels take to answer: a lab goes down when nobody holds its nodes.
+        // The nodes are held only now, for as long as the kernels take to answer, because the lab cannot go down
+        // before.
         let Held {
             kernels,
             mut snapshot,
             ..
         } = self.held()?;
-        // A held clock stands at the snapshot's time.
+        // A held clock stays at the snapshot's time.
         let now_ns = self.clock.now_ns().map_or(snapshot.t_ns, |t| {
-            // The next step's edges are in force a moment before this view has them.
+            // The next step's edges are in force a moment before this view has them, so that the time is limited to
+            // the end of the step.
             t.min(snapshot.t_ns + blueprint.lab.step_ns())
         });
         let t_ns = at_ns.unwrap_or(now_ns);
@@ -394,12 +400,12 @@ impl LabReader for View {
     }
 }
 
-/// A kernel did not answer.
+/// Returns the error for a kernel that did not answer.
 pub(super) fn failed(error: &EngineError) -> ApiError {
     ApiError::new(ErrorCode::Failed, error.to_string())
 }
 
-/// The node of that name, or that a catalogue calls so; else which is nearest.
+/// Returns the node of that name or catalogue name; otherwise the error has the nearest name.
 pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
     blueprint.lab.find(name).map_err(|error| match &error {
         NotOne::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
@@ -407,7 +413,8 @@ pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError
     })
 }
 
-/// The node of that name; or the ends of disjoint paths, as `london.tl.2` or, for all of the pair's, `london.tl`.
+/// Returns the node of that name, or the ends of disjoint paths: one as `london.tl.2`, or all of a pair as
+/// `london.tl`.
 fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, ApiError> {
     let (layout, paths) = (&blueprint.lab.layout, blueprint.addresses.paths());
     let ends = paths.find(layout, name);
@@ -418,6 +425,7 @@ fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, Ap
             paths: Vec::new(),
         });
     };
+    // Disjoint paths exist only between the two nodes of their pair.
     let other = paths.node(first.other());
     if other != from {
         let (from, other) = (&layout.node(from).name, &layout.node(other).name);

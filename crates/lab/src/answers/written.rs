@@ -1,4 +1,4 @@
-//! What a running lab does when other processes ask it to.
+//! The actions of a running lab at the request of other processes.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -20,7 +20,7 @@ use super::view::{Held, View, failed, find};
 use super::{capture, delays};
 use crate::information::{Informant, News};
 
-/// Most bytes of what is sent to the programs of a node, as JSON: two fit into their file of events.
+/// The largest command for the programs of a node, bytes of JSON: two of this size fit into the node's event file.
 const COMMAND_BYTES: usize = 16 << 10;
 
 impl LabWriter for View {
@@ -28,7 +28,8 @@ impl LabWriter for View {
         &self,
         order: &CaptureOrder,
     ) -> Result<(Capturing, Box<dyn CaptureSource>), ApiError> {
-        // Nothing of the lab but its plan is held: a lab goes down when nobody holds its nodes.
+        // Only the plan and the link plane are kept by the capture: a lab can only go down when its nodes are no
+        // longer held.
         let Held { kernels, links, .. } = self.held()?;
         let blueprint = &kernels.blueprint;
         capture::capture(blueprint, links.as_ref(), order, |name| {
@@ -37,7 +38,7 @@ impl LabWriter for View {
     }
 
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
-        // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
+        // No node is held during the wait for routes: a lab can only go down when its nodes are no longer held.
         let what = ByHand::Link(Box::new(self.impairing(&self.held()?, order)?));
         let (mut answer, version) = self.everywhere(&what)?.link()?;
         answer.routes = match version {
@@ -48,7 +49,7 @@ impl LabWriter for View {
     }
 
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {
-        // Nothing is held while routes are waited for: a lab goes down when nobody holds its nodes.
+        // No node is held during the wait for routes: a lab can only go down when its nodes are no longer held.
         let moving = {
             let held = self.held()?;
             let blueprint = &held.kernels.blueprint;
@@ -95,6 +96,7 @@ impl LabWriter for View {
             delays::check(blueprint, links, snapshot, place, delays_ns)?;
             place
         };
+        // On one machine the matrix need not be copied into an order.
         if self.orders.is_none() {
             return self.put_delays(place, delays_ns, None);
         }
@@ -125,7 +127,7 @@ impl LabWriter for View {
             });
         };
         let confinement = inner.confinement;
-        // An engine's containers are in groups that the engine made.
+        // The containers of an engine are in cgroups that the engine created.
         let cgroups = match inner.cgroups.is_empty() {
             true => cgroups,
             false => inner.cgroups,
@@ -169,6 +171,7 @@ impl LabWriter for View {
             let error = format!("a file has at most {USER_FILE_BYTES} bytes");
             return Err(ApiError::new(ErrorCode::BadValue, error));
         }
+        // The informant's thread owns the files; it reports the result over the channel.
         let (done, put) = channel();
         let file = name.to_owned();
         let name = file.clone();
@@ -212,7 +215,7 @@ impl LabWriter for View {
 }
 
 impl View {
-    /// What tells nodes, and the node of that name, which is told.
+    /// Returns the informant, and the node of that name, which must receive information.
     ///
     /// # Errors
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::NotTold`], [`ErrorCode::ComingUp`].
@@ -234,10 +237,10 @@ impl View {
     }
 }
 
-/// The place of a network, by its name.
+/// Returns the index of a network, by its name.
 ///
 /// # Errors
-/// [`ErrorCode::BadName`], with those that there are.
+/// [`ErrorCode::BadName`], with the names of all networks.
 fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
     let networks = || blueprint.lab.layout.spec().networks.iter();
     let found = networks().position(|n| n.name == network);
@@ -254,9 +257,9 @@ fn network_of(blueprint: &Blueprint, network: &str) -> Result<usize, ApiError> {
     })
 }
 
-/// What came of a message to what tells nodes.
+/// Waits for the result of a message to the informant.
 fn answered<T>(done: &Receiver<Result<T, String>>) -> Result<T, ApiError> {
-    // It ends with the lab.
+    // The channel closes without an answer when the lab ends.
     let done = done.recv().map_err(|_| ApiError::coming_up())?;
     done.map_err(|error| ApiError::new(ErrorCode::Failed, error))
 }

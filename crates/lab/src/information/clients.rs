@@ -1,4 +1,5 @@
-//! The nodes' sockets: programs follow events and ask. Nobody is waited for: who does not read what it asked for is let go.
+//! The nodes' sockets, over which programs follow events and send requests. The thread never waits for a client:
+//! one that does not read its answers is disconnected.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Write};
@@ -16,23 +17,24 @@ use serde::Serialize;
 use super::folder::node_folder;
 use super::keeper::Keeper;
 
-/// Longest question, bytes.
+/// The longest request, bytes.
 const QUESTION_BYTES: usize = 4 << 10;
-/// A client that leaves more than this unread is closed, bytes.
+/// The largest amount of unread data before a client is disconnected, bytes.
 const WAITING_BYTES: usize = 512 << 10;
-/// Questions of a client that has so much to read wait until it has read, bytes.
+/// The amount of unread data from which a client's requests are not answered until it has read, bytes.
 const PAUSE_BYTES: usize = 64 << 10;
-/// Questions of one client that are answered per turn. Then the other clients have theirs, so that a program which asks without
-/// end does not delay other nodes.
+/// The number of requests of one client that are answered per turn. Then the other clients have their turn, so that
+/// a program with endless requests does not delay other nodes.
 const ANSWERS_A_TURN: usize = 16;
 
-/// So many clients a node may have.
+/// The largest number of clients of a node.
 const CLIENTS_OF_A_NODE: usize = 32;
 
-/// Where clients' numbers begin; below it, 0 is the bell, and the others are nodes that ask, counted from 1.
+/// The first number of a client. The number 0 is the eventfd; the numbers between are listening sockets, counted
+/// from 1.
 const FIRST_CLIENT: u64 = 1 << 32;
 
-/// The sockets of all nodes, and who is connected.
+/// The sockets of all nodes, and their clients.
 pub(super) struct Clients {
     poll: OwnedFd,
     bell: Arc<OwnedFd>,
@@ -41,23 +43,23 @@ pub(super) struct Clients {
     next: u64,
 }
 
-/// A program that is connected.
+/// A connected program.
 struct Client {
     node: NodeId,
     stream: UnixStream,
-    /// What it has sent of a question.
+    /// The beginning of a request that it has sent so far.
     question: Vec<u8>,
-    /// What it has not read yet.
+    /// The data that it has not read yet.
     waiting: Vec<u8>,
     follows: bool,
-    /// It sends nothing any more.
+    /// Whether it has ended its sending direction.
     over: bool,
-    /// What the poll is to say of it.
+    /// The events for which epoll watches it.
     watched: epoll::EventFlags,
 }
 
 impl Clients {
-    /// Listens in the folders of all nodes that ask.
+    /// Listens in the folders of all nodes that receive information.
     pub(super) fn new(telling: &Telling, root: &Path, bell: &Arc<OwnedFd>) -> io::Result<Self> {
         let poll = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let data = epoll::EventData::new_u64(0);
@@ -67,7 +69,7 @@ impl Clients {
             let path = node_folder(root, node).join(names::SOCKET);
             let listener = UnixListener::bind(&path)?;
             listener.set_nonblocking(true)?;
-            // Any user of the node may ask; nobody else comes into its folder.
+            // Any user of the node may connect; other nodes cannot see its folder.
             std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))?;
             let data = epoll::EventData::new_u64(n);
             epoll::add(&poll, &listener, data, epoll::EventFlags::IN)?;
@@ -82,7 +84,7 @@ impl Clients {
         })
     }
 
-    /// Waits until there is something to do; `None` when the kernel does not say any more.
+    /// Waits until there is something to do; `None` when epoll fails.
     pub(super) fn wait(&self) -> Option<Vec<u64>> {
         let mut events = Vec::with_capacity(64);
         loop {
@@ -96,12 +98,12 @@ impl Clients {
                 Err(_) => return None,
             }
         }
-        // Silenced before its messages are looked for: one that comes later rings anew.
+        // The eventfd is cleared before its messages are read: a later message sets it again.
         let _ = rustix::io::read(&*self.bell, &mut [0; 8]);
         Some(events.iter().map(|event| event.data.u64()).collect())
     }
 
-    /// Does what [`Clients::wait`] said.
+    /// Handles the events of [`Clients::wait`].
     pub(super) fn serve(&mut self, ready: Vec<u64>, keeper: &Keeper) {
         for number in ready {
             match number {
@@ -112,7 +114,7 @@ impl Clients {
         }
     }
 
-    /// An event of a node, for its followers.
+    /// Sends an event of a node to its followers.
     pub(super) fn tell(&mut self, node: NodeId, event: &Event) {
         let of_node = self.clients.iter_mut();
         let followers = of_node.filter(|(_, client)| client.node == node && client.follows);
@@ -158,7 +160,7 @@ impl Clients {
         let Some(client) = self.clients.get_mut(&number) else {
             return;
         };
-        // Answers that it could not take before go first: it may ask on then.
+        // Earlier answers go first; once they are sent, the client may have further requests answered.
         let sent = client.send(&self.poll, number).is_ok();
         let stays = sent && client.take_turn(keeper) && client.send(&self.poll, number).is_ok();
         if !stays {
@@ -168,14 +170,15 @@ impl Clients {
 }
 
 impl Client {
-    /// Reads and answers some of its questions; false when it has left.
+    /// Reads and answers some of its requests. Returns false when the client has gone.
     ///
-    /// All bounds hold for each question: a program that sends without reading has its questions wait in its own socket.
+    /// All limits hold for each request: the requests of a program that sends without reading wait in its own
+    /// socket.
     fn take_turn(&mut self, keeper: &Keeper) -> bool {
         if !self.over && !self.is_paused() && !self.has_question() {
             let mut buffer = [0; QUESTION_BYTES];
             match self.stream.read(&mut buffer) {
-                // It may have ended its own sending only, and go on listening.
+                // It may have closed only its sending direction, and may still receive.
                 Ok(0) => self.over = true,
                 Ok(n) => self.question.extend(&buffer[..n]),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => {}
@@ -187,12 +190,12 @@ impl Client {
         !(self.over && self.hung_up())
     }
 
-    /// Whether it has to read before more of its questions are answered.
+    /// Returns whether it must read before more of its requests are answered.
     fn is_paused(&self) -> bool {
         self.waiting.len() > PAUSE_BYTES
     }
 
-    /// Whether a question has come that is not answered yet.
+    /// Returns whether there is a complete request without an answer.
     fn has_question(&self) -> bool {
         self.question.contains(&b'\n')
     }
@@ -212,6 +215,7 @@ impl Client {
             self.ask(&line, keeper);
         }
         self.question.drain(..answered);
+        // A request without a line end must not grow without limit.
         if self.question.len() > QUESTION_BYTES && !self.has_question() {
             self.refuse(&format!("a question has at most {QUESTION_BYTES} bytes"));
             self.question.clear();
@@ -263,16 +267,16 @@ impl Client {
     }
 
     fn line(&mut self, answer: &impl Serialize) {
-        // Types of ours, which are written to memory.
+        // Serialising these types to memory does not fail.
         self.waiting
             .extend(serde_json::to_vec(answer).unwrap_or_default());
         self.waiting.push(b'\n');
     }
 
-    /// Sends what waits, as much as the client takes.
+    /// Sends the waiting data as far as the client accepts it.
     ///
     /// # Errors
-    /// When it has left, or leaves too much unread.
+    /// When it has gone, or leaves too much unread.
     fn send(&mut self, poll: &OwnedFd, number: u64) -> io::Result<()> {
         while !self.waiting.is_empty() {
             match self.stream.write(&self.waiting) {
@@ -290,9 +294,10 @@ impl Client {
             return Err(io::ErrorKind::UnexpectedEof.into());
         }
         let mut watched = epoll::EventFlags::empty();
-        // A client with a question that waits for its next turn is called up again: it can be written to, or has to read first.
+        // A client with a request for its next turn must wake the thread again: either its socket is writable, or
+        // it has to read first.
         watched.set(epoll::EventFlags::OUT, asks || !self.waiting.is_empty());
-        // The end of what it sends would be told again and again, and so would questions that have to wait.
+        // Level-triggered epoll would report the end of its data, and requests that must wait, in a busy loop.
         watched.set(
             epoll::EventFlags::IN,
             !self.over && !asks && !self.is_paused(),

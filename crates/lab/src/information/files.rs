@@ -1,4 +1,4 @@
-//! Files of nodes: replaced whole, so that no reader ever sees half of one.
+//! Files of nodes. They are replaced as a whole, so that a reader never sees a partial file.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -10,18 +10,18 @@ use constel_topology::NodeId;
 
 use super::folder::{node_folder, staging};
 
-/// A file of events that would become longer is put aside.
+/// The size from which an event file is rotated, bytes.
 const EVENTS_BYTES: u64 = 64 << 10;
 
 /// The files of all nodes of a lab.
 pub(super) struct Files {
     root: PathBuf,
-    /// How many were written: names for those that have no place yet.
+    /// The number of files written, which gives temporary names.
     written: u64,
 }
 
 impl Files {
-    /// In a folder that was made.
+    /// Uses an existing folder.
     pub(super) fn new(root: &Path) -> Self {
         Self {
             root: root.to_owned(),
@@ -33,7 +33,7 @@ impl Files {
         node_folder(&self.root, node).join(name)
     }
 
-    /// A file that is nowhere yet, with this in it.
+    /// Writes these bytes to a new file outside the nodes' folders.
     fn fresh(&mut self, bytes: &[u8]) -> io::Result<PathBuf> {
         self.written += 1;
         let path = staging(&self.root).join(self.written.to_string());
@@ -47,7 +47,8 @@ impl Files {
         written.map(|()| path)
     }
 
-    /// Writes a file anew where it lies: whoever watches the file itself hears of it, and who reads it meanwhile may see half.
+    /// Rewrites a file in place: a program that watches the file itself is notified. A concurrent reader may see a
+    /// partial file.
     pub(super) fn rewrite(&self, node: NodeId, name: &str, bytes: &[u8]) -> io::Result<()> {
         let path = self.place(node, name);
         let mut options = OpenOptions::new();
@@ -56,19 +57,19 @@ impl Files {
             .create(true)
             .truncate(false)
             .open(path)?;
-        // In this order a file that has grown is never empty.
+        // Truncating last keeps the file from ever being empty.
         file.write_all(bytes)?;
         file.set_len(bytes.len() as u64)?;
         file.set_permissions(fs::Permissions::from_mode(0o644))
     }
 
-    /// Puts a file into a node's folder, in one instant: whoever opens it has all of the old one or all of the new one.
+    /// Puts a file into a node's folder atomically: a reader has either the whole old file or the whole new one.
     pub(super) fn put(&mut self, node: NodeId, name: &str, bytes: &[u8]) -> io::Result<()> {
         let fresh = self.fresh(bytes)?;
         fs::rename(&fresh, self.place(node, name))
     }
 
-    /// The same for several nodes, which share the file: none of them can write it.
+    /// Puts one file into several nodes' folders; they share it, and none of them can write it.
     pub(super) fn put_to_all(
         &mut self,
         nodes: &[NodeId],
@@ -76,6 +77,7 @@ impl Files {
         bytes: &[u8],
     ) -> io::Result<()> {
         let fresh = self.fresh(bytes)?;
+        // A hard link cannot replace a file, so that each link is made under a temporary name and then renamed.
         let staged = fresh.with_extension("link");
         for &node in nodes {
             fs::hard_link(&fresh, &staged)?;
@@ -84,7 +86,7 @@ impl Files {
         fs::remove_file(&fresh)
     }
 
-    /// Takes a file away; says whether it was there.
+    /// Removes a file. Returns whether it existed.
     pub(super) fn remove(&mut self, node: NodeId, name: &str) -> io::Result<bool> {
         match fs::remove_file(self.place(node, name)) {
             Ok(()) => Ok(true),
@@ -93,7 +95,8 @@ impl Files {
         }
     }
 
-    /// Appends an event. The files together hold at least the last 64 KiB of a node's events, and at most twice that.
+    /// Appends an event. The two files together hold at least the last 64 KiB of a node's events, and at most twice
+    /// that.
     pub(super) fn append(&mut self, node: NodeId, line: &[u8]) -> io::Result<()> {
         let path = self.place(node, names::EVENTS);
         let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
@@ -104,7 +107,7 @@ impl Files {
         file.write_all(line)
     }
 
-    /// A node's events after a number, as far as the files have them.
+    /// Returns a node's events after a number, as far as the files have them.
     pub(super) fn events_after(&self, node: NodeId, seq: u64) -> Vec<Event> {
         let files = [names::OLDER_EVENTS, names::EVENTS];
         let texts =

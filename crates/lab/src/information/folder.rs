@@ -1,4 +1,5 @@
-//! The folder of the host in which the nodes' folders lie: a tmpfs of the lab's, which goes with the lab's runtime folder.
+//! The folder of the host with the nodes' folders: a tmpfs of the lab, which is removed with the lab's runtime
+//! folder.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -10,32 +11,32 @@ use constel_topology::NodeId;
 
 use crate::error::EngineError;
 
-/// Room for what is put in while the lab runs.
+/// The space for files that are added while the lab runs.
 const SPARE_BYTES: u64 = 64 << 20;
 
-/// Room for a node's documents and events: a page each at least, twice while one is replaced.
+/// The space for a node's documents and events: at least a page for each, twice during a replacement.
 const NODE_BYTES: u64 = 256 << 10;
 
-/// Where it lies in the lab's runtime folder.
+/// Returns its path in the lab's runtime folder.
 pub(crate) fn root(lab_dir: &Path) -> PathBuf {
     lab_dir.join("info")
 }
 
-/// Where files are written before they take their places.
+/// Returns the folder of files that are being written.
 pub(super) fn staging(root: &Path) -> PathBuf {
     root.join("new")
 }
 
-/// A node's folder, below the lab's [`make_folder`].
+/// Returns a node's folder in the folder of [`make_folder`].
 pub(crate) fn node_folder(root: &Path, node: NodeId) -> PathBuf {
     root.join("n").join(node.0.to_string())
 }
 
-/// Makes it, with a folder for each node that asks. Some of the host's folders are seen by nodes at the same place, which may be
-/// below the one where they see theirs: `shown` are these.
+/// Creates the folder, with a folder for each node that receives information. Nodes see some of the host's folders
+/// at their own path, which may be below the path of this folder; `shown` lists them.
 ///
 /// # Errors
-/// When it cannot be mounted or made.
+/// When it cannot be mounted or created.
 pub(crate) fn make_folder(
     lab_dir: &Path,
     telling: &Telling,
@@ -44,6 +45,7 @@ pub(crate) fn make_folder(
     let root = root(lab_dir);
     let user = telling.asking().filter_map(|node| telling.asked(node));
     let user = user.flat_map(|asked| asked.user.values());
+    // Each file of the user counts twice, because it exists twice while it is replaced.
     let user: u64 = user.map(|text| 2 * (text.len() as u64 + 4096)).sum();
     let nodes = telling.asking().count() as u64;
     let most_bytes = SPARE_BYTES + nodes * NODE_BYTES + user;
@@ -62,7 +64,7 @@ pub(crate) fn make_folder(
     Ok(root)
 }
 
-/// The folders in it.
+/// Creates the folders in it.
 pub(super) fn make_nodes(root: &Path, telling: &Telling, shown: &[PathBuf]) -> std::io::Result<()> {
     fs::create_dir_all(staging(root))?;
     for node in telling.asking() {
@@ -76,6 +78,7 @@ pub(super) fn make_nodes(root: &Path, telling: &Telling, shown: &[PathBuf]) -> s
         for folder in made {
             fs::set_permissions(folder, fs::Permissions::from_mode(0o755))?;
         }
+        // A mount point inside the node's folder must exist before the folder is mounted read-only in the node.
         for within in shown
             .iter()
             .filter_map(|path| path.strip_prefix(FOLDER).ok())

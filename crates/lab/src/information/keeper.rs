@@ -1,4 +1,4 @@
-//! What every node knows, and who has to hear of what.
+//! The information of every node, and the decision which nodes must be informed of a change.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,35 +15,35 @@ use super::files::Files;
 use crate::clock::LabClock;
 use crate::failed::Failed;
 
-/// What one node was told last.
+/// The last numbers that one node received.
 #[derive(Default)]
 struct Told {
-    /// Of its peers.
+    /// The revision of its peers.
     revision: u64,
-    /// Of its events.
+    /// The number of its last event.
     seq: u64,
 }
 
-/// Keeps the nodes' files.
+/// The writer of the nodes' files.
 pub(super) struct Keeper {
     telling: Arc<Telling>,
     pub(super) files: Files,
     clock: Arc<LabClock>,
     failed: Arc<Failed>,
-    /// The first thing that could not be told.
+    /// The first error in informing nodes.
     pub(super) problem: Arc<Mutex<Option<String>>>,
     told: BTreeMap<NodeId, Told>,
-    /// The topology in force, and the same without links failed by hand: what nodes know.
+    /// The topology in force, and below it the topology without links failed by command, which nodes see.
     planned: Option<Arc<Snapshot>>,
     known: Arc<Snapshot>,
-    /// Of the whole topology.
+    /// The revision of the whole topology.
     revision: u64,
-    /// The nodes that are told all of it.
+    /// The nodes that receive the whole topology.
     of_all: Vec<NodeId>,
 }
 
 impl Keeper {
-    /// Nobody was told anything.
+    /// Creates a keeper; no node has been informed yet.
     pub(super) fn new(
         telling: Arc<Telling>,
         folder: &Path,
@@ -71,7 +71,7 @@ impl Keeper {
         }
     }
 
-    /// Writes what never changes, and the user's files as the scenario has them.
+    /// Writes the files that never change, and the user's files from the scenario.
     pub(super) fn introduce(&mut self, lab: &str) -> io::Result<()> {
         let telling = Arc::clone(&self.telling);
         for node in telling.asking() {
@@ -87,13 +87,13 @@ impl Keeper {
         Ok(())
     }
 
-    /// Tells nodes what they have to know of it.
+    /// Informs nodes as far as a message concerns them.
     pub(super) fn take(&mut self, news: News, clients: &mut Clients) {
         let told = match news {
             News::Topology(snapshot) => self.topology(&snapshot, snapshot.t_ns, clients),
             News::TopologyAndSay(snapshot, done) => {
                 let told = self.topology(&snapshot, snapshot.t_ns, clients);
-                // Whoever waited may have given up.
+                // The waiting caller may have given up.
                 let _ = done.send(());
                 told
             }
@@ -128,13 +128,13 @@ impl Keeper {
         self.note(told);
     }
 
-    /// Says that the lab goes down.
+    /// Informs all nodes that the lab goes down.
     pub(super) fn stopping(&mut self, clients: &mut Clients) {
         let told = self.everybody(&What::Stopping, clients);
         self.note(told);
     }
 
-    /// Keeps the first failure: figures of a run whose nodes were not told are not to be trusted.
+    /// Records the first error: a run whose nodes were not informed is not trustworthy.
     fn note(&self, told: io::Result<()>) {
         if let Err(error) = told {
             let mut problem = self.problem.lock().unwrap_or_else(|e| e.into_inner());
@@ -152,7 +152,8 @@ impl Keeper {
         told
     }
 
-    /// A topology is in force: whose links came or went is told. One node that cannot be told keeps no other waiting.
+    /// Handles a topology that comes into force: informs the nodes whose links appeared or disappeared. An error
+    /// for one node does not stop the others.
     fn topology(
         &mut self,
         planned: &Arc<Snapshot>,
@@ -168,6 +169,7 @@ impl Keeper {
         let layout = &telling.blueprint().lab.layout;
         let changed = changes(layout, &before, &self.known);
         let mut told = Ok(());
+        // The whole topology is serialised once and shared, because it can be large and many nodes may have it.
         if (first || !changed.is_empty()) && !self.of_all.is_empty() {
             self.revision += 1;
             let revision = self.revision;
@@ -181,6 +183,7 @@ impl Keeper {
                 told = told.and(one.map(|_| ()));
             }
         }
+        // At the first topology every node gets its files, also one without any link.
         let nothing = Change::default();
         for node in telling.asking() {
             let change = changed.get(&node);
@@ -210,6 +213,7 @@ impl Keeper {
         let stamp = Stamp { revision, t_ns };
         let peers = document(&telling.peers(node, &known, stamp));
         self.files.put(node, names::PEERS, &peers)?;
+        // The OpenSN files are rewritten in place: its programs watch the file and not the folder.
         if telling.asked(node).is_some_and(|asked| asked.opensn) {
             let told = document(&telling.opensn(node, &known));
             let name = &telling.blueprint().lab.layout.node(node).name;
@@ -217,6 +221,7 @@ impl Keeper {
                 self.files.rewrite(node, &file, &told)?;
             }
         }
+        // Nodes with the whole topology share one file, which was written before.
         if !self.of_all.contains(&node) {
             let near = document(&telling.neighbourhood(node, &known, stamp));
             self.files.put(node, names::TOPOLOGY, &near)?;
@@ -251,7 +256,7 @@ impl Keeper {
         self.event(node, what, clients).map(|_| ())
     }
 
-    /// An event of a node; gives its number.
+    /// Adds an event of a node and returns its number.
     fn event(&mut self, node: NodeId, what: What, clients: &mut Clients) -> io::Result<u64> {
         let told = self.told.entry(node).or_default();
         told.seq += 1;
@@ -260,24 +265,25 @@ impl Keeper {
         let event = Event { seq, t_ns, what };
         let mut line = serde_json::to_vec(&event)?;
         line.push(b'\n');
+        // Followers get the event even if the file could not be written; the error is reported after.
         let kept = self.files.append(node, &line);
         clients.tell(node, &event);
         kept.map(|()| seq)
     }
 
-    /// A node's links at this moment.
+    /// Returns a node's links at this moment.
     pub(super) fn links(&self, node: NodeId) -> constel_information::Links {
         let now_ns = self.clock.now_ns().unwrap_or(0);
         self.telling.links(node, &self.known, now_ns)
     }
 }
 
-/// Where a file of the user's lies in the node's folder.
+/// Returns the path of a user's file in the node's folder.
 fn user_file(name: &str) -> String {
     format!("{}/{name}", names::USER)
 }
 
-/// A document as it stands in its file: for people as well.
+/// Returns a document as it is written to its file, indented for people.
 fn document(value: &impl Serialize) -> Vec<u8> {
     let mut text = serde_json::to_vec_pretty(value).unwrap_or_default();
     text.push(b'\n');

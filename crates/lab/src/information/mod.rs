@@ -1,8 +1,10 @@
-//! The information path: nodes that ask are told who they are, what they are linked with, and what changes.
+//! The information path: nodes for which the scenario asks for it receive their own description, their links, and
+//! changes.
 //!
-//! [`constel_information`] says what they are told. Here it becomes files in a folder of the host for each node, which the node
-//! sees as `/run/constel` and cannot write, and a socket. One thread does all of it: it is given each topology in the moment
-//! in which that takes force, finds out whose links came or went, and writes for these nodes only. Nobody waits for it.
+//! [`constel_information`] defines the documents. This module writes them to files in a folder of the host for each
+//! node, which the node sees read-only as `/run/constel`, and serves a socket. One thread does all of it: it gets
+//! each topology at the moment at which it comes into force, determines the nodes whose links changed, and writes
+//! only their files. No other thread waits for it.
 
 mod clients;
 mod files;
@@ -26,24 +28,24 @@ use crate::failed::Failed;
 pub(crate) use folder::{make_folder, node_folder, root};
 use keeper::Keeper;
 
-/// What the thread is told.
+/// A message to the thread.
 pub(crate) enum News {
     /// This topology is in force.
     Topology(Arc<Snapshot>),
-    /// The same; whoever waits goes on when all nodes know.
+    /// The first topology; the sender is notified when all nodes have it.
     TopologyAndSay(Arc<Snapshot>, Sender<()>),
-    /// Links were failed or healed by hand.
+    /// Links were failed or repaired by command.
     Failed,
     /// Lab time runs.
     Clock,
-    /// A file of the user's, or that it goes.
+    /// A new file of the user, or its removal for `None`.
     User {
         node: NodeId,
         name: String,
         text: Option<String>,
         done: Sender<Result<(), String>>,
     },
-    /// Something for the programs of a node.
+    /// A command for the programs of a node.
     Command {
         node: NodeId,
         data: serde_json::Value,
@@ -53,7 +55,7 @@ pub(crate) enum News {
     Stop,
 }
 
-/// Tells the nodes of a lab. Dropping it ends the thread.
+/// The informant of a lab's nodes. Dropping it ends the thread.
 pub(crate) struct Informant {
     telling: Arc<Telling>,
     news: Sender<News>,
@@ -63,10 +65,11 @@ pub(crate) struct Informant {
 }
 
 impl Informant {
-    /// For those nodes of a lab that are here, of which `folder` was [made](make_folder); `None` when none of them asks.
+    /// Starts the informant for this machine's nodes, for which `folder` was [made](make_folder); `None` when none
+    /// of them receives information.
     ///
     /// # Errors
-    /// When a file or socket cannot be made.
+    /// When a file or socket cannot be created.
     pub(crate) fn start(
         (blueprint, ours): (&Arc<Blueprint>, &Ours),
         lab: &str,
@@ -88,10 +91,12 @@ impl Informant {
         let (clock, failed) = (Arc::clone(clock), Arc::clone(failed));
         let mut keeper = Keeper::new(Arc::clone(&telling), folder, clock, failed);
         let problem = Arc::clone(&keeper.problem);
+        // The files exist before the socket, so that a client never finds its folder empty.
         keeper.introduce(lab).map_err(wrong)?;
         let mut clients = clients::Clients::new(&telling, folder, &bell).map_err(wrong)?;
         let thread = std::thread::Builder::new().name("information".into());
         let thread = thread.spawn(move || {
+            // All messages are handled before clients, so that an answer has the newest topology.
             while let Some(ready) = clients.wait() {
                 for news in told.try_iter() {
                     if matches!(news, News::Stop) {
@@ -112,25 +117,25 @@ impl Informant {
         }))
     }
 
-    /// What nodes are told.
+    /// Returns the nodes that receive information, and its documents.
     pub(crate) fn telling(&self) -> &Telling {
         &self.telling
     }
 
-    /// Leaves a message; the thread may have ended by a panic, which nobody has to hear of here.
+    /// Sends a message. The thread may have ended by a panic; then the message is dropped.
     pub(crate) fn tell(&self, news: News) {
         drop(self.news.send(news));
         let _ = rustix::io::write(&*self.bell, &1_u64.to_ne_bytes());
     }
 
-    /// The first topology: returns when all nodes know of it.
+    /// Sends the first topology, and returns when all nodes have it.
     pub(crate) fn begin(&self, snapshot: &Arc<Snapshot>) {
         let (done, told) = channel();
         self.tell(News::TopologyAndSay(Arc::clone(snapshot), done));
         let _ = told.recv();
     }
 
-    /// The first thing that could not be told, if any.
+    /// Returns the first error in informing nodes, if any.
     pub(crate) fn problem(&self) -> Option<String> {
         self.problem
             .lock()
@@ -143,7 +148,7 @@ impl Drop for Informant {
     fn drop(&mut self) {
         self.tell(News::Stop);
         if let Some(thread) = self.thread.take() {
-            // A panic of it has been printed, and shows as nodes that were not told.
+            // The panic message has been printed, and the nodes count as not informed.
             drop(thread.join());
         }
     }

@@ -1,4 +1,4 @@
-//! Interfaces of the machine whose far ends are hosts of a lab.
+//! Interfaces of the machine behind which there are hosts of a lab.
 
 use std::net::IpAddr;
 
@@ -16,16 +16,16 @@ const USE: Use = Use {
     may_lose_host: false,
 };
 
-/// Interfaces that a lab has taken, as long as this lives.
+/// Interfaces that a lab uses. They are released when this is dropped.
 #[derive(Default)]
 pub(crate) struct Attached {
     pub(crate) externals: Vec<External>,
-    /// Once frames come in.
+    /// The captured interfaces, once frames are let in.
     pub(crate) captured: Captured,
     _promiscuous: Vec<Promiscuous>,
 }
 
-/// The ports that are interfaces of the machine, with their names.
+/// Returns the ports that are interfaces of the machine, with their names.
 fn attached(lab: &Lab) -> impl Iterator<Item = (&Port, &String)> {
     lab.layout
         .ports()
@@ -37,7 +37,7 @@ fn attached(lab: &Lab) -> impl Iterator<Item = (&Port, &String)> {
 }
 
 impl Attached {
-    /// Takes the interfaces that a lab asks for.
+    /// Takes the interfaces that a lab needs.
     ///
     /// # Errors
     /// As [`usable`].
@@ -56,10 +56,10 @@ impl Attached {
     }
 }
 
-/// The interfaces of this machine that a lab asks for, in the order of its ports.
+/// Returns the interfaces of this machine that a lab needs, in the order of its ports.
 ///
 /// # Errors
-/// [`EngineError::Unable`] with everything that is against it.
+/// [`EngineError::Unable`] with all reasons against them.
 pub(crate) fn usable(lab: &Lab) -> Result<Vec<Wire>, EngineError> {
     let names: Vec<String> = attached(lab).map(|(_, name)| name.clone()).collect();
     if names.is_empty() {
@@ -73,7 +73,7 @@ pub(crate) fn usable(lab: &Lab) -> Result<Vec<Wire>, EngineError> {
                 wire.mtu, port.mtu_bytes, port.mtu_bytes
             )
         });
-        // What comes in there would not wait for the channel.
+        // Frames that arrive there would not wait for the channel.
         let channels = lab.channels();
         let shared = attached(lab).flat_map(|(port, name)| {
             let on = channels.iter().filter(|(_, shared)| shared.ports.contains(&port.id));
@@ -95,7 +95,7 @@ pub(crate) fn usable(lab: &Lab) -> Result<Vec<Wire>, EngineError> {
     })
 }
 
-/// What is to be set up in what is plugged in, one line for each.
+/// Returns the settings for the devices behind the interfaces, one line for each.
 pub(crate) fn instructions(blueprint: &Blueprint) -> Vec<String> {
     let lab = &blueprint.lab;
     let line = |(port, interface): (&Port, &String)| {
