@@ -1,4 +1,4 @@
-//! From nothing to a lab whose edges carry frames.
+//! Bring-up: from nothing to a lab whose edges carry frames.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -31,35 +31,35 @@ use crate::nodes::stackless::Stackless;
 use crate::progress::{Progress, Stage};
 use crate::routing::forwarding::Forwarding;
 
-/// A lab without routes and without time: nodes, ports and the link plane.
+/// A lab without routes and before lab time: nodes, ports and the link plane.
 pub(crate) struct Fabric {
     pub(crate) blueprint: Arc<Blueprint>,
     /// The nodes and their kernels.
     pub(crate) kernels: Arc<Kernels>,
     pub(crate) plane: Box<dyn Plane>,
-    /// Interfaces of the machine that hosts are the far ends of.
+    /// Interfaces of the machine behind which there are hosts of the lab.
     pub(crate) attached: Attached,
-    /// The way to nodes beside what is emulated, where a network asks for it.
+    /// The management network, if a scenario's network asks for it.
     pub(crate) management: Option<ManagementNet>,
     pub(crate) handle: Arc<dyn Links>,
-    /// What goes between the machines, where the lab is on several.
+    /// The connection to the other machines, for a lab on several.
     pub(crate) between: Option<Between>,
     pub(crate) launcher: Arc<Launcher>,
-    /// What makes nodes, where some may come later: those of machines that are lost.
+    /// The runtime, if nodes of lost machines may have to be created later.
     pub(crate) runtime: Option<Box<dyn NodeRuntime>>,
-    /// Nodes send TCP's super-frames.
+    /// Whether nodes send TCP super-frames.
     pub(crate) super_frames: bool,
     pub(crate) memory_per_node_bytes: u64,
     pub(crate) nodes_s: f64,
-    /// Of [`Plane::lost_before_capture`], what was lost before there were edges.
+    /// The part of [`Plane::lost_before_capture`] from before there were edges.
     pub(crate) lost_before_start: u64,
 }
 
-/// Makes the fabric. What it makes lives in namespaces held by descriptors, or is recorded in the claim. `lab_dir` is the
-/// lab's runtime folder; `together` is this machine's part, where there are several.
+/// Creates the fabric. Its parts are in namespaces held by descriptors, or are recorded in the claim. `lab_dir` is
+/// the lab's runtime folder. `together` is this machine's part of a lab on several machines.
 ///
 /// # Errors
-/// Whatever the host refuses; then nothing of the fabric is left.
+/// Any refusal of the host; nothing of the fabric is left then.
 pub(crate) fn fabric(
     lab: Lab,
     site: &dyn Site,
@@ -77,11 +77,13 @@ pub(crate) fn fabric(
     let stackless = Stackless::wanted(&blueprint)?.map(Arc::new);
     let layout = &blueprint.lab.layout;
     let ours = together.map_or_else(Ours::all, Together::ours);
+    // Nodes without a stack have no namespace, and other machines create their own nodes.
     let here = layout.nodes().iter();
     let here = here.filter(|node| ours.has(node.id) && !blueprint.lab.forwards(node.id));
     let (nodes_here, ports_here) = here.fold((0, 0), |(nodes, ports), node| {
         (nodes + 1, ports + layout.ports_of(node.id).len())
     });
+    // Limits and cgroups come first: the first namespace may already need them.
     let cgroups = site.make_room(&blueprint)?;
     if !cgroups.unlimited().is_empty() {
         let missing = cgroups.unlimited().join(" and ");
@@ -106,8 +108,10 @@ pub(crate) fn fabric(
         progress.say(&format!("warning: {unreached}"));
     }
 
+    // The link plane exists before the nodes, because each port is attached to it as soon as it is created.
     let config = plane_config(&blueprint, stackless.as_deref(), name, together.is_some());
     let mut attached = site.attached(&blueprint)?;
+    // The difference of free memory gives the memory per node in the summary.
     let before = memory_bytes("MemAvailable:");
     let mut made = None;
     site.hurried(&mut || {
@@ -134,6 +138,8 @@ pub(crate) fn fabric(
         let took_s = started.elapsed().as_secs_f64();
         stage.end(&format!("{ports_here} interfaces in {took_s:.2} s"));
         drop(veths);
+        // The runtime is kept only if nodes of lost machines move; otherwise it would hold memory for the whole
+        // run.
         let moves = blueprint.lab.scenario.on_machine_loss == OnMachineLoss::Move;
         let runtime = Some(runtime).filter(|_| moves && together.is_some());
         made = Some((plane, nodes, crossing, (runtime, super_frames)));
@@ -158,11 +164,13 @@ pub(crate) fn fabric(
         .zip(after)
         .map_or(0, |(before, after)| before.saturating_sub(after));
 
+    // Frames lost before this count belong to the bring-up and are subtracted at the end.
     let lost_before_start = plane.lost_before_capture()?;
     let handle = start_links(&blueprint, plane.as_ref())?;
     let listen = together.zip(crossing);
     let listen = listen.map(|(own, crossing)| own.listen(crossing, Arc::clone(&handle)));
     let between = listen.transpose()?;
+    // Interfaces of the machine come last, so that no frame arrives before its edge exists.
     attached.captured = plane.let_in(&attached.externals)?;
     for line in instructions(&blueprint) {
         progress.say(&line);
@@ -192,7 +200,7 @@ pub(crate) fn fabric(
     })
 }
 
-/// The configuration of the link plane that a lab wants.
+/// Returns the configuration of the link plane for a lab.
 fn plane_config(
     blueprint: &Blueprint,
     stackless: Option<&Stackless>,
@@ -221,7 +229,7 @@ fn plane_config(
     }
 }
 
-/// Starts the link plane, which keeps the lateness of frames apart by the class of their edge.
+/// Starts the link plane, with separate lateness statistics for each class of edges.
 fn start_links(blueprint: &Blueprint, plane: &dyn Plane) -> Result<Arc<dyn Links>, EngineError> {
     let links = plane.start()?;
     let layout = &blueprint.lab.layout;
@@ -234,29 +242,30 @@ fn start_links(blueprint: &Blueprint, plane: &dyn Plane) -> Result<Arc<dyn Links
     let names = classes.iter().map(|class| class.name.into()).collect();
     links.classify(names, of_ports.collect())?;
     links.late_beyond(bounds(&blueprint.lab.scenario).lateness_p99_ns)?;
-    // Until the clock starts, laws of time run from here.
+    // Until lab time starts, time-dependent laws count from here.
     impair::put_profiles(blueprint, links.as_ref(), mono_ns())?;
     Ok(links)
 }
 
-/// The names of all nodes, as `/etc/hosts` has them, and that of the machine where nodes reach it.
+/// Writes the `/etc/hosts` of the nodes, with the machine's name if nodes can reach it over the management network.
 fn write_hosts(
     blueprint: &Blueprint,
     management: Option<&Management>,
     lab_dir: &Path,
 ) -> Result<(), EngineError> {
     let names = blueprint.addresses.hosts(&blueprint.lab.layout);
-    // No node's name has a dot.
+    // Node names have no dot, so that this name is free.
     let machine =
         management.map_or_else(String::new, |own| format!("{} host.management\n", own.host));
     let text = format!("127.0.0.1 localhost\n::1 localhost\n{names}{machine}");
     write(&hosts_file(lab_dir), text)?;
-    // Whoever asks for another name hears at once that there is no server, instead of waiting for the host's.
+    // With an empty resolver file a program gets an error at once for other names, instead of waiting for the
+    // host's name server.
     let text = "# Nodes have no name servers; /etc/hosts has their names.\n".to_owned();
     write(&resolver_file(lab_dir), text)
 }
 
-/// Says what the scenario gives to containers here beyond what they have by default.
+/// Prints the privileges that the scenario gives to containers here in addition to the default.
 fn say_privileges(blueprint: &Blueprint, ours: &Ours, progress: &dyn Progress) {
     let mut given: BTreeMap<String, Vec<&str>> = BTreeMap::new();
     for (node, container) in ours.containers(&blueprint.lab) {
@@ -275,8 +284,8 @@ fn say_privileges(blueprint: &Blueprint, ours: &Ours, progress: &dyn Progress) {
     }
 }
 
-/// Paths to the nodes' namespaces, for other processes; they work as long as this process lives. One file, not one a
-/// node: `/run` may be a disk.
+/// Writes the paths of the nodes' namespaces, for other processes. They are valid as long as this process lives. A
+/// single file is written, and not one per node, because `/run` may be on a disk.
 pub(crate) fn write_namespaces(launcher: &Launcher) -> Result<(), EngineError> {
     let kernels = &launcher.kernels;
     let ours = kernels.ours();

@@ -1,4 +1,4 @@
-//! Lab time: steps, traffic, handovers, daemons watched, until it is over or somebody says stop.
+//! Lab time: steps, traffic, handovers and supervision of daemons, until it is over or a user stops the lab.
 
 use std::borrow::Cow;
 use std::cell::RefCell;
@@ -33,16 +33,17 @@ use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
 use crate::watch::pace::{Begun, Looks, Pace};
 
-/// How often the kernels' tables are looked at.
+/// How often the kernels' tables are sampled, and the share of time for it.
 const LOOKS: Pace = Pace {
     every: Duration::from_millis(100),
     share: 8,
 };
 
-/// Lab time zero is set this far ahead, so that the first glide begins exactly then.
+/// The time between setting lab time zero and the instant itself, so that the first change of delays begins exactly
+/// then.
 const START_AHEAD_NS: u64 = 20_000_000;
 
-/// Lab time of a lab that is up: waits until routes stand, runs the steps, watches what happens meanwhile.
+/// The lab time of a lab that is up: waits until routes have converged, runs the steps, and observes the lab.
 pub(crate) struct LabTime<'a> {
     pub(crate) fabric: &'a Fabric,
     pub(crate) clock: &'a LabClock,
@@ -52,15 +53,15 @@ pub(crate) struct LabTime<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) helpers: &'a RefCell<Helpers>,
     pub(crate) containers: &'a RefCell<Containers>,
-    /// What makes ports again that programs in nodes removed.
+    /// The port maker, for ports that programs in nodes removed.
     pub(crate) ports: &'a dyn PortMaker,
-    /// What makes nodes of machines that are lost, where that is asked for.
+    /// The creation of nodes of lost machines, if the scenario asks for it.
     pub(crate) moving: Option<Moving>,
-    /// Told how many nodes are here, where that changes.
+    /// Called with the number of nodes on this machine when it changes.
     pub(crate) count: Option<&'a Count<'a>>,
 }
 
-/// Hears how many nodes there are.
+/// A function that receives the number of nodes.
 pub(crate) type Count<'a> = dyn Fn(usize) -> Result<(), EngineError> + 'a;
 
 impl LabTime<'_> {
@@ -68,9 +69,8 @@ impl LabTime<'_> {
         self.stop.load(Ordering::Acquire)
     }
 
-    /// Waits until every station reaches every other by the kernels' tables and, with `nodes`, every node the
-    /// destinations picked. Daemons that die meanwhile
-    /// are an error at once, not after the limit.
+    /// Waits until every station reaches every other by the kernels' tables and, with `nodes`, every node reaches
+    /// the selected destinations. A daemon that ends during the wait is an error at once, not after the limit.
     ///
     /// # Errors
     /// [`EngineError::NoRoutes`] after the limit; [`EngineError::Interrupted`].
@@ -92,11 +92,11 @@ impl LabTime<'_> {
                 let total = nodes.map_or(standing.pairs, |_| self.fabric.kernels.count());
                 Stage::begin(self.progress, "routes", total as u64)
             });
-            // The count is a moment old; what has converged by then stays so while the sky stands still.
+            // The count is a moment old, but a node that has converged stays so while the sky does not move.
             let count = nodes.map(Converged::nodes);
             let all = count.is_none_or(|count| count == self.fabric.kernels.count());
             let done = count.unwrap_or(standing.good) as u64;
-            // Routes that a node's own programs make impossible keep nobody else from lab time.
+            // Routes that a node's own programs prevent must not delay lab time for all others.
             let hindered = self.fabric.kernels.own_stacks.is_changed();
             let computed = daemons.count() == 0;
             if standing.complete() && all || hindered && computed {
@@ -116,6 +116,7 @@ impl LabTime<'_> {
             if self.stopped() {
                 return Err(EngineError::Interrupted);
             }
+            // The limit error has an example of a missing route, or else the number of nodes that have converged.
             let checked = limit.check(|| {
                 let nodes = self.fabric.kernels.count();
                 let few = count.map(|count| format!("{count} of {nodes} nodes have converged"));
@@ -127,6 +128,7 @@ impl LabTime<'_> {
                 }
                 checked => checked?,
             }
+            // Daemons are watched during the pause, so that a daemon's end is noticed at once.
             let pause = LOOKS.next(begun).saturating_duration_since(Instant::now());
             for incident in daemons.watch(&self.fabric.blueprint, pause)? {
                 if let Some(failure) = self.tell(None, &incident) {
@@ -137,13 +139,14 @@ impl LabTime<'_> {
                 self.progress.say(&failure.reason);
             }
             self.changes_of_stacks();
+            // Without daemons, `watch` returns at once.
             if daemons.count() == 0 {
                 std::thread::sleep(LOOKS.every);
             }
         }
     }
 
-    /// Whether routes stand, as far as this machine can say.
+    /// Returns whether routes have converged, as far as this machine can determine.
     fn standing(&self, snapshot: &Snapshot) -> Result<Standing, EngineError> {
         let kernels = &self.fabric.kernels;
         match kernels.knows_all_ways() {
@@ -152,8 +155,8 @@ impl LabTime<'_> {
         }
     }
 
-    /// Starts the clock, at the instant that is given or at once, and runs steps until `duration_ns`. Traffic, if there is any, runs
-    /// beside it. What it sees comes to what was `seen` before, which is nothing but where to write.
+    /// Starts the clock at the given instant, or at once, and runs steps until `duration_ns`, with traffic in
+    /// parallel. The observations are added to `seen`, which has only the open output files at first.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -164,6 +167,7 @@ impl LabTime<'_> {
         (zero_ns, duration_ns): (Option<u64>, u64),
         mut seen: Observed,
     ) -> Result<Observed, EngineError> {
+        // On several machines the instant comes from the gate, so that all start together.
         let zero = zero_ns.unwrap_or_else(|| mono_ns() + START_AHEAD_NS);
         steps.release(zero)?;
         self.clock.start(zero);
@@ -177,6 +181,7 @@ impl LabTime<'_> {
         self.tell_paths(steps);
         self.sample(steps, &mut seen)?;
         let step_ns = self.fabric.blueprint.lab.step_ns();
+        // The last step has no end of its own: `wait_out` covers the time from it to the end of the run.
         while steps.current().t_ns + step_ns < duration_ns {
             if !self.step(steps, daemons, &mut look, &mut seen)? {
                 break;
@@ -186,16 +191,18 @@ impl LabTime<'_> {
         }
         self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
         self.changes_of_stacks();
+        // From here on changes of stacks are part of the take-down, and are not recorded.
         self.fabric.kernels.own_stacks.close();
         seen.stacks = self.fabric.kernels.own_stacks.spans(mono_ns());
         self.note_late(&mut seen)?;
+        // The clock may have run past the end while the last sample was taken.
         seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
         let waited_ns = waited_before_ns.zip(waited_ns());
         let waited_ns = waited_ns.map(|(before, now)| now.saturating_sub(before));
         seen.processor_wait_ratio =
             waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
         if self.stopped() && seen.lab_time_ns < duration_ns {
-            // Nobody is to read that all of it passed.
+            // The progress line must not claim that the whole lab time passed.
             let (passed_s, all_s) = (seen.lab_time_ns as f64 / 1e9, duration_ns as f64 / 1e9);
             self.progress
                 .say(&format!("lab time ended at {passed_s:.1} s of {all_s} s"));
@@ -205,7 +212,8 @@ impl LabTime<'_> {
         Ok(seen)
     }
 
-    /// One step: planned, waited for, carried out and noted. False when somebody said stop before its time.
+    /// Runs one step: plans it, waits for its time, applies and records it. Returns false if the lab was stopped
+    /// before its time.
     fn step(
         &self,
         steps: &mut Steps<Machine>,
@@ -213,15 +221,17 @@ impl LabTime<'_> {
         look: &mut Looks,
         seen: &mut Observed,
     ) -> Result<bool, EngineError> {
+        // Losses come first: the step planned next must already be without the nodes of lost machines.
         self.lose_machines(steps, seen)?;
         let next = steps.prepare();
         let handovers = next.handovers.clone();
         let current = Arc::clone(steps.current());
         let layout = &self.fabric.blueprint.lab.layout;
         let broken = changes::broken(layout, &current, &next.snapshot);
+        // The closure cannot return an error, so that it is kept here until the step has ended.
         let mut problem = None;
         let mut stop = |left: Duration| {
-            // What takes longer than is left would make the step's routes late.
+            // Work that takes longer than the remaining time would make the step's routes late.
             if problem.is_none() && look.fits(left) {
                 problem = self.between_steps(&current, daemons, look, seen).err();
             }
@@ -237,6 +247,8 @@ impl LabTime<'_> {
         }
         self.view
             .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        // The baseline is taken before the events are recorded, because control traffic caused by them counts from
+        // here.
         let before = if broken.is_empty() && handovers.is_empty() {
             None
         } else {
@@ -252,10 +264,11 @@ impl LabTime<'_> {
         Ok(true)
     }
 
-    /// Follows the flows' paths as they are in this step.
+    /// Samples the flows' paths in this step.
     fn sample(&self, steps: &mut Steps<Machine>, seen: &mut Observed) -> Result<(), EngineError> {
         let start = Instant::now();
         let kernels = &self.fabric.kernels;
+        // Late frames must be assigned to the paths before these change.
         self.note_late(seen)?;
         let t_ns = steps.current().t_ns as i64;
         let least = |from, to| steps.planner.least_delay_ns(from, to);
@@ -278,7 +291,7 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// Notes which flows' frames left late since the last look.
+    /// Records the flows with frames that left late since the last call.
     fn note_late(&self, seen: &mut Observed) -> Result<(), EngineError> {
         if let (Some(told), Some(zero_ns)) =
             (self.fabric.handle.late_spells()?, self.clock.zero_mono_ns())
@@ -289,7 +302,7 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// The last step holds until the end.
+    /// Waits until the end of lab time, during which the last step holds.
     fn wait_out(
         &self,
         steps: &mut Steps<Machine>,
@@ -311,7 +324,7 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// What is looked at while a step's time has not come: daemons that died, routes that stand again.
+    /// Does the periodic work between two steps: ended daemons, changes by command, and the convergence of routes.
     fn between_steps(
         &self,
         snapshot: &Snapshot,
@@ -324,6 +337,7 @@ impl LabTime<'_> {
             let failure = self.tell(now.map(|t| t as i64), &incident);
             let failures = failure.into_iter();
             failures.for_each(|failure| seen.software.fail(failure));
+            // A daemon's end changes the network like a failure, so that the time to converge again is measured.
             if let (What::Died { .. }, Some(t_ns)) = (&incident.what, now) {
                 let before = self.baseline(daemons)?;
                 let steady_ns = Router::of(&self.fabric.blueprint.lab.scenario).steady_ns();
@@ -343,12 +357,14 @@ impl LabTime<'_> {
         for failure in self.watch_containers()? {
             seen.software.fail(failure);
         }
+        // Changes by command are recorded before the sample below, which may already end their watch.
         self.changes_by_hand(daemons, seen)?;
         self.changes_of_stacks();
         if seen.watches.is_empty() || !look.due() {
             return Ok(());
         }
         let begun = Begun::now();
+        // Edges failed by command carry nothing, so that routes over them do not count as correct.
         let snapshot = self.without_those_down(snapshot);
         let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
         look.done(begun);
@@ -363,6 +379,7 @@ impl LabTime<'_> {
                 },
             );
         }
+        // The control traffic of an event is the traffic between its baseline and the convergence.
         for (row, after_ns, before) in over {
             let control = match &before {
                 Some(before) => changes::since(self.fabric.handle.as_ref(), before)?,
@@ -374,13 +391,14 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// The edges that frames really pass: without those taken down by hand.
+    /// Returns the topology with the edges that carry frames, without those failed by command.
     fn without_those_down<'s>(&self, snapshot: &'s Snapshot) -> Cow<'s, Snapshot> {
         let rest = self.view.failed.now().without(snapshot);
         rest.map_or(Cow::Borrowed(snapshot), Cow::Owned)
     }
 
-    /// What the edges have carried so far, where daemons are to be charged with what follows until routes stand again.
+    /// Returns the counters of the edges now, if daemons run, whose control traffic is counted until routes have
+    /// converged again.
     pub(super) fn baseline(&self, daemons: &Daemons) -> Result<Option<Baseline>, EngineError> {
         if daemons.count() == 0 || !self.fabric.kernels.knows_all_ways() {
             return Ok(None);

@@ -1,4 +1,4 @@
-//! Limits of the host that a large lab needs higher, each recorded and restored.
+//! Limits of the host that a large lab needs to be higher. Each is recorded and restored.
 
 use std::collections::BTreeMap;
 
@@ -8,16 +8,16 @@ use constel_host::sysctl;
 
 use crate::error::EngineError;
 
-/// Neighbour entries a port may cost: its far end in two families, and the groups it listens to.
+/// The number of neighbour entries that a port may need: its far end in two families, and its multicast groups.
 const NEIGHBOURS_PER_PORT: u64 = 16;
-/// Frames of a port that may wait at a time for the processor on which they were sent. The kernel's own limit is 1,000
-/// for all interfaces of a host together: nodes whose timers fire in the same tick, or a connection that may send a
-/// whole window at once, fill that, and then frames of others are lost.
+/// The number of frames per port that may wait at a time for the processor on which they were sent. The kernel's
+/// default is 1,000 for all interfaces of a host together. Nodes whose timers fire in the same tick, or a
+/// connection that may send a whole window at once, fill that queue, and then frames of others are lost.
 const BACKLOG_PER_PORT: u64 = 4;
 const BACKLOG_LEAST: u64 = 16_384;
 
-/// What a lab with so many ports needs at least, of the settings that are to be seen here. Neighbour tables, and the
-/// processors' queues of received frames (`netdev_max_backlog`), are shared by all namespaces of a host.
+/// Returns the minimum values for a lab with this many ports, of the settings that exist here. Neighbour tables and
+/// the processors' queues of received frames (`netdev_max_backlog`) are shared by all namespaces of a host.
 fn needed(ports: usize) -> Vec<(String, u64)> {
     let ports = ports as u64;
     let entries = (ports * NEIGHBOURS_PER_PORT).max(1024);
@@ -25,6 +25,7 @@ fn needed(ports: usize) -> Vec<(String, u64)> {
         "net/core/netdev_max_backlog".to_owned(),
         (ports * BACKLOG_PER_PORT).max(BACKLOG_LEAST),
     )];
+    // In this order the three thresholds never cross while they are raised.
     for family in ["ipv4", "ipv6"] {
         for threshold in ["gc_thresh3", "gc_thresh2", "gc_thresh1"] {
             needed.push((format!("net/{family}/neigh/default/{threshold}"), entries));
@@ -34,10 +35,10 @@ fn needed(ports: usize) -> Vec<(String, u64)> {
     needed
 }
 
-/// Raises what a lab with so many ports needs.
+/// Raises the limits for a lab with this many ports.
 ///
 /// # Errors
-/// When a limit exists but cannot be raised: neighbours or frames would get lost later, in silence.
+/// When a limit exists but cannot be raised: neighbour entries or frames would be lost later without a message.
 pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<(), EngineError> {
     for (key, least) in needed(ports) {
         globals.set(owner, &sysctl::path_of(&key), Wish::AtLeast(least))?;
@@ -45,7 +46,7 @@ pub(crate) fn raise(globals: &Globals, owner: &Owner, ports: usize) -> Result<()
     Ok(())
 }
 
-/// The same for the manifest: what each setting is before, and at least while the lab is up.
+/// Returns the same values for the manifest: each setting before the lab, and its minimum while the lab is up.
 pub(crate) fn raised(ports: usize) -> BTreeMap<String, HostSetting> {
     let rows = needed(ports).into_iter().map(|(key, least)| {
         let before = sysctl::read_as::<u64>(&key).ok();

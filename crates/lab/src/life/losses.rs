@@ -1,5 +1,5 @@
-//! Machines that are lost in lab time: all others let their nodes go with the same step. Where nodes move, some of the others make them
-//! anew, and all have their links back with one step.
+//! Machines that are lost during lab time. All other machines remove the lost machine's nodes with the same step.
+//! If nodes move, other machines create them again, and all restore their links with one step.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,119 +9,123 @@ use constel_topology::NodeId;
 
 use crate::error::EngineError;
 
-/// What happened to the machines of the lab. All of them are told the same, in the same order.
+/// A change of the lab's machines. All machines receive the same changes in the same order.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Change {
-    /// One is lost.
+    /// A machine is lost.
     Lost(Loss),
-    /// What others took of one that is lost is there.
+    /// Nodes of a lost machine exist on other machines.
     Back(Return),
 }
 
-/// A machine that the lab goes on without.
+/// The loss of a machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Loss {
-    /// The machine's number.
+    /// The number of the machine.
     pub machine: usize,
-    /// Lab time by which all others know of it, nanoseconds.
+    /// The lab time by which all others know of the loss, nanoseconds.
     pub from_ns: u64,
-    /// All nodes that it had, or was to make.
+    /// The nodes that it had, or was to create.
     pub nodes: Vec<NodeId>,
-    /// The numbers of the machines that make some of them anew.
+    /// The numbers of the machines that create some of the nodes again.
     pub to: BTreeMap<NodeId, usize>,
 }
 
-/// Nodes of a lost machine that were made anew.
+/// The return of a lost machine's nodes on other machines.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Return {
     /// The number of the machine that was lost.
     pub machine: usize,
-    /// Lab time by which all know of it, nanoseconds.
+    /// The lab time by which all know of the return, nanoseconds.
     pub from_ns: u64,
-    /// The number of the machine that has each.
+    /// The number of the machine that has each node.
     pub nodes: BTreeMap<NodeId, usize>,
 }
 
-/// Lab time of the first step that is planned after all know what they were told to know by `from_ns`. A step is planned when the one
-/// before it has begun.
+/// Returns the lab time of the first step that is planned after all machines have the news of `from_ns`. A step is
+/// planned when the one before it has begun.
 fn planned_ns(from_ns: u64, step_ns: u64) -> u64 {
+    // The first step at or after `from_ns` may already be planned when the news arrives, so that the next one
+    // counts.
     (from_ns.div_ceil(step_ns) + 1) * step_ns
 }
 
-/// From when on a lost machine's nodes have no links, lab time, nanoseconds, if all others know of it by `from_ns`.
+/// Returns the lab time from which a lost machine's nodes have no links, nanoseconds, if all others know of the
+/// loss by `from_ns`.
 #[must_use]
 pub fn gone_ns(from_ns: u64, step_ns: u64) -> u64 {
     planned_ns(from_ns, step_ns)
 }
 
-/// From when on those of them that were made anew have their links, if all know of it by `from_ns`, and all had gone at `gone_ns`: at
-/// least a step later, for nothing is the same after it.
+/// Returns the lab time from which the nodes that were created again have their links, if all know of it by
+/// `from_ns`, and the nodes disappeared at `gone_ns`. It is at least a step later, so that the disappearance takes
+/// effect first.
 #[must_use]
 pub fn back_ns(from_ns: u64, gone_ns: u64, step_ns: u64) -> u64 {
     planned_ns(from_ns, step_ns).max(gone_ns + step_ns)
 }
 
-/// What a lab calls the failure that takes a lost machine's nodes out.
+/// Returns the name of the failure that removes a lost machine's nodes.
 pub(crate) fn loss_of(machine: &str) -> String {
     format!("loss of machine {machine}")
 }
 
-/// The machines of a lab, for what they lose.
+/// The machines of a lab, as far as losses need them.
 pub(crate) struct Machines {
-    /// This one's number.
+    /// The number of this machine.
     pub(crate) here: usize,
-    /// Their names, by number.
+    /// The names, by number.
     pub(crate) names: Vec<String>,
     /// The number of the machine that had each node when the lab came up.
     pub(crate) machine_of: Vec<usize>,
 }
 
-/// What was made of what this machine was told.
+/// The losses that this machine knows of.
 #[derive(Default)]
 pub(crate) struct Losses {
-    /// So many changes.
+    /// The number of changes handled.
     heard: usize,
-    /// By lost machine: from when on its nodes have no links.
+    /// The lab time from which each lost machine's nodes have no links, by machine.
     gone_ns: BTreeMap<usize, u64>,
 }
 
-/// What follows from news.
+/// The consequences of new changes.
 #[derive(Debug, Default, PartialEq)]
 pub(crate) struct News {
-    /// For people.
+    /// Messages for the user.
     pub(crate) said: Vec<String>,
-    /// What this machine makes anew.
+    /// Nodes that this machine must create.
     pub(crate) wanted: Vec<Wanted>,
-    /// What is there again.
+    /// Nodes that have returned.
     pub(crate) back: Vec<Back>,
 }
 
-/// Nodes that this machine is to make anew.
+/// Nodes that this machine must create.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Wanted {
-    /// Of this machine, which is lost.
+    /// The lost machine.
     pub(crate) machine: usize,
-    /// Until they are gone everywhere, they are nobody's.
+    /// The lab time at which they disappear everywhere. Before it they must not be taken in.
     pub(crate) gone_ns: u64,
     pub(crate) nodes: Vec<NodeId>,
 }
 
-/// Nodes that have their links again.
+/// Nodes whose links return.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Back {
-    /// The machine that was lost.
+    /// The lost machine.
     pub(crate) machine: usize,
-    /// From when to when they had none.
+    /// The lab times between which they have no links.
     pub(crate) away_ns: (u64, u64),
-    /// By the machine that has them.
+    /// The nodes by the machine that has them.
     pub(crate) nodes: BTreeMap<usize, Vec<NodeId>>,
 }
 
 impl Losses {
-    /// Takes in what was told, before the step that begins at `next_ns` is planned.
+    /// Handles new changes, before the step that begins at `next_ns` is planned.
     ///
     /// # Errors
-    /// When it is too late for one of them: the others have planned by it.
+    /// When it is too late for one of them: the other machines have already planned with it.
     pub(crate) fn hear(
         &mut self,
         changes: &[Change],
@@ -148,6 +152,8 @@ impl Losses {
         next_ns: u64,
         news: &mut News,
     ) -> Result<(), EngineError> {
+        // The step of the disappearance must still be ahead, or this machine's plans differ from those of the
+        // others.
         let (name, step_ns) = (
             &machines.names[loss.machine],
             planner.blueprint().lab.step_ns(),
@@ -157,6 +163,7 @@ impl Losses {
             return Err(too_late(&loss_of(name)));
         }
         planner.fail_from(&loss_of(name), gone_ns);
+        // Nodes that the machine had taken from an earlier loss are not in its failure, and are added.
         let taken = |node: &&NodeId| machines.machine_of[node.index()] != loss.machine;
         let taken: Vec<NodeId> = loss.nodes.iter().filter(taken).copied().collect();
         if !taken.is_empty() && !planner.fail_also(&loss_of(name), &taken, gone_ns) {
@@ -195,7 +202,8 @@ impl Losses {
             return Err(too_late(&format!("return of nodes of machine {name}")));
         }
         let nodes: Vec<NodeId> = back.nodes.keys().copied().collect();
-        // Of a machine that was to have some and was lost itself, too.
+        // A node may also belong to a later lost machine that was to create it, so that it is repaired in all
+        // failures.
         for lost in self.gone_ns.keys() {
             planner.heal_from(&loss_of(&machines.names[*lost]), &nodes, back_ns);
         }
@@ -218,7 +226,7 @@ impl Losses {
 }
 
 impl Back {
-    /// How long they had no links.
+    /// Returns how long they had no links.
     pub(crate) fn away(&self) -> Duration {
         Duration::from_nanos(self.away_ns.1 - self.away_ns.0)
     }

@@ -1,4 +1,4 @@
-//! `manifest.json`: everything one needs to know to repeat a run, or to doubt it.
+//! `manifest.json`: the data that is needed to repeat a run or to check it.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,7 +20,7 @@ use crate::life::limits;
 use crate::life::threads::RelayThreads;
 use crate::nodes::settings::node_settings;
 
-/// Written before the lab comes up.
+/// Returns the manifest, which is written before the lab comes up.
 ///
 /// # Errors
 /// When a part of the scenario cannot be written as JSON.
@@ -87,7 +87,7 @@ pub(crate) fn manifest(
     })
 }
 
-/// The words for what makes the lab's nodes.
+/// Returns the names of the runtimes of the lab's nodes.
 fn runtimes(lab: &Lab) -> String {
     let word = |software: &NodeSoftware| match &software.container {
         None if software.forwards => "forward",
@@ -101,7 +101,7 @@ fn runtimes(lab: &Lab) -> String {
     used.join(", ")
 }
 
-/// How old the data of the scenario's files is.
+/// Returns the age of the data in the scenario's files.
 #[must_use]
 pub fn data_ages(lab: &Lab) -> Vec<DataAge> {
     let ages = lab.ages.iter().map(|age| DataAge {
@@ -114,13 +114,14 @@ pub fn data_ages(lab: &Lab) -> Vec<DataAge> {
     ages.collect()
 }
 
-/// What the run will be measured against.
+/// Returns the bounds for the verdict of the run.
 #[must_use]
 pub fn bounds(scenario: &Scenario) -> Bounds {
     Bounds::with_lateness(scenario.max_lateness.ns().unsigned_abs())
 }
 
-/// What slows OSPF down, next to what RFC 2328 (appendix C.3) gives as samples; and how it is cut. `None` without OSPF.
+/// Returns the timers that slow OSPF down, next to the sample values of RFC 2328 (appendix C.3), and its areas.
+/// `None` without OSPF.
 ///
 /// # Errors
 /// When a part of the scenario cannot be written as JSON.
@@ -129,7 +130,7 @@ fn ospf(lab: &Lab) -> io::Result<Option<Ospf>> {
     let Some(routing) = routing.filter(|r| r.protocol == Igp::Ospf) else {
         return Ok(None);
     };
-    // Checked when the lab was laid out.
+    // The areas were checked when the lab was laid out.
     let areas = ospf_areas(lab).unwrap_or_default();
     let rows = areas.as_ref().map(|areas| {
         let rows = areas.rows(&lab.layout).into_iter().map(|row| Area {
@@ -182,9 +183,11 @@ fn host() -> Host {
     }
 }
 
-/// What the hypervisor says it took of all processors since boot, nanoseconds in steps of 10 ms; 0 on bare metal.
+/// Returns the time that the hypervisor reports to have taken from all processors since boot, nanoseconds in steps
+/// of 10 ms; 0 on bare metal.
 pub(crate) fn stolen_ns() -> u64 {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
+    // The first line of /proc/stat sums all processors; field 8 is `steal`, in ticks of 10 ms.
     let ticks = text
         .lines()
         .next()

@@ -1,5 +1,5 @@
-//! Nodes that a lost machine had are made here, beside lab time: a thread makes them, and the steps take them in when they are gone
-//! everywhere.
+//! The creation of a lost machine's nodes on this machine, in parallel to lab time: a thread creates them, and the
+//! steps take them in once they have disappeared everywhere.
 
 use std::cell::RefCell;
 use std::sync::mpsc::{Receiver, Sender, channel};
@@ -27,38 +27,39 @@ use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
 use crate::traffic::late::Come;
 
-/// What makes nodes here in lab time.
+/// The thread that creates nodes during lab time.
 pub(crate) struct Moving {
     wanted: Sender<Wanted>,
     made: Receiver<Made>,
-    /// What runs flows of nodes that have come.
+    /// The channel to the thread that runs flows of nodes that moved here.
     flows: Sender<Come>,
-    /// Those that are not gone everywhere yet.
+    /// The nodes that have not disappeared everywhere yet.
     early: RefCell<Vec<Made>>,
 }
 
-/// Nodes, each with its number.
+/// Nodes with their numbers.
 type Nodes = Vec<(NodeId, Box<dyn Node>)>;
 
-/// Nodes that were made, without links.
+/// Nodes that were created, without links.
 struct Made {
     wanted: Wanted,
     nodes: Result<Nodes, EngineError>,
     took_s: f64,
 }
 
-/// Nodes that this machine has from now on, or why it has not.
+/// Nodes that this machine has from now on, or the reason why it does not.
 pub(crate) struct Taken {
-    /// Of this machine, which is lost.
+    /// The lost machine.
     pub(crate) machine: usize,
-    /// Why they could not be made.
+    /// The reason why they could not be created.
     pub(crate) failure: Option<String>,
-    /// For people.
+    /// A message for the user.
     pub(crate) said: String,
 }
 
 impl Moving {
-    /// Starts the thread, which ends when this is dropped. `together` is this machine's part.
+    /// Starts the thread, which ends when this is dropped. `together` is this machine's part. Returns `None` if
+    /// nodes do not move.
     pub(crate) fn begin<'s>(
         scope: &'s Scope<'s, '_>,
         fabric: &'s Fabric,
@@ -81,7 +82,7 @@ impl Moving {
             };
             let stage = Stage::begin(progress, "nodes of a lost machine", nodes.len() as u64);
             let numbers: Vec<usize> = nodes.iter().map(|node| node.index()).collect();
-            // As when the lab comes up: attaching programs waits for grace periods.
+            // As at bring-up: attaching programs waits for RCU grace periods.
             let expedited = Expedited::hold(&RuntimeDir::default().globals(), &owner)?;
             let made = builder.make(&numbers, &stage);
             expedited.finish()?;
@@ -112,23 +113,23 @@ impl Moving {
         })
     }
 
-    /// Has nodes made.
+    /// Orders the creation of nodes.
     pub(crate) fn want(&self, wanted: Wanted) {
-        // The thread ends after this.
+        // An error means that the thread has ended; the lab is then ending too.
         let _ = self.wanted.send(wanted);
     }
 
-    /// Has the flows of nodes run that are here and have links soon.
+    /// Orders the flows of nodes that are here and have links soon.
     pub(crate) fn run_flows(&self, come: Come) {
         // As above.
         let _ = self.flows.send(come);
     }
 
-    /// Takes in what was made and is gone everywhere by the step that began at `now_ns`: from here on these nodes are this machine's.
-    /// To be called by who carries out steps, between two of them.
+    /// Takes in the nodes that were created and have disappeared everywhere by the step that began at `now_ns`:
+    /// from here on they belong to this machine. The step loop must call it between two steps.
     ///
     /// # Errors
-    /// When the link plane has stopped, or what others are told of nodes cannot be written.
+    /// When the link plane has stopped, or the list of namespaces cannot be written.
     pub(crate) fn take_in(&self, fabric: &Fabric, now_ns: u64) -> Result<Vec<Taken>, EngineError> {
         let mut early = self.early.borrow_mut();
         early.extend(self.made.try_iter());
@@ -161,6 +162,7 @@ fn taken(made: Made, fabric: &Fabric) -> Result<Taken, EngineError> {
     let layout = &fabric.blueprint.lab.layout;
     let ports = wanted.nodes.iter().flat_map(|node| layout.ports_of(*node));
     let ports: Vec<PortId> = ports.map(|port| port.id).collect();
+    // First the link plane delivers these ports' frames here, then the nodes count as this machine's.
     fabric.handle.come_home(&ports)?;
     fabric.kernels.take_in(nodes);
     write_namespaces(&fabric.launcher)?;
@@ -172,8 +174,8 @@ fn taken(made: Made, fabric: &Fabric) -> Result<Taken, EngineError> {
 }
 
 impl LabTime<'_> {
-    /// Nodes of machines that are lost go with the step that all others let them go with; those that some of the others made anew
-    /// come back in the same way.
+    /// Handles lost machines: their nodes disappear with the step in which all other machines remove them. Nodes
+    /// that other machines created again return in the same way.
     pub(crate) fn lose_machines(
         &self,
         steps: &mut Steps<Machine>,
@@ -186,6 +188,7 @@ impl LabTime<'_> {
         let next_ns = now_ns + self.fabric.blueprint.lab.step_ns();
         let news = between.hear(&mut steps.planner, next_ns, &mut seen.lost)?;
         news.said.iter().for_each(|text| self.progress.say(text));
+        // This machine then knows which machine has a node, for requests about it.
         for (machine, nodes) in news.back.iter().flat_map(|back| &back.nodes) {
             let name = between.name(*machine);
             let kernels = &self.fabric.kernels;
@@ -214,6 +217,7 @@ impl LabTime<'_> {
                 seen.fail(said);
                 between.took(machine, Some(failure));
             } else {
+                // The count of nodes in the lab's record is updated for `constel list`.
                 between.took(machine, None);
                 let nodes = self.fabric.kernels.count();
                 self.count.map_or(Ok(()), |count| count(nodes))?;
@@ -222,7 +226,7 @@ impl LabTime<'_> {
         Ok(())
     }
 
-    /// Says who has nodes that have their links again.
+    /// Logs the moves of nodes whose links have returned.
     pub(crate) fn note_moved(&self, t_ns: u64, seen: &mut Observed) {
         let Some(between) = &self.fabric.between else {
             return;

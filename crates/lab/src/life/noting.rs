@@ -1,4 +1,4 @@
-//! What lab time notes in its summary's rows and logs as events.
+//! The rows of the summary and the events that lab time records.
 
 use constel_api::Happening;
 use constel_api::summary::ChangeKind;
@@ -16,8 +16,8 @@ use crate::watch::changes::Baseline;
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
 impl LabTime<'_> {
-    /// How long after the step's time its routes stood. Kernels acknowledge each route that Constel computes; what
-    /// daemons or messages do is found by looking.
+    /// Returns how long after the step's time its routes were installed. Kernels acknowledge each route that
+    /// Constel computes. With daemons or messages, only sampling finds the time, and this returns `None`.
     fn stood_after_ns(&self, steps: &Steps<Machine>) -> Option<u64> {
         let due_ns = self.clock.zero_mono_ns()? + steps.current().t_ns;
         let told = steps.planner.routes_stand_with_the_plan();
@@ -33,6 +33,7 @@ impl LabTime<'_> {
     ) {
         let t_ns = steps.current().t_ns;
         self.log.emit(Some(t_ns as i64), happening(&change));
+        // A change whose time is not known yet is watched until routes have converged.
         change.routes_stood_after_ns = self.stood_after_ns(steps);
         seen.change(change, 0, before);
     }
@@ -47,6 +48,7 @@ impl LabTime<'_> {
         let t_ns = steps.current().t_ns;
         let layout = &self.fabric.blueprint.lab.layout;
         let name = |id: NodeId| layout.node(id).name.clone();
+        // The port is named only if the station has several antennas.
         let several = layout.access_ports(handover.station).len() > 1;
         let port = several.then(|| layout.port(handover.port).name().to_owned());
         let station = name(handover.station);
@@ -80,7 +82,7 @@ impl LabTime<'_> {
         seen.handover(row, before);
     }
 
-    /// Logs which pairs have more or fewer disjoint paths than before.
+    /// Logs the pairs whose number of disjoint paths changed.
     pub(super) fn tell_paths(&self, steps: &mut Steps<Machine>) {
         let pairs = self.fabric.blueprint.addresses.paths().pairs();
         for news in steps.planner.take_paths_news() {
@@ -98,7 +100,7 @@ impl LabTime<'_> {
         }
     }
 
-    /// Logs what happened to a daemon; the failure that it is, if nobody starts it again.
+    /// Logs an incident of a daemon. Returns a failure if the daemon will not be restarted.
     pub(super) fn tell(&self, t_ns: Option<i64>, incident: &Incident) -> Option<SoftwareFailure> {
         let (node, program) = (incident.node.clone(), incident.program.to_owned());
         match &incident.what {
@@ -127,7 +129,7 @@ impl LabTime<'_> {
         }
     }
 
-    /// Logs what happened to containers; the failures that nobody repairs.
+    /// Logs the incidents of containers. Returns the failures that will not be repaired.
     pub(super) fn watch_containers(&self) -> Result<Vec<SoftwareFailure>, EngineError> {
         let mut failures = Vec::new();
         for incident in self.containers.borrow_mut().watch()? {
@@ -162,7 +164,7 @@ impl LabTime<'_> {
         Ok(failures)
     }
 
-    /// Logs what programs in nodes did to the nodes' stacks, and makes ports again that they removed.
+    /// Logs changes that programs in nodes made to the nodes' stacks, and restores ports that they removed.
     pub(super) fn changes_of_stacks(&self) {
         let kernels = &self.fabric.kernels;
         kernels.make_ports_again(self.ports, self.fabric.management.as_ref());
@@ -181,7 +183,7 @@ impl LabTime<'_> {
         }
     }
 
-    /// Links that somebody took down or brought back.
+    /// Records links that were failed or repaired by command.
     pub(super) fn changes_by_hand(
         &self,
         daemons: &Daemons,
@@ -204,7 +206,7 @@ impl LabTime<'_> {
     }
 }
 
-/// A failure of the scenario, or the end of one, as an event.
+/// Converts the beginning or the end of a scenario's failure to an event.
 fn happening(change: &ChangeRow) -> Happening {
     let (cause, objects) = (change.cause.clone(), change.objects.clone());
     match change.kind {
@@ -214,7 +216,7 @@ fn happening(change: &ChangeRow) -> Happening {
 }
 
 impl Incident {
-    /// The row of a death.
+    /// Returns the row for the end of a daemon.
     pub(super) fn row(&self, t_ns: u64) -> ChangeRow {
         let how = match &self.what {
             What::Died { how, .. } => how.clone(),

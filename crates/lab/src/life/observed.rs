@@ -1,4 +1,4 @@
-//! What was seen in lab time.
+//! The observations of lab time.
 
 use std::collections::BTreeMap;
 
@@ -12,37 +12,39 @@ use crate::watch::paths::Paths;
 use crate::watch::rows::Rows;
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
-/// So many failures are kept.
+/// The number of failures that are kept.
 const FAILURES: usize = 1_000;
 
-/// What was seen in lab time.
+/// The observations of lab time.
 #[derive(Default)]
 pub(crate) struct Observed {
     pub(crate) handovers: Rows<HandoverRow>,
     pub(crate) changes: Rows<ChangeRow>,
     pub(crate) watches: Watches,
-    /// Whether no machine knows alone when routes stand again, as other machines have the rest of ways.
+    /// Whether this machine alone cannot determine when routes have converged, because other machines have parts of
+    /// the paths.
     is_part: bool,
-    /// Machines that are lost, as far as that is planned.
+    /// The lost machines, as far as their losses are planned.
     pub(crate) lost: Losses,
-    /// Nodes that were made anew and have their links soon.
+    /// The nodes that were created again and have their links soon.
     pub(crate) coming: Vec<Back>,
     pub(crate) paths: Paths,
-    /// Whether the link plane tells which frames were late.
+    /// Whether the link plane reports which frames were late.
     pub(crate) tells_lateness: bool,
-    /// Nodes whose programs changed the node's stack.
+    /// The nodes whose programs changed the node's stack.
     pub(crate) stacks: BTreeMap<NodeId, Spans>,
-    /// Parts of the emulator that failed: they make the figures untrustworthy.
+    /// The parts of the emulator that failed: the run is then not trustworthy.
     pub(crate) failures: Vec<String>,
-    /// Software of the lab that failed, which says nothing about the figures.
+    /// The software of the lab that failed. It does not affect the measurements.
     pub(crate) software: Software,
     pub(crate) lab_time_ns: u64,
-    /// Share of lab time in which programs waited for a processor.
+    /// The share of lab time in which programs waited for a processor.
     pub(crate) processor_wait_ratio: Option<f64>,
 }
 
 impl Observed {
-    /// Nothing yet; what is followed, and whether no machine knows alone when routes stand again.
+    /// Creates empty observations, with the paths to follow, and whether this machine alone cannot determine
+    /// convergence.
     pub(crate) fn begin(paths: Paths, is_part: bool) -> Self {
         Self {
             paths,
@@ -51,16 +53,17 @@ impl Observed {
         }
     }
 
-    /// Notes a change and, unless it is known, watches for its end.
+    /// Records a change and, if its convergence time is not known, watches for it.
     pub(crate) fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
         let (t_ns, stood) = (change.t_ns, change.routes_stood_after_ns);
+        // Beyond the kept rows a change is only counted, but still watched.
         let row = self.changes.push(change).map_or(Row::None, Row::Change);
         if stood.is_none() {
             self.watch(row, t_ns, steady_ns, before);
         }
     }
 
-    /// The same for a handover.
+    /// Records a handover in the same way.
     pub(crate) fn handover(&mut self, handover: HandoverRow, before: Option<Baseline>) {
         let (t_ns, stood) = (handover.t_ns, handover.routes_stood_after_ns);
         let row = self
@@ -78,7 +81,7 @@ impl Observed {
         }
     }
 
-    /// Notes something that makes the figures untrustworthy. Of very many the first are kept.
+    /// Records a reason that makes the run untrustworthy. Only the first reasons are kept.
     pub(crate) fn fail(&mut self, failure: String) {
         if self.failures.len() < FAILURES {
             self.failures.push(failure);

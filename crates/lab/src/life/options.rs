@@ -1,4 +1,4 @@
-//! What a run is asked for, and what it answers.
+//! The options of a run, and its result.
 
 use std::num::NonZeroU32;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use constel_host::claim::LabName;
 use crate::life::together::Together;
 use crate::watch::event_log::EventLog;
 
-/// What a run is asked for.
+/// The options of a run.
 pub struct Options {
     /// The lab's name.
     pub lab: LabName,
     /// The scenario file as the user named it.
     pub scenario_file: String,
-    /// Its text, kept with the results.
+    /// The text of the file, which is kept with the results.
     pub scenario_text: String,
     /// The results folder; must not exist.
     pub results: PathBuf,
@@ -25,23 +25,23 @@ pub struct Options {
     pub duration_ns: Option<u64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
-    /// Whether it is tried even where it will not fit on the machine.
+    /// Whether the lab runs even if it does not fit on the machine.
     pub anyway: bool,
-    /// How often a second the counters of all interfaces are written down; `None`: never.
+    /// How often per second the counters of all interfaces are recorded; `None` for never.
     pub profile_hz: Option<NonZeroU32>,
-    /// This machine's part, where the lab is on several.
+    /// This machine's part of a lab on several machines.
     pub together: Option<Together>,
     /// Set from outside to end the run.
     pub stop: Arc<AtomicBool>,
-    /// Receives what happens; empty, and of this run alone. It is closed when the run is over.
+    /// The event log, empty and for this run only. It is closed when the run is over.
     pub events: Arc<EventLog>,
 }
 
-/// A run that came to its end.
+/// A run that has ended.
 #[derive(Debug)]
 pub struct Finished {
-    /// What it came to; also in `summary.json`.
+    /// The summary, also in `summary.json`.
     pub summary: Summary,
-    /// Its results folder.
+    /// The results folder.
     pub results: PathBuf,
 }

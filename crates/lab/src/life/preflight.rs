@@ -1,4 +1,4 @@
-//! What can be known to fail before anything is made.
+//! Checks before anything is created.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -18,11 +18,11 @@ use crate::nodes::launcher::{missing_own, missing_programs, search_path};
 use crate::routing::router::Router;
 use crate::traffic::{self, congestion, helpers};
 
-/// Refuses a scenario that this host cannot run: programs, commands and kernel features it asks for. With
-/// `run_traffic` false, flows ask for nothing.
+/// Refuses a scenario that this host cannot run because of missing programs, commands or kernel features. With
+/// `run_traffic` false, flows need nothing.
 ///
 /// # Errors
-/// [`EngineError::Unable`] with all that is missing of the first kind of thing that is missing.
+/// [`EngineError::Unable`] with everything that is missing of the first missing kind.
 pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError> {
     let flows: &[Flow] = if run_traffic {
         &lab.scenario.traffic
@@ -42,11 +42,11 @@ pub(crate) fn preflight(lab: &Lab, run_traffic: bool) -> Result<(), EngineError>
     missing.map_or(Ok(()), Err)
 }
 
-/// The link driver for this lab on this host: the one the scenario names, or the first that works.
+/// Returns the link driver for this lab on this host: the one in the scenario, or the first that works.
 ///
 /// # Errors
-/// [`EngineError::Unable`] when it, or none, works here, or when the first that works does not have
-/// what the scenario asks of links.
+/// [`EngineError::Unable`] when it, or none, works here, or when the first that works lacks something that the
+/// scenario needs.
 pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
     let wanted = lab.scenario.driver.kind();
     let chosen = constel_drivers::choose(wanted).map_err(|error| EngineError::Unable {
@@ -54,11 +54,14 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
         remedy: "`constel doctor` says what each driver lacks here".to_owned(),
     })?;
     let mut lacks = lacks(chosen.kind, &lab.profiles);
+    // Each driver has a maximum frame size, so that the widest port decides.
     let widest = lab.layout.ports().iter().map(|port| port.mtu_bytes).max();
     lacks.extend(widest.and_then(|mtu| chosen.kind.capabilities().mtu_refusal(mtu)));
     if bounds(&lab.scenario) != Bounds::default() {
         lacks.extend(chosen.kind.capabilities().lateness_refusal());
     }
+    // Only the relay has channels, forwarding without a stack, threads and captured interfaces. All reasons are
+    // collected for one message.
     if chosen.kind != DriverKind::Relay
         && let Some((name, _)) = lab.channels().first()
     {
@@ -108,7 +111,7 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
 /// Refuses a part of a lab that cannot be on several machines.
 ///
 /// # Errors
-/// [`EngineError::Unable`] with every reason.
+/// [`EngineError::Unable`] with all reasons.
 pub(crate) fn may_be_on_several(lab: &Lab) -> Result<(), EngineError> {
     let why = not_on_several(lab);
     if why.is_empty() {
@@ -120,7 +123,7 @@ pub(crate) fn may_be_on_several(lab: &Lab) -> Result<(), EngineError> {
     })
 }
 
-/// What of the links' effects this driver does not have, each kind of it once.
+/// Returns the effects of links that this driver does not have, each kind once.
 fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
     let capabilities = driver.capabilities();
     let lacks = profiles.iter().flat_map(|e| capabilities.refusals(e));
@@ -128,10 +131,10 @@ fn lacks(driver: DriverKind, profiles: &[Effects]) -> Vec<String> {
     lacks.into_iter().collect()
 }
 
-/// Commands of flows that cannot be found, the way they will be looked for when their time comes.
+/// Returns an error for commands of flows that cannot be found, with the search path that flows will use.
 fn missing_commands(lab: &Lab, flows: &[Flow]) -> Option<EngineError> {
     let path = search_path();
-    // What an image has is known inside only.
+    // The commands in an image are not known outside the container.
     let inside: BTreeSet<&str> = lab
         .containers()
         .map(|(node, _)| lab.layout.node(node).name.as_str())

@@ -1,4 +1,4 @@
-//! What this machine has for a lab.
+//! The resources of this machine for a lab.
 
 use constel_analysis::capacity::{Estimate, Room};
 use constel_host::limits::{memory_bytes, most_open_files};
@@ -8,16 +8,17 @@ use constel_plan::Lab;
 use crate::error::EngineError;
 use crate::progress::Progress;
 
-/// Memory that stays free where no daemons are started; with daemons the scenario says it (`routing.start.memory`).
+/// The memory that stays free if no daemons are started; with daemons the scenario has the value
+/// (`routing.start.memory`).
 const FREE_BYTES: u64 = 256 << 20;
 
-/// What the machine has left now for this lab. What cannot be found out limits nothing.
+/// Returns the resources that the machine has left now. A value that cannot be determined does not limit.
 #[must_use]
 pub fn room(lab: &Lab) -> Room {
     let daemons = lab.scenario.routing.mode.daemons();
     let free_bytes = daemons.map_or(FREE_BYTES, |routing| routing.start.memory.bytes());
     let available = memory_bytes("MemAvailable:").unwrap_or(u64::MAX);
-    // The other quarter of the numbers is the machine's own (`limits` of a lab).
+    // A quarter of the process numbers stays with the machine (`limits` of a lab).
     let numbers = sysctl::read_as::<u64>("kernel/pid_max").unwrap_or(u64::MAX);
     Room {
         memory_bytes: available.saturating_sub(free_bytes),
@@ -27,10 +28,10 @@ pub fn room(lab: &Lab) -> Room {
     }
 }
 
-/// Refuses what cannot be built here, and says what will be late.
+/// Refuses a lab that cannot be created here, and warns if it may be too slow.
 ///
 /// # Errors
-/// [`EngineError::Unable`] with each figure that will not fit, and the nearest size that does.
+/// [`EngineError::Unable`] with each resource that does not suffice, and the nearest size that fits.
 pub(crate) fn fitting(
     lab: &Lab,
     traffic: bool,

@@ -1,4 +1,4 @@
-//! One run, from claiming the lab's name to giving it back.
+//! One run, from the claim of the lab's name to its release.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -23,10 +23,10 @@ use crate::progress::Progress;
 /// Runs a lab in the foreground.
 ///
 /// # Errors
-/// Whatever kept it from running; what had been made by then has been removed.
+/// The reason why it could not run; everything created until then has been removed.
 ///
 /// # Panics
-/// When something in it does; not before the host is as it was.
+/// When a part of it panics, but only after the host is restored.
 pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finished, EngineError> {
     preflight(&lab, options.traffic)?;
     let driver = choose(&lab)?;
@@ -36,7 +36,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     } else if !options.anyway {
         fitting(&lab, options.traffic, progress)?;
     }
-    // Dropped again: what is missing is said before anything is made.
+    // The images are released again: this call only reports missing ones before anything is created.
     let beside = Path::new(&options.scenario_file).parent();
     let ours = options.together.as_ref();
     let ours = ours.map_or_else(Ours::all, Together::ours);
@@ -51,7 +51,7 @@ pub fn run(lab: Lab, options: &Options, progress: &dyn Progress) -> Result<Finis
     run_on(kernel, &runtime, lab, &driver, options, progress)
 }
 
-/// The same on other ground, with the lab's name claimed in `runtime`.
+/// Runs a lab on another site, with its name claimed in `runtime`.
 ///
 /// # Errors
 /// As [`run`].
@@ -69,15 +69,16 @@ pub(crate) fn run_on(
             constel_host::Error::Conflict(reason) => EngineError::Taken(reason),
             other => other.into(),
         })?;
-    // What is unwound drops what it holds: nodes, interfaces, threads. Nothing of it is looked at again.
+    // Unwinding drops all resources: nodes, interfaces, threads. No broken state is used after it.
     let outcome = catch_unwind(AssertUnwindSafe(|| {
         session(lab, driver, options, &mut claim, ground, progress)
     }));
-    // Whatever came of it: nothing of ours stays.
+    // Everything of the lab is removed, whatever the outcome.
     let swept = sweep(&options.lab, &runtime.globals());
     let released = claim.release();
     drop(runtime.remove_if_empty());
     options.events.close();
+    // The first error is the cause; an error of the sweep is reported only if the run itself succeeded.
     let finished = outcome.unwrap_or_else(|panic| resume_unwind(panic))?;
     swept?;
     released?;

@@ -1,4 +1,4 @@
-//! A run with the lab's name ours: results folder, socket, fabric, life, take-down, summary.
+//! A run once the lab's name is claimed: results folder, socket, fabric, lab time, take-down, summary.
 
 use std::io;
 use std::path::Path;
@@ -38,10 +38,10 @@ use crate::watch::series::{Recorder, Sampler};
 use crate::watch::summary::{channel_rows, step_rows};
 use constel_api::manifest::Manifest;
 
-/// Runs the lab; what it made is gone when it returns, whatever it returns.
+/// Runs the lab. Everything that it created is gone when this returns, with any result.
 ///
 /// # Errors
-/// What kept it from coming up or running; or, with all results written, what could not be removed.
+/// The reason why it could not come up or run; or, with all results written, what could not be removed.
 pub(crate) fn session(
     lab: Lab,
     driver: &Chosen,
@@ -60,20 +60,20 @@ pub(crate) fn session(
     session.close(ended, sampler)
 }
 
-/// The scenario as others may ask for it.
+/// Returns the scenario for clients of the socket.
 fn scenario_shown(options: &Options) -> ScenarioShown {
     let file = Path::new(&options.scenario_file);
     let folder = file.parent().unwrap_or(Path::new(""));
     ScenarioShown {
         file: options.scenario_file.clone(),
-        // `absolute` refuses the empty path, which is where this process is.
+        // `absolute` refuses an empty path, which stands for the current directory.
         folder: std::path::absolute(Path::new(".").join(folder)).unwrap_or_default(),
         text: options.scenario_text.clone(),
         results: std::path::absolute(&options.results).unwrap_or_default(),
     }
 }
 
-/// What a run has from its first moment to its last.
+/// The data of a run from its beginning to its end.
 struct Session<'a> {
     options: &'a Options,
     scenario: Arc<Scenario>,
@@ -87,27 +87,27 @@ struct Session<'a> {
     nodes: usize,
 }
 
-/// What is left of a lab that is down.
+/// The data of a lab that is down.
 struct Ended {
     outcome: Outcome,
     times: Times,
     size: Size,
     stats: PlaneStats,
     classes: Vec<ClassLateness>,
-    /// What the members of channels did.
+    /// The statistics of the members of channels.
     channels: Vec<ChannelRow>,
     stalls: Vec<Stall>,
     stolen_ns: u64,
     /// How processors were shared with routing daemons.
     sharing: &'static str,
-    /// How the lab's init ended before its time, if it did.
+    /// How the lab's init ended early, if it did.
     init_ended: Option<String>,
-    /// Whether all that it was made of is gone.
+    /// Whether everything was removed.
     removed: Result<(), EngineError>,
 }
 
 impl<'a> Session<'a> {
-    /// Makes the results folder, with what is known before the lab comes up.
+    /// Creates the results folder, with the data that is known before the lab comes up.
     fn open(
         lab: &Lab,
         driver: &Chosen,
@@ -120,7 +120,8 @@ impl<'a> Session<'a> {
             .unwrap_or(scenario.duration.ns().unsigned_abs());
         let failed = |source| results_error(options, source);
         let results = match lab.containers().next() {
-            // A file that root of a container has as its output can be given `setuid` by it.
+            // Root in a container could make its output file `setuid`, so that other users must not reach it during
+            // the run.
             Some(_) => Results::create_closed(&options.results),
             None => Results::create(&options.results),
         };
@@ -187,7 +188,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// From nothing to nothing again: fabric, stages, take-down.
+    /// Brings the lab up, runs it and takes it down: fabric, stages, take-down.
     fn bring_up_and_down(
         &self,
         lab: Lab,
@@ -197,6 +198,7 @@ impl<'a> Session<'a> {
     ) -> Result<Ended, EngineError> {
         let (options, view) = (self.options, &self.view);
         let socket = claim.dir().join(SOCKET_NAME);
+        // The socket is open before the first node, so that `constel show` can report a lab that comes up.
         let server = Server::start(&socket, view.clone()).map_err(|source| EngineError::Io {
             what: "listen on the lab's socket".to_owned(),
             source,
@@ -208,6 +210,7 @@ impl<'a> Session<'a> {
         };
         // Held until the lab is down.
         let _provided = provide_wanted(&self.scenario, flows)?;
+        // The bridge has a name on the host, so that a crash is cleaned up by this record.
         if let Some(own) = lab.management(claim.lab().as_str()) {
             claim.about_to_make(management::thing(&own))?;
         }
@@ -219,7 +222,7 @@ impl<'a> Session<'a> {
         let ours = fabric.kernels.ours();
         let images = fabric.launcher.images.used(&fabric.blueprint.lab, &ours);
         if !images.is_empty() {
-            // They are known now that they are held.
+            // The digests are known only now that the images are held.
             let manifest = Manifest {
                 images,
                 ..self.manifest.clone()
@@ -260,23 +263,25 @@ impl<'a> Session<'a> {
             duration_ns: self.duration_ns,
             information: site.information(),
         };
+        // The time stolen by the hypervisor is counted from here, because bring-up does not affect the results.
         let stolen_before_ns = stolen_ns();
         let outcome = run_stages(context, &fabric, &mut times);
         drop(ports);
         let stolen_ns = stolen_ns().saturating_sub(stolen_before_ns);
 
         view.change(|live| live.state = ApiState::Stopping);
-        // A full /run keeps nobody from taking the lab down.
+        // A failure, for example of a full /run, must not prevent the take-down.
         let recorded = claim.update(|record| record.state = LabState::Stopping);
         let t_ns = self.clock.now_ns().map(|t| t as i64);
         self.log.emit(t_ns, Happening::Stopping);
         let down = Instant::now();
+        // The link plane's statistics are read before it is taken down.
         let stats = settled_stats(&fabric);
         let classes = fabric.handle.lateness_by_class();
         let channels = fabric.handle.channels();
         let channels = channels.map(|own| channel_rows(&fabric.blueprint, &own));
         let stalls = fabric.handle.stalls();
-        // Whoever holds nodes must let go before they can go.
+        // References to nodes must be dropped before the nodes can be removed.
         view.change(|live| {
             *live = Live {
                 state: ApiState::Stopping,
@@ -286,10 +291,13 @@ impl<'a> Session<'a> {
         });
         drop(server);
         let init_ended = site.init_ended();
+        // Processes end before the nodes: a process in a node would keep its namespace.
         let ended = site.end_processes();
         let removed = take_down(fabric, site, recorder);
+        // Files of nodes are collected after their programs have ended, so that they are complete.
         let kept = self.keep(claim.dir(), recorder);
         times.take_down_s = down.elapsed().as_secs_f64();
+        // An error of a stage is reported first; an error of the take-down only if the lab ran.
         let outcome = outcome?;
         size.edges = outcome.edges;
         Ok(Ended {
@@ -310,7 +318,7 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Brings what nodes kept into the results, which are data from here on and others' to read.
+    /// Copies the files that nodes kept to the results. From here on the folder is readable for others.
     fn keep(&self, lab_dir: &Path, recorder: &Recorder<'_>) -> Result<(), EngineError> {
         let failed = |source| results_error(self.options, source);
         let left_out = kept::collect(lab_dir, self.results.dir()).map_err(failed)?;
@@ -324,8 +332,8 @@ impl<'a> Session<'a> {
         self.results.open_to_others().map_err(failed)
     }
 
-    /// Writes what the run came to. A full disk keeps nobody from the summary on the terminal, whose verdict then says what is
-    /// missing in the folder.
+    /// Writes the results of the run. With a full disk the summary still appears on the terminal, and its verdict
+    /// lists what is missing in the folder.
     fn close(self, ended: Ended, sampler: Sampler) -> Result<Finished, EngineError> {
         let zero_ns = self.clock.zero_mono_ns().unwrap_or(0) as i64;
         let stall = |stall: &Stall| {
@@ -340,6 +348,7 @@ impl<'a> Session<'a> {
         let (removed, mut summary) = self.summary(ended);
         let written = self.results.write_json("stalls.json", &stalls);
         let written = written.and(sampler.finish(&title, &self.results));
+        // The verdict must include unwritten files before the event log records it.
         note_unwritten(&mut summary, written);
         self.log.emit(
             None,
@@ -403,7 +412,7 @@ impl<'a> Session<'a> {
     }
 }
 
-/// Marks the run as not trustworthy when a part of the results could not be written: the folder lacks it.
+/// Marks the run as not trustworthy if a part of the results could not be written.
 fn note_unwritten(summary: &mut Summary, written: io::Result<()>) {
     if let Err(error) = written {
         let failure = format!("the results are not complete: {error}");
@@ -422,7 +431,7 @@ fn results_error(options: &Options, source: std::io::Error) -> EngineError {
     }
 }
 
-/// Collects what the verdict is made from.
+/// Collects the input of the verdict.
 fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64) -> Fidelity {
     let steps = &outcome.step_times;
     let mut failures = outcome.seen.failures.clone();
@@ -454,7 +463,7 @@ fn fidelity(stats: &PlaneStats, outcome: &Outcome, log: &EventLog, steal_ns: u64
     }
 }
 
-/// Collects what failed of the lab's own software.
+/// Collects the failures of the lab's own software.
 fn software(outcome: &Outcome) -> Software {
     let mut software = outcome.seen.software.clone();
     let failed = outcome.flows.iter().filter_map(FlowRow::failure);

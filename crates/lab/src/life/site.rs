@@ -1,5 +1,5 @@
-//! What a lab is made on. Bring-up, take-down and the end of a run go through these doors, so that a whole run can be
-//! made without a kernel.
+//! The site of a lab: an interface to the host. Bring-up, take-down and the end of a run use it, so that a whole
+//! run can be tested without a kernel.
 
 use std::cell::OnceCell;
 use std::path::{Path, PathBuf};
@@ -32,37 +32,37 @@ use crate::progress::Progress;
 use crate::routing::forwarding::Forwarding;
 use crate::routing::router::Router;
 
-/// Killed processes that are not gone by then never will be.
+/// The time after which a killed process that still exists will not end at all.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Makes the doors of the lab whose name was claimed, and whose results go to the folder, which exists.
+/// Creates the site of the lab whose name was claimed, and whose results go to the folder, which exists.
 pub(crate) type Ground<'g> = dyn Fn(&Claim, &Path) -> Box<dyn Site> + 'g;
 
-/// The doors of one lab.
+/// The site of one lab.
 pub(crate) trait Site {
-    /// Raises what the host allows, where the lab needs more, and makes the groups of its processes.
+    /// Raises the host's limits as far as the lab needs, and creates the cgroups of its processes.
     ///
     /// # Errors
     /// When the host does not allow what the lab needs.
     fn make_room(&self, blueprint: &Blueprint) -> Result<Cgroups, EngineError>;
 
-    /// Does something that makes or removes thousands of interfaces.
+    /// Runs work that creates or removes thousands of interfaces, with expedited RCU grace periods.
     ///
     /// # Errors
-    /// Those of `work`, and what keeps the host from hurrying.
+    /// Those of `work`, and errors of the setting.
     fn hurried(&self, work: &mut dyn FnMut() -> Result<(), EngineError>)
     -> Result<(), EngineError>;
 
-    /// The link plane.
+    /// Creates the link plane.
     ///
     /// # Errors
-    /// When the driver cannot be had.
+    /// When the driver cannot be used.
     fn plane(&self, config: &PlaneConfig) -> Result<Box<dyn Plane>, EngineError>;
 
-    /// Holds the images that our nodes are made of; those that can be assembled are, where they are not there.
+    /// Holds the images of this machine's nodes. Images that can be assembled are, if they are missing.
     ///
     /// # Errors
-    /// When one is not there, or a node cannot be made of it.
+    /// When one is missing, or no node can be created from it.
     fn images(
         &self,
         blueprint: &Blueprint,
@@ -70,15 +70,15 @@ pub(crate) trait Site {
         progress: &dyn Progress,
     ) -> Result<Arc<Images>, EngineError>;
 
-    /// Interfaces of the machine that hosts of the lab are the far ends of.
+    /// Takes the interfaces of the machine behind which there are hosts of the lab.
     ///
     /// # Errors
-    /// With everything that is against it.
+    /// All reasons against them.
     fn attached(&self, _: &Blueprint) -> Result<Attached, EngineError> {
         Ok(Attached::default())
     }
 
-    /// The way to nodes beside what is emulated.
+    /// Creates the management network.
     ///
     /// # Errors
     /// As [`ManagementNet::raise`].
@@ -86,10 +86,10 @@ pub(crate) trait Site {
         Ok(None)
     }
 
-    /// What makes our nodes.
+    /// Returns the runtime that creates this machine's nodes.
     ///
     /// # Errors
-    /// When the host refuses what all nodes have in common.
+    /// When the host refuses something that all nodes have in common.
     fn runtime(
         &self,
         blueprint: &Arc<Blueprint>,
@@ -97,12 +97,12 @@ pub(crate) trait Site {
         images: &Arc<Images>,
     ) -> Result<Box<dyn NodeRuntime>, EngineError>;
 
-    /// Where what nodes are told lies; `None`: nobody is told anything. It is made with the runtime.
+    /// Returns the folder of the nodes' information files; `None` if no node receives any. The runtime creates it.
     fn information(&self) -> Option<PathBuf> {
         None
     }
 
-    /// What makes ports on this plane.
+    /// Returns the port maker for this plane.
     fn ports<'a>(
         &self,
         plane: &'a dyn Plane,
@@ -110,20 +110,20 @@ pub(crate) trait Site {
         forwarding: Option<Arc<Forwarding>>,
     ) -> Box<dyn PortMaker + 'a>;
 
-    /// Ends every process of the lab, whoever started it: one that is left in a node keeps the node.
+    /// Ends every process of the lab, whatever started it: a process that is left in a node keeps the node.
     ///
     /// # Errors
-    /// The first failure, after all has been tried.
+    /// The first failure, after every step was tried.
     fn end_processes(&self) -> Result<(), EngineError>;
 
-    /// How the lab's init ended before it was told to, and every process with it.
+    /// Returns how the lab's init ended early, and with it every process.
     ///
     /// # Errors
-    /// When the kernel does not say.
+    /// When the kernel does not report it.
     fn init_ended(&self) -> Result<Option<String>, EngineError>;
 }
 
-/// This machine's kernel.
+/// The site on this machine's kernel.
 pub(crate) struct KernelSite {
     driver: DriverKind,
     lab: LabName,
@@ -131,12 +131,12 @@ pub(crate) struct KernelSite {
     globals: Globals,
     folders: Folders,
     enclosure: OnceCell<Arc<Enclosure>>,
-    /// Once images were asked for; `None` inside: no node is for an engine.
+    /// Set once images are held; `None` inside if no node needs an engine.
     engine: OnceCell<Option<EngineNodes>>,
 }
 
 impl KernelSite {
-    /// For the lab that has this name claimed. `results` exists; `scenario_file` is as the user named it.
+    /// Creates the site for the lab whose name is claimed. `results` exists; `scenario_file` is the user's path.
     pub(crate) fn new(
         driver: DriverKind,
         claim: &Claim,
@@ -161,7 +161,7 @@ impl KernelSite {
     }
 }
 
-/// The path from the root, whether there is such a thing or not.
+/// Returns the absolute path, whether it exists or not.
 fn absolute(path: &Path) -> PathBuf {
     if path.as_os_str().is_empty() {
         return std::env::current_dir().unwrap_or_default();
@@ -173,9 +173,9 @@ impl Site for KernelSite {
     fn make_room(&self, blueprint: &Blueprint) -> Result<Cgroups, EngineError> {
         let lab = &blueprint.lab;
         limits::raise(&self.globals, &self.owner, lab.wired_ports().count())?;
-        // A namespace and a socket for each node, and for each daemon one to wait for it; for each flow one for its
-        // client and one for its server; one for each node that has a program; one for the socket of each that asks; a shard namespace for every few
-        // hundred ports; some to spare.
+        // Descriptors: a namespace and a socket for each node; one for each daemon, to wait for it; two for each
+        // flow, for its client and its server; one for each node that has a program; one for the socket of each
+        // node with information; a shard namespace for every few hundred ports; and a reserve.
         let daemons = Router::of(&lab.scenario).processes(lab, &Ours::all());
         let processes = daemons + 2 * lab.scenario.traffic.len();
         let nodes = lab.stacks();
@@ -184,7 +184,7 @@ impl Site for KernelSite {
         } else {
             nodes
         };
-        // Of a container: its files, its processes, its first process, twice.
+        // A container needs two descriptors each for its files, and its processes with the first process.
         let containers = 4 * lab.containers().count();
         let wanted = (3 * nodes + processes + told + containers) as u64 + 1024;
         let allowed = constel_host::limits::raise_open_files(wanted)?;
@@ -204,6 +204,7 @@ impl Site for KernelSite {
     ) -> Result<(), EngineError> {
         // Attaching programs and removing devices wait for RCU grace periods, 25-50 ms each unless expedited.
         let mut expedited = Expedited::hold(&self.globals, &self.owner)?;
+        // The setting's record needs disk space; the lab's reserve file is there for this case.
         if expedited.lacks_room() && RuntimeDir::default().free_reserve(&self.lab) {
             expedited = Expedited::hold(&self.globals, &self.owner)?;
         }
@@ -228,7 +229,7 @@ impl Site for KernelSite {
         let images = Images::hold(lab, &self.folders.scenario, progress)?;
         let (owner, folder) = (&self.owner, &self.folders.lab);
         let engine = EngineNodes::open(lab, &images, owner, folder, progress)?;
-        // A lab's images are asked for once.
+        // A lab's images are held once, so that the cell is empty before.
         drop(self.engine.set(engine));
         Ok(Arc::new(images))
     }
@@ -246,7 +247,7 @@ impl Site for KernelSite {
         let folders = self.folders.clone();
         let name = self.lab.as_str();
         let (quarters, enclosure) = quarters::make(name, (blueprint, ours), folders, images)?;
-        // The second of two runtimes would be another lab's.
+        // Only one runtime is made per site, so that the cell is empty before.
         drop(self.enclosure.set(enclosure));
         let settings = node_settings(&blueprint.lab.scenario);
         let (globals, owner) = (self.globals.clone(), self.owner.clone());
@@ -291,6 +292,7 @@ impl Site for KernelSite {
 
     fn end_processes(&self) -> Result<(), EngineError> {
         let enclosed = self.enclosure.get();
+        // Processes outside the enclosure are found by their cgroup or their mark.
         let killed = enclosed.map_or(Ok(()), |enclosure| enclosure.kill(KILLED_WITHIN));
         let ended = end_processes(&self.lab);
         let engine = self.engine.get().and_then(Option::as_ref);

@@ -1,4 +1,4 @@
-//! From a fabric to the end of its lab time: edges, routes, clock, traffic.
+//! The stages from a fabric to the end of its lab time: edges, routes, clock, traffic.
 
 mod run;
 mod start;
@@ -42,9 +42,9 @@ use crate::watch::summary::{
     stack_rows,
 };
 
-/// What the stages are given.
+/// The input of the stages.
 pub(crate) struct Context<'a> {
-    /// What makes ports in lab time: of nodes that come, and those that programs in nodes removed.
+    /// The port maker for lab time: for nodes that move here, and for ports that programs in nodes removed.
     pub(crate) ports: &'a dyn PortMaker,
     pub(crate) options: &'a Options,
     pub(crate) claim: &'a mut Claim,
@@ -56,11 +56,11 @@ pub(crate) struct Context<'a> {
     pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) started: Instant,
     pub(crate) duration_ns: u64,
-    /// Where what nodes are told lies.
+    /// The folder of the nodes' information files.
     pub(crate) information: Option<PathBuf>,
 }
 
-/// What they leave.
+/// The output of the stages.
 pub(crate) struct Outcome {
     pub(crate) seen: Observed,
     pub(crate) convergence: Convergence,
@@ -72,18 +72,18 @@ pub(crate) struct Outcome {
     pub(crate) stacks: Vec<StackRow>,
     pub(crate) flows: Vec<FlowRow>,
     pub(crate) step_times: StepTimes,
-    /// What was planned, where all machines of the lab plan the same.
+    /// A fingerprint of the plans, if all machines of the lab plan the same.
     pub(crate) plans: Option<Plans>,
-    /// Frames from other machines during lab time.
+    /// The frames from other machines during lab time.
     pub(crate) crossed: Vec<CrossedRow>,
     pub(crate) edges: usize,
 }
 
-/// Runs all stages of a lab whose fabric stands. Every process they started has ended when it returns, whatever it
-/// returns.
+/// Runs all stages of a lab whose fabric exists. Every process that they started has ended when this returns, with
+/// any result.
 ///
 /// # Errors
-/// What a stage met; [`EngineError::Interrupted`] when somebody said stop before lab time.
+/// The error of a stage; [`EngineError::Interrupted`] when the lab was stopped before lab time.
 pub(crate) fn run_stages(
     context: Context<'_>,
     fabric: &Fabric,
@@ -116,13 +116,14 @@ pub(crate) fn run_stages(
         if let Some(orders) = &view.orders {
             scope.spawn(|| orders.follow(&view, &over));
         }
-        // However it ends, by a panic too: nobody who watches must wait for ever.
+        // The flag is set however the stages end, also by a panic, because the threads of this scope wait for it.
         let _over = SetOnDrop(&over);
         let outcome = stages.run();
         over.store(true, Ordering::Release);
         let watched = watcher.map_or(Ok(()), result_of);
         (outcome, watched)
     });
+    // Helpers and daemons are stopped even after an error; the error of the stages is reported first.
     let helped = helpers.into_inner().stop(&fabric.blueprint);
     let stopped = daemons.stop().and(containers.into_inner().stop());
     let mut outcome = outcome?;
@@ -132,7 +133,7 @@ pub(crate) fn run_stages(
     Ok(outcome)
 }
 
-/// Sets a flag when it goes out of scope.
+/// Sets a flag when it is dropped.
 struct SetOnDrop<'a>(&'a AtomicBool);
 
 impl Drop for SetOnDrop<'_> {
@@ -141,7 +142,7 @@ impl Drop for SetOnDrop<'_> {
     }
 }
 
-/// The stages between a fabric and its take-down, in their order.
+/// The stages between a fabric and its take-down, in order.
 struct Stages<'a> {
     context: Context<'a>,
     fabric: &'a Fabric,
@@ -168,10 +169,12 @@ impl Stages<'_> {
         }
         self.start_helpers()?;
         let traffic = self.start_traffic()?;
+        // The other machines are waited for last, when everything here is ready.
         let zero_ns = self.wait_for_machines(&steps)?;
         self.running()?;
         let crossed = self.fabric.between.as_ref().map(Between::counts);
 
+        // Convergence before lab time is reported separately.
         self.converged.count_from_now();
         let (mut seen, ran) = self.lab_time(&mut steps, traffic, zero_ns)?;
         usage.extend(self.daemons.usage("end")?);
@@ -189,6 +192,7 @@ impl Stages<'_> {
         let blueprint = &self.fabric.blueprint;
         let knows_all_ways = self.fabric.kernels.knows_all_ways();
         if knows_all_ways {
+            // Lost probes can only be assigned to events if the whole path is on this machine.
             traffic::charge(
                 blueprint,
                 &ran,
@@ -227,12 +231,13 @@ impl Stages<'_> {
         })
     }
 
-    /// What the machine's clock showed at lab time zero.
+    /// Returns the instant of lab time zero on the machine's clock.
     fn zero_ns(&self) -> u64 {
         self.context.clock.zero_mono_ns().unwrap_or(0)
     }
 
-    /// Nodes at a flow's ends or on its paths whose programs had changed the node's own stack while it ran.
+    /// Returns the nodes at a flow's ends or on its paths whose programs had changed the node's stack while the
+    /// flow ran.
     fn changed_stacks(&self, job: &traffic::Job, seen: &Observed) -> Vec<String> {
         let followed = seen.paths.flows.get(job.flow.name.as_str());
         let (time_ns, zero_ns) = (job.time_ns(), self.zero_ns());
@@ -254,8 +259,8 @@ impl Stages<'_> {
             .collect()
     }
 
-    /// Writes what a flow measured, in lab time. What cannot be written makes the figures untrustworthy, and keeps no
-    /// summary from being written.
+    /// Writes the measurements of a flow, in lab time. A write error makes the run untrustworthy, but the summary
+    /// is still written.
     fn series(
         &self,
         job: &traffic::Job,
@@ -265,7 +270,7 @@ impl Stages<'_> {
         let name = job.flow.name.as_str();
         let bound_ns = bounds(&self.fabric.blueprint.lab.scenario).lateness_p99_ns;
         let file = self.context.results.flow(name, "csv");
-        // Frames are late on a way: nobody here knows which those of other machines' nodes are.
+        // Lateness is reported per edge. The edges of other machines' nodes on a path are not known here.
         let tells = seen.tells_lateness && self.fabric.kernels.knows_all_ways();
         let followed = seen.paths.flows.get_mut(name);
         traffic::series::write(&file, job, followed, &ran.wall, bound_ns, tells).unwrap_or_else(

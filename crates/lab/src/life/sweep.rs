@@ -1,4 +1,4 @@
-//! What a run removes at its end whatever came of it.
+//! The last clean-up of a run, whatever its outcome.
 
 use std::time::Duration;
 
@@ -9,13 +9,13 @@ use constel_host::process::{self, Whose};
 
 use crate::error::EngineError;
 
-/// Killed processes that are not gone by then never will be.
+/// The time after which a killed process that still exists will not end at all.
 const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
-/// Ends every process of the lab that its groups or its mark show.
+/// Ends every process of the lab that its cgroups or its mark identify.
 ///
 /// # Errors
-/// The first failure, after all has been tried.
+/// The first failure, after every step was tried.
 pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
     let groups = LabCgroup::open_all(lab)?;
     let mut outcome = Ok(());
@@ -26,10 +26,10 @@ pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
     Ok(outcome.and(killed.map(|_| ()))?)
 }
 
-/// Ends processes, removes their groups and gives host-wide settings back.
+/// Ends processes, removes their cgroups and restores host-wide settings.
 ///
 /// # Errors
-/// The first failure, after all has been tried.
+/// The first failure, after every step was tried.
 pub(crate) fn sweep(lab: &LabName, globals: &Globals) -> Result<(), EngineError> {
     let ended = end_processes(lab);
     let removed = LabCgroup::open_all(lab).and_then(|groups| {

@@ -1,4 +1,4 @@
-//! Everything that the fabric is made of goes, in reverse.
+//! The removal of the fabric, in reverse order of its creation.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,11 +9,12 @@ use crate::life::site::Site;
 use crate::progress::{Progress, Stage};
 use constel_drivers::{BACKLOG, PlaneStats};
 
-/// Frames between the trunk and the nodes at the moment of a look; one round of the kernel's backlog.
+/// The wait for frames that were between the trunk and the nodes when the counters were read; one round of the
+/// kernel's backlog.
 const SETTLE: Duration = Duration::from_millis(5);
 
-/// Counters of the link plane once frames on their last inch have arrived: frames just handed to the kernel
-/// are not lost.
+/// Returns the counters of the link plane once frames in the kernel's backlog have arrived, so that they do not
+/// count as lost.
 ///
 /// # Errors
 /// When the link plane has stopped by itself.
@@ -25,7 +26,7 @@ pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneStats, EngineError> 
         }
         std::thread::sleep(SETTLE);
         let later = fabric.handle.snapshot()?;
-        // What stays is lost; newer frames may be on their way meanwhile.
+        // A difference that remains is a loss. Newer frames may be in flight during the wait.
         stats.settle_backlog(&later);
     }
     let lost = fabric.plane.lost_before_capture()?;
@@ -33,10 +34,10 @@ pub(crate) fn settled_stats(fabric: &Fabric) -> Result<PlaneStats, EngineError> 
     Ok(stats)
 }
 
-/// Removes nodes, ports, link plane, and waits until the kernel has really done it.
+/// Removes nodes, ports and the link plane, and waits until the kernel has completed it.
 ///
 /// # Errors
-/// When interfaces do not go, or settings cannot be given back.
+/// When interfaces remain, or settings cannot be restored.
 pub(crate) fn take_down(
     fabric: Fabric,
     site: &dyn Site,
@@ -56,20 +57,20 @@ pub(crate) fn take_down(
     } = fabric;
     let count = kernels.count() as u64;
     let stage = Stage::begin(progress, "taking down", count);
-    // The machine's own interfaces are let go first.
+    // The machine's own interfaces are released first.
     drop(attached);
     drop(management);
     drop(between);
     handle.stop();
     drop(launcher);
     drop(runtime);
-    // The last one to hold them is this function: threads and views have ended. One by one, so that the kernel
-    // removes the first ones while we still look into the others.
+    // This function holds the last reference: threads and views have ended. The nodes are dropped one by one, so
+    // that the kernel removes the first ones while this thread still enters the others.
     let mut nodes = Arc::into_inner(kernels).map(|kernels| kernels.nodes);
     let mut plane = Some(plane);
     site.hurried(&mut || {
         for node in nodes.take().into_iter().flatten() {
-            // Dead programs' connections would go on retransmitting, and keep their namespace, for minutes.
+            // The connections of ended programs would go on retransmitting, and keep their namespace, for minutes.
             node.end_connections()?;
         }
         let Some(plane) = plane.take() else {

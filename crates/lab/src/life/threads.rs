@@ -1,12 +1,12 @@
-//! How many threads the relay has in a lab, and why.
+//! The number of the relay's threads in a lab, and the reason for it.
 
 use constel_drivers::relay::Relay;
 use constel_plan::Lab;
 use constel_scenario::model::Threads;
 
-/// Machines of up to so many processors have one unless more are asked for: the lab's programs need the others.
+/// The number of processors up to which `auto` gives one thread: the lab's programs need the others.
 const SMALL: usize = 3;
-/// Unless more are asked for there are no more than this.
+/// The largest number of threads that `auto` gives.
 const AUTO_MAX: usize = 4;
 
 /// The number of threads.
@@ -17,7 +17,7 @@ pub(crate) struct RelayThreads {
 }
 
 impl RelayThreads {
-    /// For this lab on this machine; `several`: it is one machine's part of a lab.
+    /// Returns the number for this lab on this machine; `several` for one machine's part of a lab.
     pub(crate) fn of(lab: &Lab, several: bool) -> RelayThreads {
         RelayThreads::on(
             lab.scenario.threads,
@@ -33,6 +33,8 @@ impl RelayThreads {
         (stacks, several): (usize, bool),
         most: usize,
     ) -> RelayThreads {
+        // `auto` gives one thread per four processors and one more, because the lab's programs need most of the
+        // processors.
         let count = match asked {
             Threads::Count(count) => {
                 let count = usize::from(count);
@@ -54,6 +56,7 @@ impl RelayThreads {
             Threads::Auto if processors <= SMALL => 1,
             Threads::Auto => (processors / 4 + 1).min(AUTO_MAX).min(most),
         };
+        // A thread serves whole nodes, so that more threads than nodes with a stack would be idle.
         if stacks < count {
             return RelayThreads {
                 count: stacks.max(1),
@@ -67,7 +70,7 @@ impl RelayThreads {
     }
 }
 
-/// Why the relay cannot have so many threads here, if it cannot.
+/// Returns the reason why the relay cannot have this many threads here, if there is one.
 pub(crate) fn refusal(asked: Threads) -> Option<String> {
     let most = Relay::threads_max();
     match asked {

@@ -1,4 +1,5 @@
-//! A lab on several machines, as one of them sees it: who has what, what goes between them, and what no such lab does.
+//! A lab on several machines, seen from one of them: the assignment of nodes, the connection between the machines,
+//! and unsupported features.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -22,9 +23,9 @@ use crate::answers::orders::SetTogether;
 use crate::error::EngineError;
 use crate::life::losses::{Change, Losses, Machines, News, loss_of};
 
-/// This machine's part of a lab on several.
+/// This machine's part of a lab on several machines.
 pub struct Together {
-    /// The lab's name, which all machines' nodes are told.
+    /// The lab's name, which all machines' nodes receive.
     pub lab: String,
     /// This machine's number.
     pub here: usize,
@@ -34,57 +35,59 @@ pub struct Together {
     pub machine_of: Vec<usize>,
     /// The lab's number, of which 24 bits are used.
     pub number: u32,
-    /// Which run of the lab it is; all its machines have the same.
+    /// The number of this run of the lab, the same on all its machines.
     pub session: u32,
-    /// Threads that make this machine's nodes.
+    /// The number of threads that create this machine's nodes.
     pub workers: NonZeroU32,
-    /// Frames leave so much before they are due, nanoseconds.
+    /// The time that frames leave before they are due, nanoseconds.
     pub ahead_ns: u64,
-    /// What frames between the machines are sealed with; `None`: they are not.
+    /// The key that encrypts and authenticates frames between the machines; `None` for no encryption.
     pub key: Option<Key>,
-    /// Where other machines send to, and this one sends from.
+    /// The wire from which this machine sends, and on which others reach it.
     pub wire: Wire,
-    /// The clock that all machines have in common; whoever measures it sets it.
+    /// The common clock of all machines; the code that measures it sets it.
     pub time: LabTime,
-    /// Where machines wait for each other.
+    /// The synchronisation with the other machines.
     pub gate: Arc<dyn Gate>,
 }
 
 /// A part that is up, before its lab time.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Standing {
-    /// Nodes that are here.
+    /// The number of nodes on this machine.
     pub nodes: usize,
-    /// What all machines must have planned alike, in 16 hexadecimal digits: the first step's plan.
+    /// A fingerprint of the first step's plan, 16 hexadecimal digits, which must be equal on all machines.
     pub plan: String,
-    /// What all must make their nodes of alike: digests of the images here, by the scenario's names for them.
+    /// The digests of the images here, by the scenario's names for them, which must be equal on all machines.
     pub images: BTreeMap<String, String>,
 }
 
-/// Where machines wait for each other.
+/// The synchronisation of the machines of a lab.
 pub trait Gate: Send + Sync {
-    /// The part stands. Waits until all do; gives the instant of `CLOCK_MONOTONIC` that is lab time zero.
+    /// Reports that this part is ready, and waits until all are. Returns the instant of `CLOCK_MONOTONIC` that is
+    /// lab time zero.
     ///
     /// # Errors
-    /// [`EngineError::Interrupted`] when `stop` says so; why there will be no lab.
+    /// [`EngineError::Interrupted`] when `stop` is set; the reason why the lab will not start.
     fn standing(&self, part: &Standing, stop: &AtomicBool) -> Result<u64, EngineError>;
 
-    /// What is between the machines now, and may be used: until when this machine may send, for one.
+    /// Hands over the crossing to the other machines, for example to set until when this machine may send.
     fn crossing(&self, crossing: &Arc<Crossing>);
 
-    /// What happened to the machines so far, in the order in which all were told.
+    /// Returns the changes of the machines so far, in the order in which all machines receive them.
     fn changes(&self) -> Vec<Change>;
 
-    /// What this machine was to take of one that is lost is here, without links; or why it is not.
+    /// Reports that this machine has created its share of a lost machine's nodes, without links, or why it has not.
     fn took(&self, machine: usize, failure: Option<&str>);
 
-    /// Has all machines make a change, at a lab time of which all hear before it: our order of this number.
+    /// Orders a change on all machines, at a lab time before which all receive it. The number identifies the order
+    /// of this machine.
     fn order(&self, number: u64, what: &ByHand);
 
-    /// The next change that all machines make, behind so many that are `known`; waits at most `within` for it.
+    /// Returns the next change that all machines make, after the first `known` ones. Waits at most `within` for it.
     fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether>;
 
-    /// What has happened between the machines that makes the figures untrustworthy.
+    /// Returns the events between the machines that make the run untrustworthy.
     fn doubts(&self) -> Vec<String>;
 }
 
@@ -98,20 +101,21 @@ impl fmt::Debug for Together {
 }
 
 impl Together {
-    /// The nodes that are here.
+    /// Returns the nodes of this machine.
     pub(crate) fn ours(&self) -> Ours {
         let has = self.machine_of.iter();
         Ours::these(has.map(|machine| *machine == self.here).collect())
     }
 
-    /// The name of the machine that has this node.
+    /// Returns the name of the machine that has this node.
     pub(crate) fn machine(&self, node: NodeId) -> &str {
         let machine = self.machine_of.get(node.index());
         let machine = machine.and_then(|number| self.machines.get(*number));
         machine.map_or("?", |machine| &machine.name)
     }
 
-    /// The lab, where the nodes of each machine may fail together if the scenario goes on without machines that are lost.
+    /// Returns the lab with a failure for the nodes of each machine, if the scenario goes on after the loss of a
+    /// machine.
     ///
     /// # Errors
     /// When the scenario has a failure of the same name.
@@ -128,7 +132,7 @@ impl Together {
                 when: FailureTime::Told,
             }
         });
-        // A machine without nodes takes nothing with it.
+        // The loss of a machine without nodes has no effect.
         let failures = failures.filter(|failure| failure.what != FailureTarget::Nodes(Vec::new()));
         let layout = lab.layout.with_failures(failures.collect());
         let layout = layout.map_err(|errors| {
@@ -141,10 +145,11 @@ impl Together {
         })
     }
 
-    /// Has the link plane's frames for other machines' nodes carried there. Before it starts.
+    /// Opens the crossing that carries the link plane's frames for nodes of other machines. To be called before the
+    /// link plane starts.
     ///
     /// # Errors
-    /// When the driver cannot, or the machines cannot be.
+    /// When the driver cannot do it, or the machines are not valid.
     pub(crate) fn open(&self, lab: &Lab, plane: &dyn Plane) -> Result<Arc<Crossing>, EngineError> {
         let io = |source| EngineError::Io {
             what: "the socket between the machines".to_owned(),
@@ -170,10 +175,10 @@ impl Together {
         Ok(crossing)
     }
 
-    /// Takes in what comes from other machines, once the link plane runs.
+    /// Starts to receive frames from other machines, once the link plane runs.
     ///
     /// # Errors
-    /// When there can be no thread.
+    /// When no thread can be started.
     pub(crate) fn listen(
         &self,
         crossing: Arc<Crossing>,
@@ -197,7 +202,7 @@ impl Together {
     }
 }
 
-/// What goes between the machines, as long as the lab does.
+/// The connection between the machines, as long as the lab exists.
 pub(crate) struct Between {
     listening: Listening,
     crossing: Arc<Crossing>,
@@ -206,11 +211,13 @@ pub(crate) struct Between {
 }
 
 impl Between {
-    /// Has the nodes of lost machines fail and those that were made anew come back, before the step that begins at `next_ns` is planned.
-    /// What follows from what was not known before.
+    /// Applies new changes of the machines to the planner, before the step that begins at `next_ns` is planned:
+    /// nodes of lost machines fail, and nodes that were created again return. Returns the consequences of the new
+    /// changes.
     ///
     /// # Errors
-    /// When it is too late for one: the others have planned by it. When the kernel is not told where nodes are now.
+    /// When it is too late for a change: the other machines have already planned with it. When the kernel's table
+    /// of nodes cannot be updated.
     pub(crate) fn hear(
         &self,
         planner: &mut Planner,
@@ -228,33 +235,33 @@ impl Between {
         Ok(news)
     }
 
-    /// What this machine was to take of one that is lost is here, or why it is not.
+    /// Reports that this machine has created its share of a lost machine's nodes, or why it has not.
     pub(crate) fn took(&self, machine: usize, failure: Option<&str>) {
         self.gate.took(machine, failure);
     }
 
-    /// This machine's number.
+    /// Returns this machine's number.
     pub(crate) fn here(&self) -> usize {
         self.machines.here
     }
 
-    /// The name of a machine.
+    /// Returns the name of a machine.
     pub(crate) fn name(&self, machine: usize) -> &str {
         &self.machines.names[machine]
     }
 
-    /// What has crossed so far.
+    /// Returns the counts so far.
     pub(crate) fn counts(&self) -> Counts {
         self.listening.counts()
     }
 
-    /// What has come from each of the other machines since there were these counts.
+    /// Returns the frames that arrived from each of the other machines since these counts.
     pub(crate) fn crossed(&self, before: &Counts) -> Vec<CrossedRow> {
         crossed(&self.counts(), before)
     }
 
-    /// What makes the figures untrustworthy, in words, each with the machine at fault. What had crossed `before` lab time, while
-    /// machines came up one after the other, does not count.
+    /// Describes everything that makes the run untrustworthy, each with the machine at fault. Frames `before` lab
+    /// time, while the machines came up one after the other, do not count.
     pub(crate) fn wrong(&self, before: &Counts) -> Vec<String> {
         let mut wrong = self.gate.doubts();
         wrong.extend(crossed_badly(&self.counts(), before));
@@ -270,7 +277,7 @@ fn crossed(now: &Counts, before: &Counts) -> Vec<CrossedRow> {
         CrossedRow {
             from: machine.clone(),
             arrived: from.arrived - known.arrived,
-            // What was missed before may have come since.
+            // Frames that were missing in the earlier count may have arrived since.
             lost: from.lost.saturating_sub(known.lost),
             refused: from.refused - known.refused,
             copies: from.copies - known.copies,
@@ -280,7 +287,7 @@ fn crossed(now: &Counts, before: &Counts) -> Vec<CrossedRow> {
     rows.collect()
 }
 
-/// What became of frames between the machines that nobody asked for.
+/// Describes frames between the machines that the emulator lost, refused or delayed.
 fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
     let mut wrong = Vec::new();
     let unsent = now.unsent - before.unsent;
@@ -308,7 +315,7 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
                  elsewhere; with `--encrypt` nobody else can make them"
             ));
         }
-        // A single one that came late is in the lateness of the link plane, as every other.
+        // A few late frames are part of the link plane's lateness statistics, like all others.
         if late * 100 > *arrived {
             wrong.push(format!(
                 "{late} of {arrived} frames from machine {machine} came after their instant, the latest by {:.3} ms: their \
@@ -320,7 +327,7 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
     wrong
 }
 
-/// Why a lab cannot be on several machines: each reason with what to do.
+/// Returns the reasons why a lab cannot be on several machines, each with a remedy.
 #[must_use]
 pub fn not_on_several(lab: &Lab) -> Vec<String> {
     let scenario = &lab.scenario;
@@ -374,7 +381,7 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
     why
 }
 
-/// Images that are files of one machine, which others do not have.
+/// Describes images that are files of one machine, which other machines do not have.
 fn not_brought(lab: &Lab) -> impl Iterator<Item = String> {
     let images = lab.scenario.images.iter().filter(|image| {
         let source = image.source.as_deref();
@@ -391,7 +398,7 @@ fn not_brought(lab: &Lab) -> impl Iterator<Item = String> {
     })
 }
 
-/// Why nodes of a lost machine cannot be made anew on others, where the scenario asks for that.
+/// Describes why nodes of a lost machine cannot be created again on others, if the scenario asks for that.
 fn not_moved(lab: &Lab) -> Vec<String> {
     let scenario = &lab.scenario;
     if scenario.on_machine_loss != OnMachineLoss::Move {

@@ -1,8 +1,8 @@
-//! Nodes and ports come into being: a pipeline in which a port is made as soon as its node exists.
+//! The creation of nodes and ports: a pipeline in which a port is created as soon as its node exists.
 //!
-//! One thread makes namespaces in batches; workers take each batch and make its veth pairs (one netlink
-//! message for many), configure the node from inside, and attach the link plane to the host ends. No process
-//! is started and nothing is named on the host: everything lives in namespaces held by descriptors.
+//! One thread creates namespaces in batches. Workers take each batch and create its veth pairs (one netlink message
+//! for many), configure the node from inside, and attach the link plane to the host ends. No process is started and
+//! nothing gets a name on the host: everything is in namespaces held by descriptors.
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
@@ -29,28 +29,30 @@ use crate::nodes::ports::PortMaker;
 use crate::nodes::stackless::{Stackless, StacklessNode};
 use crate::progress::Stage;
 
-/// Nodes made at a time: large enough that the switch for inheriting settings (a journal entry on disk each
-/// time) is set seldom, small enough that the first links are made while most nodes are still missing.
+/// The number of nodes in a batch. It is large enough that the setting for inherited settings (a journal entry on
+/// disk each time) is rarely changed, and small enough that the first links are created while most nodes are still
+/// missing.
 const NODES_PER_BATCH: usize = 192;
 
-/// What node creation needs from its surroundings.
+/// The dependencies of node creation.
 pub(crate) struct Builder<'a> {
     pub(crate) blueprint: &'a Blueprint,
     pub(crate) runtime: &'a dyn NodeRuntime,
     pub(crate) ports: &'a dyn PortMaker,
-    /// The way to nodes beside their ports, where there is one.
+    /// The management network, if there is one.
     pub(crate) management: Option<&'a ManagementNet>,
-    /// Nodes without a stack, where there are some: nothing is made for them.
+    /// The nodes without a stack, if there are any: nothing is created for them.
     pub(crate) stackless: Option<&'a Arc<Stackless>>,
-    /// This machine's part, where the lab is on several.
+    /// This machine's part of a lab on several machines.
     pub(crate) together: Option<&'a Together>,
 }
 
-/// Below this rate the relay would cut full super-frames up again.
+/// The rate below which the relay would divide full super-frames again.
 const GSO_RATE_BPS: u64 = 26_000_000_000;
 
-/// Whether nodes may send TCP's super-frames, which the relay carries whole over links that are fast and do nothing
-/// to single frames. If some are slow, cutting them up is better left to the kernels of the nodes.
+/// Returns whether nodes may send TCP super-frames, which the relay carries as a whole over links that are fast and
+/// have no effects on single frames. If some links are slow, the kernels of the nodes divide the frames more
+/// cheaply.
 pub(crate) fn carries_gso(plane: &dyn Plane, scenario: &Scenario) -> bool {
     let lasers = scenario.constellations.iter().filter_map(|c| match &c.isl {
         Isl::None => None,
@@ -70,10 +72,10 @@ pub(crate) fn carries_gso(plane: &dyn Plane, scenario: &Scenario) -> bool {
         })
 }
 
-/// More threads than this wait for each other in the kernel.
+/// The largest useful number of workers: more threads wait for each other in the kernel.
 const MOST_WORKERS: u32 = 4;
 
-/// Threads that make nodes on this host where nothing else is said: one a processor, up to four.
+/// Returns the default number of threads that create nodes on this host: one per processor, up to four.
 #[must_use]
 pub fn workers_here() -> NonZeroU32 {
     let processors = thread::available_parallelism().map(|n| n.get() as u32);
@@ -87,18 +89,18 @@ struct Fresh {
     nodes: Vec<Box<dyn FreshNode>>,
 }
 
-/// Nodes and their numbers.
+/// Nodes with their numbers.
 type Numbered = Vec<(usize, Box<dyn Node>)>;
 
-/// Nodes by number, and those among them that other machines have.
+/// Nodes by number, and those of them that are on other machines.
 pub(crate) type Built = (Vec<Box<dyn Node>>, BTreeMap<NodeId, Elsewhere>);
 
 impl Builder<'_> {
-    /// Makes every node that is here with its ports, attached to the link plane; what stands for those that are on other machines
-    /// comes with them. Nothing is left on failure: dropping the nodes removes all that was made in them.
+    /// Creates every node of this machine with its ports, attached to the link plane, and the placeholders of nodes
+    /// on other machines. Nothing is left after a failure: dropping the nodes removes everything in them.
     ///
     /// # Errors
-    /// The first that the runtime, the port maker or a node's kernel refuses.
+    /// The first refusal of the runtime, the port maker or a node's kernel.
     pub(crate) fn build(&self, stage: &Stage<'_>) -> Result<Built, EngineError> {
         let lab = &self.blueprint.lab;
         let all = lab.layout.nodes();
@@ -109,7 +111,7 @@ impl Builder<'_> {
         let mut nodes: BTreeMap<usize, Box<dyn Node>> =
             self.make(&here, stage)?.into_iter().collect();
         if let Some(all) = self.stackless {
-            // What forwards is planned, wherever it does.
+            // Every machine has all nodes without a stack, because each follows paths over all of them.
             for node in lab.forwarders() {
                 let all = Arc::clone(all);
                 nodes.insert(node.index(), Box::new(StacklessNode { all, node }));
@@ -126,7 +128,8 @@ impl Builder<'_> {
         Ok((nodes.into_values().collect(), others))
     }
 
-    /// Makes the nodes of these numbers, which have stacks, with their ports, attached to the link plane. Nothing is left on failure.
+    /// Creates the nodes with these numbers, which have stacks, with their ports, attached to the link plane.
+    /// Nothing is left after a failure.
     ///
     /// # Errors
     /// As [`Builder::build`].
@@ -134,6 +137,7 @@ impl Builder<'_> {
         let all = self.blueprint.lab.layout.nodes();
         let workers = self.together.map_or_else(workers_here, |own| own.workers);
         let workers = workers.get() as usize;
+        // The channel is bounded: namespaces are not created much faster than the workers can use them.
         let (sender, receiver) = sync_channel::<Fresh>(workers);
         let receiver = Mutex::new(receiver);
         let done = AtomicU64::new(0);
@@ -145,7 +149,7 @@ impl Builder<'_> {
                     let nodes = self.runtime.create(&names)?;
                     let numbers = numbers.to_vec();
                     if sender.send(Fresh { numbers, nodes }).is_err() {
-                        // Every worker has failed; theirs is the error to report.
+                        // Every worker has failed; their error is reported.
                         return Ok(());
                     }
                 }
@@ -162,7 +166,7 @@ impl Builder<'_> {
                     Err(error) => failure = failure.or(Some(error)),
                 }
             }
-            // A maker that waits for workers which are gone must be let go first.
+            // The maker may wait for workers that have ended, so that the channel is emptied first.
             drop(receiver.lock().map(|r| while r.try_recv().is_ok() {}));
             match (failure, result_of(maker)) {
                 (Some(error), _) | (None, Err(error)) => Err(error),
@@ -181,7 +185,7 @@ impl Builder<'_> {
         let mut pairs = self.ports.hand();
         let mut made = Numbered::new();
         loop {
-            // The lock is held while waiting: whoever has it takes the next batch.
+            // The lock is held during the wait: its owner takes the next batch.
             let fresh = receiver.lock().unwrap_or_else(|e| e.into_inner()).recv();
             let Ok(fresh) = fresh else { return Ok(made) };
             let Fresh { numbers, nodes } = fresh;
@@ -194,6 +198,7 @@ impl Builder<'_> {
                     management.add_port(id, &layout.node(id).name, node.netns())?;
                 }
             }
+            // One request creates the pairs of the whole batch, before any node is entered.
             pairs.make()?;
             let mut setup = Batch::new();
             for (&number, node) in numbers.iter().zip(nodes) {
@@ -203,7 +208,7 @@ impl Builder<'_> {
                     management.set_up(id, &mut setup)?;
                 }
                 let ports = layout.ports_of(id);
-                // This thread lives for the nodes it makes; it need not come back from any.
+                // The worker thread exists only for these nodes, so that it need not return from their namespaces.
                 let mut problem = None;
                 let mut prepare = || {
                     self.ports.prepare(ports).map_err(|error| {
@@ -213,10 +218,11 @@ impl Builder<'_> {
                     })
                 };
                 let finished = node.finish(&mut prepare, &mut setup);
-                // The port maker's own words say more.
+                // The port maker's own error has more detail.
                 let node = finished.map_err(|error| problem.unwrap_or(error.into()))?;
                 made.push((number, node));
             }
+            // Programs are attached once per batch, because each attachment waits for a grace period.
             self.ports.attach(&self.ports_of(&numbers))?;
             let count = numbers.len() as u64;
             stage.reach(done.fetch_add(count, Ordering::Relaxed) + count);
@@ -228,7 +234,7 @@ impl Builder<'_> {
         let ports = nodes
             .iter()
             .flat_map(|&n| layout.ports_of(NodeId(n as u32)));
-        // What hangs on an interface of the machine comes in there.
+        // The interfaces of the machine are attached separately.
         let ours = ports.filter(|port| port.attachment == Attachment::Veth);
         ours.map(|port| port.id).collect()
     }

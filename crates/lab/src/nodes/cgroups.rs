@@ -1,4 +1,4 @@
-//! The groups of a lab's processes, and what these may take.
+//! The cgroups of a lab's processes, and their limits.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -13,34 +13,35 @@ use constel_scenario::model::Limit;
 
 use crate::error::EngineError;
 
-/// Processes that a lab may have by default: so many, as many again for each container, and so many more for each node. A container
-/// may have the first number, so that one that leaves nothing to others (zombies count until they are waited for) takes its own alone.
+/// The default limit of processes: this number for the lab, the same number again for each container, and
+/// `PROCESSES_PER_NODE` for each node. A container may have the first number, so that one that exhausts its limit
+/// (zombies count until they are reaped) only exhausts its own.
 const PROCESSES: u64 = 4096;
 const PROCESSES_PER_NODE: u64 = 64;
 
-/// The groups of a lab's processes.
+/// The cgroups of a lab's processes.
 #[derive(Default)]
 pub(crate) struct Cgroups {
-    /// All of them, so that they can be ended.
+    /// The cgroup of all processes, with which they can be ended.
     all: Option<LabCgroup>,
-    /// Routing daemons and the programs of images, which together have one share of the processors: thousands of them would
-    /// starve the link plane, and the bring-up of those that are still to come.
+    /// The cgroup of routing daemons and of containers' programs, which have one common share of the processors:
+    /// thousands of them would otherwise starve the link plane, and the start of further ones.
     pub(crate) sharing: Option<LabCgroup>,
-    /// What they may take: all, and those of nodes with limits of their own.
+    /// The limits: of the whole lab, and below of nodes with limits of their own.
     lab: LimitedGroups,
     nodes: BTreeMap<String, LimitedGroups>,
-    /// In the hierarchies that limit nothing here; of labs with containers, so that those are below them.
+    /// Cgroups in hierarchies without limits, for labs with containers, so that these are below them.
     others: Vec<LabCgroup>,
-    /// Some containers are an engine's, which has groups of its own for them.
+    /// Whether an engine has some of the containers, in cgroups of its own.
     by_engine: bool,
 }
 
 impl Cgroups {
-    /// `sharing`: whether there will be programs that have one share of the processors together.
+    /// Creates the cgroups. `sharing`: whether there will be programs with a common share of the processors.
     ///
     /// # Errors
-    /// When one is left over from a lab that was killed; [`EngineError::Unable`] when the scenario asks for limits that
-    /// this host does not have.
+    /// When a cgroup is left over from a killed lab; [`EngineError::Unable`] when the scenario has limits that this
+    /// host does not support.
     pub(crate) fn create(lab: &LabName, plan: &Lab, sharing: bool) -> Result<Self, EngineError> {
         let asked = &plan.scenario.limits;
         let names = plan.layout.nodes().iter().map(|node| node.name.as_str());
@@ -64,6 +65,7 @@ impl Cgroups {
             true => LabCgroup::create_cpu(lab)?,
             false => None,
         };
+        // A limit of the scenario replaces the default; without either there is no limit.
         let limits = Limits {
             memory_bytes: asked.lab.memory_bytes.or_else(most_memory),
             processes: asked.lab.processes.or(shares.lab),
@@ -83,6 +85,8 @@ impl Cgroups {
             others: Vec::new(),
             by_engine: plan.containers().any(|(_, container)| container.by_engine),
         };
+        // Only limits that the scenario states are checked: a missing controller for a default limit is only a
+        // warning.
         made.check(stated.iter().map(|(_, limit)| limit).chain([&asked.lab]))?;
         for (name, limit) in of_nodes {
             let limits = Limits {
@@ -99,7 +103,7 @@ impl Cgroups {
         Ok(made)
     }
 
-    /// Refuses limits that somebody asked for and that this host cannot keep.
+    /// Refuses limits of the scenario that this host cannot enforce.
     fn check<'a>(&self, mut asked: impl Iterator<Item = &'a Limit>) -> Result<(), EngineError> {
         let missing = self.lab.missing();
         let lacks = |name: &str| missing.contains(&name);
@@ -124,40 +128,40 @@ impl Cgroups {
         })
     }
 
-    /// The groups that programs of the node of that name are in.
+    /// Returns the cgroups of the programs of the node with that name.
     pub(crate) fn of(&self, node: &str) -> Vec<&LabCgroup> {
         let limited = self.nodes.get(node).unwrap_or(&self.lab).groups();
-        // Those with limits may be the lab's own group, or within it.
+        // The cgroup with limits may be the lab's own cgroup, or be below it. A process is in only one of these.
         let all = self.all.iter();
         let outside = all.filter(|all| limited.iter().all(|g| !g.path().starts_with(all.path())));
         outside.chain(limited).chain(&self.others).collect()
     }
 
-    /// How many processes of that node were killed because its own limit of memory was reached.
+    /// Returns how many processes of that node were killed at the node's own memory limit.
     pub(crate) fn killed_for_memory(&self, node: &str) -> u64 {
         let limited = self.nodes.get(node);
         limited.map_or(0, LimitedGroups::killed_for_memory)
     }
 
-    /// Their paths.
+    /// Returns the paths of these cgroups.
     pub(crate) fn paths(&self, node: &str) -> Vec<PathBuf> {
         let groups = self.of(node).into_iter();
         groups.map(|group| group.path().to_owned()).collect()
     }
 
-    /// The time in which some process of the lab waited for a processor, nanoseconds since some instant: of any process of this
-    /// host where those of the lab are not told apart.
+    /// Returns the time in which some process of the lab waited for a processor, nanoseconds since some instant. If
+    /// the lab's processes cannot be distinguished, the time covers all processes of this host.
     pub(crate) fn processor_wait_ns(&self) -> Option<u64> {
         let told_apart = self.all.as_ref().filter(|_| !self.by_engine);
         told_apart.map_or_else(host_processor_wait_ns, LabCgroup::processor_wait_ns)
     }
 
-    /// What is not limited because this host lacks the controller.
+    /// Returns the resources without a limit because this host lacks the controller.
     pub(crate) fn unlimited(&self) -> &[&'static str] {
         self.lab.missing()
     }
 
-    /// How the processors are shared with routing daemons, for the record.
+    /// Describes how the processors are shared with routing daemons, for the results.
     pub(crate) fn sharing(&self) -> &'static str {
         if self.sharing.is_some() {
             "all daemons together weigh as much as one session (cgroup v1)"
@@ -169,17 +173,17 @@ impl Cgroups {
     }
 }
 
-/// Three quarters of the machine's memory.
+/// Returns three quarters of the machine's memory.
 fn most_memory() -> Option<u64> {
     Some(memory_bytes("MemTotal:")? / 4 * 3)
 }
 
-/// How many processes a lab, and each container of it that states nothing, may have.
+/// The process limits of a lab, and of each container without a limit of its own.
 struct Shares<'a> {
-    /// `None`: the kernel does not say how many it can number.
+    /// The limit of the lab; `None` if the kernel's maximum is not known.
     lab: Option<u64>,
     container: Option<u64>,
-    /// The containers that state nothing.
+    /// The containers without a process limit of their own.
     silent: Vec<&'a str>,
 }
 
@@ -193,7 +197,7 @@ impl<'a> Shares<'a> {
         let names = own.map(|(node, _)| plan.layout.node(node).name.as_str());
         let silent: Vec<&str> = names.filter(|name| !states(name)).collect();
         let (containers, nodes) = (silent.len() as u64, plan.layout.nodes().len() as u64);
-        // Not all that the machine can number.
+        // A quarter of the process numbers stays with the machine.
         let most = numbers.map(|numbers| numbers / 4 * 3);
         let (lab, container) = shares(plan.scenario.limits.lab.processes, most, containers, nodes);
         Self {
@@ -203,7 +207,7 @@ impl<'a> Shares<'a> {
         }
     }
 
-    /// What is stated, and the shares of those that state nothing about processes.
+    /// Returns the stated limits, with the default shares of containers that have no process limit.
     fn with(&self, stated: &[(&'a str, Limit)]) -> Vec<(&'a str, Limit)> {
         let mut all = stated.to_vec();
         for name in &self.silent {
@@ -222,7 +226,8 @@ impl<'a> Shares<'a> {
     }
 }
 
-/// The bounds of a lab and of each of its `containers` that state none: together they leave one share to all others.
+/// Returns the limits of a lab and of each of its `containers` without one: together these leave one share for all
+/// other processes.
 fn shares(
     asked: Option<u64>,
     most: Option<u64>,
@@ -231,6 +236,7 @@ fn shares(
 ) -> (Option<u64>, Option<u64>) {
     let enough = PROCESSES * (containers + 1) + PROCESSES_PER_NODE * nodes;
     let lab = asked.or_else(|| most.map(|most| most.min(enough)));
+    // The lab's limit is divided equally, with one share for processes outside the containers.
     let container = lab.map(|lab| (lab / (containers + 1)).clamp(1, PROCESSES));
     (lab, container)
 }

@@ -1,4 +1,4 @@
-//! The programs of nodes that are containers: started, watched, started again.
+//! The programs of container nodes: started, supervised and restarted.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,21 +24,21 @@ use crate::progress::Stage;
 use crate::routing::daemons::Backoff;
 use crate::traffic::exit_words;
 
-/// What the programs of a node said, in its folder of the results, which it does not see.
+/// The output of a node's programs, in its folder of the results, which the node cannot see.
 const LOG: &str = "program.log";
-/// What its checks of health said, beside it.
+/// The output of its health checks, in the same folder.
 pub(crate) const HEALTH_LOG: &str = "health.log";
 
-/// The most that a container writes to its logs, bytes; the one that writes more is ended.
+/// The largest size of a container's logs, bytes. A container that writes more is ended.
 const MOST_LOG_BYTES: u64 = 1 << 30;
 
-/// What stays free on the disk of the results, bytes: containers with `state: disk` are ended when less is left, since nobody knows what each
-/// of them wrote.
+/// The space that stays free on the disk of the results, bytes. With less, containers with `state: disk` are ended,
+/// because how much each of them wrote is not known.
 const LEAST_FREE_BYTES: u64 = 256 << 20;
-/// The same for files.
+/// The number of files that stays free on that disk.
 const LEAST_FREE_FILES: u64 = 4096;
 
-/// How the waits between two starts of a program grow.
+/// The growth of the delay between two starts of a program.
 const RESTART: Restart = Restart {
     after: TimeSpan::from_ns(1_000_000_000),
     at_most: TimeSpan::from_ns(30_000_000_000),
@@ -52,52 +52,52 @@ pub(crate) struct Containers {
     running: Supervisor<NodeId>,
     since: BTreeMap<NodeId, Instant>,
     backoffs: BTreeMap<NodeId, Backoff>,
-    /// When those that have ended are due again.
+    /// The instant at which an ended container is restarted.
     due: BTreeMap<NodeId, Instant>,
-    /// Whether they work.
+    /// The health checks.
     health: Checks,
-    /// Processes of nodes with limits that were killed for them.
+    /// The number of processes of each node that were killed for its memory limit.
     killed: BTreeMap<NodeId, u64>,
-    /// Those that were ended because they wrote too much, and what.
+    /// The containers that were ended because they wrote too much, with the reason.
     full: BTreeMap<NodeId, String>,
 }
 
-/// What happened to a container.
+/// An incident of a container.
 pub(crate) struct Incident {
     pub(crate) node: NodeId,
     pub(crate) what: What,
 }
 
-/// How it ended, or that it runs again.
+/// The kind of incident.
 pub(crate) enum What {
     Ended {
         how: String,
-        /// `None`: it will not be started again.
+        /// The delay until the restart; `None` without one.
         again_in: Option<Duration>,
-        /// Whether it should not have: it failed, and nobody starts it again.
+        /// Whether it is a failure: it ended with an error, and is not restarted.
         failed: bool,
     },
     Restarted,
-    /// It works, as far as its check says.
+    /// The health check succeeds.
     Healthy,
-    /// It does not.
+    /// The health check fails.
     Unhealthy {
         how: String,
     },
 }
 
 impl Containers {
-    /// How many nodes here are containers.
+    /// Returns the number of container nodes on this machine.
     pub(crate) fn planned(launcher: &Launcher) -> usize {
         let kernels = &launcher.kernels;
         kernels.ours().containers(&kernels.blueprint.lab).count()
     }
 
-    /// Starts the program of every container, several at a time. On failure, or when somebody says stop, those started are
-    /// ended by [`Containers::stop`].
+    /// Starts the program of every container, several at a time. After a failure or a stop, [`Containers::stop`]
+    /// ends those that were started.
     ///
     /// # Errors
-    /// The first that cannot be made, or whose program is not there.
+    /// The first container that cannot be created, or whose program does not exist.
     pub(crate) fn boot(
         &mut self,
         launcher: &Arc<Launcher>,
@@ -140,6 +140,7 @@ impl Containers {
             let threads: Vec<_> = (0..workers).map(|_| scope.spawn(work)).collect();
             results_of(threads).into_iter().collect()
         });
+        // Children are added after an error too, so that `stop` ends them.
         for (node, child, at) in started.into_inner().unwrap_or_else(|e| e.into_inner()) {
             self.running.add(node, child);
             self.since.insert(node, at);
@@ -148,7 +149,7 @@ impl Containers {
         outcome
     }
 
-    /// What has happened since the last look. Those that are due are started again.
+    /// Returns the incidents since the last call, and restarts the containers that are due.
     ///
     /// # Errors
     /// When they cannot be waited for.
@@ -157,6 +158,8 @@ impl Containers {
         let Some(launcher) = self.launcher.clone() else {
             return Ok(incidents);
         };
+        // A container that ended is not checked further: its check would fail for a reason that is already
+        // reported.
         if !self.running.is_empty() {
             for gone in self.running.wait(Duration::ZERO)? {
                 self.health.forget(gone.key);
@@ -185,14 +188,15 @@ impl Containers {
                     let what = What::Restarted;
                     incidents.push(Incident { node, what });
                 }
-                // The lab goes on without it, and tries again.
+                // The lab continues without it, and tries again later.
                 Err(error) => incidents.push(self.again(node, error.to_string(), false)),
             }
         }
         Ok(incidents)
     }
 
-    /// Ends those whose logs have reached their bound, and those that write to a disk that is full, for good: the disk is everybody's.
+    /// Ends the containers whose logs have reached their limit, and those that write to a full disk, without a
+    /// restart: all containers share the disk.
     fn end_the_full(&mut self, launcher: &Launcher) -> Result<(), EngineError> {
         let layout = &launcher.kernels.blueprint.lab.layout;
         let mut disk = None;
@@ -207,6 +211,7 @@ impl Containers {
             let logs =
                 [LOG, HEALTH_LOG].map(|log| log_of(&self.results, &layout.node(*node).name, log));
             let sizes = logs.iter().filter_map(|log| fs::symlink_metadata(log).ok());
+            // Blocks are counted, and not the length: a sparse log must not end its container.
             if sizes.map(|found| found.blocks() * 512).sum::<u64>() > MOST_LOG_BYTES {
                 let why = format!(
                     "it wrote more than {} MiB to its logs",
@@ -223,6 +228,7 @@ impl Containers {
         let mut how = exit_words(exit);
         let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
         let killed = launcher.cgroups.killed_for_memory(name);
+        // The kernel's count never decreases, so that only an increase since the last end belongs to this end.
         let greedy = killed > self.killed.insert(node, killed).unwrap_or(0);
         if greedy || launcher.kernels.node(node).ran_out_of_memory() {
             how.push_str(", at its limit of memory");
@@ -263,7 +269,7 @@ impl Containers {
         }
     }
 
-    /// Notes when the program is due again.
+    /// Sets the time of the restart.
     fn again(&mut self, node: NodeId, how: String, failed: bool) -> Incident {
         let ran = self
             .since
@@ -280,7 +286,7 @@ impl Containers {
         Incident { node, what }
     }
 
-    /// Ends all, and removes the logs of those that said nothing.
+    /// Ends all containers, and removes empty logs.
     ///
     /// # Errors
     /// When one does not end.
@@ -294,9 +300,9 @@ impl Containers {
         for (node, child) in self.running.iter() {
             let container = container(&launcher, *node);
             let signal = launcher.images.stop_signal(container)?;
-            // Those of real time have no name; what is said about TERM holds then.
+            // Real-time signals have no name here; SIGTERM is used instead.
             let signal = Signal::from_named_raw(signal).unwrap_or(Signal::TERM);
-            // A first process that does not wait for the signal that asks it to end never gets it.
+            // The kernel discards a signal for the first process of a namespace unless the process handles it.
             match signal != Signal::KILL && hears(child, signal) {
                 true => {
                     child.signal(signal)?;
@@ -310,6 +316,7 @@ impl Containers {
                 graces.remove(&gone.key);
             }
         }
+        // All that remain have used up their time, or were sent SIGKILL.
         self.running.terminate_all(Duration::ZERO)?;
         let lab = &launcher.kernels.blueprint.lab;
         for (node, _) in launcher.kernels.ours().containers(lab) {
@@ -323,7 +330,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Kills those whose time to end is over; gives how long the next one still has, `None` when there is none.
+    /// Kills the containers whose time to end is over. Returns the remaining time of the next one, `None` when
+    /// there is none.
     fn kill_late(
         &self,
         graces: &mut BTreeMap<NodeId, Duration>,
@@ -344,9 +352,9 @@ impl Containers {
     }
 }
 
-/// Why nothing more is written to the disk of the results by `state: disk`; `None` while there is room.
+/// Returns why `state: disk` must not write more to the disk of the results; `None` while there is space.
 fn disk_is_full(results: &Path) -> Option<String> {
-    // A disk that says nothing of itself has no bound that is known here.
+    // Without statistics of the disk there is no known limit.
     let disk = rustix::fs::statvfs(results).ok()?;
     let free_bytes = disk.f_bavail.saturating_mul(disk.f_frsize);
     if free_bytes < LEAST_FREE_BYTES {
@@ -357,7 +365,7 @@ fn disk_is_full(results: &Path) -> Option<String> {
             LEAST_FREE_BYTES >> 20
         ));
     }
-    // Those that make files as they need them have no number of them.
+    // File systems that allocate inodes dynamically report a total of 0.
     (disk.f_files > 0 && disk.f_favail < LEAST_FREE_FILES).then(|| {
         format!(
             "the disk of {} takes {} more files, of which {LEAST_FREE_FILES} stay free",
@@ -367,7 +375,7 @@ fn disk_is_full(results: &Path) -> Option<String> {
     })
 }
 
-/// Whether a program has said what it does when it gets a signal.
+/// Returns whether a program handles this signal.
 fn hears(child: &Child, signal: Signal) -> bool {
     let status = fs::read_to_string(format!("/proc/{}/status", child.pid())).unwrap_or_default();
     let caught = status.lines().find_map(|line| line.strip_prefix("SigCgt:"));
@@ -399,7 +407,7 @@ fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Chi
         fs::create_dir_all(folder).map_err(failed)?;
     }
     let file = node_file::open(&log, How::Append)?;
-    // Programs of other users open what they have as their output again, as `/dev/stdout`.
+    // Programs of other users may open their output again as `/dev/stdout`, so that the user must own it.
     let user = launcher.images.user(container(launcher, node))?;
     fchown(&file, Some(user.uid), Some(user.gid)).map_err(failed)?;
     launcher.boot(node, &log).map_err(|error| match error {

@@ -1,4 +1,5 @@
-//! A node that another machine has: it refuses to be entered, and routes as was planned. If that machine is lost, it may come here.
+//! A node of another machine: it cannot be entered, and has the planned routes. It may come here if that machine is
+//! lost.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -10,24 +11,24 @@ use constel_host::{Error, Result};
 use constel_runtime::memory::MemoryRuntime;
 use constel_runtime::{Door, Node, NodeRuntime, Program};
 
-/// What stands here for it. Clones are the same.
+/// The placeholder of such a node; clones share it.
 #[derive(Clone)]
 pub(crate) struct Elsewhere(Arc<Place>);
 
 struct Place {
     name: String,
     machine: RwLock<String>,
-    /// The routes that it was planned to have, as far as ways through it are followed from here.
+    /// The planned routes, as far as paths through the node are followed from this machine.
     planned: Box<dyn Node>,
-    /// Itself, once it has come here: it never leaves again.
+    /// The node itself once it is on this machine, which it never leaves again.
     here: OnceLock<Box<dyn Node>>,
 }
 
 impl Elsewhere {
-    /// For the node of this name, which is on that machine.
+    /// Creates the placeholder for the node with this name on that machine.
     ///
     /// # Errors
-    /// When nothing can be kept of it.
+    /// When its memory-only node cannot be created.
     pub(crate) fn new(name: &str, machine: &str) -> Result<Self> {
         let fresh = MemoryRuntime::default().create(&[name])?.pop();
         let fresh = fresh.ok_or_else(|| Error::Invalid(format!("nothing stands for {name}")))?;
@@ -39,19 +40,19 @@ impl Elsewhere {
         })))
     }
 
-    /// It was made anew, here.
+    /// Replaces the placeholder by the node, which was created again on this machine.
     pub(crate) fn comes_here(&self, node: Box<dyn Node>) {
-        // It comes once: a machine that loses what it took is lost itself.
+        // It is set at most once: a machine that loses a node that it took in is lost itself.
         drop(self.0.here.set(node));
     }
 
-    /// It was made anew, on that machine.
+    /// Records that the node was created again on that machine.
     pub(crate) fn goes_to(&self, machine: &str) {
         let known = self.0.machine.write();
         machine.clone_into(&mut known.unwrap_or_else(PoisonError::into_inner));
     }
 
-    /// Itself, or how it refuses.
+    /// Returns the node itself, or the error that refuses access.
     fn there(&self) -> Result<&dyn Node> {
         if let Some(node) = self.0.here.get() {
             return Ok(node.as_ref());
@@ -66,7 +67,7 @@ impl Elsewhere {
         )))
     }
 
-    /// Itself, or what was planned.
+    /// Returns the node itself, or its planned state.
     fn known(&self) -> &dyn Node {
         let here = self.0.here.get();
         here.unwrap_or(&self.0.planned).as_ref()
@@ -74,7 +75,7 @@ impl Elsewhere {
 }
 
 impl Node for Elsewhere {
-    /// Nobody enters it by this while it is elsewhere.
+    /// The path is not used as long as the node is on another machine.
     fn netns_path(&self) -> PathBuf {
         self.known().netns_path()
     }

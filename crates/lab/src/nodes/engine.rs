@@ -1,4 +1,5 @@
-//! Nodes whose containers Docker's or Podman's engine makes: which engine, what it is given, what it is asked for.
+//! Nodes whose containers the engine of Docker or Podman creates: the choice of the engine, its images, and the
+//! requests to it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,37 +23,38 @@ use crate::error::EngineError;
 use crate::nodes::images::Images;
 use crate::progress::Progress;
 
-/// What our copies of images are called in an engine; it never asks a registry for such a name.
+/// The repository name of Constel's copies of images in an engine, for which the engine never contacts a registry.
 const REPOSITORY: &str = "localhost/constel";
 
-/// What is in memory unless something is mounted there, as in the containers that we make.
+/// The folders in memory unless something is mounted there, as in Constel's own containers.
 const IN_MEMORY: [(&str, &str); 2] = [
     ("/run", "rw,exec,nosuid,nodev,mode=755"),
     ("/tmp", "rw,exec,nosuid,nodev,mode=1777"),
 ];
 
-/// The engine of a lab that has nodes for it, with the images that they are made of.
+/// The engine of a lab with such nodes, and their images.
 pub(crate) struct EngineNodes {
     engine: Engine,
     kind: Kind,
     crew: Arc<Crew>,
-    /// What the engine calls the scenario's images.
+    /// The engine's names of the scenario's images.
     names: BTreeMap<String, String>,
 }
 
-/// Where a lab's runtime folder says by which engine it has nodes.
+/// Returns the path of the file in a lab's runtime folder that names the engine.
 fn socket_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("engine")
 }
 
-/// The socket of the engine by which a lab has nodes, dead or alive; `None`: it has none by an engine.
+/// Returns the socket of the engine of a lab, which may have ended; `None` if no node is by an engine.
 #[must_use]
 pub fn engine_of(lab_dir: &Path) -> Option<PathBuf> {
     let socket = fs::read(socket_file(lab_dir)).ok()?;
     Some(std::ffi::OsString::from_vec(socket).into())
 }
 
-/// Where first processes meet us; short, since the kernel takes no long path of a socket.
+/// Returns the folder of sockets for first processes. The name is short because the kernel limits the path of a
+/// socket.
 pub(crate) fn doors_folder(lab_dir: &Path) -> PathBuf {
     lab_dir.join("e")
 }
@@ -63,10 +65,10 @@ fn of_engine<'a>(lab: &'a Lab, ours: &'a Ours) -> impl Iterator<Item = &'a Conta
 }
 
 impl EngineNodes {
-    /// Finds the engine and gives it the images that it does not have yet; `None` if no node is for an engine.
+    /// Finds the engine and gives it the images that it lacks; `None` if no node needs an engine.
     ///
     /// # Errors
-    /// [`EngineError::Unable`] when none answers, or it does not take an image.
+    /// [`EngineError::Unable`] when no engine answers, or it does not accept an image.
     pub(crate) fn open(
         (lab, ours): (&Lab, &Ours),
         images: &Images,
@@ -82,7 +84,8 @@ impl EngineNodes {
         let version = engine
             .version()
             .map_err(|error| absent(&error.to_string()))?;
-        // Whoever cleans up after us must find it.
+        // The clean-up after a crash reads the engine's socket from this file, so that it is written before any
+        // container exists.
         let written = fs::write(
             socket_file(lab_dir),
             engine.socket().as_os_str().as_encoded_bytes(),
@@ -108,12 +111,12 @@ impl EngineNodes {
         }))
     }
 
-    /// The containers of the lab, and whose engine has them.
+    /// Returns the lab's containers, and the kind of their engine.
     pub(crate) fn crew(&self) -> (Arc<Crew>, Kind) {
         (Arc::clone(&self.crew), self.kind)
     }
 
-    /// What is asked for, by the names of nodes.
+    /// Returns a function from node names to the requests for their containers.
     pub(crate) fn orders(
         &self,
         blueprint: &Arc<Blueprint>,
@@ -130,6 +133,7 @@ impl EngineNodes {
             let (container, limits) = asked.ok_or_else(|| none(node))?;
             let spec = (quarters.container_of)(node)?.ok_or_else(|| none(node))?;
             let image = names.get(&container.image).ok_or_else(|| none(node))?;
+            // Engines have no ambient capabilities, which another user would need.
             if spec.confinement.uid != 0 && container.capabilities_added != 0 {
                 return Err(Error::Invalid(format!(
                     "capabilities are added, and its user is number {}: engines give them to root alone",
@@ -165,7 +169,7 @@ fn absent(reason: &str) -> EngineError {
     }
 }
 
-/// Gives the engine a copy of an image, unless it has one, and says what it is called there.
+/// Gives the engine a copy of an image, unless it has one. Returns its name there.
 fn give(
     engine: &Engine,
     images: &Images,
@@ -176,6 +180,8 @@ fn give(
         what: format!("the image {image} cannot be given to the engine: {error}"),
         remedy: "see what its log says, and `df` for its disk".to_owned(),
     };
+    // The name contains the digests of the image and of the added program, so that an existing copy is always the
+    // right one.
     let name = format!("{REPOSITORY}:{}", images.fingerprint(image, FIRST_PROCESS)?);
     let there = engine.image(&name).map_err(|e| refused(e.to_string()))?;
     if there.is_none() {
@@ -201,7 +207,7 @@ fn order(
         .iter()
         .map(|(name, value)| (text(name), text(value)))
         .collect();
-    // The mark that every process of a lab carries.
+    // The mark that every process of a lab has in its environment.
     let marks = [
         (LAB_VARIABLE, owner.name.clone()),
         (NODE_VARIABLE, node.to_owned()),
@@ -214,7 +220,7 @@ fn order(
         read_only: shown.read_only,
     });
     let mut mounted: BTreeMap<String, Bind> = BTreeMap::new();
-    // Of two at one place the later one.
+    // Of two mounts at one path, the later one is used.
     mounted.extend(binds.map(|bind| (bind.target.clone(), bind)));
     let free = IN_MEMORY
         .iter()
@@ -255,8 +261,8 @@ fn order(
     }
 }
 
-/// Of files as many as this process may have; of processes too, and not more than there can be, which is what Podman allows
-/// itself.
+/// Returns the limits of open files, equal to those of this process, and of processes, limited to the process
+/// numbers of the kernel, which is also Podman's maximum.
 fn ulimits(kind: Kind) -> Vec<Ulimit> {
     let most = |resource| getrlimit(resource).maximum;
     let numbers = sysctl::read_as::<u64>("kernel/pid_max").ok();

@@ -1,4 +1,4 @@
-//! Whether containers' programs work: a command beside each, time and again.
+//! The health of containers' programs: a check command in each container at intervals.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -14,7 +14,8 @@ use crate::nodes::containers::{HEALTH_LOG, Incident, What, container, log_of};
 use crate::nodes::launcher::Launcher;
 use crate::traffic::exit_words;
 
-/// Checks that are started at one look, so that the lab does not wait for them; the others are due still.
+/// The largest number of checks that one call starts, so that the lab does not wait for them. Further checks remain
+/// due.
 const AT_ONCE: usize = 8;
 
 /// The health of a lab's containers.
@@ -25,20 +26,20 @@ pub(crate) struct Checks {
 }
 
 impl Checks {
-    /// A node's program has begun.
+    /// Starts to check a node whose program has begun.
     pub(crate) fn begin(&mut self, node: NodeId, container: &Container, now: Instant) {
         if let Some(health) = &container.health {
             self.nodes.insert(node, Check::new(health, now));
         }
     }
 
-    /// A node's program has ended, and its check with it.
+    /// Stops to check a node whose program has ended.
     pub(crate) fn forget(&mut self, node: NodeId) {
         self.nodes.remove(&node);
         drop(self.running.remove(&node));
     }
 
-    /// What has come of checks, and starts those that are due.
+    /// Returns changes of health from ended checks, and starts the checks that are due.
     ///
     /// # Errors
     /// When they cannot be waited for.
@@ -53,6 +54,7 @@ impl Checks {
             return Ok(incidents);
         }
         for gone in self.running.wait(Duration::ZERO)? {
+            // A check that was killed for its time counts as late, whatever its exit status.
             let late = self.nodes.get(&gone.key).and_then(Check::late_words);
             let outcome = match (late, gone.exit) {
                 (Some(late), _) => Err(late),
@@ -107,7 +109,7 @@ impl Checks {
         incidents.push(Incident { node, what });
     }
 
-    /// Ends the checks that run.
+    /// Ends the running checks.
     ///
     /// # Errors
     /// When one does not end.
@@ -129,12 +131,12 @@ fn start(
     launcher.start_command(node, argv, (&log, &log), true)
 }
 
-/// What a check wants.
+/// The next action for a check.
 #[derive(Debug, PartialEq, Eq)]
 enum Wants {
     Nothing,
     Start,
-    /// It has run too long.
+    /// End it: it has run too long.
     End,
 }
 
@@ -144,15 +146,15 @@ struct Check {
     interval: Duration,
     timeout: Duration,
     retries: u32,
-    /// Failures before do not count.
+    /// The instant before which failures do not count.
     counts_from: Instant,
-    /// When it runs next, if it does not.
+    /// The instant of the next run, unless it runs now.
     due: Instant,
     running_since: Option<Instant>,
-    /// Whether it was ended for running too long.
+    /// Whether it was ended because it ran too long.
     late: bool,
     failures: u32,
-    /// `None` until it is known.
+    /// The health; `None` until it is known.
     healthy: Option<bool>,
 }
 
@@ -192,13 +194,14 @@ impl Check {
         self.late.then(words)
     }
 
-    /// Notes what came of a run; gives whether the health is another one now.
+    /// Records the result of a run. Returns whether the health has changed.
     fn done(&mut self, good: bool, now: Instant) -> bool {
         self.running_since = None;
         self.late = false;
         self.due = now + self.interval;
         if good {
             self.failures = 0;
+        // As in Docker, failures during the start period do not count, but a success does.
         } else if now >= self.counts_from {
             self.failures += 1;
         }

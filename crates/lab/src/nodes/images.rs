@@ -1,4 +1,4 @@
-//! The images of a lab's nodes: held as long as it lives, and what a container is made of.
+//! The images of a lab's nodes: held as long as the lab exists, and the specifications of containers.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,27 +18,29 @@ use crate::nodes::importing::ImportProgress;
 use crate::nodes::launcher::own_folder;
 use crate::progress::Progress;
 
-/// Where programs are looked for in images that do not say.
+/// The search path of programs in images that define none.
 const SEARCH_PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
-/// Images that stay in the user's store while this is kept.
+/// Images that stay in the user's store as long as this value exists.
 #[derive(Default)]
 pub(crate) struct Images {
-    /// By the names that the scenario has for them.
+    /// The images, by the scenario's names for them.
     held: BTreeMap<String, Held>,
-    /// Whom programs run as, by image and the scenario's word: looking it up reads files.
+    /// The users of programs, by image and by the scenario's name of the user. They are kept because the look-up
+    /// reads files.
     users: BTreeMap<(String, Option<String>), User>,
-    /// Where they are, if there are any.
+    /// The store of the images, if there are any.
     store: Option<Store>,
 }
 
 impl Images {
-    /// Holds every image that the lab's nodes here are made of, and checks that each node can be made of its own. Of those that
-    /// are not there `constel/RECIPE` are assembled from the packages of this host; nothing else is fetched or made.
+    /// Holds every image of this machine's nodes, and checks that each node can be created from its image. Missing
+    /// images named `constel/RECIPE` are assembled from packages of this host; no other image is fetched or
+    /// created.
     ///
     /// # Errors
-    /// [`EngineError::Unable`] with all that is not there: images, programs, users, what is mounted. `folder` is where the
-    /// scenario lies.
+    /// [`EngineError::Unable`] with everything that is missing: images, programs, users, mounted folders. `folder`
+    /// is the folder of the scenario.
     pub(crate) fn hold(
         (lab, ours): (&Lab, &Ours),
         folder: &Path,
@@ -57,7 +59,7 @@ impl Images {
         };
         let mut looked: Vec<&Container> = Vec::new();
         for (_, container) in ours.containers(lab) {
-            // Most nodes of a lab are alike.
+            // Most nodes of a lab have the same container, which is checked once.
             if looked.contains(&container) {
                 continue;
             }
@@ -108,6 +110,7 @@ impl Images {
                 }
             }
         }
+        // All errors are reported together.
         match wrong.is_empty() {
             true => {
                 images.store = Some(store);
@@ -117,20 +120,20 @@ impl Images {
         }
     }
 
-    /// A text that is of this image alone, with the program that is added to it.
+    /// Returns a text that identifies this image with the program that is added to it.
     ///
     /// # Errors
-    /// When the image is none of those that are held.
+    /// When the image is not held.
     pub(crate) fn fingerprint(&self, image: &str, added: &[u8]) -> Result<String, EngineError> {
         let held = self.held(image)?;
         let (id, added) = (held.image().id.hex(), Digest::of(added).hex());
         Ok(format!("{}-{}", &id[..32], &added[..16]))
     }
 
-    /// An image as container engines load it, under this name, with one more program in it.
+    /// Returns an image as a file that container engines can load, under this name, with one more program in it.
     ///
     /// # Errors
-    /// When it is none of those that are held, or cannot be written.
+    /// When it is not held, or cannot be written.
     pub(crate) fn save(
         &self,
         image: &str,
@@ -149,10 +152,10 @@ impl Images {
         self.held.get(image).ok_or_else(|| not_held(image))
     }
 
-    /// What a node's container is made of, whose user it is, and `shown` of the host.
+    /// Returns the specification of a node's container, with the folders `shown` of the host.
     ///
     /// # Errors
-    /// When the container is none of those that were looked at.
+    /// When the container was not checked by `hold`.
     pub(crate) fn spec(
         &self,
         node: &str,
@@ -174,7 +177,7 @@ impl Images {
         })
     }
 
-    /// Whom a container's programs run as.
+    /// Returns the user of a container's programs.
     ///
     /// # Errors
     /// As [`Images::spec`].
@@ -182,7 +185,7 @@ impl Images {
         Ok(self.of(container)?.1)
     }
 
-    /// The signal that asks a container's program to end: what the scenario says goes before what the image says.
+    /// Returns the signal that ends a container's program: the scenario's, or else the image's.
     ///
     /// # Errors
     /// As [`Images::spec`].
@@ -191,7 +194,7 @@ impl Images {
         Ok(container.stop_signal.unwrap_or(image))
     }
 
-    /// What is run to find out whether a container's program works; `None` if nobody is to ask.
+    /// Returns the command that checks the health of a container's program; `None` without checks.
     ///
     /// # Errors
     /// As [`Images::spec`].
@@ -206,7 +209,7 @@ impl Images {
         Ok(health_check(health, image))
     }
 
-    /// Which images the lab's nodes here are made of, by the scenario's names for them.
+    /// Returns the images of this machine's nodes, by the scenario's names for them.
     pub(crate) fn used(&self, lab: &Lab, ours: &Ours) -> Vec<UsedImage> {
         let used = self.held.iter().map(|(name, held)| {
             let image = held.image();
@@ -222,7 +225,7 @@ impl Images {
         used.collect()
     }
 
-    /// The digests of the configurations of those that are held, by the scenario's names for them.
+    /// Returns the digests of the configurations of the held images, by the scenario's names for them.
     pub(crate) fn ids(&self) -> BTreeMap<String, String> {
         let ids = self.held.iter();
         ids.map(|(name, held)| (name.clone(), held.image().id.to_string()))
@@ -238,7 +241,7 @@ impl Images {
     }
 }
 
-/// Holds an image, which is assembled before if it is one of ours that is not there.
+/// Holds an image. A missing image of Constel's recipes is assembled first.
 fn hold(store: &Store, name: &str, progress: &dyn Progress) -> Result<Held, constel_image::Error> {
     let missing = match store.hold(name) {
         Err(error) if matches!(error.fault(), Fault::NoImage { .. }) => error,
@@ -263,7 +266,7 @@ fn not_held(image: &str) -> EngineError {
     unable(vec![format!("the image {image} was not looked at before")])
 }
 
-/// Holds an image that the scenario has a name of its own for: by its digest, or else as it comes from its source.
+/// Holds an image that has a name in the scenario: by its digest, or else imported from its source.
 fn named_image(
     store: &Store,
     scenario: &str,
@@ -275,6 +278,7 @@ fn named_image(
     let wanted = image.digest.as_ref();
     let is_wanted =
         |digest: &dyn std::fmt::Display| wanted.is_some_and(|w| *w == digest.to_string());
+    // The digest is that of the configuration or that of the manifest; both identify the image.
     if wanted.is_some() {
         let all = store.list().map_err(of)?;
         let found = all.iter().find(|found| {
@@ -293,7 +297,7 @@ fn named_image(
     };
     let parsed = source.parse::<Source>();
     let parsed = parsed.map_err(|fault| of(constel_image::Error::new(source, fault)))?;
-    // Images of one scenario do not take the names of another's.
+    // The prefix keeps the images of different scenarios apart.
     let name = format!("lab/{scenario}/{}", image.name);
     progress.say(&format!("{name} comes from {source}"));
     let options = ImportOptions {
@@ -313,7 +317,7 @@ fn named_image(
     }
 }
 
-/// What is run to find out whether a program works, where anybody says.
+/// Returns the command of the health check, from the scenario or else from the image.
 fn health_check<'a>(health: &'a Health, image: &'a Held) -> Option<&'a [String]> {
     let images = image.config().healthcheck.as_ref();
     let images = images.map(|check| check.test.as_slice());
@@ -333,13 +337,13 @@ fn unable(wrong: Vec<String>) -> EngineError {
     }
 }
 
-/// The program and its arguments: what the scenario says goes before what the image says.
+/// Returns the program and its arguments: the scenario's, or else the image's.
 fn argv(container: &Container, image: &Held) -> Vec<String> {
     let config = image.config();
     let entrypoint = container.entrypoint.as_ref().unwrap_or(&config.entrypoint);
     let arguments = match (&container.command, &container.entrypoint) {
         (Some(command), _) => command.as_slice(),
-        // They are another program's.
+        // The image's arguments belong to another program.
         (None, Some(_)) => &[],
         (None, None) => &config.cmd,
     };
@@ -352,6 +356,7 @@ fn environment(
     image: &Held,
     user: &User,
 ) -> Vec<(OsString, OsString)> {
+    // Later entries override earlier ones: defaults, the image's variables, the scenario's variables.
     let mut all: BTreeMap<OsString, OsString> = BTreeMap::new();
     let text = |(name, value): (&str, &str)| (name.into(), value.into());
     all.extend(
@@ -371,7 +376,7 @@ fn environment(
 fn confinement(container: &Container, user: &User) -> Confinement {
     let default = CapabilitySet::default_of_containers().0;
     let added = container.capabilities_added;
-    // Files that the first group may not read are not to be had by leaving it.
+    // The first group is kept in the list: files that it may not read must not become readable by leaving it.
     let mut groups = vec![user.gid];
     groups.extend(user.groups.iter().filter(|group| **group != user.gid));
     Confinement {
@@ -379,6 +384,7 @@ fn confinement(container: &Container, user: &User) -> Confinement {
         gid: user.gid,
         groups,
         capabilities: CapabilitySet(default & !container.capabilities_dropped | added),
+        // Only added capabilities are ambient, so that a program of another user than root gets them too.
         ambient: CapabilitySet(added),
         filtered: container.seccomp == Seccomp::Default,
         no_new_privileges: container.no_new_privileges,

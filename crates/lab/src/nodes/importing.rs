@@ -1,4 +1,4 @@
-//! What a person is told while an image comes in.
+//! The progress of the import of an image.
 
 use std::sync::Mutex;
 
@@ -6,17 +6,17 @@ use constel_image::Step;
 
 use crate::progress::Progress;
 
-/// Bytes between two words about what is read.
+/// The number of bytes between two progress messages.
 const EVERY_BYTES: u64 = 16 << 20;
 
-/// Tells a front end's progress what an import says.
+/// Converts the progress of an import to that of a front end.
 pub struct ImportProgress<'a> {
     progress: &'a dyn Progress,
     last: Mutex<u64>,
 }
 
 impl<'a> ImportProgress<'a> {
-    /// Of an import that has not begun yet.
+    /// Creates it for an import that has not begun yet.
     #[must_use]
     pub fn new(progress: &'a dyn Progress) -> Self {
         Self {
@@ -31,6 +31,7 @@ impl constel_image::Progress for ImportProgress<'_> {
         match step {
             Step::Reading { what, bytes } => {
                 let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
+                // The number restarts with the next layer.
                 if *bytes < *last {
                     *last = 0;
                 }

@@ -1,8 +1,9 @@
-//! What containers' programs keep for the results (`/run/constel-node`), and how it comes among them.
+//! Files that containers' programs keep for the results (`/run/constel-node`), and their copy to the results.
 //!
-//! While a lab is up this is a file system in memory of each container's own: of a bounded size, without devices, and without
-//! `setuid`. Nothing of the host's disk is written by a node, and no user of the host sees it. When every program of the lab has ended,
-//! regular files and folders are copied into the results, as data: their bytes and names, nothing else.
+//! While a lab is up, each container has a file system in memory for them, of limited size, without devices and
+//! without `setuid`. A node thus writes nothing to the host's disk, and no user of the host sees its files. When
+//! every program of the lab has ended, regular files and folders are copied to the results as data: only their
+//! bytes and names.
 
 use std::collections::BTreeMap;
 use std::ffi::CStr;
@@ -16,32 +17,32 @@ use constel_host::enclosure::{Memory, mount_memory};
 use constel_host::node_file;
 use rustix::fs::{AtFlags, CWD, Dir, FileType, Mode, OFlags, SeekFrom};
 
-/// Most bytes that a container keeps for the results.
+/// The largest number of bytes that a container can keep for the results.
 pub(crate) const MOST_BYTES: u64 = 1 << 30;
-/// Most files and folders of it.
+/// The largest number of files and folders.
 pub(crate) const MOST_FILES: u64 = 65_536;
-/// Folders within folders that are copied.
+/// The depth of folders that is copied.
 const MOST_DEPTH: usize = 32;
 
-/// Permissions that results have: no `setuid`, no `setgid`, no sticky bit.
+/// The permission bits of results: without `setuid`, `setgid` and the sticky bit.
 const PERMISSIONS: u32 = 0o777;
 
-/// Where nodes have theirs in a lab's runtime folder.
+/// Returns the parent folder of the nodes' file systems in a lab's runtime folder.
 fn folder(lab_dir: &Path) -> PathBuf {
     lab_dir.join("kept")
 }
 
-/// Makes the one of a node, unless it is there.
+/// Creates the file system of a node, unless it exists.
 ///
 /// # Errors
-/// When it cannot be made or mounted.
+/// When it cannot be created or mounted.
 pub(crate) fn make(lab_dir: &Path, node: &str) -> constel_host::Result<PathBuf> {
     let (all, own) = (folder(lab_dir), folder(lab_dir).join(node));
     let what = || format!("make {}", own.display());
     let wrong = |source| constel_host::Error::os(what(), source);
     fs::create_dir_all(&own).map_err(wrong)?;
     let device = |path: &Path| fs::symlink_metadata(path).map(|found| found.dev());
-    // A container that is made anew finds what the one before it kept.
+    // A container that is created again finds the files of the one before it.
     if device(&all).map_err(wrong)? == device(&own).map_err(wrong)? {
         let memory = Memory {
             bytes: MOST_BYTES,
@@ -53,16 +54,16 @@ pub(crate) fn make(lab_dir: &Path, node: &str) -> constel_host::Result<PathBuf> 
     Ok(own)
 }
 
-/// What was not copied, by the names of nodes.
+/// The number of files that were not copied, by node name.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct LeftOut(pub(crate) BTreeMap<String, u64>);
 
-/// Copies what containers kept into the results, in each node's folder there; programs that could change it have ended. Then takes
-/// from everything in the results what makes it more than data, wherever a program had it as its output, and removes the folders of nodes
-/// that kept nothing.
+/// Copies the containers' files to the results, to the folder of each node. Programs that could change them must
+/// have ended. Then removes special permissions and special files from the whole results, where programs may have
+/// created them, and removes empty folders of nodes.
 ///
 /// # Errors
-/// When the results cannot be written; what was copied by then stays.
+/// When the results cannot be written; files that were copied by then stay.
 pub(crate) fn collect(lab_dir: &Path, results: &Path) -> io::Result<LeftOut> {
     let (mut left_out, nodes) = (LeftOut::default(), results.join("nodes"));
     let kept = match fs::read_dir(folder(lab_dir)) {
@@ -73,6 +74,7 @@ pub(crate) fn collect(lab_dir: &Path, results: &Path) -> io::Result<LeftOut> {
     for entry in kept {
         let to = nodes.join(entry.file_name());
         fs::create_dir_all(&to)?;
+        // The limits hold per container, because each has its own file system.
         let mut copy = Copy {
             bytes_left: MOST_BYTES,
             left_out: 0,
@@ -83,11 +85,12 @@ pub(crate) fn collect(lab_dir: &Path, results: &Path) -> io::Result<LeftOut> {
             let node = entry.file_name().to_string_lossy().into_owned();
             left_out.0.insert(node, copy.left_out);
         }
+        // The count is recorded before the error is returned, so that it is not lost.
         copied?;
     }
     make_data(open_folder(CWD, results)?, 0)?;
     for entry in fs::read_dir(&nodes).into_iter().flatten() {
-        // Of a folder that holds something the kernel refuses it.
+        // The kernel refuses to remove a folder that is not empty.
         drop(fs::remove_dir(entry?.path()));
     }
     drop(fs::remove_dir(nodes));
@@ -99,7 +102,7 @@ fn open_folder(within: BorrowedFd<'_>, name: impl rustix::path::Arg) -> io::Resu
     Ok(rustix::fs::openat(within, name, flags, Mode::empty())?)
 }
 
-/// The names in a folder.
+/// Returns the names in a folder.
 fn names(of: &OwnedFd) -> io::Result<Vec<std::ffi::CString>> {
     let mut names = Vec::new();
     for entry in Dir::read_from(of)? {
@@ -112,14 +115,14 @@ fn names(of: &OwnedFd) -> io::Result<Vec<std::ffi::CString>> {
     Ok(names)
 }
 
-/// A copy of what one container kept.
+/// The copy of one container's files.
 struct Copy {
     bytes_left: u64,
     left_out: u64,
 }
 
 impl Copy {
-    /// Copies what is in a folder into another one.
+    /// Copies the contents of a folder to another one.
     fn folder(&mut self, from: OwnedFd, to: &OwnedFd, depth: usize) -> io::Result<()> {
         for name in names(&from)? {
             let found = rustix::fs::statat(&from, &*name, AtFlags::SYMLINK_NOFOLLOW)?;
@@ -128,7 +131,7 @@ impl Copy {
                 FileType::RegularFile => self.file(&from, to, &name, mode)?,
                 FileType::Directory if depth < MOST_DEPTH => {
                     match rustix::fs::mkdirat(to, &*name, Mode::from_raw_mode(0o755)) {
-                        // Ours has the name: a log, or the state.
+                        // Constel has a file of this name there: a log, or the state.
                         Err(rustix::io::Errno::EXIST) => self.left_out += 1,
                         made => {
                             made?;
@@ -138,7 +141,7 @@ impl Copy {
                         }
                     }
                 }
-                // What a link leads to would be read by whoever reads the results.
+                // A link is not copied: a reader of the results would follow it to a file of the host.
                 _ => self.left_out += 1,
             }
         }
@@ -146,11 +149,12 @@ impl Copy {
     }
 
     fn file(&mut self, from: &OwnedFd, to: &OwnedFd, name: &CStr, mode: Mode) -> io::Result<()> {
+        // NONBLOCK and NOFOLLOW: a name may have become a FIFO or a link since it was listed.
         let flags = OFlags::RDONLY | OFlags::NOFOLLOW | OFlags::NONBLOCK | OFlags::CLOEXEC;
         let from = File::from(rustix::fs::openat(from, name, flags, Mode::empty())?);
         let length = from.metadata()?.len();
         let data = node_file::data_of(&from, length)?;
-        // A file with many names has its bytes once, and would be copied as often as it has names.
+        // A file with several hard links counts once in memory, but is copied for each name.
         let bytes: u64 = data.iter().map(|(from, to)| to - from).sum();
         if bytes > self.bytes_left {
             self.left_out += 1;
@@ -171,7 +175,7 @@ impl Copy {
             let copied = io::copy(&mut piece, &mut &to)?;
             self.bytes_left = self.bytes_left.saturating_sub(copied);
         }
-        // A hole at its end; one that is longer than the disk's files may be is not worth the results.
+        // Sets the length if the file ends in a hole. A file longer than this disk allows is left out.
         if to.set_len(length).is_err() {
             self.left_out += 1;
         }
@@ -179,9 +183,10 @@ impl Copy {
     }
 }
 
-/// Takes from everything below a folder what makes it more than data: special permissions, capabilities, devices, FIFOs, sockets.
+/// Removes everything except data from all files below a folder: special permissions, capabilities, devices, FIFOs,
+/// sockets.
 fn make_data(folder: OwnedFd, depth: usize) -> io::Result<()> {
-    /// Deeper than paths of the kernel's are long, in names of one letter.
+    /// Deeper than any path of the kernel with names of one letter.
     const DEEPEST: usize = 2048;
     if depth > DEEPEST {
         return Err(io::Error::other("folders lie too deep within each other"));
@@ -200,7 +205,7 @@ fn make_data(folder: OwnedFd, depth: usize) -> io::Result<()> {
                 without_rights(within.as_fd(), found.st_mode)?;
                 make_data(within, depth + 1)?;
             }
-            // A whiteout of overlayfs: nothing can open it.
+            // A whiteout of overlayfs, which cannot be opened as a device.
             FileType::CharacterDevice if found.st_rdev == 0 => {}
             _ => rustix::fs::unlinkat(&folder, &*name, AtFlags::empty())?,
         }

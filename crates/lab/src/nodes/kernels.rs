@@ -1,4 +1,4 @@
-//! The kernels of one machine's nodes: what they are told and what they are asked.
+//! The kernels of one machine's nodes: requests to them and queries.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -23,27 +23,27 @@ use crate::nodes::own_stack::{OwnStacks, steady};
 use crate::nodes::stackless::Stackless;
 use crate::routing::forwarding::Forwarding;
 
-/// `RT_TABLE_DEFAULT`: the kernel asks it last.
+/// `RT_TABLE_DEFAULT`, which the kernel looks up last.
 const TABLE_DEFAULT: u32 = 253;
 
-/// Nodes that exist, with the map that packets in transit go by, where there is one.
+/// The existing nodes, with the map for packets in transit, if there is one.
 pub(crate) struct Kernels {
     pub(crate) blueprint: Arc<Blueprint>,
-    /// By node number; of those that are on other machines, what is known here.
+    /// The nodes by number; for nodes of other machines their placeholders.
     pub(crate) nodes: Vec<Box<dyn Node>>,
-    /// Those that other machines have, or had when the lab came up.
+    /// The nodes that other machines have, or had when the lab came up.
     pub(crate) elsewhere: BTreeMap<NodeId, Elsewhere>,
-    /// Which of them are here.
+    /// The nodes that are on this machine.
     pub(crate) here: Here,
-    /// `None`: packets go by the kernels' tables.
+    /// The map for packets in transit; `None` if the kernels' tables forward them.
     pub(crate) forwarding: Option<Arc<Forwarding>>,
-    /// Those without a stack; `None`: all have one.
+    /// The nodes without a stack; `None` if all nodes have one.
     pub(crate) stackless: Option<Arc<Stackless>>,
-    /// What programs in nodes did to the nodes' stacks.
+    /// The changes that programs in nodes made to the nodes' stacks.
     pub(crate) own_stacks: OwnStacks,
 }
 
-/// Which nodes are here: more, once some come that a lost machine had.
+/// The nodes of this machine, to which nodes of lost machines may be added.
 pub(crate) struct Here(RwLock<Arc<Ours>>);
 
 impl Here {
@@ -53,13 +53,13 @@ impl Here {
 }
 
 impl Kernels {
-    /// Which nodes are here now.
+    /// Returns the nodes of this machine now.
     pub(crate) fn ours(&self) -> Arc<Ours> {
         let ours = self.here.0.read();
         Arc::clone(&ours.unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// Nodes that were another machine's are here from now on.
+    /// Takes in nodes that belonged to another machine.
     pub(crate) fn take_in(&self, nodes: Vec<(NodeId, Box<dyn Node>)>) {
         let mut ours = self.here.0.write().unwrap_or_else(PoisonError::into_inner);
         *ours = Arc::new(ours.and(nodes.iter().map(|(node, _)| *node)));
@@ -70,26 +70,26 @@ impl Kernels {
         }
     }
 
-    /// A node is on another machine of this name now.
+    /// Records that a node is now on another machine with this name.
     pub(crate) fn goes_to(&self, node: NodeId, machine: &str) {
         if let Some(elsewhere) = self.elsewhere.get(&node) {
             elsewhere.goes_to(machine);
         }
     }
 
-    /// One node's kernel.
+    /// Returns one node's kernel.
     pub(crate) fn node(&self, node: NodeId) -> &dyn Node {
         self.nodes[node.index()].as_ref()
     }
 
-    /// Whether ways can be followed over every node: of nodes on other machines only what Constel plans is known here, and nobody plans
-    /// what daemons do.
+    /// Returns whether paths can be followed over every node. Of nodes on other machines only routes that Constel
+    /// computes are known here, not those of daemons.
     pub(crate) fn knows_all_ways(&self) -> bool {
         let mode = &self.blueprint.lab.scenario.routing.mode;
         matches!(mode, Mode::Computed(_)) || self.count() == self.nodes.len()
     }
 
-    /// How many nodes are here.
+    /// Returns the number of nodes on this machine.
     pub(crate) fn count(&self) -> usize {
         let ours = self.ours();
         if ours.is_all() {
@@ -99,7 +99,7 @@ impl Kernels {
         nodes.filter(|node| ours.has(node.id)).count()
     }
 
-    /// Everything a node has in its tables; nothing while its programs change them so fast that they cannot be read.
+    /// Returns all routes of a node's tables; empty if its programs change them so fast that they cannot be read.
     ///
     /// # Errors
     /// When its kernel does not answer.
@@ -107,39 +107,40 @@ impl Kernels {
         Ok(steady(self.node(node).routes())?.unwrap_or_default())
     }
 
-    /// Whether a node has no stack.
+    /// Returns whether a node has no stack.
     fn forwards(&self, node: NodeId) -> bool {
         let member = |all: &Arc<Stackless>| all.member(node);
         self.stackless.as_ref().and_then(member).is_some()
     }
 
-    /// How a node without a stack forwards to an address; `None`: it has a stack, or no way.
+    /// Returns how a node without a stack forwards to an address; the outer `None` means that it has a stack, the
+    /// inner one that it has no route.
     pub(crate) fn without_stack(&self, node: NodeId, to: IpAddr) -> Option<Option<Route>> {
         let all = self.stackless.as_ref().filter(|_| self.forwards(node))?;
         Some(all.route(node, to))
     }
 
-    /// A node's number in the link plane's table; `None`: it has a stack.
+    /// Returns a node's number in the link plane's table; `None` if it has a stack.
     pub(crate) fn member(&self, node: NodeId) -> Option<u32> {
         self.stackless.as_ref()?.member(node)
     }
 
-    /// Whether there are nodes that only forward.
+    /// Returns whether there are nodes that only forward.
     pub(crate) fn has_members(&self) -> bool {
         self.stackless.is_some()
     }
 
-    /// How a node forwards packets of others to an address by the map, if it does.
+    /// Returns how the map forwards transit packets of a node to an address, if it does.
     pub(crate) fn by_map(&self, node: NodeId, to: IpAddr) -> Option<Route> {
         let forwarding = self.forwarding.as_ref()?;
         forwarding.route(&self.blueprint.addresses, node, to)
     }
 
-    /// Sends what was gathered for a node; its kernel has carried it out when this returns, but for what a program in the node
-    /// made impossible: that is asked again when it is possible.
+    /// Sends the collected requests to a node. Its kernel has applied them when this returns, except those that a
+    /// program in the node made impossible; these are repeated later.
     ///
     /// # Errors
-    /// When the kernel refuses a part of it that no program in the node made impossible.
+    /// When the kernel refuses a request that no program in the node made impossible.
     pub(crate) fn tell(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
         match self.node(node).tell(batch) {
             Err(constel_host::Error::Batch(refusal)) => self.refused(node, refusal),
@@ -147,7 +148,7 @@ impl Kernels {
         }
     }
 
-    /// Nodes forget the far ends of links that went.
+    /// Removes the neighbour entries of far ends of removed links.
     ///
     /// # Errors
     /// When a kernel refuses.
@@ -159,7 +160,7 @@ impl Kernels {
         })
     }
 
-    /// Nodes learn of the far ends of links that came.
+    /// Adds the neighbour entries of far ends of new links.
     ///
     /// # Errors
     /// When a kernel refuses.
@@ -179,7 +180,7 @@ impl Kernels {
         for end in ends {
             let port = layout.port(end.port);
             if self.forwards(port.node) {
-                // It knows whom its links lead to without being told.
+                // A node without a stack has no neighbour table.
                 continue;
             }
             for neighbour in self.blueprint.neighbours(port, end.far_port) {
@@ -190,7 +191,7 @@ impl Kernels {
         Ok(())
     }
 
-    /// Tells routes in this order; neighbouring rows of one node go together. Returns how many requests it took.
+    /// Installs routes in this order. Consecutive rows of one node share a request. Returns the number of requests.
     ///
     /// # Errors
     /// When a kernel refuses a route, or rows do not fit its format.
@@ -207,7 +208,8 @@ impl Kernels {
         Ok(requests)
     }
 
-    /// Where a route leads, and as whom the node sends that way, in every family that the goal has.
+    /// Returns the destination address of a route and the source address for it, in every family that the
+    /// destination has.
     fn ends_of(&self, row: &RouteRow) -> Vec<(IpAddr, IpAddr)> {
         let addresses = &self.blueprint.addresses;
         let own = addresses.loopback(row.node);
@@ -224,8 +226,8 @@ impl Kernels {
             }
             Goal::Path(end) => {
                 let paths = addresses.paths();
-                // What a pair's node sends to the other end of a path comes from its own end of it: answers then
-                // take the same path.
+                // A pair's node sends to the other end of a path from its own end of it, so that answers take the
+                // same path.
                 let at_the_end = paths.node(end.other()) == row.node;
                 let source = if at_the_end {
                     paths.address(end.other())
@@ -241,13 +243,13 @@ impl Kernels {
         ]
     }
 
-    /// The requests of one row, in every family spoken.
+    /// Adds the requests of one row to a batch, in every family in use.
     fn put(&self, row: &RouteRow, batch: &mut Batch) -> Result<(), EngineError> {
         for route in self.kernel_routes(row) {
             if row.set {
                 batch.replace_route(&route)?;
             } else {
-                // Gone already is as good: the kernel drops routes together with what they lead over.
+                // A missing route is no error: the kernel drops routes together with their interface.
                 batch
                     .delete_route(&route)?
                     .tolerate(rustix::io::Errno::SRCH.raw_os_error());
@@ -256,7 +258,7 @@ impl Kernels {
         Ok(())
     }
 
-    /// The routes of one row as the kernel has them, in every family spoken.
+    /// Returns the kernel routes of one row, in every family in use.
     pub(super) fn kernel_routes(&self, row: &RouteRow) -> Vec<KernelRoute> {
         let Blueprint {
             lab,
@@ -279,12 +281,15 @@ impl Kernels {
                     false => Some(IpAddr::from(far.v6_link_local)),
                 };
                 let next = NextHop::via(ifindex, via?);
-                // A route to this gateway's own address over another member would make the kernel refuse the gateway.
+                // `onlink`: a route to this gateway's own address over another member would make the kernel refuse
+                // the gateway.
                 let shared = lab.layout.port(hop.far_port).addressing == Addressing::SharedSubnet;
                 let onlink = v4 && shared;
                 Some(NextHop { onlink, ..next })
             };
             let mut next: Vec<NextHop> = row.hops().filter_map(hop).collect();
+            // Several next hops form one multipath route; without a usable next hop there is no route in this
+            // family.
             let target = match next.len() {
                 0 | 1 => next.pop().map(RouteTarget::Hop),
                 _ => Some(RouteTarget::Multipath(next)),
@@ -306,10 +311,10 @@ pub(super) fn spec(neighbour: &Neighbour) -> NeighbourSpec {
     }
 }
 
-/// The requests that set a fresh node up.
+/// Adds the requests that set up a new node.
 ///
 /// # Errors
-/// None that the address plan leaves room for.
+/// None for addresses of the address plan.
 pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) -> Result<(), EngineError> {
     batch.link_up(LOOPBACK_IFINDEX);
     for address in &setup.loopback {
@@ -319,7 +324,7 @@ pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) -> Result<(), EngineE
     for port in &setup.ports {
         batch.link_up(port.ifindex);
         if let Some((addr, len)) = port.address {
-            // The lengths of the address plan fit by construction.
+            // The address plan has only valid prefix lengths.
             let prefix = IpPrefix { addr, len };
             batch.add_address(&AddressSpec::new(port.ifindex, prefix));
         }
@@ -333,8 +338,8 @@ pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) -> Result<(), EngineE
     Ok(())
 }
 
-/// The route for IPv4 multicast of programs that name no interface. IPv6 has such a route by itself. It is asked after the
-/// main table, so that a route of the node's own goes before.
+/// Returns the route for IPv4 multicast of programs that name no interface. IPv6 has such a route without it. Its
+/// table is looked up after the main table, so that a route of the node itself has priority.
 pub(super) fn multicast_route(setup: &NodeSetup) -> Option<KernelRoute> {
     let groups = IpPrefix {
         addr: Ipv4Addr::new(224, 0, 0, 0).into(),

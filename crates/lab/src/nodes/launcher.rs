@@ -1,4 +1,4 @@
-//! Starting programs in nodes: one place that knows namespaces, marks, mounts and search path.
+//! The start of programs in nodes: namespaces, marks, mounts and search path in one place.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -15,12 +15,12 @@ use crate::nodes::cgroups::Cgroups;
 use crate::nodes::images::Images;
 use crate::nodes::kernels::Kernels;
 
-/// Where daemons are installed; not in everybody's `PATH`.
+/// The folders of daemons, which are not in every user's `PATH`.
 const SYSTEM_FOLDERS: &str =
     "/usr/local/sbin:/usr/sbin:/sbin:/usr/local/bin:/usr/bin:/bin:/usr/lib/frr";
 
-/// The search path for programs in nodes: where this program lies (`leotp` and others come along with it), then
-/// the caller's, then the system's folders.
+/// Returns the search path for programs in nodes: the folder of this program (with `leotp` and others), then the
+/// caller's path, then the system's folders.
 pub fn search_path() -> OsString {
     let own = constel_host::sealed::own_program().unwrap_or_default();
     let own = own.parent().unwrap_or(Path::new("")).as_os_str().to_owned();
@@ -37,39 +37,39 @@ pub fn search_path() -> OsString {
     path
 }
 
-/// Where `/etc/hosts` with all node names lies in a lab's runtime folder.
+/// Returns the path of the nodes' `/etc/hosts` in a lab's runtime folder.
 pub(crate) fn hosts_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("hosts")
 }
 
-/// Where `/etc/resolv.conf` of containers lies in a lab's runtime folder.
+/// Returns the path of the containers' `/etc/resolv.conf` in a lab's runtime folder.
 pub(crate) fn resolver_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("resolv.conf")
 }
 
-/// Where the paths of the nodes' namespaces lie in a lab's runtime folder: a JSON object from node name to
+/// Returns the path of the list of the nodes' namespaces in a lab's runtime folder: a JSON object from node name to
 /// path, as `/proc/<engine>/fd/<n>`.
 pub(crate) fn namespaces_file(lab_dir: &Path) -> PathBuf {
     lab_dir.join("netns.json")
 }
 
-/// Where routing daemons of nodes keep what they need while the lab lives, a folder each.
+/// Returns the folder of the routing daemons' run-time files, one folder for each node.
 pub(crate) fn daemons_folder(lab_dir: &Path) -> PathBuf {
     lab_dir.join("n")
 }
 
-/// A node's folder there, by its number: daemons bind sockets in it, and the kernel takes no path of a socket that is
-/// longer than 107 bytes, which a lab's name and a satellite's would be together.
+/// Returns a node's folder in it, named by its number: daemons bind sockets there, and the kernel limits the path
+/// of a socket to 107 bytes, which the names of a lab and a satellite together would exceed.
 pub(crate) fn daemon_folder(lab_dir: &Path, node: NodeId) -> PathBuf {
     daemons_folder(lab_dir).join(node.0.to_string())
 }
 
-/// Where servers of flows have what they serve, a folder each.
+/// Returns the folder of the data of flows' servers, one folder for each.
 pub(crate) fn servers_folder(lab_dir: &Path) -> PathBuf {
     lab_dir.join("flows")
 }
 
-/// Starts programs in the nodes of one lab.
+/// The starter of programs in the nodes of one lab.
 pub(crate) struct Launcher {
     pub(crate) lab: String,
     pub(crate) lab_dir: PathBuf,
@@ -79,8 +79,8 @@ pub(crate) struct Launcher {
 }
 
 impl Launcher {
-    /// Starts a routing daemon: as [`Launcher::start`], with all output in one file, in the daemons' share of the
-    /// processors, and with or without `kernel_events`.
+    /// Starts a routing daemon as [`Launcher::start`] does, with all output in one file, in the daemons' share of
+    /// the processors, and with or without `kernel_events`.
     ///
     /// # Errors
     /// As there.
@@ -93,7 +93,7 @@ impl Launcher {
     ) -> Result<Child, EngineError> {
         let mut program = self.program(node, argv, (log, log));
         if let Some(sharing) = &self.cgroups.sharing {
-            // Of one hierarchy there is one group alone.
+            // A process can be in only one cgroup of a hierarchy.
             let elsewhere = |group: &&LabCgroup| !group.path().starts_with(sharing.path());
             program.cgroups.retain(elsewhere);
         }
@@ -102,7 +102,7 @@ impl Launcher {
         Ok(self.kernels.node(node).start(program)?)
     }
 
-    /// Starts a tool of the host, `argv`, in the network of `node`; the two files may be one.
+    /// Starts a host tool `argv` in the network of `node`; the two files may be the same.
     ///
     /// # Errors
     /// When the command does not exist or cannot be started.
@@ -117,14 +117,15 @@ impl Launcher {
         Ok(self.kernels.node(node).start(program)?)
     }
 
-    /// Starts the program that a node's image is for, with all output at the end of one file; `None` if the node has none.
+    /// Starts the main program of a node's image, with all output appended to one file; `None` if the node has
+    /// none.
     ///
     /// # Errors
-    /// When its container cannot be made, or the program is not there.
+    /// When its container cannot be created, or the program does not exist.
     pub(crate) fn boot(&self, node: NodeId, log: &Path) -> Result<Option<Child>, EngineError> {
         let mut program = self.program(node, &[], (log, log));
         if let Some(sharing) = &self.cgroups.sharing {
-            // Who has a limit of processors is in a group of its own, within that one.
+            // A node with a processor limit has its own cgroup within that one.
             let limited = |group: &&LabCgroup| group.path().starts_with(sharing.path());
             if !program.cgroups.iter().any(limited) {
                 program.cgroups.push(sharing);
@@ -133,7 +134,7 @@ impl Launcher {
         Ok(self.kernels.node(node).boot(program)?)
     }
 
-    /// Starts a command of the user: in its container, where the node is one; `again` where its files have something of it already.
+    /// Starts a command of the user, in the node's container if it has one. With `again` its output is appended.
     ///
     /// # Errors
     /// As [`Launcher::start`].
@@ -174,12 +175,12 @@ impl Launcher {
     }
 }
 
-/// Where a program keeps what is to be among the results: the variable that says so.
+/// Returns the environment variable for the folder of files that a program keeps for the results.
 pub fn own_folder() -> (OsString, OsString) {
     ("CONSTEL_NODE_DIR".into(), NODE_FOLDER.into())
 }
 
-/// Says which of Constel's own programs are not where they should be.
+/// Returns an error for those of Constel's own programs that are missing.
 pub(crate) fn missing_own(programs: &[&str]) -> Option<EngineError> {
     let path = search_path();
     let missing: Vec<&str> = programs
@@ -196,7 +197,7 @@ pub(crate) fn missing_own(programs: &[&str]) -> Option<EngineError> {
     })
 }
 
-/// Says which of the programs (with the Debian package that has each) this host lacks.
+/// Returns an error for the programs (with their Debian packages) that this host lacks.
 pub(crate) fn missing_programs<'a>(
     needed: impl IntoIterator<Item = &'a (&'static str, &'static str)>,
 ) -> Option<EngineError> {

@@ -1,10 +1,11 @@
-//! The way to nodes beside what is emulated: a bridge in a namespace of its own, to which each node has a port and this machine a
-//! link.
+//! The management network, with which a machine reaches nodes outside the emulated network: a bridge in a namespace
+//! of its own, to which each node has a port and this machine a link.
 //!
-//! What is isolated is so by what is not there, not by filters. The bridge's ports exchange no frames with each other. From nodes the
-//! namespace knows one way, to the machine's address on the link; from the machine it knows the nodes' addresses and no
-//! others. In a node only what its own programs send finds the machine's address, in a table that nobody else asks. All of it lives in
-//! namespaces held by descriptors, except for the machine's end of the link, which carries our mark.
+//! Isolation comes from missing routes, not from filters. The bridge's ports exchange no frames with each other.
+//! For packets from nodes the namespace has one route, to the machine's address on the link. For packets from the
+//! machine it has the nodes' addresses and no others. In a node only packets of its own programs find the machine's
+//! address, in a table that no other lookup uses. Everything is in namespaces held by descriptors, except for the
+//! machine's end of the link, which carries Constel's mark.
 
 use std::io::ErrorKind;
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -26,7 +27,8 @@ use rustix::io::Errno;
 
 use crate::error::EngineError;
 
-/// The namespace forwards IPv4, only what comes from where it would answer to, and speaks no IPv6.
+/// The settings of the namespace: it forwards IPv4, only from sources to which it has a return route, and has no
+/// IPv6.
 const SETTINGS: &[Setting] = &[
     ("net/ipv4/conf/all/forwarding", "1"),
     ("net/ipv4/conf/default/forwarding", "1"),
@@ -44,28 +46,30 @@ const BRIDGE: &str = "bridge";
 const BRIDGE_IFINDEX: u32 = 1_000;
 /// The namespace's end of the link to the machine.
 const UPLINK: &str = "machine";
-/// Ports of nodes have indices from here on.
+/// The first interface index of the nodes' ports.
 const FIRST_IFINDEX: u32 = 10_000;
 
 const BRIDGE_MAC: Mac = Mac([0x02, 0xc5, 0x6d, 0, 0, 1]);
 const UPLINK_MAC: Mac = Mac([0x02, 0xc5, 0x6d, 0, 0, 2]);
 const HOST_MAC: Mac = Mac([0x02, 0xc5, 0x6d, 0, 0, 3]);
 
-/// A table that no routing daemon fills, asked before the main one (32766) and after that of own addresses (0).
+/// The table of the routes, which no routing daemon fills. Its rule comes before that of the main table (32766) and
+/// after that of local addresses (0).
 const TABLE: u32 = 7_000;
 const PRIORITY: u32 = 100;
 
-/// What is recorded before it is made: the machine's end of the link.
+/// Returns the record of the machine's end of the link, to be written before it is created.
 pub(crate) fn thing(own: &Management) -> Thing {
     Thing::HostLink {
         name: own.interface.clone(),
     }
 }
 
-/// Tries what management needs of the kernel, in a namespace of its own: a bridge with an isolated port, and a rule.
+/// Tests the kernel features that management needs, in a namespace of its own: a bridge with an isolated port, and
+/// a rule.
 ///
 /// # Errors
-/// What the kernel refuses.
+/// The refusal of the kernel.
 pub fn probe_management() -> Result<(), EngineError> {
     let ns = namespace_with(SETTINGS)?;
     let ours = VethEnd {
@@ -85,11 +89,12 @@ pub fn probe_management() -> Result<(), EngineError> {
     Ok(Socket::open_in(&ns)?.send(&mut batch)?)
 }
 
-/// Tries whether packets pass between this machine and a namespace as those of management do: over a link of its own in the
+/// Tests whether packets pass between this machine and a namespace like those of management: over a link in the
 /// machine's namespace, with addresses for documentation (RFC 5737).
 ///
 /// # Errors
-/// [`EngineError::Unable`] when something on this machine drops them, most often its firewall; what the kernel refuses.
+/// [`EngineError::Unable`] when something on this machine drops them, most often its firewall; refusals of the
+/// kernel.
 pub fn probe_management_reach() -> Result<(), EngineError> {
     let at = |last| Ipv4Addr::new(198, 51, 100, last);
     let own = Management {
@@ -103,20 +108,21 @@ pub fn probe_management_reach() -> Result<(), EngineError> {
         nodes: Vec::new(),
     };
     if refuse_known(&own, &mut Socket::open()?).is_err() {
-        // Somebody uses these addresses: nothing can be found out by them.
+        // These addresses are in use, so that the test is not possible.
         return Ok(());
     }
     let lab: LabName = "doctor".parse()?;
     ManagementNet::raise(own, &lab)?.reach()
 }
 
-/// A port at which nothing listens (RFC 863, long out of use): the answer is a refusal.
+/// A port without a listener (discard, RFC 863): the answer is a refused connection.
 const NO_PORT: u16 = 9;
-/// The far end is on this machine: an answer comes in microseconds. But the kernel activates the queues of a new link up to a second
-/// after its carrier is there (`linkwatch`), and drops what is sent before; TCP repeats its request after one second.
+/// The wait for the answer. The far end is on this machine, so that an answer takes microseconds. But the kernel
+/// activates the queues of a new link up to a second after its carrier is up (`linkwatch`), and drops packets
+/// before that; TCP repeats its request after one second.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// The bridge of a lab and the link to it, as long as this lives.
+/// The bridge of a lab and the link to it, as long as this value exists.
 pub(crate) struct ManagementNet {
     own: Management,
     alias: String,
@@ -125,11 +131,11 @@ pub(crate) struct ManagementNet {
 }
 
 impl ManagementNet {
-    /// Makes the bridge and the link. The calling thread is in the machine's namespace.
+    /// Creates the bridge and the link. The calling thread must be in the machine's namespace.
     ///
     /// # Errors
-    /// [`EngineError::Unable`] when the machine has a way of its own to any of the addresses, and what its kernel refuses; then nothing of it
-    /// is left.
+    /// [`EngineError::Unable`] when the machine has another route to any of the addresses; refusals of its kernel.
+    /// Nothing is left then.
     pub(crate) fn raise(own: Management, lab: &LabName) -> Result<Self, EngineError> {
         let mut host = Socket::open()?;
         refuse_known(&own, &mut host)?;
@@ -146,10 +152,11 @@ impl ManagementNet {
         Ok(made)
     }
 
-    /// Whether packets pass between the machine and the bridge, both ways: its namespace refuses a connection.
+    /// Tests whether packets pass between the machine and the bridge in both directions: the namespace must refuse
+    /// a connection.
     ///
     /// # Errors
-    /// [`EngineError::Unable`] when no refusal comes.
+    /// [`EngineError::Unable`] when no refusal arrives.
     pub(crate) fn reach(&self) -> Result<(), EngineError> {
         let address = SocketAddr::from((self.own.bridge, NO_PORT));
         match TcpStream::connect_timeout(&address, ANSWERS_WITHIN) {
@@ -168,7 +175,7 @@ impl ManagementNet {
         }
     }
 
-    /// The machine's side.
+    /// Creates the machine's side.
     fn link(&self, host: &mut Socket) -> Result<(), EngineError> {
         let own = &self.own;
         let ours = VethEnd {
@@ -194,6 +201,7 @@ impl ManagementNet {
         })?;
         up_without_link_local(&mut batch, ifindex)?;
         batch.add_address(&AddressSpec::new(ifindex, IpPrefix::host(own.host.into())));
+        // A permanent neighbour entry: the namespace is not asked by ARP, and no other host can answer for it.
         batch.replace_neighbour(&NeighbourSpec {
             ifindex,
             addr: own.bridge.into(),
@@ -205,7 +213,7 @@ impl ManagementNet {
         Ok(host.send(&mut batch)?)
     }
 
-    /// The namespace's side.
+    /// Creates the namespace's side.
     fn bridge(&self) -> Result<(), EngineError> {
         let own = &self.own;
         let mut inside = self.inside.lock().unwrap_or_else(|e| e.into_inner());
@@ -229,6 +237,8 @@ impl ManagementNet {
             addr: own.host.into(),
             mac: HOST_MAC,
         });
+        // The bridge's table has only the machine's address; everything else from nodes is unreachable, so that
+        // nodes cannot reach each other or the host's network.
         let to_host = RouteTarget::Hop(NextHop::dev(uplink));
         let to_host = Route::new(IpPrefix::host(own.host.into()), to_host);
         let nowhere = IpPrefix {
@@ -248,10 +258,10 @@ impl ManagementNet {
         Ok(inside.send(&mut batch)?)
     }
 
-    /// Makes a node's port, if it has one; its namespace is open as `netns`.
+    /// Creates a node's port, if it has one; its namespace is open as `netns`.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The refusal of the kernel.
     pub(crate) fn add_port(
         &self,
         node: NodeId,
@@ -287,10 +297,11 @@ impl ManagementNet {
         Ok(inside.send(&mut batch)?)
     }
 
-    /// Makes the port of a node again that a program deleted or moved away: of one that was moved our end is left.
+    /// Creates a node's port again that a program deleted or moved away. If it was moved, the bridge's end still
+    /// exists and is removed first.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The refusal of the kernel.
     pub(crate) fn add_port_again(
         &self,
         node: NodeId,
@@ -307,10 +318,10 @@ impl ManagementNet {
         self.add_port(node, name, netns)
     }
 
-    /// The requests that set a node's port up, if it has one.
+    /// Adds the requests that set up a node's port, if it has one.
     ///
     /// # Errors
-    /// None that the address plan leaves room for.
+    /// None for addresses of the address plan.
     pub(crate) fn set_up(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
         self.set_up_port(node, batch)?;
         if self.own.of(node).is_some() {
@@ -319,7 +330,7 @@ impl ManagementNet {
         Ok(())
     }
 
-    /// The same without the rule, which stays where the port goes.
+    /// Adds the same requests without the rule, which outlives the port.
     ///
     /// # Errors
     /// As [`Self::set_up`].
@@ -334,8 +345,8 @@ impl ManagementNet {
     }
 }
 
-/// What a node's port has, if it has one: its address, without a route of its subnet, since the main table knows nothing of it, and the route
-/// to the machine.
+/// Returns the address of a node's port, if it has one, and the route to the machine. The address has no route for
+/// its subnet, so that the main table does not contain it.
 pub(crate) fn port_of(own: &Management, node: NodeId) -> Option<(AddressSpec, Route)> {
     let address = own.of(node)?;
     let ifindex = MANAGEMENT_IFINDEX;
@@ -351,18 +362,19 @@ pub(crate) fn port_of(own: &Management, node: NodeId) -> Option<(AddressSpec, Ro
     ))
 }
 
-/// Adds the rule by which programs of a node, and nothing that comes in, find the machine.
+/// Adds the rule for the route to the machine. It matches packets of the node's programs, but none that the node
+/// receives.
 pub(crate) fn rule(batch: &mut Batch) -> constel_host::Result<&mut Batch> {
     batch.add_rule("lo", TABLE, PRIORITY)
 }
 
-/// Whether a rule is that one.
+/// Returns whether a rule is that one.
 pub(crate) fn is_own_rule(rule: &Rule) -> bool {
     (rule.ipv4, rule.table, rule.priority) == (true, TABLE, PRIORITY)
 }
 
 impl Drop for ManagementNet {
-    /// The kernel takes its time with a namespace that nobody holds; the machine's end goes now.
+    /// The kernel removes an unused namespace with a delay, so that the machine's end is removed at once.
     fn drop(&mut self) {
         let removed = Socket::open().and_then(|mut host| {
             let ours = host.link_named(&self.own.interface)?;
@@ -375,12 +387,12 @@ impl Drop for ManagementNet {
             }
             host.send(&mut batch)
         });
-        // What is left goes with the namespace.
+        // Anything that is left disappears with the namespace.
         drop(removed);
     }
 }
 
-/// Nothing that the machine has a way to already may be taken over.
+/// Refuses a subnet to which the machine already has a route.
 fn refuse_known(own: &Management, host: &mut Socket) -> Result<(), EngineError> {
     let subnet = subnet(own);
     let routes = host.routes()?;
@@ -408,7 +420,7 @@ fn subnet(own: &Management) -> IpPrefix {
     }
 }
 
-/// Through a gateway that no route of the interface covers.
+/// Returns a next hop over a gateway that no route of the interface covers.
 fn by(ifindex: u32, gateway: std::net::IpAddr) -> RouteTarget {
     RouteTarget::Hop(NextHop {
         onlink: true,
@@ -422,7 +434,8 @@ fn index_of(socket: &mut Socket, name: &str) -> Result<u32, EngineError> {
     Ok(found.ok_or_else(lost)?.ifindex)
 }
 
-/// IPv6 is not spoken there; a kernel without it has nothing to turn off.
+/// Brings a link up without IPv6 link-local addresses, which are not used there. A kernel without IPv6 refuses the
+/// setting, which is tolerated.
 fn up_without_link_local(batch: &mut Batch, ifindex: u32) -> Result<(), EngineError> {
     let quiet = LinkChange {
         ifindex,

@@ -1,4 +1,4 @@
-//! Lab time, and all that goes on beside it.
+//! Lab time, and everything that runs in parallel to it.
 
 use std::cell::RefCell;
 use std::fs::File;
@@ -26,7 +26,7 @@ use crate::watch::sampling::Sampler;
 use crate::watch::stood::{Notes, WAYS_FILE};
 
 impl Stages<'_> {
-    /// Lab time, with the traffic beside it.
+    /// Runs lab time, with the traffic in parallel.
     pub(super) fn lab_time(
         &mut self,
         steps: &mut Steps<Machine>,
@@ -92,11 +92,13 @@ impl Stages<'_> {
                 Moving::begin(scope, fabric, ports, together, (owner, progress), flows)
             });
             let late = scope.spawn(move || late.run(coming, stop));
-            // However lab time ends, by a panic too: the traffic ends with it.
+            // The traffic ends with lab time, however that ends, also by a panic.
             let ending = SetOnDrop(over);
-            // And the samples after it, so that the traffic's last frames are in it.
+            // Sampling ends after the traffic, so that its last frames are included.
             let settled = SetOnDrop(quiet);
             let mut seen = lab_time.run(steps, daemons, (zero_ns, duration_ns), seen);
+            // Dropping it closes the channels of the threads that create nodes and run late flows, so that they
+            // end.
             drop(lab_time);
             drop(ending);
             let ended = result_of(traffic);
@@ -104,6 +106,7 @@ impl Stages<'_> {
             drop(settled);
             let sampled = sampler.map_or(Ok(()), result_of);
             let looked = looks.map_or(Ok(()), result_of);
+            // Failures of the parallel threads make the run untrustworthy, but do not discard its results.
             if let Ok(seen) = &mut seen {
                 late.failures
                     .into_iter()
@@ -124,7 +127,7 @@ impl Stages<'_> {
         Ok((seen?, ended?))
     }
 
-    /// Where it is noted what becomes of packets here, if other machines have the rest of their ways.
+    /// Opens the file of packet outcomes on this machine, if other machines have parts of the paths.
     fn notes(&self) -> Result<Option<Notes>, EngineError> {
         if self.fabric.kernels.knows_all_ways() {
             return Ok(None);
@@ -138,7 +141,7 @@ impl Stages<'_> {
     }
 }
 
-/// `paths.csv`, where there are flows to follow.
+/// Opens `paths.csv`, if there are flows to follow.
 fn paths_file(paths: &Paths, results: &Results) -> Result<Option<PathRows>, EngineError> {
     if paths.flows.is_empty() {
         return Ok(None);

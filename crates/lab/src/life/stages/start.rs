@@ -1,4 +1,5 @@
-//! From a fabric to lab time zero: edges, daemons, containers, routes, helpers, servers, and the other machines.
+//! The stages from a fabric to lab time zero: edges, daemons, containers, routes, helpers, servers, and the other
+//! machines.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -28,7 +29,7 @@ use crate::traffic::helpers::Helpers;
 use crate::watch::summary::{ControlRow, Convergence};
 
 impl Stages<'_> {
-    /// The edges of lab time zero and, where Constel computes them, its routes.
+    /// Creates the edges of lab time zero and, if Constel computes them, its routes.
     pub(super) fn edges(&mut self) -> Result<Steps<Machine>, EngineError> {
         let Context {
             options,
@@ -48,12 +49,14 @@ impl Stages<'_> {
         let informant = informant.transpose()?.flatten().map(Arc::new);
         view.change(|live| live.informant.clone_from(&informant));
         let (kernels, links) = (Arc::clone(&fabric.kernels), Arc::clone(&fabric.handle));
+        // Absent members are removed before the first frame.
         view.begin_away(&fabric.blueprint, links.as_ref())?;
         let machine = Machine::new(kernels, links, informant.clone());
         let planner = Planner::new(Arc::clone(&fabric.blueprint));
         let failed = Arc::clone(&view.failed);
         let mut steps = Steps::new(planner, machine, Arc::clone(clock), failed);
         let begun = Instant::now();
+        // The fingerprint proves that all machines planned the same.
         if options.together.is_some() {
             steps.keep_fingerprint();
         }
@@ -72,10 +75,11 @@ impl Stages<'_> {
         Ok(steps)
     }
 
-    /// Until when routes must stand, where the scenario holds the clock for them; `since` is when the edges came.
+    /// Returns the time limit for routes, if the scenario holds the clock for them; `since` is when the edges came
+    /// up.
     pub(super) fn limit(&self, since: Instant) -> Option<Limit> {
         let scenario = &self.fabric.blueprint.lab.scenario;
-        // On several machines, each has told its kernels the routes that are computed before it says that it stands.
+        // On several machines, each has installed the computed routes before it reports that it is ready.
         let waits = self.context.options.together.is_none() || self.router.daemons().is_some();
         let hold = waits && scenario.clock_hold == ClockHold::UntilRoutesStand;
         let within = self.router.routes_within().filter(|_| hold)?;
@@ -106,7 +110,7 @@ impl Stages<'_> {
         let begun = Instant::now();
         let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
         let watched = (&stage, options.stop.as_ref(), limit);
-        // Moving a process into a cgroup2 waits for a grace period, and every fork of the host with it.
+        // Moving a process into a cgroup2 waits for an RCU grace period, and every fork on the host waits with it.
         let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
         let launcher = &self.fabric.launcher;
         self.daemons
@@ -120,7 +124,7 @@ impl Stages<'_> {
         Ok(())
     }
 
-    /// Waits for routes where the scenario holds the clock until they stand.
+    /// Waits for routes if the scenario holds the clock until they have converged.
     pub(super) fn wait_for_routes(
         &mut self,
         steps: &Steps<Machine>,
@@ -153,7 +157,7 @@ impl Stages<'_> {
         Ok(convergence)
     }
 
-    /// Starts the programs of nodes that are containers: ports, addresses and computed routes stand by then.
+    /// Starts the programs of container nodes. Ports, addresses and computed routes exist by then.
     pub(super) fn start_containers(&mut self) -> Result<(), EngineError> {
         let launcher = &self.fabric.launcher;
         let planned = Containers::planned(launcher);
@@ -219,7 +223,8 @@ impl Stages<'_> {
         Ok(traffic)
     }
 
-    /// Waits until the other machines' parts stand as well, where there are others. The instant that is lab time zero on all.
+    /// Waits until the parts of all other machines are ready, if there are any. Returns the instant of lab time
+    /// zero for all.
     pub(super) fn wait_for_machines(
         &self,
         steps: &Steps<Machine>,
@@ -242,7 +247,7 @@ impl Stages<'_> {
         Ok(Some(zero_ns))
     }
 
-    /// All is up: says so, unless somebody said stop.
+    /// Reports that the lab is up, unless it was stopped.
     pub(super) fn running(&mut self) -> Result<(), EngineError> {
         let Context {
             options,
@@ -257,7 +262,7 @@ impl Stages<'_> {
         }
         let bring_up_s = started.elapsed().as_secs_f64();
         self.times.bring_up_s = bring_up_s;
-        // What happened while the lab came up says nothing about the figures measured from here on.
+        // Lateness during bring-up does not affect measurements from here on.
         self.fabric.handle.clear_lateness()?;
         claim.update(|record| record.state = LabState::Running)?;
         view.change(|live| live.state = ApiState::Running);
@@ -266,7 +271,7 @@ impl Stages<'_> {
     }
 }
 
-/// What was on the links up to now.
+/// Returns the sum of the traffic on all edges up to now.
 fn control(fabric: &Fabric) -> Result<Option<ControlRow>, EngineError> {
     let edges: Vec<(u64, u64)> = fabric
         .handle

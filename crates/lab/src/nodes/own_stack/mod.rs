@@ -1,9 +1,11 @@
-//! What programs in a node do to the node's own network stack: seen, reported and, where it is Constel's, restored.
+//! Changes that programs in a node make to the node's own network stack. They are detected, reported and, as far as
+//! Constel's own settings are concerned, restored.
 //!
-//! A node may do anything to its own stack. So a refusal of its kernel is an error of the lab only where no program was ever
-//! in the node and its stack is as Constel made it. Nodes that programs enter are watched from before the first of them: one
-//! socket hears of all of them ([`StackWatch`]). An announcement only says that a node's stack is to be looked at. The look
-//! compares it with what the node was told, asks again for what is missing, and reports the difference.
+//! A node may change its own stack in any way. A refusal of its kernel is therefore an error of the lab only if no
+//! program was ever in the node and its stack is as Constel set it up. Nodes are watched from before the first
+//! program enters them: one socket receives the kernel's announcements for all of them ([`StackWatch`]). An
+//! announcement only means that a node's stack must be compared. The comparison reads the stack, repeats missing
+//! requests, and reports the differences.
 
 mod record;
 mod wanted;
@@ -29,16 +31,18 @@ use record::Record;
 pub(crate) use record::{Changed, Spans};
 use wanted::{Cure, Finding, Wanted};
 
-/// From one look at a node to the next, however often it is touched. It doubles while each look finds something new: a
-/// program that undoes at once what is restored, again and again, costs others nothing.
+/// The shortest time between two comparisons of a node, however often it changes. The time doubles while each
+/// comparison finds something new: a program that undoes each restoration at once does not slow other nodes.
 const SHORTEST_GAP: Duration = Duration::from_millis(100);
-/// The longest such gap; and so often a node is looked at that is not as it was made, though nothing touched it.
+/// The longest such time. It is also the interval of comparisons for a node that differs although no change was
+/// announced.
 const LONGEST_GAP: Duration = Duration::from_secs(5);
 
-/// What is restored may be what something else needs: an address and its routes, a subnet and what leads over it.
+/// The largest number of rounds of restoration: a restored object may be needed for another, as an address for its
+/// routes.
 const PASSES: usize = 3;
 
-/// Nodes that programs have entered, and what these did to their stacks.
+/// The nodes that programs have entered, and their changes to the stacks.
 #[derive(Default)]
 pub(crate) struct OwnStacks {
     inner: Mutex<Inner>,
@@ -46,31 +50,31 @@ pub(crate) struct OwnStacks {
 
 #[derive(Default)]
 struct Inner {
-    /// Opened for the first node that is entered.
+    /// The watch, which is opened for the first node that is entered.
     watch: Option<StackWatch>,
     nodes: BTreeMap<NodeId, Entered>,
     /// Changes that no event has reported yet.
     news: Vec<Changed>,
-    /// Ports that are gone and wait for [`Kernels::make_ports_again`], with their nodes.
+    /// Missing ports that wait for [`Kernels::make_ports_again`], with their nodes.
     gone: BTreeMap<PortId, NodeId>,
-    /// Nodes whose ports of management are gone, the same.
+    /// Nodes whose management ports are missing, in the same way.
     unmanaged: BTreeSet<NodeId>,
-    /// The addresses of management, where the lab has some.
+    /// The management addresses, if the lab has any.
     management: Option<Management>,
-    /// The longest look so far.
+    /// The duration of the longest comparison.
     slowest: Duration,
 }
 
 /// A node that programs have entered.
 #[derive(Default)]
 struct Entered {
-    /// Since when something is known to have changed, if it did since the last look.
+    /// The time of the first announced change since the last comparison.
     touched: Option<Instant>,
-    /// Whether something may have changed: there were more announcements than fit.
+    /// Whether there may be a change: announcements were lost because the buffer was full.
     suspected: bool,
     looked_at: Option<Instant>,
     gap: Duration,
-    /// What its kernel refused since the last look.
+    /// The kernel's refusal since the last comparison.
     refused: Option<String>,
     record: Record,
 }
@@ -85,9 +89,10 @@ impl Entered {
         }
     }
 
-    /// Something new was found at a look, or nothing.
+    /// Records a comparison, and whether it found something new.
     fn looked(&mut self, news: bool) {
         let now = Instant::now();
+        // Only changes that follow at once lengthen the interval; occasional ones are found quickly.
         let at_once = self.looked_at.is_some_and(|at| now < at + 2 * self.gap);
         self.gap = match news && at_once {
             true => (self.gap * 2).min(LONGEST_GAP),
@@ -108,28 +113,28 @@ impl OwnStacks {
         self.inner.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Nodes of this lab have ports of management.
+    /// Records that nodes of this lab have management ports.
     pub(crate) fn manage(&self, own: Management) {
         self.lock().management = Some(own);
     }
 
-    /// Watches nothing any more: what follows is Constel's own taking down.
+    /// Stops watching: further changes are part of Constel's own take-down.
     pub(crate) fn close(&self) {
         self.lock().watch = None;
     }
 
-    /// What was found since this was last asked.
+    /// Returns the changes since the last call.
     pub(crate) fn take_news(&self) -> Vec<Changed> {
         std::mem::take(&mut self.lock().news)
     }
 
-    /// Whether some node's stack is not as Constel made it, as far as was seen.
+    /// Returns whether some node's stack is known to differ from Constel's settings.
     pub(crate) fn is_changed(&self) -> bool {
         let inner = self.lock();
         inner.nodes.values().any(|node| node.record.is_open())
     }
 
-    /// All nodes that changed their stacks so far, each with when and what.
+    /// Returns the nodes whose stacks changed so far, each with the times and the differences.
     pub(crate) fn spans(&self, now_ns: u64) -> BTreeMap<NodeId, Spans> {
         let inner = self.lock();
         let changed = inner.nodes.iter();
@@ -138,7 +143,7 @@ impl OwnStacks {
             .collect()
     }
 
-    /// Nodes to look at in a moment that lasts so long; none twice within its gap.
+    /// Returns the nodes to compare in the time that is left, none twice within its interval.
     fn due(&self, left: Duration) -> Result<Vec<NodeId>, EngineError> {
         let mut inner = self.lock();
         let Inner {
@@ -150,7 +155,7 @@ impl OwnStacks {
         if let Some(watch) = watch {
             let touched = watch.drain()?;
             if touched.lost {
-                // One node that changes all the time must not make every other one worth a look each time.
+                // One node that changes all the time must not cause a comparison of every other node each time.
                 nodes.values_mut().for_each(|node| node.suspected = true);
             }
             for id in touched.ids {
@@ -161,7 +166,7 @@ impl OwnStacks {
         let due = nodes.iter().filter(|(_, node)| node.is_due(now));
         let mut due: Vec<NodeId> = due.map(|(node, _)| *node).collect();
         if left < *slowest * 2 {
-            // Where steps are short, no moment is ever long enough: who has waited for long is looked at all the same.
+            // With short steps the time never suffices: a node that has waited long is compared nevertheless.
             let waits =
                 |node: &NodeId| nodes[node].touched.is_some_and(|at| now > at + LONGEST_GAP);
             due.retain(waits);
@@ -172,8 +177,8 @@ impl OwnStacks {
 }
 
 impl Kernels {
-    /// A program is about to enter a node: from here on its stack is watched. Where the kernel does not let us watch, refusals
-    /// and looks still show what changed.
+    /// Records that a program is about to enter a node: from here on its stack is watched. If the kernel does not
+    /// allow watching, refusals and comparisons still find changes.
     pub(crate) fn entered(&self, node: NodeId) {
         if !self.ours().has(node) || self.member(node).is_some() {
             return;
@@ -187,7 +192,7 @@ impl Kernels {
             inner.watch = StackWatch::open(self.computes_routes()).ok();
         }
         if let Some(watch) = &inner.watch {
-            // What cannot be watched is looked at when its kernel refuses something.
+            // A node that cannot be watched is compared when its kernel refuses a request.
             drop(self.node(node).watch(watch, node.0));
         }
     }
@@ -196,17 +201,17 @@ impl Kernels {
         matches!(self.blueprint.lab.scenario.routing.mode, Mode::Computed(_))
     }
 
-    /// Whether what a node's programs change is restored.
+    /// Returns whether changes by a node's programs are restored.
     pub(crate) fn restores(&self, node: NodeId) -> bool {
         let software = self.blueprint.lab.software.get(node.index());
         software.is_none_or(|software| !software.keeps_changes)
     }
 
-    /// A node's kernel refused requests; all others of the batch were carried out.
+    /// Handles requests that a node's kernel refused; all others of the batch were applied.
     ///
     /// # Errors
-    /// The refusal, where no program was ever in the node and its stack is as it was made: then it is Constel that asked for
-    /// something impossible.
+    /// The refusal, if no program was ever in the node and its stack is as it was set up: then Constel's request
+    /// itself was not possible.
     pub(super) fn refused(&self, node: NodeId, refusal: BatchError) -> Result<(), EngineError> {
         let known = self.own_stacks.lock().nodes.contains_key(&node);
         if !known
@@ -216,7 +221,7 @@ impl Kernels {
         {
             return Err(Error::Batch(refusal).into());
         }
-        // Another process of the machine may have entered it unseen.
+        // Another process of the machine may have entered the node unnoticed.
         self.entered(node);
         let mut inner = self.own_stacks.lock();
         if let Some(own) = inner.nodes.get_mut(&node) {
@@ -234,7 +239,7 @@ impl Kernels {
         wanted
     }
 
-    /// All that a node should hold now.
+    /// Returns the settings that a node should have now.
     fn wanted(&self, node: NodeId, planner: &Planner) -> Result<Wanted, EngineError> {
         let layout = &self.blueprint.lab.layout;
         let mut wanted = self.fresh(node);
@@ -250,12 +255,13 @@ impl Kernels {
         Ok(wanted)
     }
 
-    /// In what a node's stack differs; `None`: it changes too fast to be read, or there is none.
+    /// Returns the differences of a node's stack; `None` if it changes too fast to be read, or does not exist.
     ///
     /// # Errors
     /// When its kernel does not answer.
     fn look(&self, node: NodeId, wanted: &Wanted) -> Result<Option<Vec<Finding>>, EngineError> {
         let live = self.node(node);
+        // Tables can be large, so that they are read only if some routes are Constel's.
         let routes = match wanted.routes.is_empty() && wanted.own_routes.is_empty() {
             true => None,
             false => match steady(live.routes())? {
@@ -267,8 +273,8 @@ impl Kernels {
         Ok(stack.map(|stack| wanted.differences(&stack, routes.as_deref())))
     }
 
-    /// Looks at nodes whose stacks may have changed, as far as a moment suffices that lasts so long, and restores what is
-    /// Constel's.
+    /// Compares the nodes whose stacks may have changed, as far as the given time suffices, and restores Constel's
+    /// settings.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -279,6 +285,7 @@ impl Kernels {
             self.look_at(node, planner)?;
             let mut inner = self.own_stacks.lock();
             inner.slowest = inner.slowest.max(look.elapsed());
+            // The longest comparison so far is the estimate for the next one.
             if begun.elapsed() + inner.slowest > left {
                 break;
             }
@@ -293,6 +300,7 @@ impl Kernels {
             let own = inner.nodes.get_mut(&node);
             own.and_then(|own| own.refused.take())
         };
+        // A stack that changes too fast to be read counts as news, so that the interval grows.
         let Some(before) = self.look(node, &wanted)? else {
             self.note(node, |own| own.looked(true));
             return Ok(());
@@ -300,6 +308,7 @@ impl Kernels {
         let restores = self.restores(node);
         let mut left = before.clone();
         let mut problem = refused;
+        // Each round may make further requests possible: an address must exist before the routes that use it.
         for _ in 0..PASSES {
             if !restores || !left.iter().any(|found| found.cure != Cure::Node) {
                 break;
@@ -318,8 +327,8 @@ impl Kernels {
         Ok(())
     }
 
-    /// Makes ports again that programs in nodes deleted or moved away. The next look at their nodes restores what was on them;
-    /// what is in the way is reported by it.
+    /// Creates ports again that programs in nodes deleted or moved away. The next comparison of their nodes
+    /// restores the settings on them, and reports obstacles.
     pub(crate) fn make_ports_again(
         &self,
         ports: &dyn PortMaker,
@@ -364,7 +373,7 @@ impl Kernels {
         port: PortId,
     ) -> Result<(), EngineError> {
         let port = self.blueprint.lab.layout.port(port);
-        // Of an interface that was moved away the other end is left.
+        // If the interface was moved away, its other end still exists.
         ports.remove(port.id)?;
         let inside = NetNs::open(self.node(node).netns_path())?;
         let mut hand = ports.hand();
@@ -383,10 +392,11 @@ impl Kernels {
         }
     }
 
-    /// Asks for what is missing again; what the kernel says against it, if anything.
+    /// Repeats the missing requests. Returns the kernel's refusal, if any.
     fn restore(&self, node: NodeId, found: &[Finding]) -> Result<Option<String>, EngineError> {
         let mut batch = Batch::new();
         for finding in found {
+            // A port cannot be created in this batch: the step loop does it in a later call.
             match &finding.cure {
                 Cure::Node => {}
                 Cure::Requests(requests) => {
@@ -410,7 +420,7 @@ impl Kernels {
     }
 }
 
-/// The first refusal of a batch, and how many there are.
+/// Describes the first refusal of a batch, and the number of others.
 fn first_of(refusal: &BatchError) -> String {
     let first = refusal.failures.first();
     let first = first.map_or_else(String::new, ToString::to_string);
@@ -420,7 +430,7 @@ fn first_of(refusal: &BatchError) -> String {
     }
 }
 
-/// What was read; `None`: all of it changed during each of many tries.
+/// Returns what was read; `None` if it changed during each of several attempts.
 pub(super) fn steady<T>(read: constel_host::Result<T>) -> Result<Option<T>, EngineError> {
     match read {
         Ok(read) => Ok(Some(read)),

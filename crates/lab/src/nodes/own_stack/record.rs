@@ -6,44 +6,44 @@ use constel_topology::NodeId;
 
 use super::wanted::Finding;
 
-/// Differences that are listed for a node; further ones are only counted.
+/// The number of listed differences of a node; further ones are only counted.
 const LISTED: usize = 16;
-/// Time spans that are kept apart; later ones are merged with the last.
+/// The number of separate time spans; later ones are merged with the last.
 const SPANS: usize = 1_024;
 
-/// A look that found something else than the one before it.
+/// A comparison with another result than the one before.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Changed {
     pub(crate) node: NodeId,
-    /// By the machine's clock, nanoseconds.
+    /// The time by the machine's clock, nanoseconds.
     pub(crate) at_ns: u64,
-    /// What differs that did not at the look before.
+    /// Differences that are new since the comparison before.
     pub(crate) changed: Vec<String>,
-    /// What Constel restored: of these, or of what was found before.
+    /// Differences that Constel restored, new or old.
     pub(crate) restored: Vec<String>,
-    /// What differs still.
+    /// Differences that remain.
     pub(crate) left: Vec<String>,
 }
 
-/// When a node's stack was not as Constel made it, and in what.
+/// The times in which a node's stack differed from Constel's settings, and the differences.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Spans {
     /// Beginnings and ends by the machine's clock, nanoseconds, in order.
     pub(crate) spans: Vec<(u64, u64)>,
-    /// How often a look found something new.
+    /// The number of comparisons that found something new.
     pub(crate) times: u64,
-    /// The first different things.
+    /// The first differences.
     pub(crate) listed: Vec<String>,
-    /// What differs still.
+    /// Differences that remain.
     pub(crate) left: Vec<String>,
 }
 
-/// What was found so far.
+/// The findings so far.
 #[derive(Debug, Default)]
 pub(super) struct Record {
-    /// What differs, by what it is about.
+    /// The present differences, by subject.
     open: BTreeMap<String, String>,
-    /// Since when.
+    /// The beginning of the present differences.
     since_ns: Option<u64>,
     spans: Vec<(u64, u64)>,
     times: u64,
@@ -51,12 +51,13 @@ pub(super) struct Record {
 }
 
 impl Record {
-    /// Whether something differs since the last look.
+    /// Returns whether something differed at the last comparison.
     pub(super) fn is_open(&self) -> bool {
         !self.open.is_empty()
     }
 
-    /// A look found `before`, and `left` after Constel had asked for what is missing, which met `problem`.
+    /// Records a comparison: differences `before`, and those `left` after Constel repeated missing requests, with
+    /// the refusal `problem`.
     pub(super) fn look(
         &mut self,
         node: NodeId,
@@ -70,14 +71,14 @@ impl Record {
             .map(|found| (found.about.clone(), found.words.clone()))
             .collect();
         let known: BTreeSet<&String> = before.iter().map(|found| &found.about).collect();
-        // A program that goes on while Constel restores changes more than the first look found.
+        // A program that continues during the restoration may change more than the first comparison found.
         let meanwhile = left.iter().filter(|f| !known.contains(&f.about));
         let all = before.iter().chain(meanwhile);
         let new = all.filter(|f| !self.open.contains_key(&f.about));
         let mut changed: Vec<String> = new.map(|found| found.words.clone()).collect();
         let restored = before.iter().filter(|f| !now.contains_key(&f.about));
         let mut restored: Vec<String> = restored.map(|found| found.words.clone()).collect();
-        // What is over without our doing: the node took it back itself.
+        // A difference that disappeared without a request was undone by the node itself.
         let over = self
             .open
             .iter()
@@ -86,7 +87,7 @@ impl Record {
         if before.is_empty()
             && let Some(problem) = &problem
         {
-            // Nothing differs, and yet the kernel refused: it is the node's to say why.
+            // There is no difference, but the kernel refused a request: the cause is in the node.
             changed.push(format!("its kernel refuses: {problem}"));
         }
         for words in &changed {
@@ -113,7 +114,7 @@ impl Record {
         })
     }
 
-    /// Keeps the time in which something differs.
+    /// Updates the time spans of differences.
     fn follow(&mut self, now_ns: u64, changed: bool, open: bool) {
         match (self.since_ns, open) {
             (None, true) => self.since_ns = Some(now_ns),
@@ -134,7 +135,7 @@ impl Record {
         }
     }
 
-    /// All of it; `None`: nothing was ever found.
+    /// Returns the whole record; `None` if there never was a difference.
     pub(super) fn spans(&self, now_ns: u64) -> Option<Spans> {
         let mut spans = self.spans.clone();
         spans.extend(self.since_ns.map(|since_ns| (since_ns, now_ns)));
@@ -147,7 +148,7 @@ impl Record {
     }
 }
 
-/// The first of a list that may be long.
+/// Shortens a list that may be long.
 fn few(mut all: Vec<String>) -> Vec<String> {
     let more = all.len().saturating_sub(LISTED);
     if more > 0 {

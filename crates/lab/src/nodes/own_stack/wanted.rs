@@ -1,4 +1,4 @@
-//! What a lab sets up in a node's network stack, and in what a stack differs from it.
+//! The settings of a lab in a node's network stack, and the differences of a stack from them.
 
 mod finding;
 mod routes;
@@ -21,12 +21,12 @@ use crate::nodes::management::{is_own_rule, port_of};
 
 pub(super) use finding::{Cure, Finding, Request};
 
-/// RFC 8200, section 5, bytes.
+/// The minimum MTU of IPv6 (RFC 8200, section 5), bytes.
 const IPV6_LEAST_MTU: u32 = 1_280;
 /// `TC_H_ROOT` of the kernel's `pkt_sched.h`.
 const ROOT: u32 = 0xffff_ffff;
 
-/// Who makes an interface.
+/// The creator of an interface.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Origin {
     /// The kernel, with the namespace: `lo`.
@@ -37,7 +37,7 @@ pub(super) enum Origin {
     Management,
 }
 
-/// An interface as it was made.
+/// An interface as it was created.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WantedLink {
     pub(super) origin: Origin,
@@ -45,20 +45,21 @@ pub(super) struct WantedLink {
     name: String,
     mac: Option<Mac>,
     mtu: Option<u32>,
-    /// By its group the map of routes knows the node.
+    /// The interface group, by which the map of routes identifies the node.
     group: Option<u32>,
 }
 
-/// All that a node was told and should hold now.
+/// The settings that a node should have now.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Wanted {
     pub(super) links: Vec<WantedLink>,
     pub(super) addresses: Vec<AddressSpec>,
     pub(super) neighbours: Vec<NeighbourSpec>,
     pub(super) routes: Vec<Route>,
-    /// Routes beside the computed ones, each with its purpose: that of programs that send to groups and name no interface, and that of management.
+    /// Routes in addition to the computed ones, each with its purpose: for programs that send to multicast groups
+    /// and name no interface, and for management.
     pub(super) own_routes: Vec<(&'static str, Route)>,
-    /// Whether programs of the node find the machine by the rule of management.
+    /// Whether the node has the rule of management.
     pub(super) managed: bool,
     pub(super) rules: Vec<Rule>,
     /// Whether it forwards IPv4, and IPv6.
@@ -66,7 +67,8 @@ pub(super) struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the stack of a fresh node: what Constel sets up and what the kernel adds, without what changes with time.
+    /// Returns the stack of a new node: Constel's settings and the kernel's additions, without anything that
+    /// changes over time.
     pub(super) fn fresh(blueprint: &Blueprint, node: NodeId, by_map: bool) -> Self {
         let (v4, v6) = (blueprint.families.ipv4, blueprint.families.ipv6);
         let setup = blueprint.setup(node);
@@ -101,7 +103,7 @@ impl Wanted {
         for port in ports {
             let ifindex = node_ifindex(port);
             let own = blueprint.addresses.port(port.id);
-            // The kernel makes it of the MAC address, if frames are long enough for IPv6.
+            // The kernel derives the link-local address from the MAC address, if frames are long enough for IPv6.
             if v6 && port.mtu_bytes >= IPV6_LEAST_MTU {
                 address(ifindex, own.v6_link_local.into(), 64);
             }
@@ -130,7 +132,7 @@ impl Wanted {
         wanted
     }
 
-    /// Adds the node's port of management, if it has one.
+    /// Adds the node's management port, if it has one.
     pub(super) fn manage(&mut self, own: &Management, node: NodeId) {
         let Some((address, route)) = port_of(own, node) else {
             return;
@@ -148,8 +150,8 @@ impl Wanted {
         self.managed = true;
     }
 
-    /// In what a stack, and its routes where these are Constel's, differ. What follows from an interface that is off or gone
-    /// is not said by itself.
+    /// Returns the differences of a stack, and of its routes if these are Constel's. Consequences of an interface
+    /// that is down or missing are not listed separately.
     pub(super) fn differences(
         &self,
         stack: &Stack,
@@ -179,6 +181,7 @@ impl Wanted {
         let usable = |ifindex: u32| usable.contains(&ifindex);
         self.lost_addresses(stack, usable, &mut found);
         self.lost_neighbours(stack, usable, &mut found);
+        // Rules, queueing disciplines and forwarding do not depend on an interface.
         self.rules(stack, &mut found);
         self.own_qdiscs(stack, &mut found);
         let forwarding = ["IPv4", "IPv6"].into_iter().zip(stack.forwards);
@@ -252,6 +255,7 @@ impl Wanted {
     fn rules(&self, stack: &Stack, found: &mut Vec<Finding>) {
         let lost = self.rules.iter().filter(|rule| {
             let same = |now: &&Rule| {
+                // Only a rule without further conditions is the kernel's original rule.
                 (now.ipv4, now.priority, now.table, now.plain)
                     == (rule.ipv4, rule.priority, rule.table, true)
             };
@@ -276,6 +280,7 @@ impl Wanted {
         }
         let own = stack.rules.iter().filter(|now| {
             let born = |rule: &&Rule| (rule.priority, rule.table) == (now.priority, now.table);
+            // Other rules are the node's own, and are reported but never removed.
             !now.is_ours() && !Rule::born(now.ipv4).iter().any(|rule| born(&rule))
         });
         let own = own.count();
@@ -295,6 +300,7 @@ impl Wanted {
             .filter(|link| link.origin != Origin::Kernel);
         for link in ports {
             let own = |qdisc: &&QdiscInfo| {
+                // `noqueue` is the kernel's default for veth.
                 qdisc.ifindex == link.ifindex && qdisc.parent == ROOT && qdisc.kind != "noqueue"
             };
             found.extend(stack.qdiscs.iter().find(own).map(|qdisc| Finding {
@@ -310,7 +316,7 @@ impl Wanted {
 }
 
 impl WantedLink {
-    /// Whether the interface that has its number is still the one that was made.
+    /// Returns whether the interface with its index is still the original one.
     fn is_still(&self, now: &LinkInfo) -> bool {
         self.origin == Origin::Kernel || now.kind.as_deref() == Some("veth")
     }

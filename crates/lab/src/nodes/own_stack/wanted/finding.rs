@@ -1,4 +1,4 @@
-//! A difference between a stack and what was set up, and the requests that undo it.
+//! A difference between a stack and its settings, and the requests that undo it.
 
 use constel_host::netlink::{
     AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, Route, Rule,
@@ -7,27 +7,27 @@ use constel_link::PortId;
 
 use crate::nodes::management;
 
-/// In what a stack differs, and what would undo that.
+/// A difference of a stack, and its cure.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::nodes::own_stack) struct Finding {
     /// The subject of the difference, the same in every comparison that finds it.
     pub(in crate::nodes::own_stack) about: String,
     /// The difference in words.
     pub(in crate::nodes::own_stack) words: String,
-    /// What undoes it.
+    /// The cure.
     pub(in crate::nodes::own_stack) cure: Cure,
 }
 
-/// What undoes a difference.
+/// The way to undo a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::nodes::own_stack) enum Cure {
-    /// The node itself: it switched something off, or added something of its own.
+    /// None by Constel: the node switched something off, or added something of its own.
     Node,
-    /// These requests.
+    /// Requests to the kernel.
     Requests(Vec<Request>),
-    /// The port is made again.
+    /// The creation of the port.
     Port(PortId),
-    /// The port of management is made again.
+    /// The creation of the management port.
     Management,
 }
 
@@ -38,20 +38,21 @@ pub(in crate::nodes::own_stack) enum Request {
     Mac(u32, Mac),
     Mtu(u32, u32),
     Group(u32, u32),
-    /// Interface, address.
+    /// Interface and address.
     Address(u32, IpPrefix),
-    /// The same of an address that is there without its routes, which the kernel makes with it.
+    /// An address that exists without its routes; removing and adding it makes the kernel create them.
     Renewed(u32, IpPrefix),
     Neighbour(NeighbourSpec),
     Rule(Rule),
     ManagementRule,
     Route(Route),
-    /// A route that came with an address. Ports share one in IPv6 (fe80::/64): to replace it would take another port's.
+    /// A route that came with an address. Ports share one destination in IPv6 (fe80::/64), so that the route is
+    /// appended: replacing it could remove another port's.
     Connected(Route),
 }
 
 impl Request {
-    /// Adds it to a batch. Nothing that Constel asked before can be impossible to ask again.
+    /// Adds it to a batch. An error cannot occur for a request that Constel made before.
     pub(in crate::nodes::own_stack) fn put(&self, batch: &mut Batch) -> constel_host::Result<()> {
         let link = |ifindex| LinkChange {
             ifindex,

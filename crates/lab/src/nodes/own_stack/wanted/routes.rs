@@ -10,16 +10,17 @@ use constel_plan::LOOPBACK_IFINDEX;
 use super::{Cure, Finding, Request, Wanted};
 use crate::routing::tables::MAIN;
 
-/// The kernel's metric of an IPv6 route that names none.
+/// The kernel's default metric of an IPv6 route.
 const IPV6_METRIC: u32 = 1024;
-/// That of the routes which come with IPv6 addresses.
+/// The metric of routes that come with IPv6 addresses.
 const IPV6_CONNECTED_METRIC: u32 = 256;
 /// `RTPROT_KERNEL` and `RTN_LOCAL` of the kernel's `rtnetlink.h`.
 pub(super) const OF_KERNEL: u8 = 2;
 pub(super) const LOCAL: u8 = 2;
 
 impl Wanted {
-    /// Routes that the kernel made with addresses: that by which the node takes packets for its own, and that to the subnet.
+    /// Finds lost routes that the kernel created with addresses: the local route of the address, and the route to
+    /// its subnet.
     pub(super) fn lost_with_addresses(
         &self,
         stack: &Stack,
@@ -41,6 +42,7 @@ impl Wanted {
                     words: format!("{name} takes no packets for {}", local.addr),
                     cure: Cure::Requests(vec![Request::Renewed(own.ifindex, local)]),
                 });
+                // The renewed address brings both routes back, so that the second is not checked.
                 continue;
             }
             let (ifindex, net) = (own.ifindex, network(local));
@@ -49,6 +51,7 @@ impl Wanted {
                     && now.table == MAIN
                     && hops(&now.target).any(|hop| hop == Some(ifindex))
             };
+            // A host prefix has no subnet route.
             if ifindex == LOOPBACK_IFINDEX || net == host || routes.iter().any(leads) {
                 continue;
             }
@@ -76,7 +79,7 @@ impl Wanted {
         let possible = |route: &&Route| hops(&route.target).all(|hop| hop.is_none_or(&usable));
         let own = self.own_routes.iter().filter(|(_, route)| possible(&route));
         let computed = self.routes.iter().filter(possible);
-        // A table may have thousands: each is looked up among those of its destination.
+        // A table may have thousands of routes: each is searched among those of its destination.
         let mut known: Vec<&InstalledRoute> = routes
             .iter()
             .filter(|now| now.protocol == ROUTE_PROTOCOL)
@@ -113,10 +116,11 @@ impl Wanted {
     }
 }
 
-/// The subnet of an address.
+/// Returns the subnet of an address.
 pub(super) fn network(own: IpPrefix) -> IpPrefix {
     let addr = match own.addr {
         IpAddr::V4(addr) => {
+            // A shift by the whole width (length 0) has no result, and the mask is 0.
             let mask = u32::MAX.checked_shl(32 - u32::from(own.len)).unwrap_or(0);
             IpAddr::V4((u32::from(addr) & mask).into())
         }
@@ -128,7 +132,7 @@ pub(super) fn network(own: IpPrefix) -> IpPrefix {
     IpPrefix { addr, len: own.len }
 }
 
-/// The interfaces of a route's next hops.
+/// Returns the interfaces of a route's next hops.
 fn hops(target: &RouteTarget) -> impl Iterator<Item = Option<u32>> + '_ {
     let hops = match target {
         RouteTarget::Hop(hop) => std::slice::from_ref(hop),
@@ -138,7 +142,7 @@ fn hops(target: &RouteTarget) -> impl Iterator<Item = Option<u32>> + '_ {
     hops.iter().map(|hop| hop.ifindex)
 }
 
-/// Whether an installed route is this one.
+/// Returns whether an installed route equals this one.
 fn is_same(route: &Route, now: &InstalledRoute) -> bool {
     let default = if route.dst.addr.is_ipv4() {
         0
@@ -150,7 +154,7 @@ fn is_same(route: &Route, now: &InstalledRoute) -> bool {
         && leads_as(&now.target, &route.target)
 }
 
-/// Whether two targets have the same next hops, in whichever order: the kernel does not keep that of IPv6.
+/// Returns whether two targets have the same next hops in any order: the kernel does not keep the order for IPv6.
 fn leads_as(now: &RouteTarget, wanted: &RouteTarget) -> bool {
     let sorted = |hops: &[NextHop]| {
         let mut hops = hops.to_vec();
