@@ -1,14 +1,14 @@
-//! What the engine tells a person who watches.
+//! The interface for messages to the user.
 
-/// Receives stages and happenings; called from several threads.
+/// The receiver of stages and messages; several threads call it.
 pub trait Progress: Send + Sync {
-    /// The stage called `name` has done `done` of `total` things; `note` may be empty.
+    /// The stage `name` has done `done` of `total` parts; `note` may be empty.
     fn stage(&self, name: &str, done: u64, total: u64, note: &str);
-    /// Something happened that a person would want to read.
+    /// A message for the user.
     fn say(&self, line: &str);
 }
 
-/// One stage under way.
+/// A stage in progress.
 pub(crate) struct Stage<'a> {
     progress: &'a dyn Progress,
     name: &'static str,
@@ -16,7 +16,7 @@ pub(crate) struct Stage<'a> {
 }
 
 impl<'a> Stage<'a> {
-    /// Announces a stage of `total` things.
+    /// Announces a stage of `total` parts.
     pub(crate) fn begin(progress: &'a dyn Progress, name: &'static str, total: u64) -> Self {
         progress.stage(name, 0, total, "");
         Self {
@@ -26,17 +26,17 @@ impl<'a> Stage<'a> {
         }
     }
 
-    /// `done` things are done.
+    /// Reports that `done` parts are done.
     pub(crate) fn reach(&self, done: u64) {
         self.progress.stage(self.name, done, self.total, "");
     }
 
-    /// `done` things are done, and here is what that means.
+    /// Reports that `done` parts are done, with a note.
     pub(crate) fn note(&self, done: u64, note: &str) {
         self.progress.stage(self.name, done, self.total, note);
     }
 
-    /// Over.
+    /// Reports the end of the stage.
     pub(crate) fn end(self, note: &str) {
         self.progress.stage(self.name, self.total, self.total, note);
     }

@@ -1,4 +1,5 @@
-//! How ports come into being: a veth pair each, one end in the node, the other in the link plane's namespaces.
+//! The creation of ports: a veth pair for each, with one end in the node and the other in the link plane's
+//! namespaces.
 
 use std::collections::BTreeMap;
 use std::os::fd::{AsRawFd, BorrowedFd};
@@ -16,52 +17,52 @@ use constel_topology::Port;
 use crate::error::EngineError;
 use crate::routing::forwarding::Forwarding;
 
-/// Interfaces of a dead namespace are removed by the kernel in its own time; not longer than this.
+/// The longest time in which the kernel removes the interfaces of a dead namespace.
 const REMOVED_WITHIN: Duration = Duration::from_secs(120);
 
-/// So long without one that goes: what is left is deleted, so many at a time.
+/// The time without any removal after which remaining interfaces are deleted, `DELETED_AT_ONCE` at a time.
 const STUCK: Duration = Duration::from_millis(200);
 const DELETED_AT_ONCE: usize = 256;
 
-/// Makes ports and hands them to the link plane. Used by several threads.
+/// The maker of ports, which also attaches them to the link plane. Several threads use it.
 pub(crate) trait PortMaker: Sync {
-    /// What one thread makes ports with.
+    /// Returns the tool with which one thread creates ports.
     fn hand(&self) -> Box<dyn PortHand + '_>;
 
-    /// Prepares a node's ports, from inside the node.
+    /// Prepares a node's ports; called inside the node's namespace.
     ///
     /// # Errors
-    /// What the node's kernel refuses.
+    /// The refusal of the node's kernel.
     fn prepare(&self, ports: &[Port]) -> Result<(), EngineError>;
 
-    /// Takes ports that exist into the link plane.
+    /// Attaches existing ports to the link plane.
     ///
     /// # Errors
-    /// What the link plane refuses.
+    /// The refusal of the link plane.
     fn attach(&self, ports: &[PortId]) -> Result<(), EngineError>;
 
-    /// Removes a port, if it is there, wherever its end in the node is now.
+    /// Removes a port, if it exists, wherever its end in the node is now.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The refusal of the kernel.
     fn remove(&self, port: PortId) -> Result<(), EngineError> {
         let _ = port;
         Ok(())
     }
 
-    /// Waits until none of these ports is left.
+    /// Waits until none of these ports exists.
     ///
     /// # Errors
     /// When the kernel does not remove them.
     fn wait_removed(&self, ports: &[PortId]) -> Result<(), EngineError>;
 }
 
-/// Gathers ports and makes them together.
+/// A collection of ports that are created together.
 pub(crate) trait PortHand {
-    /// One more port of a node whose namespace is open as `netns` until they are made.
+    /// Adds a port of a node whose namespace stays open as `netns` until the ports are created.
     ///
     /// # Errors
-    /// When there is no place for it.
+    /// When the link plane has no place for it.
     fn add(
         &mut self,
         blueprint: &Blueprint,
@@ -69,19 +70,19 @@ pub(crate) trait PortHand {
         netns: BorrowedFd<'_>,
     ) -> Result<(), EngineError>;
 
-    /// Makes what was added.
+    /// Creates the added ports.
     ///
     /// # Errors
-    /// What the kernel refuses.
+    /// The refusal of the kernel.
     fn make(&mut self) -> Result<(), EngineError>;
 }
 
 /// Ports of a kernel.
 pub(crate) struct VethPorts<'a> {
     pub(crate) plane: &'a dyn Plane,
-    /// Nodes send TCP's super-frames.
+    /// Whether nodes send TCP super-frames.
     pub(crate) super_frames: bool,
-    /// Packets in transit go by a map.
+    /// The map for packets in transit, if there is one.
     pub(crate) forwarding: Option<Arc<Forwarding>>,
 }
 
@@ -95,7 +96,8 @@ impl PortMaker for VethPorts<'_> {
 
     fn prepare(&self, ports: &[Port]) -> Result<(), EngineError> {
         for port in ports {
-            // Rate, queue and loss act on frames, not on super-frames.
+            // Rate, queue and loss act on frames, so that super-frames must not be used unless the relay carries
+            // them whole.
             let set = if self.super_frames {
                 send_tcp_gso(port.name())
             } else {
@@ -132,6 +134,8 @@ impl PortMaker for VethPorts<'_> {
             }
         }
         let end = u32::try_from(ports.len()).unwrap_or(u32::MAX);
+        // The host ends have consecutive indices, by which they are recognised among other interfaces of the
+        // namespace.
         let host_ends = host_ifindex(PortId(0))..host_ifindex(PortId(end));
         let end = Instant::now() + REMOVED_WITHIN;
         for socket in shards.values_mut() {
@@ -141,8 +145,9 @@ impl PortMaker for VethPorts<'_> {
     }
 }
 
-/// Waits until none of these interfaces is left in the socket's namespace. A packet that waits for a neighbour which never
-/// answers keeps its sender's namespace alive for three seconds: where nothing goes any more, interfaces are deleted.
+/// Waits until none of these interfaces exists in the socket's namespace. A packet that waits for a neighbour which
+/// never answers keeps its sender's namespace alive for three seconds: if no interface disappears any more, the
+/// rest are deleted.
 fn wait_empty(
     socket: &mut Socket,
     indices: &std::ops::Range<u32>,
@@ -165,6 +170,7 @@ fn wait_empty(
         }
         if left.len() != before {
             (before, since) = (left.len(), Instant::now());
+        // Progress is measured by the count; the timer restarts whenever it changes.
         } else if since.elapsed() > STUCK {
             let mut batch = Batch::new();
             for &index in left.iter().take(DELETED_AT_ONCE) {
@@ -179,7 +185,7 @@ fn wait_empty(
     }
 }
 
-/// A netlink socket and a batch for each of the link plane's namespaces.
+/// The tool of one thread: a netlink socket and a batch for each of the link plane's namespaces.
 struct VethHand<'a> {
     ports: &'a VethPorts<'a>,
     shards: BTreeMap<i32, (Socket, Batch)>,
@@ -204,13 +210,14 @@ impl PortHand for VethHand<'_> {
             name: &host_name,
             ifindex: Some(self.ports.plane.host_ifindex(port.id)?),
             mtu: Some(port.mtu_bytes),
-            // Frames come to the node by `bpf_redirect_peer`, which no native XDP program there would see. The kernel refuses
-            // one at an end with fewer RX queues than this end has TX queues, so that attaching fails in place of that.
+            // Frames reach the node by `bpf_redirect_peer`, which a native XDP program in the node would not see.
+            // The kernel refuses such a program on an end with fewer RX queues than this end has TX queues. The
+            // attachment then fails instead of having no effect.
             tx_queues: Some(2),
             up: true,
             ..VethEnd::default()
         };
-        // By its group the map knows the node.
+        // The interface group is the node's key in the map.
         let group = self.ports.forwarding.as_ref();
         let theirs = VethEnd {
             name: port.name(),

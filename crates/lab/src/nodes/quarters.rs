@@ -1,7 +1,8 @@
-//! What programs in nodes see of the host.
+//! The files of the host that programs in nodes see.
 //!
-//! All see its files, but for the places that are each node's own, and but for containers, which see their image's. Of what
-//! lies hidden there they see what they are given: the results, what routing daemons and servers keep, the folders of the scenario and of programs.
+//! Programs see the host's files, except for the places that each node has for itself. Containers see the files of
+//! their image instead. From the hidden places they see only: the results, the folders of routing daemons and
+//! servers, and the folders of the scenario and of programs.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -27,29 +28,29 @@ use crate::nodes::launcher::{
 use crate::routing::daemons::{BIRD_FOLDER, FRR_FOLDERS};
 use crate::routing::router::Router;
 
-/// Folders of a lab that its nodes see in part; absolute.
+/// The folders from which nodes see some files; absolute.
 #[derive(Debug, Clone)]
 pub(crate) struct Folders {
     /// The lab's runtime folder.
     pub(crate) lab: PathBuf,
     /// The run's results.
     pub(crate) results: PathBuf,
-    /// Where the scenario lies.
+    /// The scenario's folder.
     pub(crate) scenario: PathBuf,
 }
 
 impl Folders {
-    /// Where the results have what a node's programs keep.
+    /// Returns the folder in the results for files of a node's programs.
     fn of_node(&self, node: &str) -> PathBuf {
         self.results.join("nodes").join(node)
     }
 }
 
-/// Encloses the lab, and says what its nodes see.
+/// Creates the enclosure of the lab, and determines what its nodes see.
 ///
 /// # Errors
-/// When the lab cannot be enclosed or its folders cannot be made, [`EngineError::Unable`] when something that the
-/// scenario mounts is not there.
+/// When the lab cannot be enclosed or its folders cannot be created; [`EngineError::Unable`] when something that
+/// the scenario mounts does not exist.
 pub(crate) fn make(
     lab: &str,
     (blueprint, ours): (&Arc<Blueprint>, &Ours),
@@ -64,6 +65,7 @@ pub(crate) fn make(
     }
     let telling = Telling::new(blueprint, ours);
     let info = telling.as_ref().map(|telling| {
+        // The nodes' folders need mount points for these two, which are below the path of the information folder.
         let seen = [daemons_folder(&folders.lab), servers_folder(&folders.lab)];
         make_folder(&folders.lab, telling, &seen)
     });
@@ -86,7 +88,7 @@ pub(crate) fn make(
             (Some(Software::Frr), Some(place)) => {
                 shown.extend(FRR_FOLDERS.map(|(name, at)| (place.join(name), at)));
             }
-            // Where its socket is, `birdc` looks for it.
+            // `birdc` searches the socket of its daemon in this folder.
             (Some(Software::Bird), Some(place)) => shown.push((place, BIRD_FOLDER)),
             (None, _) | (_, None) => {}
         }
@@ -111,7 +113,7 @@ pub(crate) fn make(
     Ok((Arc::new(quarters), enclosure))
 }
 
-/// What the scenario's `mounts` show to a node.
+/// Returns the scenario's `mounts` for a node.
 fn mounted<'a>(
     mounts: &'a [Mount],
     node: &'a str,
@@ -128,14 +130,15 @@ fn mounted<'a>(
     })
 }
 
-/// What a node sees that is told of itself.
+/// The information files that a node sees.
 struct Told {
     folder: Shown,
-    /// A part of it where OpenSN's images look for it; in containers alone, since hosts have no such folder.
+    /// The part of them that OpenSN's images expect at another path; only for containers, because hosts have no
+    /// such folder.
     opensn: Option<Shown>,
 }
 
-/// What nodes see that are told of themselves, by their names.
+/// Returns a function from node names to the information files that each sees.
 fn told_to(
     blueprint: &Arc<Blueprint>,
     telling: Option<Telling>,
@@ -159,8 +162,8 @@ fn told_to(
     }
 }
 
-/// What containers are made of, by their nodes' names. Here it is decided what they see of the host; what every one of them
-/// is to see is a row of `shown`.
+/// Returns a function from node names to the specifications of containers. The list `shown` in it has everything
+/// that a container sees of the host.
 fn container_of<T>(
     blueprint: &Arc<Blueprint>,
     folders: &Folders,
@@ -178,7 +181,7 @@ where
         let Some(container) = software.and_then(|software| software.container.as_ref()) else {
             return Ok(None);
         };
-        // Its logs and its state are ours: it sees neither.
+        // The node sees neither its logs nor its state: both are Constel's.
         let results = folders.of_node(name);
         let state = results.join("state");
         let state = (container.state == StatePlace::Disk).then_some(state);
@@ -186,6 +189,7 @@ where
             make_own(folder)?;
         }
         let own = kept::make(&folders.lab, name)?;
+        // The program of the container may run as another user, who must be able to write there.
         let user = images.user(container)?;
         chown(&own, Some(user.uid), Some(user.gid)).map_err(|source| {
             constel_host::Error::os(format!("give {} to its user", own.display()), source)
@@ -223,9 +227,9 @@ fn make_own(folder: &Path) -> constel_host::Result<()> {
         .map_err(|source| constel_host::Error::os(format!("make {}", folder.display()), source))
 }
 
-/// What every node sees, outer folders before those in them.
+/// Returns the files of the host that every node sees; outer folders come before those in them.
 fn shown_to_all(folders: &Folders) -> Vec<Shown> {
-    // A bare Debian has no such file: names of nodes are then not known there.
+    // A bare Debian has no such file; names of nodes are then unknown in nodes without containers.
     let hosts = Shown::instead_of("/etc/hosts", hosts_file(&folders.lab));
     let in_place = |path: PathBuf| Shown::in_place(path, false);
     let path = search_path();
@@ -243,7 +247,7 @@ fn shown_to_all(folders: &Folders) -> Vec<Shown> {
         .chain(hosts)
         .collect();
     shown.sort_by(|a, b| a.target.cmp(&b.target));
-    // Of two that show the same the writable one.
+    // If a folder occurs twice, the writable entry counts.
     shown.dedup_by(|later, kept| {
         let same = later.target == kept.target;
         kept.read_only &= !same || later.read_only;
@@ -252,13 +256,14 @@ fn shown_to_all(folders: &Folders) -> Vec<Shown> {
     shown
 }
 
-/// Refuses what cannot be mounted, all of it at once.
+/// Refuses mounts that are not possible, and reports all of them at once.
 fn check_mounts(mounts: &[Mount], folder: &Path) -> Result<(), EngineError> {
     let wrong = |mount: &Mount| {
         let (source, target) = (folder.join(&mount.host), Path::new(&mount.at));
         let Ok(found) = fs::metadata(&source) else {
             return Some(format!("{} is not there", source.display()));
         };
+        // Places below these folders are created in the enclosure, so that they need not exist on the host.
         let made = constel_host::enclosure::is_own(target);
         match fs::metadata(target) {
             Ok(place) if place.is_dir() != found.is_dir() && !made => Some(format!(

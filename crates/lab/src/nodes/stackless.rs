@@ -1,4 +1,4 @@
-//! Nodes without a stack: the link plane forwards for them, by a table that is written here.
+//! Nodes without a stack: the link plane forwards for them, with a table that this module writes.
 
 use std::net::IpAddr;
 use std::path::PathBuf;
@@ -18,20 +18,20 @@ use constel_topology::NodeId;
 use crate::error::EngineError;
 use crate::routing::tables::{MAIN, UNICAST};
 
-/// The table that the link plane forwards by, and which node is which in it.
+/// The link plane's forwarding table, and the numbers of nodes in it.
 pub(crate) struct Stackless {
     pub(crate) table: Arc<Table>,
     numbers: Forwarders,
-    /// The addresses that ways lead to.
+    /// The addresses of all destinations.
     goals: Vec<IpAddr>,
     blueprint: Arc<Blueprint>,
 }
 
 impl Stackless {
-    /// That of a lab, empty; `None`: all its nodes have a stack.
+    /// Creates the empty table of a lab; `None` if all its nodes have a stack.
     ///
     /// # Errors
-    /// When it would be too large.
+    /// When the table would be too large.
     pub(crate) fn wanted(
         blueprint: &Arc<Blueprint>,
     ) -> std::result::Result<Option<Self>, EngineError> {
@@ -52,7 +52,7 @@ impl Stackless {
         }))
     }
 
-    /// From now on packets go by these changes.
+    /// Applies changes of routes; packets follow them from now on.
     pub(crate) fn put(&self, routes: &RoutesPlan) {
         for row in &routes.ways {
             let way = row.hop.map(way_of);
@@ -70,15 +70,15 @@ impl Stackless {
         }
     }
 
-    /// A node's number in the table; `None`: it has a stack.
+    /// Returns a node's number in the table; `None` if it has a stack.
     pub(crate) fn member(&self, node: NodeId) -> Option<u32> {
         self.numbers.member(node)
     }
 
-    /// How a node without a stack forwards to an address.
+    /// Returns how a node without a stack forwards to an address.
     pub(crate) fn route(&self, node: NodeId, to: IpAddr) -> Option<Route> {
         let ways = self.table.ways_to(self.member(node)?, to);
-        // Of several any must do; the first is looked at.
+        // Any of several next hops must lead there; the first is followed.
         let way = *ways.first()?;
         Some(Route {
             prefix: to,
@@ -106,7 +106,7 @@ fn gateway(blueprint: &Blueprint, way: Way, to: IpAddr) -> Option<IpAddr> {
     }
 }
 
-/// One of them. It goes with the link plane.
+/// A node without a stack. It exists as long as the link plane.
 pub(crate) struct StacklessNode {
     pub(crate) all: Arc<Stackless>,
     pub(crate) node: NodeId,

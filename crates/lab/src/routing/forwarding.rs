@@ -1,5 +1,5 @@
-//! Forwarding by one map that all nodes share, where the scenario asks for it: routes are put into it before they are
-//! written to the kernels' tables.
+//! Forwarding by one map that all nodes share, if the scenario asks for it. Routes are written to the map before
+//! they are written to the kernels' tables.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -14,7 +14,7 @@ use constel_topology::{Layout, NodeId, Port};
 use crate::error::EngineError;
 use constel_plan::{Blueprint, Goal, RouteRow, destinations, node_ifindex};
 
-/// The map, and which destination is which in it.
+/// The map, and the numbers of the destinations in it.
 #[derive(Debug)]
 pub(crate) struct Forwarding {
     forwarder: Forwarder,
@@ -23,7 +23,7 @@ pub(crate) struct Forwarding {
 }
 
 impl Forwarding {
-    /// The map of a lab that is to forward by one, empty.
+    /// Creates the empty map of a lab that forwards by one; `None` for any other lab.
     ///
     /// # Errors
     /// When the kernel refuses it.
@@ -54,7 +54,7 @@ impl Forwarding {
         }))
     }
 
-    /// Puts the program on a port of a node, inside of which the calling thread is.
+    /// Attaches the program to a port of a node; called inside the node's namespace.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -63,7 +63,7 @@ impl Forwarding {
         attached.map_err(unable)
     }
 
-    /// From now on packets go by this change.
+    /// Applies a change; packets follow it from now on.
     pub(crate) fn put(&self, layout: &Layout, row: &RouteRow) {
         let Goal::Node(destination) = row.goal else {
             return;
@@ -79,7 +79,7 @@ impl Forwarding {
         self.forwarder.set(row.node.0, *goal, way);
     }
 
-    /// How a node forwards packets of others to this address, if it is by the map.
+    /// Returns how a node forwards transit packets to this address, if the map has it.
     pub(crate) fn route(&self, addresses: &AddressPlan, node: NodeId, to: IpAddr) -> Option<Route> {
         let goal = *self.by_address.get(&to)?;
         let way = self.forwarder.way(node.0, goal)?;

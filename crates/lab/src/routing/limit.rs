@@ -1,22 +1,22 @@
-//! Until when routes must stand for the first time.
+//! The time limit until routes must have converged for the first time.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
 use crate::error::EngineError;
 
-/// A span of time that began when the links were up; starting daemons falls into it.
+/// A time span that begins when the links are up and includes the start of daemons.
 pub(crate) struct Limit {
-    /// When the links were up.
+    /// The instant at which the links were up.
     pub(crate) since: Instant,
-    /// How long routes may take from then.
+    /// The time limit from that instant.
     pub(crate) within: Duration,
-    /// Where the daemons write.
+    /// The folder of the daemons' logs.
     pub(crate) logs: PathBuf,
 }
 
 impl Limit {
-    /// Says no once it is over; `missing` is what there is to say of how far it came.
+    /// Returns an error once the limit is over; `missing` describes the missing routes.
     ///
     /// # Errors
     /// [`EngineError::NoRoutes`] after the limit.
@@ -27,7 +27,7 @@ impl Limit {
         }
     }
 
-    /// Routes will not stand, for `reason`.
+    /// Returns the error for routes that will not converge, because of `reason`.
     pub(crate) fn refused(&self, reason: String) -> EngineError {
         EngineError::NoRoutes {
             limit_s: self.within.as_secs(),

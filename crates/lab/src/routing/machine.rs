@@ -16,7 +16,7 @@ use crate::error::EngineError;
 use crate::information::{Informant, News};
 use crate::nodes::kernels::Kernels;
 
-/// Makes this machine's kernels equal a plan.
+/// The applier of plans to this machine.
 pub(crate) struct Machine {
     kernels: Arc<Kernels>,
     links: Arc<dyn Links>,
@@ -26,7 +26,7 @@ pub(crate) struct Machine {
 }
 
 impl Machine {
-    /// Lab time stands still.
+    /// Creates the applier before lab time runs.
     pub(crate) fn new(
         kernels: Arc<Kernels>,
         links: Arc<dyn Links>,
@@ -42,8 +42,8 @@ impl Machine {
 }
 
 impl Machine {
-    /// Routes of nodes on other machines that ways are followed by: to nodes that traffic may go to. All of them would take
-    /// this machine as much memory as if it had every node.
+    /// Returns the routes of nodes on other machines that are needed to follow paths: those to endpoints of
+    /// traffic. All routes would need as much memory as if this machine had every node.
     fn followed_elsewhere(&self, routes: &RoutesPlan) -> Vec<RouteRow> {
         let layout = &self.kernels.blueprint.lab.layout;
         let here = self.kernels.ours();
@@ -56,7 +56,7 @@ impl Machine {
     }
 }
 
-/// An update of the edge table under way, and when it was due by the machine's clock.
+/// A submitted update of the edge table, and its due time by the machine's clock.
 pub(crate) struct Submitted {
     update: PendingUpdate,
     due_ns: Option<u64>,
@@ -70,7 +70,7 @@ impl Applier for Machine {
         self.zero_ns = zero_ns;
         let pending = self.submit_edges(glide, Some(0))?;
         self.edges_applied(pending)?;
-        // Laws of time begin with lab time.
+        // Time-dependent laws begin with lab time.
         impair::put_profiles(&self.kernels.blueprint, self.links.as_ref(), zero_ns)
     }
 
@@ -139,6 +139,8 @@ impl Applier for Machine {
         let here = self.kernels.ours();
         let ours = here.routes(routes);
         let (first, rest) = ours.rows.split_at(ours.first);
+        // The first rows make all packets take the new paths; the time after them is the one that counts for
+        // convergence.
         let mut requests = self.kernels.route(first)?;
         let mut stood_ns = mono_ns();
         requests += self.kernels.route(rest)?;
@@ -146,6 +148,7 @@ impl Applier for Machine {
             requests += self.kernels.route(&ours.paths)?;
             stood_ns = mono_ns();
         }
+        // These go to placeholders in memory, and so are not counted as requests.
         if !here.is_all() {
             self.kernels.route(&self.followed_elsewhere(routes))?;
         }

@@ -1,4 +1,4 @@
-//! Who makes a lab's routes, and what that asks of everybody else.
+//! The source of a lab's routes, and its consequences for other parts.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -10,25 +10,25 @@ use constel_scenario::model::{
     AreaSize, ComputedRouting, DaemonRouting, Igp, Mode, Scenario, Software,
 };
 
-/// Computed routes that do not stand by then never will.
+/// The time within which computed routes must be installed for the first time.
 const COMPUTED_WITHIN: Duration = Duration::from_secs(120);
 
-/// A daemon's death is over when routes have stood for the dead time and so much more.
+/// The margin after the dead time for which routes must be stable before a daemon's end counts as handled.
 const STEADY_MARGIN_NS: u64 = 5_000_000_000;
 
-/// The maker of routes. Everything that depends on who it is stands here.
+/// The source of routes. All code that depends on it is here.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Router<'a> {
-    /// Constel: shortest paths, written into the kernels at every step.
+    /// Constel: shortest paths, written to the kernels at every step.
     Computed(&'a ComputedRouting),
     /// Routing daemons in the nodes.
     Daemons(&'a DaemonRouting),
-    /// Nobody; or programs that the scenario runs itself.
+    /// None; or programs that the scenario itself runs.
     Nobody,
 }
 
 impl<'a> Router<'a> {
-    /// The one that the scenario asks for.
+    /// Returns the source of routes in a scenario.
     pub(crate) fn of(scenario: &'a Scenario) -> Self {
         match &scenario.routing.mode {
             Mode::Computed(computed) => Self::Computed(computed),
@@ -37,7 +37,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// The daemons, if it is daemons.
+    /// Returns the daemons, if they are the source.
     pub(crate) fn daemons(self) -> Option<&'a DaemonRouting> {
         match self {
             Self::Daemons(daemons) => Some(daemons),
@@ -45,7 +45,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// Programs that this host must have, as (program, Debian package).
+    /// Returns the programs that this host must have, as (program, Debian package).
     pub(crate) fn programs(self, lab: &Lab) -> Vec<(&'static str, &'static str)> {
         let programs = self.daemons().map_or_else(Vec::new, |routing| {
             constel_routing::daemons::programs(&daemon_spec(lab, routing))
@@ -53,7 +53,7 @@ impl<'a> Router<'a> {
         programs.iter().map(|p| (p.name, p.package)).collect()
     }
 
-    /// How many processes it runs in nodes of this machine.
+    /// Returns the number of processes in nodes of this machine.
     pub(crate) fn processes(self, lab: &Lab, ours: &Ours) -> usize {
         let Some(routing) = self.daemons() else {
             return 0;
@@ -61,7 +61,7 @@ impl<'a> Router<'a> {
         let spec = daemon_spec(lab, routing);
         let nodes = lab.layout.nodes().iter().filter(|node| ours.has(node.id));
         let nodes = nodes.count();
-        // Which satellites foreign stations will use is known later.
+        // The satellites that foreign stations will use are not known yet, so that every node counts.
         let speakers = match spec.has_foreign_stations(&lab.layout) {
             true => nodes,
             false => {
@@ -76,7 +76,7 @@ impl<'a> Router<'a> {
             .sum()
     }
 
-    /// Settings that nodes need beside those of every router.
+    /// Returns the settings that nodes need in addition to those of every router.
     pub(crate) fn settings(self) -> &'static [Setting] {
         match self {
             Self::Computed(computed) if computed.paths > 1 => &BY_FLOW,
@@ -84,7 +84,7 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// How long routes may take until they stand for the first time; `None`: nobody makes any.
+    /// Returns the time limit until routes have converged for the first time; `None` without a source.
     pub(crate) fn routes_within(self) -> Option<Duration> {
         match self {
             Self::Computed(_) => Some(COMPUTED_WITHIN),
@@ -95,14 +95,14 @@ impl<'a> Router<'a> {
         }
     }
 
-    /// How long routes must stand after a daemon's death until it is over, nanoseconds: the kernel keeps a dead daemon's
-    /// routes for a while.
+    /// Returns how long routes must be stable after a daemon's end before it counts as handled, nanoseconds: the
+    /// kernel keeps the routes of an ended daemon for a while.
     pub(crate) fn steady_ns(self) -> u64 {
         let dead_s = self.daemons().map_or(0, |d| u64::from(d.timers.dead_s));
         dead_s * 1_000_000_000 + STEADY_MARGIN_NS
     }
 
-    /// Software, protocol and timers for people; `None` without daemons.
+    /// Describes software, protocol and timers for users; `None` without daemons.
     pub(crate) fn words(self) -> Option<String> {
         let routing = self.daemons()?;
         let software = match routing.software {

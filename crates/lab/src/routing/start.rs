@@ -1,55 +1,56 @@
-//! How fast daemons are started: as fast as the machine takes them.
+//! The rate at which daemons are started: as fast as the machine allows.
 //!
-//! Started all at once, hundreds of daemons exchange their first messages at the same time, none gets the processor
-//! when it must answer, neighbours are given up and everything begins again. So daemons are started in the order of
-//! their nodes, plane by plane, and the next one only when few tasks wait for a processor: those that run have done
-//! their work for now, and a wave of adjacencies goes through the constellation at the machine's own pace.
+//! If hundreds of daemons start at once, they exchange their first messages at the same time, none gets the
+//! processor when it must answer, neighbours time out, and everything begins again. Daemons are therefore started
+//! in the order of their nodes, plane by plane, and the next one only when few tasks wait for a processor: the
+//! running ones have then done their present work, and the formation of adjacencies proceeds through the
+//! constellation at the machine's own pace.
 
 use std::fs;
 
-/// What is looked at before a start.
+/// The state of the machine before a start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Sight {
-    /// Time, seconds.
+    /// The time, seconds.
     pub(crate) now_s: f64,
-    /// Tasks that run or wait for a processor, the whole machine's.
+    /// The number of tasks on the whole machine that run or wait for a processor.
     pub(crate) runnable: u32,
-    /// Memory that can still be had, bytes.
+    /// The available memory, bytes.
     pub(crate) available_bytes: u64,
 }
 
-/// What may be done.
+/// The decision about a start.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) enum Decision {
     /// Start one.
     Start,
-    /// Look again after so many seconds.
+    /// Check again after this time in seconds.
     Wait(f64),
-    /// Start no more: memory runs out.
+    /// Start no more: too little memory is left.
     Stop,
 }
 
-/// How long it is between two looks at a busy machine, seconds.
+/// The time between two checks of a busy machine, seconds.
 const LOOK_EVERY_S: f64 = 0.01;
 
-/// However busy the machine, one is started after so long: others may be what keeps it busy.
+/// The longest delay of a start, seconds, however busy the machine is: other programs may be the cause.
 const PATIENCE_S: f64 = 0.05;
 
-/// Decides when the next daemon is started. Pure: time and load are arguments.
+/// The decision about the next start. Pure: time and load are arguments.
 #[derive(Debug)]
 pub(crate) struct StartControl {
     most_runnable: u32,
     pace_s: f64,
     reserve_bytes: u64,
-    /// No start before this.
+    /// The earliest time of the next start.
     next_s: f64,
     waiting_since_s: Option<f64>,
     waited_s: f64,
 }
 
 impl StartControl {
-    /// `most_runnable` tasks may run or wait on each of `processors`; it is `pace_s` at least from start to start;
-    /// `reserve_bytes` of memory stay free.
+    /// Creates the control. At most `most_runnable` tasks may run or wait per processor, starts are at least
+    /// `pace_s` apart, and `reserve_bytes` of memory stay free.
     pub(crate) fn new(
         most_runnable: u32,
         processors: u32,
@@ -66,7 +67,7 @@ impl StartControl {
         }
     }
 
-    /// What to do now.
+    /// Returns the decision for the present state.
     pub(crate) fn decide(&mut self, sight: Sight) -> Decision {
         if sight.available_bytes < self.reserve_bytes {
             return Decision::Stop;
@@ -81,24 +82,25 @@ impl StartControl {
         }
         self.waited_s += waited;
         self.waiting_since_s = None;
-        // From when it was due, so that waking up late does not add up; but nothing is made up for.
+        // The time counts from the due time, so that late wake-ups do not add up; missed starts are not made up
+        // for.
         self.next_s = self.next_s.max(sight.now_s - self.pace_s) + self.pace_s;
         Decision::Start
     }
 
-    /// For how long it has held starts back, seconds.
+    /// Returns the time for which it has delayed starts, seconds.
     pub(crate) fn waited_s(&self) -> f64 {
         self.waited_s
     }
 }
 
-/// Tasks that run or wait for a processor, from `/proc/loadavg`; 0 when it cannot be read.
+/// Returns the number of tasks that run or wait for a processor, from `/proc/loadavg`; 0 when it cannot be read.
 pub(crate) fn runnable() -> u32 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();
     parse_runnable(&text).unwrap_or(0)
 }
 
-/// The fourth field is `running/all`.
+/// Parses the fourth field, `running/all`.
 fn parse_runnable(text: &str) -> Option<u32> {
     let field = text.split_ascii_whitespace().nth(3)?;
     field.split_once('/')?.0.parse().ok()

@@ -1,4 +1,5 @@
-//! The step loop: the plan for the next step is ready before its time, then one atomic table update.
+//! The step loop: the plan for the next step is ready before its time, and then takes effect as one atomic update
+//! of the edge table.
 
 use std::hash::{DefaultHasher, Hasher};
 use std::io::{self, Write};
@@ -14,75 +15,75 @@ use crate::clock::{LabClock, mono_ns};
 use crate::failed::Failed;
 use crate::life::manifest::bounds;
 
-/// Edges that only glide on are changed so many at a time, which takes a fraction of a millisecond, with a pause
-/// between: frames do not wait for all of a large constellation.
+/// The number of edges that are changed at a time if only their delay changes. Such an update takes a fraction of a
+/// millisecond and is followed by a pause, so that frames do not wait for all edges of a large constellation.
 const GLIDING_AT_ONCE: usize = 500;
 const GLIDING_PAUSE_NS: u64 = 1_000_000;
 
-/// How often a waiting loop looks whether it should stop.
+/// How often a waiting loop checks whether it must stop.
 const STOP_CHECK: Duration = Duration::from_millis(20);
 
-/// How the steps of a run went. Times in nanoseconds. It takes no more memory the more steps there are.
+/// The timing of a run's steps, in nanoseconds. Its memory does not grow with the number of steps.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct StepTimes {
-    /// Positions, edges and delta.
+    /// The computation of positions, edges and their differences.
     pub(crate) compute_ns: Tally,
-    /// Routes and their delta.
+    /// The computation of routes and their differences.
     pub(crate) routes_ns: Tally,
     /// The link plane's own time for the table update, between two frames.
     pub(crate) update_ns: Tally,
-    /// Neighbour entries and routes written to kernels.
+    /// The writing of neighbour entries and routes to kernels.
     pub(crate) kernel_ns: Tally,
-    /// All that a step took: its planning, and the kernels.
+    /// The total time of a step: its planning, and the kernels.
     pub(crate) whole_ns: Tally,
-    /// What the planning of the next step took.
+    /// The planning time of the next step.
     planning_ns: u64,
-    /// How long after its lab time the table update took effect.
+    /// The lateness with which the table update took effect.
     pub(crate) lateness_ns: Tally,
-    /// Following the paths of flows through the kernels' tables, between this step and the next.
+    /// The time to follow the paths of flows through the kernels' tables, between this step and the next.
     pub(crate) paths_ns: Tally,
-    /// Edge changes.
+    /// The number of edge changes.
     pub(crate) edge_changes: Tally,
-    /// Route changes.
+    /// The number of route changes.
     pub(crate) route_changes: Tally,
-    /// How many requests they were put into: neighbouring changes of one node go together.
+    /// The number of requests for them: consecutive changes of one node share a request.
     pub(crate) route_requests: Tally,
-    /// Table updates later than the scenario allows, nanoseconds, and how many were.
+    /// The lateness that the scenario allows, nanoseconds, and the number of table updates beyond it.
     pub(crate) late_above_ns: u64,
     pub(crate) late: u64,
 }
 
 impl StepTimes {
-    /// A table update took effect so long after its lab time.
+    /// Records the lateness of a table update.
     pub(crate) fn record_lateness(&mut self, late_ns: u64) {
         self.lateness_ns.record(late_ns);
         self.late += u64::from(late_ns > self.late_above_ns);
     }
 }
 
-/// Since then, nanoseconds.
+/// Returns the time since then, nanoseconds.
 pub(crate) fn since_ns(start: Instant) -> u64 {
     u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX)
 }
 
-/// Everything that changes with time: a planner, and who carries its plans out.
+/// The step loop's state: a planner, and the applier of its plans.
 pub(crate) struct Steps<A: Applier> {
     pub(crate) planner: Planner,
     applier: A,
     clock: Arc<LabClock>,
     failed: Arc<Failed>,
     pub(crate) times: StepTimes,
-    /// How long links that go outlive the routes over them, nanoseconds; 0 without draining.
+    /// How long disappearing links stay after the routes have left them, nanoseconds; 0 without draining.
     drain_ns: u64,
-    /// Links of the step in force that still have to go.
+    /// Links of the step in force that will be removed.
     draining: Option<Draining<A::Pending>>,
-    /// When the kernels had all routes of the step in force (`CLOCK_MONOTONIC`).
+    /// The instant at which the kernels had all routes of the step in force (`CLOCK_MONOTONIC`).
     pub(crate) routed_at_ns: u64,
-    /// Of all plans so far, where somebody compares.
+    /// A hash of all plans so far, if machines compare them.
     fingerprint: Option<Fingerprint>,
 }
 
-/// A number made of everything that was planned, which machines compare that plan the same.
+/// A hash of all plans, with which machines verify that they plan the same.
 #[derive(Default)]
 struct Fingerprint {
     steps: u64,
@@ -103,19 +104,19 @@ impl Write for Fingerprint {
 impl Fingerprint {
     fn add(&mut self, plan: &StepPlan) {
         self.steps += 1;
-        // Numbers and names: there is nothing that JSON could not say.
+        // Plans contain only numbers and names, so that JSON cannot fail.
         let _ = serde_json::to_writer(self, plan);
     }
 }
 
-/// Links that no route leads over any more, and which go when what was on its way has passed.
+/// Links that no route uses any more. They are removed when packets in flight have passed.
 struct Draining<P> {
     gone: P,
     forget: Vec<Adjacency>,
 }
 
 impl<A: Applier> Steps<A> {
-    /// Nothing has happened yet.
+    /// Creates the loop before its first step.
     pub(crate) fn new(
         planner: Planner,
         applier: A,
@@ -141,12 +142,12 @@ impl<A: Applier> Steps<A> {
         }
     }
 
-    /// From now on plans are counted into a fingerprint.
+    /// Starts to hash all plans.
     pub(crate) fn keep_fingerprint(&mut self) {
         self.fingerprint = Some(Fingerprint::default());
     }
 
-    /// What was planned so far, where that is kept.
+    /// Returns the hash of the plans so far, if it is kept.
     pub(crate) fn fingerprint(&self) -> Option<Plans> {
         let kept = self.fingerprint.as_ref();
         kept.map(|kept| Plans {
@@ -161,12 +162,12 @@ impl<A: Applier> Steps<A> {
         }
     }
 
-    /// The topology of the step in force.
+    /// Returns the topology of the step in force.
     pub(crate) fn current(&self) -> &Arc<Snapshot> {
         self.planner.current()
     }
 
-    /// Makes the edges of lab time zero exist, held still: no delay glides until the clock starts.
+    /// Creates the edges of lab time zero, with constant delays until the clock starts.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -179,7 +180,7 @@ impl<A: Applier> Steps<A> {
         Ok(())
     }
 
-    /// Lets delays glide: lab time zero is `zero_mono_ns`.
+    /// Starts the change of delays: lab time zero is `zero_mono_ns`.
     ///
     /// # Errors
     /// When the link plane refuses.
@@ -187,7 +188,7 @@ impl<A: Applier> Steps<A> {
         self.applier.start(zero_mono_ns, &self.planner.glide())
     }
 
-    /// Plans the next step; touches nothing but this.
+    /// Plans the next step, without any effect outside the planner.
     pub(crate) fn prepare(&mut self) -> PlannedStep {
         let begun = Instant::now();
         let mut step = self.planner.advance();
@@ -206,11 +207,12 @@ impl<A: Applier> Steps<A> {
         step
     }
 
-    /// Makes the step take effect at its time: one atomic table update, handed over now and carried out by
-    /// the link plane itself, then the kernels' neighbours and routes. False when `stop` said so before.
-    /// With draining, links that go leave in a second update, after the routes that lead round them; those that
-    /// break go at once. Steps never overlap: one that takes longer than a step makes the next late, and
-    /// draining is cut short where the next step's time has come.
+    /// Applies the step at its time: the link plane gets one atomic table update in advance and executes it itself;
+    /// then the kernels get neighbours and routes. Returns false if `stop` ended the wait.
+    ///
+    /// With draining, disappearing links are removed in a second update, after the routes that avoid them; failed
+    /// links are removed at once. Steps never overlap: a step that takes longer than its length makes the next one
+    /// late, and draining is shortened if the next step is due.
     ///
     /// # Errors
     /// When the link plane or a kernel refuses.
@@ -231,6 +233,7 @@ impl<A: Applier> Steps<A> {
                 return Ok(false);
             }
             self.route_round_failures()?;
+            // Idle time before the step is used to repair stacks, as long as it suffices.
             self.look_after(self.clock.until(t_ns).unwrap_or(STOP_CHECK))?;
             let left = self.clock.until(t_ns).unwrap_or(STOP_CHECK);
             self.clock.sleep(left.min(self.pause()));
@@ -240,10 +243,11 @@ impl<A: Applier> Steps<A> {
         self.times.record_lateness(applied.late_ns);
         self.applier.in_force(&step.snapshot);
         let start = mono_ns();
-        // Failures by hand since then, or what was heard: other routes, and other routes in the kernels.
+        // Routes are planned again if edges were failed by command or messages were received since the step was
+        // planned.
         let failed = self.failed.now();
         self.planner.route(&mut step, &failed);
-        // The map before the kernels, where anything may have to wait for others.
+        // The map is updated before the kernels, because a request to a kernel may have to wait.
         self.applier.put_ways(&step.plan.routes);
         self.applier.put_map(&step.plan.routes.rows);
         self.drained()?;
@@ -254,11 +258,12 @@ impl<A: Applier> Steps<A> {
         if step.route_changes().is_some() {
             self.times.route_requests.record(routed.requests as u64);
         }
-        // They follow each other at their own times, whatever the kernels take.
+        // The parts take effect at their own times, independent of the kernels.
         let told = mono_ns();
         for pending in gliding {
             update_ns = update_ns.max(self.applier.edges_applied(pending)?.took_ns);
         }
+        // The wait is not work of the kernels, and is subtracted below.
         let waited_ns = mono_ns() - told;
         self.times.update_ns.record(update_ns);
         self.drain(&mut step)?;
@@ -272,11 +277,11 @@ impl<A: Applier> Steps<A> {
         Ok(true)
     }
 
-    /// Hands over the changes of links whose delay glides on, part by part.
+    /// Submits the changes of links whose delay changes continuously, in parts.
     fn submit_gliding(&mut self, step: &PlannedStep) -> Result<Vec<A::Pending>, A::Error> {
         let plan = &step.plan;
         let parts = plan.gliding.chunks(GLIDING_AT_ONCE);
-        // All of them well within the step.
+        // The pauses are limited so that all parts are well within the step.
         let step_ns = self.planner.blueprint().lab.step_ns();
         let pause_ns = GLIDING_PAUSE_NS.min(step_ns / 4 / (parts.len() as u64).max(1));
         let mut at_ns = plan.t_ns;
@@ -288,13 +293,13 @@ impl<A: Applier> Steps<A> {
         Ok(pending)
     }
 
-    /// Hands over the removal of links that no route leads over any more.
+    /// Submits the removal of links that no route uses any more.
     fn drain(&mut self, step: &mut PlannedStep) -> Result<(), A::Error> {
         if step.plan.drain.is_empty() {
             return Ok(());
         }
-        // Counted from here: however long the kernels took, the routes came first.
-        // But never beyond the step, which may be followed by one that brings a link back.
+        // The time counts from here, because the routes must come first, however long the kernels took. The removal
+        // must be before the end of the step, because the next one may bring a link back.
         let now_ns = self.clock.now_ns().unwrap_or(step.plan.t_ns);
         let last_ns = step.plan.t_ns + self.planner.blueprint().lab.step_ns() - 1;
         let at_ns = (now_ns + self.drain_ns).min(last_ns);
@@ -305,14 +310,15 @@ impl<A: Applier> Steps<A> {
         Ok(())
     }
 
-    /// How long a waiting loop may sleep: no longer than until some node handles a message.
+    /// Returns how long a waiting loop may sleep: at most until some node handles a message.
     pub(crate) fn pause(&self) -> Duration {
         let next = self.planner.next_message_ns();
         let news = next.and_then(|next_ns| self.clock.until(next_ns));
         news.unwrap_or(STOP_CHECK).min(STOP_CHECK)
     }
 
-    /// Links failed or healed by hand, or messages heard: computed routes follow at once, not only at the next step.
+    /// Updates computed routes at once, without waiting for the next step, if links were failed or repaired by
+    /// command or messages were received.
     ///
     /// # Errors
     /// When a kernel refuses a route.
@@ -329,7 +335,7 @@ impl<A: Applier> Steps<A> {
         Ok(())
     }
 
-    /// Looks after nodes whose programs changed their stacks, in a moment that lasts so long.
+    /// Repairs the stacks of nodes whose programs changed them, in the given time.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -337,14 +343,14 @@ impl<A: Applier> Steps<A> {
         self.applier.look_after(&self.planner, left)
     }
 
-    /// Tells who waits for it that routes go by this list.
+    /// Notifies waiting callers that routes follow this version of the list.
     fn tell_routes(&self, failed: &FailedEdges) {
         if self.planner.routes_stand_with_the_plan() {
             self.failed.routes_stand(failed.version());
         }
     }
 
-    /// Waits until the links of the step before are gone, and forgets who was there.
+    /// Waits until the links of the step before are removed, and removes their neighbour entries.
     fn drained(&mut self) -> Result<(), A::Error> {
         if let Some(draining) = self.draining.take() {
             self.applier.edges_applied(draining.gone)?;

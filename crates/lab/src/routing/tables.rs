@@ -1,7 +1,7 @@
-//! What the kernels really route: read from their tables, walked over the edges that exist.
+//! The actual routes of the kernels: read from their tables, and followed over the existing edges.
 //!
-//! Whether "routes stand" is never asked of a daemon: a route that a daemon believes in and the kernel lacks
-//! carries nothing.
+//! Whether routes have converged is never asked of a daemon: a route in a daemon that the kernel lacks carries no
+//! packets.
 
 use std::net::IpAddr;
 use std::sync::Arc;
@@ -14,12 +14,13 @@ use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use constel_plan::{Blueprint, Ours, Reach};
 
-/// `RTN_UNICAST`: the only kind that forwards.
+/// `RTN_UNICAST`, the only kind of route that forwards.
 pub(crate) const UNICAST: u8 = 1;
 /// The main table.
 pub(crate) const MAIN: u32 = 254;
 
-/// For so many addresses it is cheaper to ask for each than to read a table, in which every node of a lab may be.
+/// The number of addresses up to which single queries are cheaper than reading a table, which may contain every
+/// node of a lab.
 const FEW: usize = 48;
 
 /// Reads the main table of one node.
@@ -39,7 +40,7 @@ fn forwarding(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Op
     }
     let (hop, choices) = match &route.target {
         RouteTarget::Hop(hop) => (hop, 1),
-        // Several next hops: any of them must do, the first is looked at.
+        // Any of several next hops must lead there; the first is followed.
         RouteTarget::Multipath(hops) => (hops.first()?, hops.len()),
         RouteTarget::Unreachable | RouteTarget::Blackhole => return None,
     };
@@ -53,15 +54,15 @@ fn forwarding(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Op
     })
 }
 
-/// A node's route to one address; of a node on another machine, as far as it was planned.
+/// Returns a node's route to one address; for a node of another machine the planned route.
 fn lookup(kernels: &Kernels, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
     let found = kernels.node(node).lookup(&[goal])?.into_iter();
     let found = found.flatten().next();
     Ok(found.and_then(|route| forwarding(&kernels.blueprint, node, &route)))
 }
 
-/// Follows the kernels from `from` to a loopback address as [`Tables::walk_at`] does, asking each on the way for its
-/// route to this address alone: the cost does not grow with the tables.
+/// Follows the kernels from `from` to a loopback address as [`Tables::walk_at`] does, but queries each node on the
+/// path only for its route to this address: the cost does not grow with the tables.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -74,6 +75,8 @@ pub(crate) fn walk_asking(
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
     let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
+        // A node without a stack is asked in the link plane's table, a transit node in the map; only the rest have
+        // kernel routes.
         if let Some(route) = kernels.without_stack(node, goal) {
             return Ok(route);
         }
@@ -86,7 +89,7 @@ pub(crate) fn walk_asking(
     walk_by(layout, snapshot, addresses, from, goal, snapshot.t_ns, ask)
 }
 
-/// How a node on the way forwards what `from` sends, where that is not its kernel's matter.
+/// Returns how a transit node forwards packets from `from`, if the map does it.
 fn in_transit(kernels: &Kernels, from: NodeId, node: NodeId, goal: IpAddr) -> Option<Route> {
     if node == from {
         return None;
@@ -94,16 +97,16 @@ fn in_transit(kernels: &Kernels, from: NodeId, node: NodeId, goal: IpAddr) -> Op
     kernels.by_map(node, goal)
 }
 
-/// Tables as they were when a walk first came through a node: each is read once, and only if needed.
+/// The tables as they were when a path first reached each node: each is read once, and only if needed.
 pub(crate) struct Tables<'a> {
     kernels: &'a Kernels,
-    /// Which nodes are here.
+    /// The nodes of this machine.
     ours: Arc<Ours>,
     known: Vec<Option<Table>>,
 }
 
 impl<'a> Tables<'a> {
-    /// Nothing read yet.
+    /// Creates the cache, without reading anything.
     pub(crate) fn new(kernels: &'a Kernels) -> Self {
         Self {
             kernels,
@@ -112,8 +115,7 @@ impl<'a> Tables<'a> {
         }
     }
 
-    /// Follows the kernels from `from` to a loopback address over the edges as they are at a moment of the snapshot's
-    /// step.
+    /// Follows the kernels from `from` to a loopback address, over the edges at an instant of the snapshot's step.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -133,7 +135,7 @@ impl<'a> Tables<'a> {
         walk_by(&lab.layout, snapshot, addresses, from, goal, t_ns, route)
     }
 
-    /// A node's route to an address.
+    /// Returns a node's route to an address.
     fn route(&mut self, node: NodeId, goal: IpAddr) -> Result<Option<Route>, EngineError> {
         if let Some(route) = self.kernels.without_stack(node, goal) {
             return Ok(route);
@@ -150,8 +152,8 @@ impl<'a> Tables<'a> {
     }
 }
 
-/// Routes to a few addresses: each node on a way is asked once, for all of them together. That costs what a handful
-/// of entries of its table would, however long the table.
+/// Routes to a few addresses: each node on a path is queried once, for all of them together. The cost is that of a
+/// few entries, however long the table is.
 struct Asked<'a> {
     kernels: &'a Kernels,
     goals: Vec<IpAddr>,
@@ -182,7 +184,7 @@ impl<'a> Asked<'a> {
     }
 }
 
-/// Kernels on the ways of many walks to these addresses: each is asked once, in the way that costs least.
+/// The kernels on the paths of many walks to these addresses: each is queried once, in the cheaper way.
 pub(crate) struct Hops<'a> {
     kernels: &'a Kernels,
     asked: Asked<'a>,
@@ -190,7 +192,7 @@ pub(crate) struct Hops<'a> {
 }
 
 impl<'a> Hops<'a> {
-    /// Nobody asked yet.
+    /// Creates the cache, without any query.
     pub(crate) fn new(kernels: &'a Kernels, goals: Vec<IpAddr>) -> Self {
         Self {
             kernels,
@@ -199,7 +201,7 @@ impl<'a> Hops<'a> {
         }
     }
 
-    /// How `node` forwards what `from` sends to one of the addresses.
+    /// Returns how `node` forwards packets from `from` to one of the addresses.
     ///
     /// # Errors
     /// When its kernel does not answer.
@@ -222,14 +224,14 @@ impl<'a> Hops<'a> {
     }
 }
 
-/// What is still missing before every station reaches every other that the topology lets it reach.
+/// The state of convergence: whether every station reaches every other that the topology lets it reach.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Standing {
-    /// Pairs that arrive.
+    /// The number of pairs that arrive.
     pub(crate) good: usize,
-    /// Ordered pairs looked at, each family counted.
+    /// The number of ordered pairs that were followed, each family counted.
     pub(crate) pairs: usize,
-    /// A way that does not, in words; `None`: all do.
+    /// The description of a path that does not arrive; `None` if all do.
     pub(crate) example: Option<String>,
 }
 
@@ -239,7 +241,8 @@ impl Standing {
     }
 }
 
-/// Walks every ordered pair of stations between which the topology (or what was chosen beforehand) has a path, in every family.
+/// Follows every ordered pair of stations between which the topology (or the fixed routes of a file) has a path, in
+/// every family.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -251,7 +254,8 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
     let goals = stations.iter().flat_map(|id| blueprint.loopbacks(*id));
     let mut hops = Hops::new(kernels, goals.collect());
     let mut standing = Standing::default();
-    // What others send arrives from these: ways come together, and of thousands of hops each is looked at once.
+    // The nodes from which packets of others arrive: paths merge, so that each of thousands of hops is followed
+    // once.
     let mut arrives = vec![false; kernels.nodes.len()];
     for &to in &stations {
         let reached = reach.towards(to);
@@ -268,6 +272,7 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
                 let walked = walk_until(layout, snapshot, addresses, ends, t_ns, known, route)?;
                 if walked.arrived() {
                     standing.good += 1;
+                    // The first node is left out: it sends by its own table, but forwards for others by the map.
                     for hop in walked.hops.iter().skip(1) {
                         arrives[hop.from.index()] = true;
                     }

@@ -1,9 +1,9 @@
-//! What routing daemons cost: processor time, memory and control packets, read from `/proc/<pid>`.
+//! The cost of routing daemons: processor time, memory and control packets, read from `/proc/<pid>`.
 //!
-//! Control packets are those that the node's own kernel sent and that are no ICMP (`/proc/<pid>/net/snmp` and
-//! `snmp6`): OSPF and its like speak IP directly, forwarded packets are not counted there (since Linux 6.7), and
-//! the link plane's fast path is left alone. Nodes that sent TCP or UDP are left out: the kernel counts their
-//! segments one by one but the packets that carry them in bundles, so that no difference tells the rest.
+//! Control packets are those that the node's own kernel sent, without ICMP (`/proc/<pid>/net/snmp` and `snmp6`):
+//! OSPF and similar protocols use IP directly, forwarded packets are not counted there (since Linux 6.7), and the
+//! link plane's fast path need not count. Nodes that sent TCP or UDP are excluded: the kernel counts their segments
+//! singly but the packets that carry them in bundles, so that the difference is not the number of control packets.
 
 use std::fs;
 use std::io;
@@ -11,20 +11,20 @@ use std::io;
 use constel_api::summary::DaemonsRow;
 use constel_observe::quantiles::Quantiles;
 
-/// Ticks per second of the times in `/proc/<pid>/stat`: `USER_HZ`, part of Linux' interface.
+/// Ticks per second of the times in `/proc/<pid>/stat`: `USER_HZ`, part of Linux's interface.
 const TICKS_PER_S: f64 = 100.0;
 
-/// What one daemon had cost.
+/// The usage of one daemon.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Usage {
     cpu_s: f64,
     private_bytes: u64,
     resident_bytes: u64,
-    /// `None` when the node sent TCP or UDP.
+    /// The number of control packets; `None` when the node sent TCP or UDP.
     control_packets: Option<u64>,
 }
 
-/// Sums up; `None` without daemons.
+/// Summarises the usage of all daemons of a program; `None` without daemons.
 pub(crate) fn row(
     when: &'static str,
     program: &'static str,
@@ -53,22 +53,22 @@ pub(crate) fn row(
 }
 
 impl Usage {
-    /// Reads one process. `Ok(None)` when it has just ended.
+    /// Reads the usage of one process. `Ok(None)` when it has just ended.
     ///
     /// # Errors
-    /// When `/proc` says something that cannot be understood.
+    /// When a file in `/proc` has an unexpected format.
     pub(crate) fn of(pid: u32) -> io::Result<Option<Self>> {
         let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
         let files = (read("stat"), read("status"), read("net/snmp"));
         let (Ok(stat), Ok(status), Ok(snmp)) = files else {
             return Ok(None);
         };
-        // Without IPv6 there is no such file, and no such packet.
+        // Without IPv6 the file does not exist, and there are no such packets.
         let snmp6 = read("net/snmp6").unwrap_or_default();
         let usage = Self::parse(&stat, &status, &snmp, &snmp6);
         match usage {
             Some(usage) => Ok(Some(usage)),
-            // A process that has ended but was not waited for has no memory to speak of.
+            // A process that has ended and was not reaped has no memory values.
             None if !status.contains("RssAnon:") => Ok(None),
             None => Err(io::Error::new(
                 io::ErrorKind::InvalidData,
@@ -78,7 +78,7 @@ impl Usage {
     }
 
     fn parse(stat: &str, status: &str, snmp: &str, snmp6: &str) -> Option<Self> {
-        // The name in parentheses may hold anything; the numbers begin after the last one.
+        // The name in parentheses may contain anything; the numbers begin after the last parenthesis.
         let mut fields = stat.rsplit_once(')')?.1.split_ascii_whitespace().skip(11);
         let user: f64 = fields.next()?.parse().ok()?;
         let system: f64 = fields.next()?.parse().ok()?;
@@ -90,19 +90,20 @@ impl Usage {
         let v6 = |key| snmp6_field(snmp6, key);
         let sent = v4("Ip:", "OutRequests")? + v6("Ip6OutRequests");
         let icmp = v4("Icmp:", "OutMsgs")? + v6("Icmp6OutMsgs");
-        // `snmp` counts TCP of both families.
+        // `snmp` counts the TCP segments of both families.
         let others = v4("Tcp:", "OutSegs")? + v4("Udp:", "OutDatagrams")? + v6("Udp6OutDatagrams");
         Some(Self {
             cpu_s: (user + system) / TICKS_PER_S,
             private_bytes: kib("RssAnon:")? * 1024,
             resident_bytes: kib("VmRSS:")? * 1024,
-            // Counters are read one after the other: what is sent meanwhile must not make this negative.
+            // Counters are read one after the other: packets that are sent in between must not make the difference
+            // negative.
             control_packets: (others == 0).then(|| sent.saturating_sub(icmp)),
         })
     }
 }
 
-/// A number of `/proc/net/snmp`: a line of names, then a line of values, per protocol.
+/// Returns a number of `/proc/net/snmp`, which has a line of names and a line of values per protocol.
 fn snmp_field(text: &str, protocol: &str, field: &str) -> Option<u64> {
     let mut lines = text.lines().filter_map(|line| line.strip_prefix(protocol));
     let (names, values) = (lines.next()?, lines.next()?);
@@ -112,7 +113,7 @@ fn snmp_field(text: &str, protocol: &str, field: &str) -> Option<u64> {
     pairs.find(|(name, _)| *name == field)?.1.parse().ok()
 }
 
-/// A number of `/proc/net/snmp6`: a name and a value a line; 0 when absent.
+/// Returns a number of `/proc/net/snmp6`, which has a name and a value per line; 0 when absent.
 fn snmp6_field(text: &str, key: &str) -> u64 {
     text.lines()
         .filter_map(|line| line.split_once(char::is_whitespace))

@@ -1,7 +1,8 @@
-//! What becomes of packets for stations at a machine's own nodes, where other machines have the rest of the way.
+//! The outcome of packets for stations at a machine's own nodes, if other machines have the rest of the path.
 //!
-//! Routes that daemons make are known to their own kernels alone. So a machine follows its own as far as its nodes go: packets arrive,
-//! leave for a node of another machine over a link that exists, or are lost. Put together, the looks of all machines show who arrives.
+//! Routes of daemons are known only to their own kernels. A machine therefore follows packets as far as its own
+//! nodes go: they arrive, leave for a node of another machine over an existing link, or are lost. The outcomes of
+//! all machines together show which packets arrive.
 
 use std::collections::BTreeSet;
 use std::net::IpAddr;
@@ -15,10 +16,10 @@ use crate::nodes::kernels::Kernels;
 use crate::routing::tables::{Hops, Standing, describe};
 use crate::watch::stood::{Fate, Ways};
 
-/// Follows packets from every station that is here, and from every node here that other machines' nodes have a link to, to all stations
-/// that the topology lets them reach.
+/// Follows packets to all stations that the topology lets them reach, from every station on this machine and from
+/// every node here to which another machine's node has a link.
 ///
-/// Routes stand as far as this machine can say when none of these packets is lost here.
+/// As far as this machine can determine, routes have converged when none of these packets is lost here.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -35,6 +36,7 @@ pub(crate) fn look(
         .iter()
         .flat_map(|id| blueprint.loopbacks(*id).into_iter().map(|goal| (*id, goal)))
         .collect();
+    // A packet enters this machine over an edge from another machine's node.
     let entered = |edge: &Edge| {
         let [from, to] = [edge.from, edge.to].map(|port| layout.port(port).node);
         (!ours(from) && ours(to)).then_some(to)
@@ -47,12 +49,13 @@ pub(crate) fn look(
     let (mut ways, mut standing) = (Ways::new(), Standing::default());
     for (number, &(to, goal)) in (0..).zip(&goals) {
         let reached = reach.towards(to);
-        // Ways come together: each node is looked at once.
+        // Paths merge, so that each node is followed once per destination.
         let mut fates: Vec<Option<Fate>> = vec![None; kernels.nodes.len()];
         for &from in starts.iter().filter(|&&from| from != to) {
             if !reached[from.index()] {
                 continue;
             }
+            // The walk stops at a node with a known outcome, or at a node of another machine.
             if fates[from.index()].is_none() {
                 let known = |node: NodeId| !ours(node) || fates[node.index()].is_some();
                 let route = |node| hops.route(from, node, goal);
@@ -82,6 +85,7 @@ pub(crate) fn look(
             }
             let fate = fates[from.index()].unwrap_or(Fate::Lost);
             ways.insert((from, number), fate);
+            // Only stations count as pairs; the other starting points belong to pairs of other machines.
             if layout.node(from).class.endpoint {
                 standing.pairs += 1;
                 standing.good += usize::from(fate != Fate::Lost);

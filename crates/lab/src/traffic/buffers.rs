@@ -1,17 +1,18 @@
-//! Room for datagrams in the sockets of flows: what is lost is to be lost on the way, not because a program waited for a processor.
+//! The socket buffers of flows with datagrams. Packets must be lost on the path, and not because a program waited
+//! for a processor.
 
 use constel_host::sysctl;
 use constel_scenario::model::{Action, Transport};
 use constel_units::DataRate;
 
-/// For how long a receiver may be kept from its processor and lose none, milliseconds.
+/// The time for which a receiver may lack its processor without losing datagrams, milliseconds.
 const KEPT_MS: u64 = 100;
 
-/// What every kernel gives who asks, bytes.
+/// The buffer size that every kernel grants, bytes.
 const LEAST_BYTES: u64 = 212_992;
 
-/// How a flow's client is told what both ends are to ask for, where the kernel of both gives so much at `most`; nothing where it
-/// sends no datagrams of iperf3.
+/// Returns the client's flags for the buffers of both ends, if both kernels grant up to `most`; empty for flows
+/// that send no datagrams with iperf3.
 pub(super) fn flags(action: &Action, most: Option<u64>) -> Vec<String> {
     let (Action::Iperf3(iperf3), Some(most)) = (action, most) else {
         return Vec::new();
@@ -22,13 +23,14 @@ pub(super) fn flags(action: &Action, most: Option<u64>) -> Vec<String> {
     vec!["-w".to_owned(), wanted_bytes(rate, most).to_string()]
 }
 
-/// What to ask for at this rate of payload, bytes.
+/// Returns the buffer size for this payload rate, bytes.
 fn wanted_bytes(rate: DataRate, most: u64) -> u64 {
+    // bit/s / 8 / 1000 is bytes per millisecond.
     let kept = rate.bps() / 8 / 1000 * KEPT_MS;
     kept.max(LEAST_BYTES).min(most)
 }
 
-/// What this machine's kernel gives at most, for sending and for receiving, bytes.
+/// Returns the largest buffer that this machine's kernel grants for both sending and receiving, bytes.
 pub(super) fn most_bytes() -> Option<u64> {
     let most = ["net.core.rmem_max", "net.core.wmem_max"].map(sysctl::read_as::<u64>);
     let [receiving, sending] = most.map(Result::ok);

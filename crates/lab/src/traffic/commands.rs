@@ -1,4 +1,4 @@
-//! A flow turned into commands: what is started where. Pure, apart from the paths it names.
+//! The commands of a flow, and the nodes in which they run. Pure, except that paths appear in them.
 
 use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
@@ -21,49 +21,49 @@ pub(crate) struct Launch {
     pub(crate) argv: Vec<String>,
 }
 
-/// A server and how to know that it listens.
+/// A server, and the sign that it listens.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct Server {
     pub(crate) launch: Launch,
-    /// How to know that it is ready.
+    /// The sign that it is ready.
     pub(crate) ready: Ready,
-    /// Files it needs, with their contents.
+    /// The files that it needs, with their contents.
     pub(crate) files: Vec<(PathBuf, Content)>,
 }
 
-/// How to know that a server is ready.
+/// The sign that a server is ready.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ready {
-    /// Something in its node listens on this TCP port.
+    /// A socket in its node listens on this TCP port.
     TcpPort(u16),
-    /// It has said so: this begins a line of its output.
+    /// A line of its output begins with this text.
     Says(&'static str),
 }
 
-/// What a file holds.
+/// The contents of a file.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) enum Content {
     Text(String),
-    /// So many bytes of zeros, sparse.
+    /// This number of zero bytes, sparse.
     Zeros(u64),
 }
 
-/// All that a flow starts.
+/// The programs of a flow.
 #[derive(Debug, Clone, PartialEq)]
 pub(crate) struct FlowPlan {
     pub(crate) server: Option<Server>,
     pub(crate) client: Launch,
-    /// The client's flag that says when lab time began, for those that count from there: nanoseconds of
-    /// `CLOCK_MONOTONIC`, known when it starts.
+    /// The client's flag for the instant of lab time zero, if it needs one: nanoseconds of `CLOCK_MONOTONIC`, known
+    /// when it starts.
     pub(crate) zero_flag: Option<&'static str>,
-    /// How the client is told that the other end is on another machine; `None`: it makes no difference to it.
+    /// The client's flag that says that the other end is on another machine; `None` if it makes no difference.
     pub(crate) apart_flag: Option<&'static str>,
-    /// The two ends of flows that have them, for paths and bounds.
+    /// The two ends of the flow, if it has them, for paths and lower bounds.
     pub(crate) ends: Option<Pair>,
 }
 
 impl FlowPlan {
-    /// The client's command, where lab time began at this instant of `CLOCK_MONOTONIC`, nanoseconds.
+    /// Returns the client's command. `zero_ns` is the instant of lab time zero by `CLOCK_MONOTONIC`, nanoseconds.
     pub(crate) fn client_argv(&self, zero_ns: u64) -> Vec<String> {
         let mut argv = self.client.argv.clone();
         if let Some(flag) = self.zero_flag {
@@ -73,7 +73,7 @@ impl FlowPlan {
     }
 }
 
-/// Programs a flow needs, as (program, Debian package).
+/// Returns the programs that a flow needs, as (program, Debian package).
 pub(crate) fn programs(flow: &Flow) -> &'static [(&'static str, &'static str)] {
     match flow.action {
         Action::Ping(ref ping) if ping.tool == PingTool::Ping => &[("ping", "iputils-ping")],
@@ -83,13 +83,13 @@ pub(crate) fn programs(flow: &Flow) -> &'static [(&'static str, &'static str)] {
     }
 }
 
-/// The program of transfers; it comes along with Constel.
+/// The program of transfers, which is installed with Constel.
 pub(crate) const TRANSFER: &str = "constel-transfer";
 
-/// The program of probes: Constel itself, which has a verb for it.
+/// The program of probes: Constel itself has a command for them.
 const PROBE: &str = "constel";
 
-/// Which of Constel's own programs a flow needs.
+/// Returns Constel's own program that a flow needs.
 pub(crate) fn own_programs(flow: &Flow) -> Option<&'static str> {
     match &flow.action {
         Action::Ping(ping) if ping.tool != PingTool::Ping => Some(PROBE),
@@ -98,8 +98,8 @@ pub(crate) fn own_programs(flow: &Flow) -> Option<&'static str> {
     }
 }
 
-/// Plans a flow; `dir` is a folder of its own for a server's files.
-/// `records` is where it would keep times of single records.
+/// Returns the commands of a flow. `dir` is a folder for its server's files; `records` is the file for the times of
+/// single records.
 ///
 /// # Errors
 /// When the flow names a node that the lab does not have.
@@ -158,8 +158,8 @@ fn words(words: &[&str]) -> Vec<String> {
 fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
     let ends = pair(blueprint, &ping.from, &ping.to, ping.family)?;
     let interval = format!("{}", ping.interval.seconds());
-    // An interrupt ends it at the flow's end, with a summary. Its own -w would end it with the first "unreachable"
-    // that a router answers, as during a handover.
+    // An interrupt ends ping at the flow's end, with a summary. Its own -w would end it at the first ICMP
+    // "unreachable" from a router, for example during a handover.
     let length = format!("{seconds}");
     let size = ping.size.bytes().to_string();
     let goal = ends.goal(blueprint).to_string();
@@ -258,7 +258,7 @@ fn plan_iperf3(
     match &iperf3.transport {
         Transport::Tcp { congestion } => argv.extend(words(&["-C", congestion])),
         Transport::Udp { rate } => {
-            // 1200 bytes pass every link with room for tunnels; IPv6 would fragment iperf3's default.
+            // 1200 bytes pass every link, with space for tunnels; iperf3's default would be fragmented with IPv6.
             argv.extend(words(&["-u", "-b", &rate.bps().to_string(), "-l", "1200"]));
         }
     }
@@ -296,6 +296,7 @@ fn plan_http(
     };
     let config = dir.join("nginx.conf");
     let place = dir.display();
+    // Everything is below the flow's own folder, because several servers run on one host with the same file system.
     let text = format!(
         "daemon off;\nmaster_process off;\nuser root;\npid {place}/nginx.pid;\n\
          error_log {place}/error.log;\nevents {{ worker_connections 64; }}\n\
@@ -353,7 +354,7 @@ fn plan_transfer(
 ) -> Result<FlowPlan, EngineError> {
     let ends = pair(blueprint, &transfer.from, &transfer.to, transfer.family)?;
     let Pair { from, to, .. } = ends;
-    // The sender is the server: the receiver fetches from it.
+    // The sender is the server, from which the receiver fetches.
     let goal = SocketAddr::new(ends.source(blueprint), transfer.port).to_string();
     let (transport, both, server_only) = match &transfer.over {
         Over::Leotp(settings) => ("leotp", settings.arguments(), Vec::new()),
@@ -371,6 +372,7 @@ fn plan_transfer(
         server.extend(size.clone());
         client.extend(size);
     }
+    // Records are written only on request: their file can be as large as the transfer's log.
     if transfer.records {
         client.extend(words(&["--records", &records.display().to_string()]));
     }

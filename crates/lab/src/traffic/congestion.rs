@@ -1,4 +1,4 @@
-//! Congestion controls that the scenario asks for: which the kernel lacks, and providing those that Constel has.
+//! The congestion controls of a scenario: a check of what the kernel lacks, and the installation of Constel's own.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use constel_scenario::model::{Action, Flow, Over, Scenario, Transport};
 
 use crate::error::EngineError;
 
-/// Congestion controls of this kernel, one word each.
+/// The list of this kernel's congestion controls, separated by blanks.
 const AVAILABLE: &str = "/proc/sys/net/ipv4/tcp_available_congestion_control";
 
-/// Names asked for, each with who asks first.
+/// Returns the requested names, each with its first user.
 fn wanted<'a>(scenario: &'a Scenario, flows: &'a [Flow]) -> BTreeMap<&'a str, String> {
     let mut wanted = BTreeMap::new();
     for name in &scenario.transport.congestion {
@@ -45,8 +45,8 @@ fn of_flow(flow: &Flow) -> Option<&str> {
     }
 }
 
-/// Says which congestion controls neither this kernel nor Constel has. Found out by asking for each on a socket:
-/// that makes a kernel with modules load them, which its list of available ones does not.
+/// Returns an error for congestion controls that neither this kernel nor Constel has. The check requests each on a
+/// socket: a kernel with modules then loads it, while the list of available ones lacks modules that are not loaded.
 pub(crate) fn missing(scenario: &Scenario, flows: &[Flow]) -> Option<EngineError> {
     let lacks: Vec<String> = wanted(scenario, flows)
         .into_iter()
@@ -69,10 +69,10 @@ pub(crate) fn missing(scenario: &Scenario, flows: &[Flow]) -> Option<EngineError
     })
 }
 
-/// Gives the kernel what it lacks, for as long as the result lives.
+/// Installs missing congestion controls in the kernel, for as long as the result exists.
 ///
 /// # Errors
-/// When the kernel takes no congestion controls.
+/// When the kernel does not accept congestion controls.
 pub(crate) fn provide_wanted(
     scenario: &Scenario,
     flows: &[Flow],

@@ -1,4 +1,4 @@
-//! The two TCP gateways of a lab: their key, and what each is started with.
+//! The two TCP gateways of a lab: their key and their commands.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -14,18 +14,19 @@ use crate::error::EngineError;
 use crate::nodes::launcher::daemons_folder;
 use crate::traffic::helpers::LEOTP;
 
-/// Connections of a gateway at the same time; all may be one client's.
+/// The maximum number of simultaneous connections of a gateway; one client may have all of them.
 const MOST_CONNECTIONS: &str = "16384";
 
-/// The key that a lab's gateways share lies in its runtime folder, where nodes see it, and goes with it.
+/// Returns the path of the gateways' common key in the lab's runtime folder, where nodes see it. It is removed with
+/// the folder.
 pub(crate) fn key_file(lab_dir: &Path) -> PathBuf {
     daemons_folder(lab_dir).join("gateways.key")
 }
 
-/// Makes a key that nobody can guess, in a file that nobody but its owner can read.
+/// Creates a random key in a file that only its owner can read.
 ///
 /// # Errors
-/// When it cannot be written; when there is one already.
+/// When it cannot be written, or exists already.
 pub(crate) fn make_key(file: &Path) -> Result<(), EngineError> {
     let write = || -> io::Result<()> {
         let mut key = [0_u8; 32];
@@ -45,7 +46,7 @@ pub(crate) fn make_key(file: &Path) -> Result<(), EngineError> {
     })
 }
 
-/// The nodes of the gateways and their commands.
+/// Returns the nodes of the gateways and their commands.
 pub(crate) fn plan(
     blueprint: &Blueprint,
     midnodes: &Midnodes,
@@ -54,7 +55,7 @@ pub(crate) fn plan(
     let Some([a, b]) = &midnodes.gateways else {
         return Vec::new();
     };
-    // Names were checked when the lab was laid out.
+    // The names were checked when the lab was laid out.
     let ends = [(a, b), (b, a)];
     ends.into_iter()
         .filter_map(|(own, peer)| {
@@ -70,7 +71,8 @@ fn find(blueprint: &Blueprint, name: &Name) -> Option<NodeId> {
     Some(blueprint.lab.layout.find(name.as_str())?.id)
 }
 
-/// `leotp gateway` at `own`: what comes from the hosts behind it for those behind `peer`.
+/// Returns the command of `leotp gateway` at `own`, which carries connections from hosts behind it to hosts behind
+/// `peer`.
 fn command(
     blueprint: &Blueprint,
     own: &Gateway,
@@ -79,7 +81,7 @@ fn command(
 ) -> Option<Vec<String>> {
     let address = |gateway: &Gateway| -> Option<IpAddr> {
         let node = find(blueprint, &gateway.node)?;
-        // One conversation carries connections of both families.
+        // One LEOTP conversation carries connections of both families.
         blueprint.loopbacks(node).first().copied()
     };
     let (at, to) = (address(own)?, address(peer)?);
@@ -105,7 +107,7 @@ fn command(
     Some(argv)
 }
 
-/// The interfaces of a gateway whose cables lead to hosts behind it.
+/// Returns the interfaces of a gateway whose cables lead to hosts behind it.
 fn interfaces<'a>(blueprint: &'a Blueprint, gateway: &Gateway) -> Vec<&'a str> {
     let layout = &blueprint.lab.layout;
     let Some(node) = find(blueprint, &gateway.node) else {
@@ -120,7 +122,7 @@ fn interfaces<'a>(blueprint: &'a Blueprint, gateway: &Gateway) -> Vec<&'a str> {
     ports.map(Port::name).collect()
 }
 
-/// All addresses of the hosts behind a gateway.
+/// Returns all addresses of the hosts behind a gateway.
 fn addresses(blueprint: &Blueprint, gateway: &Gateway) -> Vec<IpAddr> {
     let hosts = gateway
         .behind

@@ -1,4 +1,4 @@
-//! Programs of Constel's own that run in nodes on the way and help the flows that pass: placed, started, watched.
+//! Constel's own programs that run in nodes on the path and help flows: placed, started, supervised.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -20,16 +20,16 @@ use crate::traffic::gateways::{self, key_file, make_key};
 use crate::traffic::{TRANSFER, exit_words, output, said};
 use constel_plan::{Blueprint, Ours};
 
-/// The program of Midnodes and gateways; it comes along with Constel.
+/// The program of midnodes and gateways, which is installed with Constel.
 pub(crate) const LEOTP: &str = "leotp";
 
-/// The kind of TCP gateways.
+/// The kind name of TCP gateways.
 const GATEWAY: &str = "leotp-gateway";
 
-/// One that has not said that it is ready by then, from the start of the last on, never will.
+/// The time, after the start of the last helper, within which every helper must report that it is ready.
 const READY_WITHIN: Duration = Duration::from_secs(20);
 
-/// Time to say last words, all together.
+/// The time for all helpers together to end.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// A program to start in a node.
@@ -38,7 +38,7 @@ struct Helper {
     kind: &'static str,
     node: NodeId,
     argv: Vec<String>,
-    /// This begins a line of its output once it works.
+    /// The beginning of the output line that reports that it is ready.
     ready: &'static str,
 }
 
@@ -55,7 +55,7 @@ pub(crate) struct Death {
     pub(crate) how: String,
 }
 
-/// Constel's own programs that a scenario's helpers are.
+/// Returns Constel's own programs that the scenario's helpers need.
 pub(crate) fn programs(transport: &OnTheWay) -> &'static [&'static str] {
     match (&transport.leotp, &transport.split_tcp) {
         (Some(_), Some(_)) => &[LEOTP, TRANSFER],
@@ -66,7 +66,7 @@ pub(crate) fn programs(transport: &OnTheWay) -> &'static [&'static str] {
 }
 
 impl Helpers {
-    /// No helpers at all.
+    /// Creates the state without helpers.
     pub(crate) fn none() -> Self {
         Self {
             all: Vec::new(),
@@ -75,15 +75,15 @@ impl Helpers {
         }
     }
 
-    /// How many the scenario asks for here.
+    /// Returns the number of helpers on this machine.
     pub(crate) fn planned(blueprint: &Blueprint, ours: &Ours) -> usize {
         plan(blueprint, ours, Path::new("")).len()
     }
 
-    /// Starts all and waits until each says that it works.
+    /// Starts all helpers and waits until each reports that it is ready.
     ///
     /// # Errors
-    /// When one cannot be started, ends, or does not work in time; with its last words.
+    /// When one cannot be started, ends, or is not ready in time; the error has its last output.
     pub(crate) fn start(
         blueprint: &Blueprint,
         launcher: &Launcher,
@@ -110,11 +110,13 @@ impl Helpers {
             helpers.running.add(index, child);
             helpers.logs.push(log);
         }
+        // All are started before the first is waited for, so that their start-up overlaps.
         let end = Instant::now() + READY_WITHIN;
         for (index, helper) in helpers.all.iter().enumerate() {
             let log = &helpers.logs[index];
             while !said(log, helper.ready) {
                 let child = helpers.running.get(&index);
+                // The log is read once more after the end: the line may have been written just before.
                 let gone = child.is_none_or(|child| !matches!(child.try_wait(), Ok(None)));
                 if (gone && !said(log, helper.ready)) || Instant::now() > end {
                     return Err(not_ready(blueprint, helper, log));
@@ -126,7 +128,7 @@ impl Helpers {
         Ok(helpers)
     }
 
-    /// Those that have ended since the last look.
+    /// Returns the helpers that have ended since the last call.
     ///
     /// # Errors
     /// When they cannot be waited for.
@@ -147,7 +149,7 @@ impl Helpers {
         Ok(gone.into_iter().map(death).collect())
     }
 
-    /// Ends all and sums up what they said at their end.
+    /// Ends all helpers and summarises their last output.
     ///
     /// # Errors
     /// When one does not end.
@@ -195,14 +197,15 @@ fn not_ready(blueprint: &Blueprint, helper: &Helper, log: &Path) -> EngineError 
     }
 }
 
-/// The last line of a file that is a JSON object.
+/// Returns the last line of a file that is a JSON object.
 fn last_object(log: &Path) -> Option<serde_json::Value> {
     let text = output::end(log);
     let line = text.lines().rev().find(|line| line.starts_with('{'))?;
     serde_json::from_str(line).ok()
 }
 
-/// All helpers of the scenario that are here, in node order within each kind; gateways in the order of the file. `key` is the gateways'.
+/// Returns the scenario's helpers on this machine, in node order within each kind, gateways in the order of the
+/// file. `key` is the file of the gateways' key.
 fn plan(blueprint: &Blueprint, ours: &Ours, key: &Path) -> Vec<Helper> {
     let transport = &blueprint.lab.scenario.transport;
     let mut all = Vec::new();
@@ -232,6 +235,7 @@ fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
         let Action::Transfer(transfer) = &flow.action else {
             continue;
         };
+        // Midnodes serve the ports of all LEOTP transfers, and never run on a transfer's own ends.
         if matches!(transfer.over, Over::Leotp(_)) {
             last = last.max(transfer.port);
             let names = [&transfer.from, &transfer.to.node];

@@ -1,4 +1,5 @@
-//! Flows of nodes that a lost machine had and that begin anew here: their servers are started again, and clients whose time is yet to come.
+//! Flows of a lost machine's nodes that were created again here: their servers are started again, and clients whose
+//! time is still to come.
 
 use std::sync::Arc;
 use std::sync::mpsc::Receiver;
@@ -15,14 +16,14 @@ use crate::nodes::launcher::Launcher;
 use crate::traffic::{Ended, Job, Traffic};
 use crate::watch::event_log::EventLog;
 
-/// Nodes that are here from now on.
+/// Nodes that are on this machine from now on.
 pub(crate) struct Come {
     pub(crate) nodes: Vec<NodeId>,
-    /// From when on they have links, lab time, nanoseconds.
+    /// The lab time from which they have links, nanoseconds.
     pub(crate) back_ns: u64,
 }
 
-/// What such flows run with.
+/// The dependencies of such flows.
 #[derive(Clone, Copy)]
 pub(crate) struct Late<'a> {
     pub(crate) flows: &'a [Flow],
@@ -35,16 +36,16 @@ pub(crate) struct Late<'a> {
 /// Flows, and how each ended.
 type Jobs = Vec<(Job, Ended)>;
 
-/// What became of them.
+/// The outcome of such flows.
 #[derive(Default)]
 pub(crate) struct LateRan {
     pub(crate) jobs: Jobs,
-    /// Why some did not run.
+    /// The reasons why some did not run.
     pub(crate) failures: Vec<String>,
 }
 
 impl Late<'_> {
-    /// Runs the flows of all nodes that come, until nobody tells of any more and `stop` says so.
+    /// Runs the flows of all nodes that arrive, until the channel is closed and `stop` returns true.
     pub(crate) fn run(
         self,
         coming: Receiver<Come>,
@@ -79,8 +80,9 @@ impl Late<'_> {
 }
 
 impl Traffic {
-    /// What concerns nodes that came: servers in them, whose flows are not over by then; and clients in them that begin later. What began
-    /// before is over, but for commands, which begin anew as in a node that was down.
+    /// Keeps only the programs in the nodes that arrived: servers, unless their flows are over by then, and clients
+    /// that begin later. Clients that began before are over. Only commands begin again, as after an outage of the
+    /// node.
     fn only_of(mut self, come: &Come) -> Self {
         let has_come = |node: NodeId| come.nodes.contains(&node);
         let (jobs, serving) = (
@@ -88,7 +90,7 @@ impl Traffic {
             std::mem::take(&mut self.serving),
         );
         for mut job in jobs.into_iter().chain(serving) {
-            // Others have been listening since the lab came up.
+            // The other servers have been listening since the lab came up.
             let server = job.plan.server.take();
             job.plan.server = server.filter(|server| has_come(server.launch.node));
             let time = job.time_ns();

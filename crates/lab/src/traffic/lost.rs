@@ -1,4 +1,4 @@
-//! Which probes a handover cost.
+//! The probes that a handover cost.
 
 use constel_observe::flows::Reply;
 use constel_probe::row::{Fate, Row};
@@ -6,23 +6,25 @@ use constel_probe::row::{Fate, Row};
 use super::wall::{Reading, WallClock};
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
-/// So many lost probes of a flow are remembered: 32 MB.
+/// The largest number of lost probes of a flow that are remembered: 32 MB.
 const REMEMBERED: usize = 4 << 20;
 
-/// A flow's probes in lab time, whatever the wall clock did meanwhile.
+/// A flow's probes in lab time, independent of changes to the wall clock.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Probes {
-    /// When the first reply came and the last, seconds.
+    /// The times of the first and the last reply, seconds.
     first_s: f64,
     last_s: f64,
     /// The longest round trip, seconds.
     longest_s: f64,
-    /// When those were sent that got no reply, seconds: estimated from their neighbours and the interval between probes.
+    /// The times of sending of probes without a reply, seconds: interpolated from their neighbours and the interval
+    /// between probes.
     lost_s: Vec<f64>,
 }
 
 impl Probes {
-    /// Of so many sent every `interval_s`. `None` when there was no reply at all: then nothing says when any was sent.
+    /// Creates it from the replies of a tool that sent `sent` probes at `interval_s`. `None` without any reply:
+    /// then no time of sending is known.
     pub(super) fn new(
         replies: &[Reply],
         sent: u64,
@@ -44,7 +46,8 @@ impl Probes {
         })
     }
 
-    /// Of rows in lab time. `None` when there was no answer, or so many were lost that they are not remembered.
+    /// Creates it from rows in lab time. `None` without an answer, or when too many probes were lost to be
+    /// remembered.
     pub(super) fn of_rows(rows: impl Iterator<Item = Row>) -> Option<Self> {
         let mut probes = Self {
             first_s: f64::INFINITY,
@@ -58,7 +61,7 @@ impl Probes {
                 let took_s = rtt_ns as f64 / 1e9;
                 probes.first_s = probes.first_s.min(sent_s + took_s);
                 probes.last_s = probes.last_s.max(sent_s + took_s);
-                // A late answer says nothing about the path's round trip.
+                // A late answer does not show the path's round-trip time.
                 if row.fate != Fate::Late {
                     probes.longest_s = probes.longest_s.max(took_s);
                 }
@@ -72,11 +75,13 @@ impl Probes {
         probes.first_s.is_finite().then_some(probes)
     }
 
-    /// Those lost from a round trip before a moment until routes stood again; `None` when the flow was not running then: it
-    /// saw nothing.
+    /// Returns the number of probes lost between a round trip before `t_ns` and the convergence of routes; `None`
+    /// when the flow was not running then.
     fn lost_within(&self, t_ns: u64, stood_after_ns: Option<u64>) -> Option<u64> {
         let at_s = t_ns as f64 / 1e9;
         let stood_s = stood_after_ns.map_or(f64::INFINITY, |after| at_s + after as f64 / 1e9);
+        // A probe sent up to a round trip before the event may have been lost by it, on its forward or its return
+        // path.
         if at_s < self.first_s - self.longest_s || at_s > self.last_s {
             return None;
         }
@@ -89,23 +94,23 @@ impl Probes {
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Placed {
     seq: u64,
-    /// When its probe was sent and it came, seconds.
+    /// The times of sending and of arrival, seconds.
     pub(super) sent_s: f64,
     came_s: f64,
-    /// Its round trip as the tool told it, milliseconds.
+    /// The round-trip time as the tool printed it, milliseconds.
     pub(super) rtt_ms: f64,
 }
 
-/// Replies of a tool that prints the wall clock's time, in order of their numbers; probes were sent every `interval_s`.
-/// `None` when nobody ever looked at that clock.
+/// Converts the replies of a tool that prints wall-clock times to lab time, in order of their numbers. Probes were
+/// sent every `interval_s`. `None` when the wall clock was never read.
 pub(super) fn place(replies: &[Reply], interval_s: f64, wall: &WallClock) -> Option<Vec<Placed>> {
     let mut replies: Vec<&Reply> = replies.iter().collect();
     replies.sort_by_key(|reply| reply.seq);
     let mut before: Option<(u64, Reading)> = None;
     let mut placed = Vec::with_capacity(replies.len());
     for reply in replies {
-        // A tool's round trip is one reading of the wall clock less another: if that was set in between, the first one
-        // comes out right all the same.
+        // A tool's round-trip time is the difference of two readings of the wall clock. If the clock was set in
+        // between, the time of sending is still correct.
         let sent_unix_s = reply.unix_s - reply.rtt_ms / 1e3;
         let expected = before.map(|(seq, then)| then.lab_s + (reply.seq - seq) as f64 * interval_s);
         let sent = wall.read(sent_unix_s, before.map(|(_, then)| then), expected)?;
@@ -121,13 +126,14 @@ pub(super) fn place(replies: &[Reply], interval_s: f64, wall: &WallClock) -> Opt
     Some(placed)
 }
 
-/// When the probes that are not in `at` were sent.
+/// Returns the times of sending of the probes that are not in `at`.
 fn lost(at: &[(u64, f64)], sent: u64, interval_s: f64) -> Vec<f64> {
     let near = |seq: u64| {
         let later = at.partition_point(|(known, _)| *known < seq);
         let before = later.checked_sub(1).map(|index| at[index]);
         match (before, at.get(later).copied()) {
             (_, Some((same, _))) if same == seq => None,
+            // Between two known probes the time is interpolated; outside it follows from the nominal interval.
             (Some((a, a_s)), Some((b, b_s))) => {
                 Some(a_s + (b_s - a_s) * (seq - a) as f64 / (b - a) as f64)
             }
@@ -139,8 +145,8 @@ fn lost(at: &[(u64, f64)], sent: u64, interval_s: f64) -> Vec<f64> {
     (1..=sent).filter_map(near).collect()
 }
 
-/// Counts in each handover of a flow's ends the probes that it may have cost: those sent less than a round
-/// trip before it, and no later than when routes stood again (the end of the run, if they never did).
+/// Adds to each handover of a flow's ends the number of probes that it may have cost: those sent less than a round
+/// trip before it, and no later than the convergence of routes (or the end of the run, if they never converged).
 pub(super) fn count(handovers: &mut [HandoverRow], ends: &[String], probes: &Probes) {
     for handover in handovers.iter_mut().filter(|h| ends.contains(&h.station)) {
         if let Some(lost) = probes.lost_within(handover.t_ns, handover.routes_stood_after_ns) {
@@ -149,7 +155,7 @@ pub(super) fn count(handovers: &mut [HandoverRow], ends: &[String], probes: &Pro
     }
 }
 
-/// The same for other changes, which may cost probes of any flow.
+/// Does the same for other changes, which may cost probes of any flow.
 pub(super) fn count_changes(changes: &mut [ChangeRow], probes: &Probes) {
     for change in changes {
         if let Some(lost) = probes.lost_within(change.t_ns, change.routes_stood_after_ns) {

@@ -1,4 +1,5 @@
-//! The scenario's own traffic: servers first, then each flow at its lab time, results read at the end.
+//! The scenario's own traffic: servers are started first, then each flow at its lab time, and results are read at
+//! the end.
 
 mod buffers;
 mod commands;
@@ -41,23 +42,24 @@ pub use results::{Ended, exit_in_full};
 pub(crate) use results::{charge, row};
 use wall::WallClock;
 
-/// A server that does not listen by then never will.
+/// The time within which a server must listen.
 const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);
 
-/// A client that has not ended this long after its time is ended. Tools exchange their last words over the
-/// lab's own links: after an outage TCP may wait for several seconds before it tries again.
+/// The time after a client's own end until it is ended. Tools exchange final messages over the lab's own links:
+/// after an outage, TCP may wait several seconds before it retransmits.
 const CLIENT_GRACE: Duration = Duration::from_secs(10);
 
-/// A client that was asked to end has so long for its last words.
+/// The time that a client has to end after it was asked to.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
-/// The exit code, as a shell gives it, of a program that could not be started.
+/// The exit code, as in a shell, for a program that could not be started.
 pub const NOT_STARTED: i32 = 127;
 
-/// How often the traffic looks at clock and children.
+/// How often the traffic checks the clock and its children.
 const TICK: Duration = Duration::from_millis(10);
 
-/// How often outputs are measured. A program may write some 1000 MiB meanwhile, which are cut off again.
+/// How often the sizes of outputs are checked. A program may write about 1000 MiB in between, which are cut off
+/// again.
 const MEASURE_EVERY: Duration = Duration::from_millis(500);
 
 /// One flow with its commands.
@@ -66,21 +68,21 @@ pub(crate) struct Job {
     pub(crate) plan: FlowPlan,
     pub(crate) out: PathBuf,
     pub(crate) err: PathBuf,
-    /// When its client was started, lab time, nanoseconds.
+    /// The lab time at which its client was started, nanoseconds.
     pub(crate) started_ns: Option<u64>,
-    /// Whether its ends are on two machines: by two clocks, nobody knows how long one way took.
+    /// Whether its ends are on two machines: their clocks differ, so that one-way delays cannot be measured.
     pub(crate) apart: bool,
 }
 
-/// What is left of the traffic when it is over.
+/// The outcome of the traffic.
 pub(crate) struct Ran {
     /// Every flow and how it ended.
     pub(crate) jobs: Vec<(Job, Ended)>,
-    /// What the wall clock did meanwhile: tools print its times.
+    /// The changes of the wall clock during the run, because tools print its time.
     pub(crate) wall: WallClock,
 }
 
-/// All flows of a run whose clients are here.
+/// All flows of a run whose clients are on this machine.
 pub(crate) struct Traffic {
     jobs: Vec<Job>,
     /// Flows whose clients are on other machines, and whose servers are here.
@@ -90,12 +92,12 @@ pub(crate) struct Traffic {
     reboots: Reboots,
 }
 
-/// Clients of flows, by the flow's place.
+/// The clients of flows, by the flow's index.
 #[derive(Default)]
 struct Clients {
     running: Supervisor<usize>,
     ended: BTreeMap<usize, Ended>,
-    /// When those that were asked to end are killed.
+    /// The instants at which clients that were asked to end are killed.
     killed_at: BTreeMap<usize, Instant>,
     /// Those whose node is down: killed, or not yet started.
     halted: BTreeSet<usize>,

@@ -1,37 +1,37 @@
-//! How long to wait before a daemon that ended is started again.
+//! The delay before a daemon that ended is restarted.
 
 use std::time::Duration;
 
 use constel_scenario::model::Restart;
 
-/// The waits of one daemon.
+/// The delays of one daemon.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Backoff {
     next: Duration,
 }
 
 impl Backoff {
-    /// Nothing has ended yet.
+    /// Creates the initial state.
     pub(crate) fn new(rule: Restart) -> Self {
         Self {
             next: duration(rule.after),
         }
     }
 
-    /// The wait after an end; `ran` is how long the daemon had run.
+    /// Returns the delay after an end; `ran` is how long the daemon had run.
     pub(crate) fn ended(&mut self, rule: Restart, ran: Duration) -> Duration {
         let most = duration(rule.at_most);
         if ran >= most {
             self.next = duration(rule.after);
         }
         let wait = self.next;
-        // A first wait of nothing must not stay so for a daemon that ends at once again and again.
+        // A first delay of zero must grow for a daemon that ends at once again and again.
         self.next = (wait * 2).max(Duration::from_millis(100)).min(most);
         wait
     }
 }
 
-/// Not negative: bounds of the scenario.
+/// The scenario's bounds exclude negative values.
 fn duration(span: constel_units::TimeSpan) -> Duration {
     Duration::from_nanos(span.ns().unsigned_abs())
 }

@@ -1,4 +1,4 @@
-//! Starting one daemon: its folder, its files, its arguments.
+//! The start of one daemon: its folder, its files, its arguments.
 
 use std::fs;
 use std::os::unix::fs::{chown, symlink};
@@ -14,14 +14,15 @@ use constel_topology::NodeId;
 use crate::error::EngineError;
 use crate::nodes::launcher::{Launcher, daemon_folder};
 
-/// Folders whose names are compiled into FRR's daemons: what outlives them, and what they log before they know
-/// where to. A node has its own in their place: its daemons' folder itself, in which `vtysh` then finds their sockets.
+/// Folders whose paths are compiled into FRR's daemons: for persistent state, and for messages before the log file
+/// is known. A node has its own folders in their place. The first is its daemons' folder itself, in which `vtysh`
+/// finds their sockets.
 pub(crate) const FRR_FOLDERS: [(&str, &str); 2] = [("", "/run/frr"), ("tmp", "/var/tmp")];
 
-/// Where `birdc` looks for its daemon's socket. There a node has the folder in which its own is.
+/// The folder in which `birdc` searches its daemon's socket. A node has its daemon's folder there.
 pub(crate) const BIRD_FOLDER: &str = "/run/bird";
 
-/// One daemon of one node: its place among the node's programs.
+/// One daemon of one node, by its index among the node's programs.
 pub(crate) type Key = (NodeId, usize);
 
 /// The daemons of a lab before they run.
@@ -30,15 +31,17 @@ pub(crate) struct Crew {
     pub(crate) programs: Vec<Program>,
     software: Software,
     logs: PathBuf,
-    /// Whether daemons hear from their kernels.
+    /// Whether daemons receive events from their kernels.
     kernel_events: bool,
-    /// Whom the folders of FRR's daemons must belong to: user and group.
+    /// The user and group that must own the folders of FRR's daemons.
     owner: Option<(u32, u32)>,
 }
 
 impl Crew {
+    /// Creates the folder of the logs.
+    ///
     /// # Errors
-    /// When logs have no place, or FRR is installed without its user.
+    /// When it cannot be created, or FRR is installed without its user.
     pub(crate) fn new(
         launcher: &Arc<Launcher>,
         spec: &constel_routing::daemons::Spec,
@@ -60,12 +63,12 @@ impl Crew {
         })
     }
 
-    /// A node's folder in the lab's.
+    /// Returns a node's folder in the lab's runtime folder.
     pub(crate) fn folder(&self, node: NodeId) -> PathBuf {
         daemon_folder(&self.launcher.lab_dir, node)
     }
 
-    /// Writes the configuration files of a node's programs, each by its program's name; their places.
+    /// Writes the configuration files of a node's programs, given by program names. Returns the programs' indices.
     pub(crate) fn write(
         &self,
         node: NodeId,
@@ -75,6 +78,7 @@ impl Crew {
         make(&dir)?;
         let name = &self.launcher.kernels.blueprint.lab.layout.node(node).name;
         link_by_name(&self.launcher.lab_dir, node, name)?;
+        // FRR's daemons drop their privileges to this user and then create their sockets in the folder.
         if let Some((user, group)) = self.owner {
             let own = FRR_FOLDERS.map(|(name, _)| dir.join(name));
             for folder in &own {
@@ -99,7 +103,7 @@ impl Crew {
         Ok(places)
     }
 
-    /// Starts one daemon, its configuration written before.
+    /// Starts one daemon, whose configuration must be written.
     pub(crate) fn start(&self, (node, place): Key) -> Result<Child, EngineError> {
         let program = &self.programs[place];
         let dir = self.folder(node);
@@ -116,7 +120,7 @@ impl Crew {
             ),
         };
         if program.first {
-            // What is left of one that was killed would be taken for the new one's.
+            // The socket of a killed daemon would look like that of the new one.
             self.forget_socket(node)?;
         }
         let mut argv = vec![program.name.to_owned()];
@@ -141,15 +145,15 @@ impl Crew {
         }
     }
 
-    /// Whether a daemon can be started: what it talks to listens. FRR's daemons that do not find zebra try
-    /// again only after 10 s.
+    /// Returns whether a daemon can be started: the daemon that it needs must listen. FRR's daemons that do not
+    /// find zebra retry only after 10 s.
     pub(crate) fn ready(&self, (node, place): Key) -> bool {
         let waits = self.programs.iter().any(|p| p.first) && !self.programs[place].first;
         !waits || self.folder(node).join(ZAPI_SOCKET).exists()
     }
 }
 
-/// Makes `nodes/NAME`, by which people find a node's folder.
+/// Creates `nodes/NAME`, a link to a node's folder for users.
 fn link_by_name(lab_dir: &Path, node: NodeId, name: &str) -> Result<(), EngineError> {
     let names = lab_dir.join("nodes");
     make(&names)?;
@@ -161,7 +165,7 @@ fn link_by_name(lab_dir: &Path, node: NodeId, name: &str) -> Result<(), EngineEr
     })
 }
 
-/// User and group numbers of `frr`.
+/// Returns the user and group numbers of `frr`.
 fn frr_user() -> Result<(u32, u32), EngineError> {
     let users = fs::read_to_string("/etc/passwd").map_err(|source| EngineError::Io {
         what: "read /etc/passwd".to_owned(),

@@ -1,4 +1,4 @@
-//! Routing daemons in the nodes: configured, started, watched, started again.
+//! Routing daemons in the nodes: configured, started, supervised, restarted.
 
 mod backoff;
 mod crew;
@@ -31,48 +31,48 @@ use constel_plan::Blueprint;
 use crew::{Crew, Key};
 use waves::{Waves, processors};
 
-/// A daemon that the others of its node need must listen by then.
+/// The time within which a daemon that others of its node need must listen.
 const LISTENS_WITHIN: Duration = Duration::from_secs(60);
 
-/// How often it is looked whether it does.
+/// How often this is checked.
 const LOOK_EVERY: Duration = Duration::from_millis(10);
 
 /// The daemons of a lab.
 pub(crate) struct Daemons {
     running: Supervisor<Key>,
     since: BTreeMap<Key, Instant>,
-    /// `None`: there are none.
+    /// The configured daemons; `None` without any.
     crew: Option<Crew>,
     restart: Option<Restart>,
     backoffs: BTreeMap<Key, Backoff>,
-    /// When those that have ended are due again.
+    /// The instant at which an ended daemon is restarted.
     due: BTreeMap<Key, Instant>,
-    /// Those that we ended because they cannot go on without another.
+    /// The daemons that Constel ended because they depend on another one.
     ended_by_us: BTreeSet<Key>,
-    /// How long starts were held back because the machine was busy, seconds.
+    /// The time for which starts were delayed because the machine was busy, seconds.
     held_back_s: f64,
 }
 
-/// What happened to a daemon.
+/// An incident of a daemon.
 pub(crate) struct Incident {
     pub(crate) node: String,
     pub(crate) program: &'static str,
     pub(crate) what: What,
 }
 
-/// How it ended, or that it runs again.
+/// The kind of incident.
 pub(crate) enum What {
-    /// It ended by itself, or somebody else ended it.
+    /// It ended by itself, or another process ended it.
     Died {
         how: String,
-        /// `None`: it will not be started again.
+        /// The delay until the restart; `None` without one.
         again_in: Option<Duration>,
     },
     Restarted,
 }
 
 impl Daemons {
-    /// No daemons at all.
+    /// Creates the state without any daemons.
     pub(crate) fn none() -> Self {
         Self {
             running: Supervisor::new(),
@@ -86,8 +86,9 @@ impl Daemons {
         }
     }
 
-    /// Configures and starts the daemons of every node that is here. `horizon_steps` is how far ahead stations know which
-    /// satellites they will use. On failure, those started are ended by [`Daemons::stop`].
+    /// Configures and starts the daemons of every node on this machine. `horizon_steps` is the number of steps for
+    /// which the satellites of stations are determined in advance. After a failure, [`Daemons::stop`] ends those
+    /// that were started.
     ///
     /// # Errors
     /// When a configuration cannot be written or a daemon cannot be started; [`EngineError::NoRoutes`] after `limit`.
@@ -106,6 +107,7 @@ impl Daemons {
         let crew = Crew::new(launcher, &spec, routing.kernel_events, logs_folder(results))?;
         self.restart = routing.restart;
         let layout = &blueprint.lab.layout;
+        // The computation of all future satellites may take long for a long lab, so that it can be cancelled.
         let wanted = || !stopped.load(Ordering::Acquire);
         let serving = serving_within(&mut blueprint.lab.stepper(), horizon_steps, &wanted)
             .map_err(|_| EngineError::Interrupted)?;
@@ -113,6 +115,7 @@ impl Daemons {
         let mut stations = serving.into_iter();
         let mut keys: Vec<Key> = Vec::new();
         let ours = launcher.kernels.ours();
+        // The iterator of stations advances for every node, also for those of other machines.
         for node in layout.nodes() {
             let satellites = match node.class.access {
                 Access::Chooses => stations.next().unwrap_or_default(),
@@ -149,7 +152,7 @@ impl Daemons {
         let crew = &*self.crew.insert(crew);
         let waves = Waves::new(control, stage, stopped, limit);
         let mut outcome = Ok(());
-        // First those that others talk to, everywhere: they come up while their fellows are started.
+        // First the daemons that others need, in all nodes: they initialise while their companions are started.
         for first in [true, false] {
             let wave: Vec<Key> = keys
                 .iter()
@@ -164,7 +167,7 @@ impl Daemons {
             });
         }
         self.held_back_s = waves.held_back_s();
-        // Those started before something went wrong as well: they are to be ended.
+        // Daemons that were started before an error are included, so that they are ended.
         for (key, child, at) in waves.started() {
             self.running.add(key, child);
             self.since.insert(key, at);
@@ -172,16 +175,16 @@ impl Daemons {
         outcome
     }
 
-    /// How long starts were held back because the machine was busy, seconds.
+    /// Returns the time for which starts were delayed because the machine was busy, seconds.
     pub(crate) fn held_back_s(&self) -> f64 {
         self.held_back_s
     }
 
-    /// What has happened since the last look; waits at most `timeout` for a daemon to end. Those that are due
-    /// are started again.
+    /// Returns the incidents since the last call, waiting at most `timeout` for a daemon to end. Restarts the
+    /// daemons that are due.
     ///
     /// # Errors
-    /// When they cannot be waited for, or one cannot be started again.
+    /// When they cannot be waited for, or one cannot be restarted.
     pub(crate) fn watch(
         &mut self,
         blueprint: &Blueprint,
@@ -203,6 +206,7 @@ impl Daemons {
             .map(|(key, _)| *key)
             .collect();
         for key in due {
+            // A daemon that is not ready stays due until the one it needs listens.
             let Some(crew) = &self.crew else { break };
             if !crew.ready(key) {
                 continue;
@@ -219,7 +223,7 @@ impl Daemons {
         Ok(incidents)
     }
 
-    /// Notes an end, and when the daemon is due again.
+    /// Records an end, and sets the time of the restart.
     fn died(
         &mut self,
         blueprint: &Blueprint,
@@ -234,6 +238,7 @@ impl Daemons {
             .since
             .get(&key)
             .map_or(Duration::ZERO, Instant::elapsed);
+        // An end that Constel caused is no incident, and its restart is already scheduled.
         let by_us = self.ended_by_us.remove(&key);
         let again_in = self.restart.filter(|_| !by_us).map(|rule| {
             let backoff = self.backoffs.entry(key).or_insert(Backoff::new(rule));
@@ -242,7 +247,7 @@ impl Daemons {
         if let Some(wait) = again_in {
             self.due.insert(key, Instant::now() + wait);
             if program.first {
-                // The others come with it, or they would talk to nobody.
+                // The other daemons of the node are restarted with it, because they do not reconnect.
                 for place in (0..crew.programs.len()).filter(|place| *place != key.1) {
                     let other = (key.0, place);
                     if let Some(child) = self.running.get(&other) {
@@ -263,10 +268,10 @@ impl Daemons {
         }))
     }
 
-    /// What those that run have cost so far, by program; empty when none runs.
+    /// Returns the resource usage of the running daemons so far, by program; empty when none runs.
     ///
     /// # Errors
-    /// When `/proc` cannot be understood.
+    /// When `/proc` has an unexpected format.
     pub(crate) fn usage(&self, when: &'static str) -> Result<Vec<DaemonsRow>, EngineError> {
         let Some(crew) = &self.crew else {
             return Ok(Vec::new());
@@ -286,23 +291,23 @@ impl Daemons {
         Ok(rows)
     }
 
-    /// How many run.
+    /// Returns the number of running daemons.
     pub(crate) fn count(&self) -> usize {
         self.running.len()
     }
 
-    /// Ends all.
+    /// Ends all daemons.
     ///
     /// # Errors
     /// When one does not end.
     pub(crate) fn stop(mut self) -> Result<(), EngineError> {
-        // Their routes go with their namespaces: nothing is gained by letting them withdraw.
+        // Their routes disappear with their namespaces, so that a graceful end is not needed.
         self.running.terminate_all(Duration::ZERO)?;
         Ok(())
     }
 }
 
-/// Waits until what the daemon talks to listens.
+/// Waits until the daemon that this one needs listens.
 fn wait_until_ready(
     crew: &Crew,
     key: Key,
@@ -334,7 +339,7 @@ fn fill(
     })
 }
 
-/// Where daemons write their logs.
+/// Returns the folder of the daemons' logs.
 pub(crate) fn logs_folder(results: &Results) -> PathBuf {
     results.dir().join("daemons")
 }

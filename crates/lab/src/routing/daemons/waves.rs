@@ -1,7 +1,8 @@
-//! Starting many daemons: a few at a time, in their order, as fast as the machine takes them.
+//! The start of many daemons: a few at a time, in order, as fast as the machine allows.
 //!
-//! A start waits until the new process executes its program, and that process waits for a processor behind all daemons
-//! that have work. One after the other, starts would wait for each of these queues; several at a time share them.
+//! A start waits until the new process executes its program, and that process waits for a processor behind all
+//! daemons that have work. Started one after the other, daemons would wait for each of these queues in turn;
+//! several at a time wait together.
 
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -18,13 +19,13 @@ use crate::progress::Stage;
 use crate::routing::limit::Limit;
 use crate::routing::start::{Decision, Sight, StartControl, runnable};
 
-/// Starts that wait at a time, for each processor.
+/// The number of simultaneous starts, per processor.
 const AT_ONCE: usize = 2;
 
-/// One that runs, and since when.
+/// A running daemon, and the time of its start.
 pub(super) type Started = (Key, Child, Instant);
 
-/// Waves of starts, each begun when the one before is over.
+/// Waves of starts. Each begins when the one before is complete.
 pub(super) struct Waves<'a> {
     turns: Mutex<StartControl>,
     started: Mutex<Vec<Started>>,
@@ -35,7 +36,7 @@ pub(super) struct Waves<'a> {
 }
 
 impl<'a> Waves<'a> {
-    /// Nothing has been started yet.
+    /// Creates the state before any start.
     pub(super) fn new(
         control: StartControl,
         stage: &'a Stage<'a>,
@@ -52,10 +53,10 @@ impl<'a> Waves<'a> {
         }
     }
 
-    /// Has all of them started by `start`.
+    /// Starts all daemons of a wave with `start`.
     ///
     /// # Errors
-    /// The first start's that failed; then no more are begun.
+    /// The error of the first start that failed; no more are begun then.
     pub(super) fn start(
         &self,
         wave: &[Key],
@@ -65,7 +66,7 @@ impl<'a> Waves<'a> {
         let queue = Mutex::new(wave.iter().copied());
         let hand = || -> Result<(), EngineError> {
             loop {
-                // The lock is held while waiting: whoever has it has the next turn.
+                // The lock is held during the wait: its owner has the next turn.
                 let mut turns = self.turns.lock().unwrap_or_else(|e| e.into_inner());
                 if failed.load(Ordering::Acquire) {
                     return Ok(());
@@ -83,6 +84,7 @@ impl<'a> Waves<'a> {
         thread::scope(|scope| {
             let watched = || {
                 let done = hand();
+                // The flag stops the other threads before their next start.
                 failed.fetch_or(done.is_err(), Ordering::AcqRel);
                 done
             };
@@ -98,18 +100,18 @@ impl<'a> Waves<'a> {
         started.len()
     }
 
-    /// How long starts were held back because the machine was busy, seconds.
+    /// Returns the time for which starts were delayed because the machine was busy, seconds.
     pub(super) fn held_back_s(&self) -> f64 {
         let turns = self.turns.lock().unwrap_or_else(|e| e.into_inner());
         turns.waited_s()
     }
 
-    /// All that run.
+    /// Returns all running daemons.
     pub(super) fn started(self) -> Vec<Started> {
         self.started.into_inner().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Waits until the machine can take one more daemon.
+    /// Waits until the machine can run one more daemon.
     fn wait_for_turn(&self, control: &mut StartControl) -> Result<(), EngineError> {
         loop {
             if self.stopped.load(Ordering::Acquire) {
@@ -142,7 +144,7 @@ impl<'a> Waves<'a> {
     }
 }
 
-/// How many this machine has.
+/// Returns the number of processors of this machine.
 pub(super) fn processors() -> usize {
     thread::available_parallelism().map_or(1, |n| n.get())
 }
