@@ -1,5 +1,5 @@
-//! Interfaces of the machine that a box or a lab takes frames of: looked at before anything is done, and refused where that
-//! would harm the host, or where what is promised could not be kept.
+//! Interfaces of the machine from which a box or a lab takes frames. They are checked before anything is changed,
+//! and refused if their use would harm the host or could not work as documented.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -10,14 +10,14 @@ use constel_host::netlink::{Address, LinkInfo, RouteTarget, Socket};
 use constel_host::wire::{find_loops, merges_frames};
 use constel_link::PortId;
 
-/// How long a frame put on a wire may take to come back over a switch.
+/// The longest time in which a frame put on a wire can return over a switch.
 const LISTEN: Duration = Duration::from_millis(300);
 
-/// Why interfaces cannot be used.
+/// The reason why interfaces cannot be used.
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum WireError {
-    /// Every reason, one a line.
+    /// All reasons, one per line.
     #[error("{}", .0.join("\n"))]
     Refused(Vec<String>),
     /// The kernel does not answer.
@@ -25,34 +25,34 @@ pub enum WireError {
     Host(#[from] constel_host::Error),
 }
 
-/// What interfaces are for.
+/// The intended use of interfaces.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Use {
-    /// Who uses them, in words.
+    /// The user of the interfaces, in words.
     pub who: &'static str,
-    /// The host's own frames are taken, too.
+    /// Whether the host's own frames are taken too.
     pub exclusive: bool,
-    /// That may be, even where the host is reached by them.
+    /// Whether this is allowed even if the host is reached over them.
     pub may_lose_host: bool,
 }
 
 /// An interface of the machine.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Wire {
-    /// Its name.
+    /// The name.
     pub name: String,
-    /// Its index.
+    /// The index.
     pub ifindex: u32,
-    /// Its Ethernet address.
+    /// The Ethernet address.
     pub mac: [u8; 6],
-    /// Largest packet, bytes above Ethernet.
+    /// The largest packet, bytes above Ethernet.
     pub mtu: u32,
-    /// Addresses of the host on it.
+    /// The host's addresses on it.
     pub own: Vec<IpAddr>,
 }
 
 impl Wire {
-    /// As the relay takes it, as one of its ports.
+    /// Returns the interface as a port of the relay.
     #[must_use]
     pub fn external(&self, port: PortId, shared: bool) -> External {
         External {
@@ -65,10 +65,11 @@ impl Wire {
     }
 }
 
-/// The interfaces of these names in the calling thread's namespace, in their order, if they can be used so.
+/// Returns the interfaces with these names in the calling thread's namespace, in order, if they can be used in this
+/// way.
 ///
 /// # Errors
-/// [`WireError::Refused`] with everything that is against it; [`WireError::Host`] when the kernel does not answer.
+/// [`WireError::Refused`] with all reasons against them; [`WireError::Host`] when the kernel does not answer.
 pub fn look(names: &[String], wanted: Use) -> Result<Vec<Wire>, WireError> {
     let mut socket = Socket::open()?;
     let links = socket.links()?;
@@ -155,10 +156,10 @@ fn wire(
     })
 }
 
-/// By which interfaces the host is reached.
+/// The interfaces over which the host is reached.
 struct Ways {
     default: Vec<u32>,
-    /// The other end of the session of whoever calls, and the interface that leads there.
+    /// The other end of the caller's session, and the interface that leads there.
     session: Option<(IpAddr, u32)>,
 }
 
@@ -175,7 +176,7 @@ fn ways_to_the_host(socket: &mut Socket) -> Result<Ways, WireError> {
     let default = routes.iter().filter(|route| route.dst.len == 0);
     let default = default.flat_map(|route| interfaces_of(&route.target));
     let default = default.collect();
-    // Client's address and port, server's address and port.
+    // SSH_CONNECTION has the client's address and port, then the server's address and port.
     let session = std::env::var("SSH_CONNECTION").ok();
     let peer = session.and_then(|text| text.split_whitespace().next()?.parse().ok());
     let session = match peer {
@@ -189,11 +190,11 @@ fn ways_to_the_host(socket: &mut Socket) -> Result<Ways, WireError> {
     Ok(Ways { default, session })
 }
 
-/// Why nothing of the host's must be taken off this interface.
+/// Returns reasons why the host's frames must not be taken from this interface.
 fn host_in_use(wire: &Wire, ways: &Ways) -> Vec<String> {
     let name = &wire.name;
     let mut why = Vec::new();
-    // Those that every interface gives itself say nothing.
+    // Every interface has link-local addresses, so that these show no use.
     let link_local = |address: &&IpAddr| match address {
         IpAddr::V4(_) => false,
         IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -219,7 +220,7 @@ fn host_in_use(wire: &Wire, ways: &Ways) -> Vec<String> {
     why.into_iter().map(words).collect()
 }
 
-/// Looks for a way between any of them that would send every frame round for ever.
+/// Searches a connection between any of the interfaces that would send every frame round in a loop.
 ///
 /// # Errors
 /// [`WireError::Refused`] when there is one.

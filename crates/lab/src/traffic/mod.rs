@@ -99,21 +99,21 @@ struct Clients {
     ended: BTreeMap<usize, Ended>,
     /// The instants at which clients that were asked to end are killed.
     killed_at: BTreeMap<usize, Instant>,
-    /// Those whose node is down: killed, or not yet started.
+    /// Flows whose node is down: their clients were killed, or not yet started.
     halted: BTreeSet<usize>,
-    /// Those that were killed because they wrote more than is kept.
+    /// Flows whose clients were killed because they wrote more than is kept.
     full: BTreeSet<usize>,
-    /// When their outputs were measured last.
+    /// The time at which the outputs were last checked.
     measured: Option<Instant>,
 }
 
-/// Servers of flows; they end when this goes, on every path.
+/// The servers of flows. They end when this is dropped, on every path.
 #[derive(Default)]
 struct Servers(Supervisor<usize>);
 
 impl Drop for Servers {
     fn drop(&mut self) {
-        // The lab's processes are killed at its end anyhow: what fails here is told there.
+        // The lab's processes are killed at its end anyway, and a failure is reported there.
         drop(self.0.terminate_all(Duration::ZERO));
     }
 }
@@ -144,7 +144,8 @@ impl Traffic {
             if let Some(flag) = plan.apart_flag.filter(|_| apart) {
                 plan.client.argv.push(flag.to_owned());
             }
-            // The server is told as well, and ends where its kernel does not give it: that of another machine is not known here.
+            // iperf3 sends the buffer size to the server, which ends if its kernel does not grant it. The limit of
+            // another machine is not known here.
             if !apart {
                 let flags = buffers::flags(&flow.action, most_bytes);
                 plan.client.argv.extend(flags);
@@ -163,6 +164,7 @@ impl Traffic {
             .iter()
             .map(job)
             .collect::<Result<Vec<_>, EngineError>>()?;
+        // Only flows with their client or their server on this machine concern it.
         let (jobs, others): (Vec<_>, Vec<_>) =
             all.into_iter().partition(|job| ours.has(job.client_node()));
         let serves = |job: &Job| job.plan.server.is_some();
@@ -177,7 +179,7 @@ impl Traffic {
         })
     }
 
-    /// The flows whose paths are worth following.
+    /// Returns the flows whose paths are followed.
     pub(crate) fn followed(&self) -> Paths {
         let followed = |job: &Job| {
             let flow = Followed::new(job.plan.ends?, job.time_ns());
@@ -192,7 +194,7 @@ impl Traffic {
     /// Starts every server and waits until it listens.
     ///
     /// # Errors
-    /// When a server cannot be started, ends, or does not listen in time; with its last words.
+    /// When a server cannot be started, ends, or does not listen in time; the error has its last output.
     pub(crate) fn start_servers(&mut self) -> Result<(), EngineError> {
         for (index, job) in self.jobs.iter().chain(&self.serving).enumerate() {
             let Some(server) = &job.plan.server else {
@@ -206,7 +208,7 @@ impl Traffic {
                 .launcher
                 .start(server.launch.node, &server.launch.argv, &log, &log)?;
             let pid = child.pid();
-            // In charge before it is waited for: it ends with the others whatever happens here.
+            // The server is added before the wait, so that it is ended with the others in any case.
             self.servers.0.add(index, child);
             let end = Instant::now() + SERVER_READY_WITHIN;
             while !is_ready(server.ready, pid, &log) {
@@ -229,7 +231,7 @@ impl Traffic {
         Ok(())
     }
 
-    /// Runs every flow at its time until all are over or `stop` says so. Then ends what is left.
+    /// Runs every flow at its time until all are over or `stop` returns true. Then ends the remaining clients.
     ///
     /// # Errors
     /// When a process cannot be started or waited for.
@@ -243,9 +245,11 @@ impl Traffic {
         let mut clients = Clients::default();
         let mut next = 0;
         let mut stopped = false;
-        // Who serves others does so until the end: only they know when they are done.
+        // Servers for clients on other machines run until the end, because the end of these clients is not known
+        // here.
         let serves = !self.serving.is_empty();
-        // What a command leaves behind may write as long as the lab is up.
+        // The loop runs to the end even without clients: processes that a command left behind may write as long as
+        // the lab is up.
         while (serves || !self.jobs.is_empty()) && !stopped {
             stopped = stop();
             let (Some(now_ns), Some(zero_ns)) = (clock.now_ns(), clock.zero_mono_ns()) else {
@@ -266,7 +270,8 @@ impl Traffic {
                 clients.killed_at.remove(&gone.key);
                 let is_known = clients.ended.contains_key(&gone.key);
                 if is_known || clients.halted.contains(&gone.key) {
-                    // It was ended because its time was over, or its node is down.
+                    // It was ended because its time was over, or because its node is down: the end is already
+                    // recorded.
                     continue;
                 }
                 let flow = self.jobs[gone.key].flow.name.to_string();
@@ -287,6 +292,7 @@ impl Traffic {
         }
         clients.running.terminate_all(LAST_WORDS)?;
         self.servers.0.terminate_all(LAST_WORDS)?;
+        // The last check must not wait for its interval.
         clients.measured = None;
         self.bound_outputs(&mut clients)?;
         let mut ended = clients.ended;
@@ -295,7 +301,7 @@ impl Traffic {
         Ok(Ran { jobs, wall })
     }
 
-    /// Starts a flow's client, for the first time or after its node was down.
+    /// Starts a flow's client, for the first time or again after its node was down.
     fn start(
         &mut self,
         index: usize,
@@ -308,7 +314,8 @@ impl Traffic {
         let argv = job.plan.client_argv(zero_ns);
         let again = job.started_ns.is_some();
         let started = match job.flow.action {
-            // What the user has in the node; all else is ours, and measures.
+            // A command of the user runs in the node's container; Constel's own tools are host programs and
+            // measure.
             Action::Run(_) => launcher.start_command(node, &argv, (&job.out, &job.err), again),
             _ => launcher.start(node, &argv, &job.out, &job.err),
         };
@@ -329,7 +336,7 @@ impl Traffic {
         }
     }
 
-    /// Whether a flow is a command in a node that is down.
+    /// Returns whether a flow is a command in a node that is down.
     fn is_down(&self, index: usize, now_ns: u64) -> bool {
         let job = &self.jobs[index];
         matches!(job.flow.action, Action::Run(_)) && self.reboots.down(job.client_node(), now_ns)
@@ -345,7 +352,7 @@ impl Traffic {
         for (&index, client) in clients.running.iter() {
             let is_over = clients.ended.contains_key(&index);
             if !is_over && self.is_down(index, now.0) && clients.halted.insert(index) {
-                // Nobody is asked before the power goes.
+                // A power failure gives no warning, so that SIGKILL is used.
                 client.signal(Signal::KILL)?;
             }
         }
@@ -359,7 +366,8 @@ impl Traffic {
         Ok(())
     }
 
-    /// Ends clients that wrote more than is kept, for good, and cuts what they wrote: the disk is everybody's.
+    /// Ends clients that wrote more than is kept, without a restart, and cuts their output: all flows share the
+    /// disk.
     fn bound_outputs(&self, clients: &mut Clients) -> Result<(), EngineError> {
         if (clients.measured).is_some_and(|last| last.elapsed() < MEASURE_EVERY) {
             return Ok(());
@@ -379,8 +387,8 @@ impl Traffic {
         Ok(())
     }
 
-    /// Asks clients to end whose time is over: at once for commands (that is how they end), with some grace for
-    /// tools that end by themselves. Those that do not are killed; nobody is waited for.
+    /// Ends clients whose time is over: commands at once, because that is their normal end; tools that end by
+    /// themselves after a grace period. Clients that do not end are killed later; this never waits.
     fn end_overdue(&self, clients: &mut Clients, now_ns: u64) -> Result<(), EngineError> {
         let now = Instant::now();
         let over = |index: usize| {
@@ -391,7 +399,7 @@ impl Traffic {
             };
             now_ns as i64 > job.flow.end().ns() + grace.as_nanos() as i64
         };
-        // Those that are down have nothing to say.
+        // Commands in nodes that are down have no process to end.
         let halted = std::mem::take(&mut clients.halted);
         let (down, rest) = halted.into_iter().partition(|index| over(*index));
         let down: BTreeSet<usize> = down;
@@ -440,14 +448,14 @@ fn is_ready(ready: Ready, pid: u32, log: &Path) -> bool {
     }
 }
 
-/// Whether a line that begins with `words` is in `log`.
+/// Returns whether a line that begins with `words` is in `log`.
 pub(crate) fn said(log: &Path, words: &str) -> bool {
     let text = output::beginning(log);
     text.lines().any(|line| line.starts_with(words))
 }
 
-/// Whether something in the network namespace of `pid` listens on this TCP port (RFC 9293 LISTEN is state 0A
-/// in `/proc/net/tcp`).
+/// Returns whether a socket in the network namespace of `pid` listens on this TCP port (state LISTEN of RFC 9293 is
+/// 0A in `/proc/net/tcp`).
 fn listens(pid: u32, port: u16) -> bool {
     let wanted = format!(":{port:04X}");
     ["tcp", "tcp6"].iter().any(|file| {
@@ -461,23 +469,23 @@ fn listens(pid: u32, port: u16) -> bool {
 }
 
 impl Job {
-    /// What its server says.
+    /// Returns the path of its server's output.
     pub(crate) fn server_log(&self) -> PathBuf {
         self.err.with_extension("server.log")
     }
 
-    /// The flow's lab time, both ends included, nanoseconds.
+    /// Returns the flow's lab time, both ends included, nanoseconds.
     pub(crate) fn time_ns(&self) -> RangeInclusive<u64> {
         self.flow.at.ns().unsigned_abs()..=self.flow.end().ns().unsigned_abs()
     }
 
-    /// The node its client runs in.
+    /// Returns the node of its client.
     pub(crate) fn client_node(&self) -> NodeId {
         self.plan.client.node
     }
 }
 
-/// How a process ended, in words.
+/// Describes how a process ended.
 #[must_use]
 pub(crate) fn exit_words(exit: Exit) -> String {
     match exit {

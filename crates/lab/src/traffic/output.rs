@@ -1,4 +1,5 @@
-//! What tools wrote, kept and read back with bounds: a flow may write more than this machine has memory or disk.
+//! The output of tools, stored and read with limits: a flow may write more than this machine has memory or disk
+//! space.
 
 use std::fs;
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom, Write};
@@ -9,29 +10,30 @@ use constel_host::node_file::{self, How};
 
 use crate::error::EngineError;
 
-/// Most of one output that stays on the disk, bytes. A client that writes more is ended.
+/// The largest part of an output that stays on the disk, bytes. A client that writes more is ended.
 pub(crate) const KEPT_BYTES: u64 = 1 << 30;
 
-/// Longest output that is read whole, bytes: a ping of a week at five a second is shorter.
+/// The longest output that is read as a whole, bytes: a ping of a week at five packets a second is shorter.
 pub(crate) const WHOLE_BYTES: u64 = 256 << 20;
 
-/// What of a long output is read for a few words of it, bytes.
+/// The part of a long output that is read for a short excerpt, bytes.
 const FEW_BYTES: u64 = 64 << 10;
 
-/// An output too long to be read whole.
+/// The error for an output that is too long to be read as a whole.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("its output has {bytes} bytes; at most {WHOLE_BYTES} are read")]
 pub(crate) struct TooLong {
     bytes: u64,
 }
 
-/// Whether an output has more than is kept. Disk that a program has reserved counts as well.
+/// Returns whether an output is larger than what is kept. Disk space that a program has reserved counts too.
 pub(crate) fn is_full(path: &Path) -> bool {
     is_beyond(path, KEPT_BYTES)
 }
 
 fn is_beyond(path: &Path, most: u64) -> bool {
-    // The mark that something was cut is no reason to cut again, and neither are blocks in which a file system lists those of the file.
+    // The line that marks a cut must not cause another one, and neither must the file system's own blocks for the
+    // file.
     const SLACK_BYTES: u64 = 1 << 20;
     let most_length = most + mark(most).len() as u64;
     fs::symlink_metadata(path).is_ok_and(|found| {
@@ -39,7 +41,8 @@ fn is_beyond(path: &Path, most: u64) -> bool {
     })
 }
 
-/// Cuts an output to what is kept, and says so in its last line. Processes that have it open may go on writing: it is cut again then.
+/// Cuts an output to what is kept, and marks the cut in its last line. Processes that still have it open may go on
+/// writing; then it is cut again.
 ///
 /// # Errors
 /// When it cannot be opened or written.
@@ -50,7 +53,7 @@ pub(crate) fn cut(path: &Path) -> Result<(), EngineError> {
 fn cut_to(path: &Path, most: u64) -> Result<(), EngineError> {
     let cut = |mut file: fs::File| -> io::Result<()> {
         let length = file.metadata()?.len().min(most);
-        // Of the same length too: what is reserved beyond goes.
+        // Also done if the length does not change: it releases space reserved beyond the end.
         file.set_len(length)?;
         file.write_all(mark(most).as_bytes())
     };
@@ -64,7 +67,7 @@ fn mark(most: u64) -> String {
     format!("\nconstel: cut here, after {most} bytes\n")
 }
 
-/// All of it; what is no UTF-8 is replaced. A file that is not there is empty.
+/// Returns the whole output, with invalid UTF-8 replaced. A missing file is empty.
 ///
 /// # Errors
 /// [`TooLong`] above [`WHOLE_BYTES`].
@@ -83,7 +86,7 @@ fn whole_within(path: &Path, most: u64) -> Result<String, TooLong> {
     Ok(text(file.take(most)))
 }
 
-/// It, to be read line by line. A file that is not there is empty.
+/// Returns the output for reading by lines. A missing file is empty.
 pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
     match node_file::open(path, How::Read) {
         Ok(file) => Box::new(BufReader::new(file)),
@@ -91,13 +94,13 @@ pub(crate) fn lines(path: &Path) -> Box<dyn BufRead> {
     }
 }
 
-/// Its beginning.
+/// Returns the beginning of the output.
 pub(crate) fn beginning(path: &Path) -> String {
     let opened = node_file::open(path, How::Read);
     opened.map_or_else(|_| String::new(), |file| text(file.take(FEW_BYTES)))
 }
 
-/// Its end, from a line's beginning on where there is more than is read.
+/// Returns the end of the output, from the beginning of a line if it is longer than what is read.
 pub(crate) fn end(path: &Path) -> String {
     let Ok(mut file) = node_file::open(path, How::Read) else {
         return String::new();
@@ -114,7 +117,7 @@ pub(crate) fn end(path: &Path) -> String {
     }
 }
 
-/// The last line of an output that is not blank.
+/// Returns the last line of an output that is not blank.
 #[must_use]
 pub(crate) fn last_words(path: &Path) -> String {
     let text = end(path);
@@ -125,7 +128,7 @@ pub(crate) fn last_words(path: &Path) -> String {
 
 fn text(mut from: impl Read) -> String {
     let mut bytes = Vec::new();
-    // What could be read is what there is to say.
+    // After a read error, the part that was read is returned.
     drop(from.read_to_end(&mut bytes));
     String::from_utf8_lossy(&bytes).into_owned()
 }

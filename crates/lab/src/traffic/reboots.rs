@@ -1,23 +1,23 @@
-//! Nodes that reboot: failures of the scenario with `reboot`, and when their nodes are down.
+//! Nodes that reboot: failures of the scenario with `reboot`, and the times at which their nodes are down.
 
 use std::collections::BTreeMap;
 
 use constel_scenario::model::{Failure, FailureTarget, FailureTime};
 use constel_topology::NodeId;
 
-/// When nodes are down, lab time, nanoseconds: from, until, the latter not included.
+/// The times at which nodes are down, lab time, nanoseconds: beginning and end, the end excluded.
 #[derive(Debug, Default)]
 pub(crate) struct Reboots(BTreeMap<NodeId, Vec<(u64, u64)>>);
 
 impl Reboots {
-    /// Those of a scenario's failures; `find` gives the node that a name is of.
+    /// Returns the times of a scenario's failures. `find` returns the node with a name.
     pub(crate) fn of(failures: &[Failure], find: impl Fn(&str) -> Option<NodeId>) -> Self {
         let mut windows: BTreeMap<NodeId, Vec<(u64, u64)>> = BTreeMap::new();
         for failure in failures.iter().filter(|failure| failure.reboot) {
             let (FailureTarget::Nodes(names), FailureTime::Once(at, Some(length))) =
                 (&failure.what, failure.when)
             else {
-                // The scenario's reader refuses others.
+                // The parser of scenarios refuses other targets and times with `reboot`.
                 continue;
             };
             let from_ns = at.ns().unsigned_abs();
@@ -29,7 +29,7 @@ impl Reboots {
         Self(windows)
     }
 
-    /// Whether a node is down.
+    /// Returns whether a node is down.
     pub(crate) fn down(&self, node: NodeId, now_ns: u64) -> bool {
         let windows = self.0.get(&node).into_iter().flatten();
         windows

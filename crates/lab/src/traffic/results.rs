@@ -1,4 +1,4 @@
-//! From a tool's raw output to a row of the summary.
+//! The conversion of a tool's raw output to a row of the summary.
 
 use std::path::Path;
 
@@ -19,26 +19,26 @@ use crate::watch::paths::{Pair, Paths};
 use crate::watch::summary::{ChangeRow, FlowRow, HandoverRow, rtt_of};
 use constel_plan::Blueprint;
 
-/// How a client's process came to its end.
+/// The end of a client's process.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Ended {
     /// It could not be started.
     NotStarted(String),
-    /// It ended, as seen at this lab time, nanoseconds.
+    /// It ended by itself, as noticed at this lab time, nanoseconds.
     ByItself {
-        /// How.
+        /// The exit status.
         exit: Exit,
-        /// When that was seen.
+        /// The time at which the end was noticed.
         t_ns: u64,
     },
-    /// It wrote more than is kept (1 GiB) and was killed, as seen at this lab time, nanoseconds.
+    /// It wrote more than is kept (1 GiB) and was killed, as noticed at this lab time, nanoseconds.
     Full {
-        /// How it ended.
+        /// The exit status.
         exit: Exit,
-        /// When that was seen.
+        /// The time at which the end was noticed.
         t_ns: u64,
     },
-    /// Its time was over and it was ended.
+    /// It was ended at the end of its time.
     AtItsTime,
     /// Its time was over while its node was down.
     NodeDown,
@@ -47,7 +47,7 @@ pub enum Ended {
 }
 
 impl Ended {
-    /// Returns the document's form of it, for a flow whose time is over at `end_ns` of lab time.
+    /// Converts it to the form in the summary, for a flow whose time is over at `end_ns` of lab time.
     #[must_use]
     pub fn client_end(&self, end_ns: u64) -> ClientEnd {
         match self {
@@ -64,7 +64,7 @@ impl Ended {
     }
 }
 
-/// Counts the probes that each handover and each other change cost, by the scenario's pings.
+/// Counts the probes that each handover and each other change cost, with the scenario's pings.
 pub(crate) fn charge(
     blueprint: &Blueprint,
     ran: &Ran,
@@ -85,7 +85,7 @@ pub(crate) fn charge(
     }
 }
 
-/// When a flow's probes were lost; `None` when nothing says that.
+/// Returns when a flow's probes were lost; `None` if that is not known.
 fn probes(job: &Job, ping: &Ping, wall: &WallClock) -> Option<Probes> {
     if ping.tool != PingTool::Ping {
         let rows = probe_rows(output::lines(&job.out));
@@ -93,11 +93,12 @@ fn probes(job: &Job, ping: &Ping, wall: &WallClock) -> Option<Probes> {
     }
     let text = output::whole(&job.out).unwrap_or_default();
     let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
+    // Probes in flight at the end are neither lost nor answered.
     let known = outcome.sent_packets? - outcome.under_way_packets.unwrap_or(0);
     Probes::new(&ping_replies(&text), known, ping.interval.seconds(), wall)
 }
 
-/// The row of a flow that has ended.
+/// Returns the row of a flow that has ended.
 pub(crate) fn row(
     blueprint: &Blueprint,
     job: &Job,
@@ -106,6 +107,7 @@ pub(crate) fn row(
     paths: &Paths,
 ) -> FlowRow {
     let (status, reason, mut outcome) = judge(job, ended);
+    // With two clocks the difference of timestamps is no delay.
     if job.apart {
         (outcome.owd, outcome.owd_back) = (None, None);
     }
@@ -152,7 +154,7 @@ fn kind(action: &Action) -> &'static str {
     }
 }
 
-/// How a program ended, with its last words in this file, if it had any.
+/// Describes how a program ended, with its last output in this file, if there is any.
 #[must_use]
 pub fn exit_in_full(exit: Exit, err: &Path) -> String {
     let how = exit_words(exit);
@@ -165,10 +167,10 @@ pub fn exit_in_full(exit: Exit, err: &Path) -> String {
 fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     let failed = |reason: String| (FlowStatus::Failed, Some(reason), Outcome::default());
     let by_rows = matches!(&job.flow.action, Action::Ping(ping) if ping.tool != PingTool::Ping);
-    // What a command of the user's writes is nobody's to read but the user's.
+    // The output of a user's command is not interpreted.
     let text = match &job.flow.action {
         Action::Run(_) => String::new(),
-        // Read row by row.
+        // Probes are read row by row.
         _ if by_rows => String::new(),
         _ => match output::whole(&job.out) {
             Ok(text) => text,
@@ -186,6 +188,7 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
     };
     match (ended, parsed) {
         (Ended::NotStarted(reason), _) => failed(reason.clone()),
+        // The end of the process has priority over what its output contains.
         (Ended::Full { .. }, _) => failed(format!(
             "it was ended, since it wrote more than {} MiB",
             output::KEPT_BYTES >> 20
@@ -201,7 +204,7 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
             failed(exit_in_full(*exit, &job.err))
         }
         (_, Ok(outcome)) => (FlowStatus::Ok, None, outcome),
-        // The tool's own words say more than its exit code.
+        // The tool's own message says more than its exit code.
         (_, Err(error)) => {
             let words = output::last_words(&job.err);
             let words = if words.is_empty() {

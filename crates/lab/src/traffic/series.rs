@@ -1,4 +1,5 @@
-//! `flows/NAME.csv`: what a flow measured, in lab time, with the path it took and marks where the emulation was late on it.
+//! `flows/NAME.csv`: the measurements of a flow, in lab time, with the path it took, and marks for times at which
+//! the emulation was late on it.
 
 use std::fmt::Write as _;
 use std::fs::File;
@@ -16,18 +17,19 @@ use super::{Job, output};
 use crate::watch::late::{covered_ns, overlap};
 use crate::watch::paths::Followed;
 
-/// The file's first line. What was not measured is empty; `path` is the place in the flow's row of the summary, from 1.
+/// The file's first line. A value that was not measured is empty; `path` is the index of the path in the flow's row
+/// of the summary, from 1.
 const HEADER: &str = "t_s,rtt_us,owd_us,owd_back_us,throughput_bps,fate,path,marked\n";
 
-/// More than this share of a flow's samples, or of its time, late on its way: it is not to be trusted. As with the run's
-/// verdict, the 99th percentile counts.
+/// The share of a flow's samples, or of its time, that may be affected by lateness on its path. Beyond it the flow
+/// is not trustworthy. As in the run's verdict, the 99th percentile counts.
 const ALLOWED: f64 = 0.01;
 
-/// A sample: a probe, or a piece of a transfer's time.
+/// A sample: a probe, or an interval of a transfer.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 struct Sample {
     from_ns: u64,
-    /// When it was over; as `from_ns` where nothing came back.
+    /// The end; equal to `from_ns` if no answer arrived.
     to_ns: u64,
     rtt_ns: Option<u64>,
     owd_ns: Option<u64>,
@@ -36,21 +38,22 @@ struct Sample {
     fate: &'static str,
 }
 
-/// What a flow's samples met.
+/// The influence of the emulator's lateness on a flow's samples.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(crate) struct Trust {
-    /// Samples, and those of them that are marked.
+    /// The number of samples, and below it the number of marked samples.
     pub(crate) samples: u64,
     pub(crate) marked: u64,
-    /// Whether they are to be trusted, and why not; `None` where the link plane does not tell.
+    /// Whether the flow is trustworthy, and below it the reason if not; `None` if the link plane does not report
+    /// lateness.
     pub(crate) trustworthy: Option<bool>,
     pub(crate) doubt: Option<String>,
-    /// How late the latest frame on its way was; `None`: none was later than the bound.
+    /// The largest lateness of a frame on its path; `None` if none exceeded the bound.
     pub(crate) worst_ns: Option<u64>,
 }
 
-/// Writes the file of a flow that has ended, if it has samples, and says how far to trust it. `bound_ns` is what counts as
-/// late; `tells` whether the link plane told of late frames at all.
+/// Writes the file of a flow that has ended, if it has samples, and judges them. `bound_ns` is the lateness from
+/// which a frame counts as late; `tells` is whether the link plane reports late frames at all.
 ///
 /// # Errors
 /// When the file cannot be written.
@@ -78,6 +81,7 @@ pub(crate) fn write(
         trust.marked += u64::from(marked);
         let out = match &mut out {
             Some(out) => out,
+            // A flow without samples gets no file.
             None => {
                 let mut file = BufWriter::new(File::create_new(to)?);
                 file.write_all(HEADER.as_bytes())?;
@@ -111,8 +115,8 @@ pub(crate) fn write(
     Ok(trust)
 }
 
-/// Probes that Constel's own program, which answers them, held for so long that their answers are late: it was stopped, or had
-/// no processor. Their times are what was measured, and not the network's.
+/// Probes that Constel's own responder held so long that their answers are late: it was stopped, or had no
+/// processor. Their times are those that were measured, and not the network's.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {
     probes: u64,
@@ -131,7 +135,7 @@ impl Held {
         is_late
     }
 
-    /// Why a flow with so many samples is affected, if it is.
+    /// Returns why a flow with this number of samples is affected, if it is.
     fn doubt(self, samples: u64) -> Option<String> {
         let too_many = self.probes as f64 > ALLOWED * samples as f64;
         too_many.then(|| {
@@ -146,8 +150,9 @@ impl Held {
     }
 }
 
-/// A probe is marked when any frame on its way was late meanwhile: it may have been its own. A piece of a transfer, which
-/// has many frames, when they were for more than the allowed share of its time.
+/// Returns whether a sample is marked. A probe is marked if any frame on its path was late in its time: it may have
+/// been the probe itself. An interval of a transfer, which has many frames, is marked if frames were late for more
+/// than the allowed share of its time.
 fn is_marked(spans: &[(u64, u64)], sample: &Sample, probes: bool) -> bool {
     if probes {
         return sample.to_ns > sample.from_ns && overlap(spans, sample.from_ns, sample.to_ns);
@@ -156,7 +161,7 @@ fn is_marked(spans: &[(u64, u64)], sample: &Sample, probes: bool) -> bool {
     covered_ns as f64 > ALLOWED * (sample.to_ns - sample.from_ns) as f64
 }
 
-/// Why a flow is not to be trusted, if it is not.
+/// Returns why a flow is not trustworthy, if it is not.
 fn doubt(
     job: &Job,
     gaps: bool,
@@ -193,7 +198,7 @@ fn doubt(
 
 fn put(line: &mut String, sample: &Sample, path: Option<u32>, marked: bool) {
     let s = sample.from_ns / 1_000_000_000;
-    // A String takes whatever comes.
+    // Writing to a String does not fail.
     let _ = write!(line, "{s}.{:09}", sample.from_ns % 1_000_000_000);
     for ns in [sample.rtt_ns, sample.owd_ns, sample.back_ns] {
         let _ = match ns {
@@ -209,7 +214,7 @@ fn put(line: &mut String, sample: &Sample, path: Option<u32>, marked: bool) {
     let _ = writeln!(line, ",{},{path},{}", sample.fate, u8::from(marked));
 }
 
-/// What the flow's tool measured, piece by piece; nothing where it measures a whole only.
+/// Returns the samples that the flow's tool measured; empty for a tool that only measures totals.
 fn samples(job: &Job, wall: &WallClock) -> Box<dyn Iterator<Item = Sample>> {
     match &job.flow.action {
         Action::Ping(ping) if ping.tool != PingTool::Ping => {
@@ -260,7 +265,7 @@ fn samples(job: &Job, wall: &WallClock) -> Box<dyn Iterator<Item = Sample>> {
     }
 }
 
-/// Seconds of lab time, which are not negative, in nanoseconds.
+/// Converts seconds of lab time, which are not negative, to nanoseconds.
 fn nanos(s: f64) -> u64 {
     (s.max(0.0) * 1e9) as u64
 }

@@ -1,48 +1,49 @@
-//! Which wall-clock time was which lab time: programs print the one, and somebody may set it while a lab runs.
+//! The relation between wall-clock time and lab time: programs print the former, and a user may set that clock
+//! while a lab runs.
 
 use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::clock::LabClock;
 
-/// Clocks that drift apart by less are the same, nanoseconds.
+/// The drift up to which two clock offsets count as equal, nanoseconds.
 const SAME_NS: i64 = 5_000_000;
 
-/// So many times the offset may change; beyond that, ever larger changes count.
+/// The largest number of changes of the offset. Beyond it, only larger and larger changes count.
 const MOST: usize = 4_096;
 
-/// How exactly it is known when a clock was set, seconds.
+/// The accuracy with which the time of setting a clock is known, seconds.
 const SLACK_S: f64 = 0.1;
 
-/// A stretch of lab time in which the wall clock went as the lab's does.
+/// A span of lab time in which the wall clock advances like the lab's clock.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct Span {
-    /// Its beginning, nanoseconds of lab time.
+    /// The beginning, nanoseconds of lab time.
     from_ns: u64,
-    /// What the wall clock would have shown at lab time zero, nanoseconds since the Unix epoch.
+    /// The time of the wall clock at lab time zero, extrapolated, nanoseconds since the Unix epoch.
     zero_unix_ns: i64,
 }
 
-/// The wall clock against the lab's, as seen along a run.
+/// The wall clock relative to the lab's clock during a run.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct WallClock {
     spans: Vec<Span>,
-    /// How often the least change that counts was doubled.
+    /// How often the smallest change that counts was doubled.
     doubled: u32,
 }
 
-/// A reading of the wall clock in lab time.
+/// A reading of the wall clock, converted to lab time.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Reading {
-    /// Lab time, seconds.
+    /// The lab time, seconds.
     pub(super) lab_s: f64,
-    /// In which stretch.
+    /// The index of its span.
     span: usize,
 }
 
 impl WallClock {
-    /// Looks at both clocks now; not while lab time is held.
+    /// Reads both clocks now, unless lab time is held.
     pub(crate) fn look(&mut self, clock: &LabClock) {
-        // Whoever is interrupted between two readings reads again.
+        // A thread that was descheduled between the two readings repeats them.
         for _ in 0..5 {
             let Some(before_ns) = clock.now_ns() else {
                 return;
@@ -59,7 +60,7 @@ impl WallClock {
         }
     }
 
-    /// The wall clock showed `unix_ns` at lab time `lab_ns`; in order of lab time.
+    /// Records that the wall clock showed `unix_ns` at lab time `lab_ns`. Calls must be in order of lab time.
     pub(super) fn see(&mut self, lab_ns: u64, unix_ns: i64) {
         let zero_unix_ns = unix_ns.saturating_sub_unsigned(lab_ns);
         let least_ns = SAME_NS << self.doubled.min(32);
@@ -67,6 +68,7 @@ impl WallClock {
         if self.spans.last().is_some_and(same) {
             return;
         }
+        // Every second span is dropped, so that the list still covers the whole run with half the resolution.
         if self.spans.len() == MOST {
             self.doubled += 1;
             let mut odd = false;
@@ -81,8 +83,9 @@ impl WallClock {
         });
     }
 
-    /// The lab time at which the wall clock read `unix_s`, not in a stretch before `after`'s: of those that are possible the
-    /// nearest to `expected_s`, or without any the first. `None` when the clocks were never looked at.
+    /// Returns the lab time at which the wall clock read `unix_s`, in a span not before that of `after`. Of several
+    /// possible times it is the nearest to `expected_s`, or the first if that is not given. `None` if the clocks
+    /// were never read.
     pub(super) fn read(
         &self,
         unix_s: f64,
@@ -98,7 +101,7 @@ impl WallClock {
             let from_s = self.spans[reading.span].from_ns as f64 / 1e9;
             let next = self.spans.get(reading.span + 1);
             let until_s = next.map_or(f64::INFINITY, |next| next.from_ns as f64 / 1e9);
-            // Nobody looked before the first stretch: it was no other.
+            // There is no reading before the first span, so that its offset is used for all earlier times.
             let begun = reading.span == 0 || reading.lab_s >= from_s - SLACK_S;
             begun && reading.lab_s <= until_s + SLACK_S
         };

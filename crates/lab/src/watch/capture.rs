@@ -1,4 +1,4 @@
-//! Captured frames as a file: which interface of it each is of, and what is to be said of it.
+//! Captured frames as a file: the interface of each frame, and the comment on it.
 
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
@@ -8,26 +8,26 @@ use constel_exchange::pcapng::{self, Direction};
 use constel_link::rules::{Classifier, Head};
 use constel_scenario::{DiskFiles, read_rules};
 
-/// What a file says of a frame.
+/// The description of a frame in a file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Said {
-    /// Its interface, counted from 0.
+    /// The interface, counted from 0.
     pub interface: u32,
-    /// Which way it went.
+    /// The direction.
     pub direction: Option<Direction>,
-    /// Where it was, in words; what happened to it there is said behind.
+    /// The place of the frame, in words; the file adds what happened to it.
     pub place: String,
 }
 
-/// Frames that a filter takes, in either direction of a conversation.
+/// A filter of frames, in either direction of a conversation.
 #[derive(Debug)]
 pub struct Filter([Classifier; 2]);
 
 impl Filter {
-    /// The filter of a text: what a rule of a box has in `match`, with or without braces.
+    /// Parses a filter. The text has the form of `match` in a box's rule, with or without braces.
     ///
     /// # Errors
-    /// [`ErrorCode::BadValue`], with everything wrong with it.
+    /// [`ErrorCode::BadValue`], with all errors in it.
     pub fn new(text: &str) -> Result<Filter, ApiError> {
         let bad = |error: String| ApiError::new(ErrorCode::BadValue, error);
         let inner = text.trim();
@@ -38,6 +38,7 @@ impl Filter {
         if inner.contains(['\n', '\r']) {
             return Err(bad("a filter is one line".to_owned()));
         }
+        // The text becomes the match of a rule, so that the rule parser reports its errors.
         let rules = format!("rules:\n- both: pass\n  match: {{{inner}}}\n");
         let file = read_rules("filter", rules.as_bytes(), &DiskFiles::in_folder(""));
         let file = file.map_err(|errors| bad(errors.to_string()))?;
@@ -45,7 +46,7 @@ impl Filter {
         Ok(Filter(constel_link::rules::Direction::BOTH.map(classifier)))
     }
 
-    /// Whether it takes this frame.
+    /// Returns whether the filter matches this frame.
     #[must_use]
     pub fn takes(&self, frame: &[u8]) -> bool {
         let head = Head::read(frame);
@@ -53,18 +54,19 @@ impl Filter {
     }
 }
 
-/// A capture under way.
+/// A capture in progress.
 pub struct Capture<S> {
     tapping: Tapping,
     say: S,
     filter: Option<Filter>,
     header: Option<Vec<u8>>,
-    /// What is added to `CLOCK_MONOTONIC` for the time of day, as it was when this began.
+    /// The offset from `CLOCK_MONOTONIC` to the time of day at the beginning of the capture.
     wall_ns: u64,
 }
 
 impl<S: FnMut(&Tapped) -> Option<Said> + Send> Capture<S> {
-    /// What `say` has something to say of, and `filter` takes, into a file with these interfaces.
+    /// Creates a capture file with these interfaces. It contains the frames that `filter` matches and that `say`
+    /// describes.
     #[must_use]
     pub fn new(tapping: Tapping, interfaces: &[String], filter: Option<Filter>, say: S) -> Self {
         let since = SystemTime::now().duration_since(UNIX_EPOCH);
@@ -99,7 +101,7 @@ impl<S: FnMut(&Tapped) -> Option<Said> + Send> Capture<S> {
     }
 }
 
-/// What happened to it, in words that follow a place.
+/// Describes what happened to a frame, after its place.
 fn happened(seen: &Tapped) -> String {
     let after = seen.entered_ns.map_or_else(String::new, |entered_ns| {
         let ns = seen.at_ns.saturating_sub(entered_ns);
@@ -127,7 +129,7 @@ impl<S: FnMut(&Tapped) -> Option<Said> + Send> CaptureSource for Capture<S> {
                     if let Some(block) = self.block(&seen) {
                         return Piece::Bytes(block);
                     }
-                    // Frames that are not wanted are no reason to forget who reads.
+                    // Frames that do not match must not keep the reader from being checked.
                     if Instant::now() >= end {
                         return Piece::Nothing;
                     }

@@ -1,5 +1,5 @@
-//! What routes must be found anew after: handovers, failures, links set by hand, daemons that died. Each is
-//! watched until the routes stand again by the kernels' tables, with what went over the links meanwhile.
+//! Events after which routes must converge again: handovers, failures, links set by command, ended daemons. Each is
+//! watched until the kernels' tables are correct again, together with the traffic on the links in that time.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use constel_topology::{Broken, FailureTarget, Layout, Snapshot};
 use crate::error::EngineError;
 use crate::watch::summary::{ChangeRow, ControlRow, HandoverRow};
 
-/// Frames and bytes offered to each edge up to a moment.
+/// The frames and bytes offered to each edge up to a moment.
 pub(crate) type Baseline = Arc<BTreeMap<(PortId, PortId), (u64, u64)>>;
 
-/// Reads what has been offered to every edge.
+/// Returns the frames and bytes offered to every edge so far.
 ///
 /// # Errors
 /// When the link plane has stopped.
@@ -32,7 +32,7 @@ pub(crate) fn baseline(plane: &dyn Links) -> Result<Baseline, EngineError> {
     ))
 }
 
-/// What was offered to the edges that there are now, since `before`.
+/// Returns the traffic offered to the present edges since `before`.
 pub(crate) fn since(
     plane: &dyn Links,
     before: &Baseline,
@@ -41,7 +41,7 @@ pub(crate) fn since(
     let rows: Vec<(u64, u64)> = now
         .iter()
         .map(|(edge, (frames, bytes))| {
-            // An edge that went and came back counts from nothing.
+            // An edge that disappeared and returned counts from zero.
             let (f, b) = before.get(edge).copied().unwrap_or_default();
             (frames.saturating_sub(f), bytes.saturating_sub(b))
         })
@@ -49,43 +49,45 @@ pub(crate) fn since(
     Ok(ControlRow::of(&rows))
 }
 
-/// Which row a watch is for.
+/// The row of the summary that a watch belongs to.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Row {
     Handover(usize),
     Change(usize),
-    /// None that is kept: only that routes stand again is told.
+    /// No kept row: only the convergence is reported.
     None,
 }
 
-/// A change whose end has not been seen.
+/// A change whose convergence has not been seen.
 pub(crate) struct Watch {
     row: Row,
     t_ns: u64,
-    /// Routes must stand for so long without a break; 0: once is enough.
+    /// How long routes must be correct without interruption; with 0 a single correct sample suffices.
     steady_ns: u64,
-    /// When the first good look after the last bad one was.
+    /// The time of the first correct sample after the last incorrect one.
     good_since_ns: Option<u64>,
-    /// Whether they did not stand at some look since the change.
+    /// Whether some sample since the change was incorrect.
     broke: bool,
-    /// Whether it was told that they stand, since they last did not.
+    /// Whether the convergence was reported since the last incorrect sample.
     told: bool,
     before: Option<Baseline>,
 }
 
-/// What a look showed of the changes that are watched.
+/// The result of a sample for the watched changes.
 #[derive(Default)]
 pub(crate) struct Looked {
-    /// Those whose end it is: their row, how long after the change the routes stood, and the edges' counters at the change.
+    /// Changes that have converged: the row, the convergence time, and the edges' counters at the change.
     pub(crate) over: Vec<(Row, u64, Option<Baseline>)>,
-    /// Whether it is news that routes stand: after a change that broke them at once, not only when that is sure to last.
+    /// Whether the convergence must be reported: at once after a change that broke routes, not only when it is
+    /// certain to last.
     pub(crate) news: bool,
 }
 
-/// So many changes are watched at a time. Where routes never stand again, the oldest are let go: their rows say no end.
+/// The largest number of watched changes. If routes never converge, the oldest are dropped, and their rows have no
+/// convergence time.
 const OPEN: usize = 256;
 
-/// Everything that is being watched.
+/// All watched changes.
 #[derive(Default)]
 pub(crate) struct Watches {
     open: Vec<Watch>,
@@ -111,7 +113,7 @@ impl Watches {
         self.open.is_empty()
     }
 
-    /// Notes a look at the tables, and takes out those whose end it is.
+    /// Records a sample of the tables, and removes the changes that have converged.
     pub(crate) fn look(&mut self, now_ns: u64, stand: bool) -> Looked {
         let mut looked = Looked::default();
         let Looked { over, news } = &mut looked;
@@ -126,6 +128,8 @@ impl Watches {
                 watch.told = true;
                 *news = true;
             }
+            // The convergence time ends with the first of the uninterrupted correct samples, although it is known
+            // only after `steady_ns`.
             let good = *watch.good_since_ns.get_or_insert(now_ns);
             let last_bad_allows = now_ns.saturating_sub(good) >= watch.steady_ns;
             let long_enough = now_ns.saturating_sub(watch.t_ns) >= watch.steady_ns;
@@ -144,7 +148,7 @@ impl Watches {
     }
 }
 
-/// Writes a watch's end into its row.
+/// Writes the result of a watch to its row.
 pub(crate) fn close(
     handovers: &mut [HandoverRow],
     changes: &mut [ChangeRow],
@@ -164,10 +168,11 @@ pub(crate) fn close(
     }
 }
 
-/// What broke and what was mended between two steps, one row for each of the scenario's failures.
+/// Returns the failures and repairs between two steps, one row for each of the scenario's failures.
 pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Vec<ChangeRow> {
     let mut rows = Vec::new();
     let (was, is) = (&before.broken, &after.broken);
+    // A repair is a failure with the two topologies exchanged.
     for (kind, from, to) in [
         (ChangeKind::Failure, was, is),
         (ChangeKind::Repair, is, was),
@@ -189,7 +194,7 @@ pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Ve
     rows
 }
 
-/// Names of what is broken in `these` and not in `others`, with the failure to blame.
+/// Returns the names of objects that are broken in `these` and not in `others`, each with its failure.
 fn only_in(layout: &Layout, these: &Broken, others: &Broken) -> Vec<(u16, String)> {
     let node_of = |port: PortId| layout.node(layout.port(port).node).name.as_str();
     let nodes = these

@@ -1,9 +1,10 @@
-//! How many nodes route rightly, by the kernels' tables: looked at again and again while a lab with daemons lives.
+//! The number of nodes with correct routes in the kernels' tables, sampled again and again while a lab with daemons
+//! runs.
 //!
-//! Reading every table costs as much as it is long: for thousands of nodes with thousands of routes, seconds. So a
-//! few destinations are picked, the same in every run of a scenario, and every kernel is asked only which way it
-//! would send to each (one lookup, whatever the table's length). A node has converged when its packets would arrive
-//! at every one of them over links that exist, by all the kernels on the way.
+//! The cost of reading tables grows with their length: for thousands of nodes with thousands of routes it takes
+//! seconds. Therefore a few destinations are selected, the same in every run of a scenario, and every kernel is
+//! only queried for its route to each of them (one lookup, independent of the table's length). A node has converged
+//! when its packets would arrive at every one of them over existing links, by all the kernels on the path.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
@@ -25,7 +26,7 @@ use crate::routing::tables::MAIN;
 use crate::watch::pace::Pace;
 use crate::watch::summary::Converged as Row;
 
-/// Destinations picked among stations, among hosts and among satellites.
+/// The number of destinations selected among stations, among hosts and among satellites.
 const PICKED: usize = 6;
 
 const PACE: Pace = Pace {
@@ -33,20 +34,20 @@ const PACE: Pace = Pace {
     share: 10,
 };
 
-/// The latest look.
+/// The result of the latest sample.
 #[derive(Debug, Default)]
 pub(crate) struct Converged {
     nodes: AtomicUsize,
     counted: Mutex<Counted>,
 }
 
-/// What the looks since a moment saw.
+/// The statistics of the samples since a moment.
 #[derive(Debug, Default)]
 struct Counted {
-    /// Looks that began before do not count.
+    /// The moment before which samples do not count.
     since: Option<Instant>,
     looks: usize,
-    /// Looks at which all nodes routed rightly.
+    /// The number of samples in which all nodes had correct routes.
     complete: usize,
     least_nodes: usize,
     least_right_ratio: f64,
@@ -76,22 +77,22 @@ impl Counted {
     }
 }
 
-/// What a look saw.
+/// The result of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct Look {
-    /// Nodes from which every destination is reached that can be.
+    /// The number of nodes from which every reachable destination is reached.
     pub(crate) nodes: usize,
-    /// Share of the pairs of a node and a destination, each family counted, whose packets arrive.
+    /// The share of the pairs of a node and a destination, each family counted, whose packets arrive.
     pub(crate) right_ratio: f64,
 }
 
 impl Converged {
-    /// Nodes that reached every picked destination at the latest look.
+    /// Returns the number of nodes that reached every selected destination in the latest sample.
     pub(crate) fn nodes(&self) -> usize {
         self.nodes.load(Ordering::Acquire)
     }
 
-    /// Looks again and again until `stop`; tells `seen` each time.
+    /// Samples again and again until `stop` is set, and calls `seen` each time.
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -106,7 +107,7 @@ impl Converged {
         let goals = goals(blueprint);
         let routing = Router::of(&blueprint.lab.scenario).daemons();
         let spec = routing.map(|routing| daemon_spec(&blueprint.lab, routing));
-        // Systems tell each other of their stations and hosts alone.
+        // Autonomous systems advertise only their stations and hosts to each other.
         let told = |from: NodeId, to: NodeId| {
             let inside = spec.as_ref().is_none_or(|spec| spec.same_system(from, to));
             inside || blueprint.lab.layout.node(to).class.endpoint
@@ -127,7 +128,7 @@ impl Converged {
         self.counted.lock().unwrap_or_else(|e| e.into_inner())
     }
 
-    /// Looks that begin from now on count.
+    /// Starts the statistics: only samples that begin from now on count.
     pub(crate) fn count_from_now(&self) {
         *self.counted() = Counted {
             since: Some(Instant::now()),
@@ -135,7 +136,7 @@ impl Converged {
         };
     }
 
-    /// What those that counted saw of so many nodes; `None` without any.
+    /// Returns the statistics of a lab with this number of nodes; `None` without samples.
     pub(crate) fn row(&self, nodes: usize) -> Option<Row> {
         let seen = self.counted();
         (seen.looks > 0).then(|| Row {
@@ -149,7 +150,7 @@ impl Converged {
     }
 }
 
-/// Nodes of every class, spread evenly over their numbers: the same in every run.
+/// Returns nodes of every class, spread evenly over their numbers and so the same in every run.
 fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
     let spread = |class: &NodeClass| {
         let all: Vec<NodeId> = blueprint
@@ -161,6 +162,7 @@ fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
             .map(|node| node.id)
             .collect();
         let step = all.len().div_ceil(PICKED).max(1);
+        // Starting in the middle of a step avoids the first node of each class, which is often special.
         let first = step / 2;
         let picked = all
             .iter()
@@ -174,13 +176,14 @@ fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
             classes.push(node.class);
         }
     }
-    // Those that traffic goes to come first.
+    // Endpoints of traffic come first.
     classes.sort_by_key(|class| !class.endpoint);
     classes.into_iter().flat_map(spread).collect()
 }
 
-/// Asks every kernel that is here, and counts the nodes whose packets arrive at every goal that the topology lets them reach and
-/// that they are `told` of. What leaves for another machine's node is not lost here.
+/// Queries every kernel of this machine. Returns the number of nodes whose packets arrive at every destination that
+/// the topology lets them reach and that is advertised to them (`told`). Packets that leave for another machine's
+/// node do not count as lost.
 ///
 /// # Errors
 /// When a kernel does not answer.
@@ -194,7 +197,7 @@ fn look(
         blueprint, nodes, ..
     } = kernels;
     let ours = kernels.ours();
-    // Every family's address of every goal.
+    // The addresses of every destination, in every family.
     let asked: Vec<(NodeId, IpAddr)> = goals
         .iter()
         .flat_map(|goal| blueprint.loopbacks(*goal).into_iter().map(|a| (*goal, a)))
@@ -203,6 +206,7 @@ fn look(
     let mut next = vec![vec![None; nodes.len()]; asked.len()];
     for (index, live) in nodes.iter().enumerate() {
         let node = NodeId(index as u32);
+        // A node of another machine counts as arriving, because its kernel cannot be queried here.
         if !ours.has(node) {
             for (hops, (goal, _)) in next.iter_mut().zip(&asked) {
                 hops[index] = Some(goal.index());
@@ -222,6 +226,7 @@ fn look(
     let (mut pairs, mut right) = (0_usize, 0_usize);
     let mut reachable = BTreeMap::new();
     for ((goal, _), next) in asked.iter().zip(&next) {
+        // The tree is computed once per destination, and used for both address families.
         let can = reachable.entry(*goal).or_insert_with(|| {
             let tree = graph.tree(*goal, &mut scratch);
             let distances = (0..).map(NodeId).zip(&tree.distance_ns);
@@ -241,7 +246,7 @@ fn look(
     })
 }
 
-/// Who gets the packet: the node at the far end of an edge that exists, and that the gateway's address belongs to.
+/// Returns the node that gets the packet: the far end of an existing edge to which the gateway's address belongs.
 fn hop(
     blueprint: &Blueprint,
     snapshot: &Snapshot,

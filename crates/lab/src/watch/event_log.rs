@@ -1,5 +1,5 @@
-//! The run's log: what happened, at which lab time, one JSON object per line. The latest are kept for whoever follows;
-//! all are in the file.
+//! The run's log: one JSON object per line for each event, with its lab time. The latest events are kept for
+//! followers; all are in the file.
 
 use std::collections::VecDeque;
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use constel_plan::Lab;
 
 use crate::answers::catalogued_in;
 
-/// So many events are kept for those who come late: some megabytes.
+/// The number of events that are kept for late followers: some megabytes.
 const KEPT: usize = 8_192;
 
-/// So many are handed on at a time.
+/// The largest number of events in one batch.
 const AT_ONCE: usize = 256;
 
 #[derive(Default)]
@@ -23,17 +23,18 @@ struct Inner {
     sink: Option<Box<dyn Write + Send>>,
     file: PathBuf,
     kept: VecDeque<Event>,
-    /// The number of the last one.
+    /// The number of the last event.
     seq: u64,
     sink_error: Option<io::Error>,
     closed: bool,
 }
 
-/// The log: writes every event at once. Followers come for them: a slow one costs nothing.
+/// The event log. It writes every event at once. Followers fetch events themselves, so that a slow one does not
+/// delay the lab.
 #[derive(Default)]
 pub struct EventLog {
     inner: Mutex<Inner>,
-    /// What satellites are called, once that is known.
+    /// The lab, for the catalogue names of satellites, once it is known.
     lab: OnceLock<Lab>,
     news: Condvar,
 }
@@ -53,13 +54,13 @@ impl EventLog {
         inner.file = file;
     }
 
-    /// Events say from here on what catalogues call satellites of this lab.
+    /// Adds the catalogue names of this lab's satellites to events from here on.
     pub(crate) fn speak_of(&self, lab: &Lab) {
         self.lab.get_or_init(|| lab.clone());
     }
 
-    /// Appends an event. A full disk does not stop the lab: the first error is kept and shows in
-    /// [`EventLog::sink_error`], from where it reaches the verdict.
+    /// Appends an event. A full disk does not stop the lab: the first error is kept, and the verdict reports it by
+    /// [`EventLog::sink_error`].
     pub fn emit(&self, t_ns: Option<i64>, what: Happening) {
         let lab = self.lab.get();
         let catalogued = lab.map_or_else(Vec::new, |lab| catalogued_in(lab, what.nodes()));
@@ -73,6 +74,7 @@ impl EventLog {
             catalogued,
         };
         let line = serde_json::to_string(&event).map_err(io::Error::other);
+        // The line is flushed, so that a crash of the lab loses no event.
         let written = match &mut inner.sink {
             Some(sink) => {
                 line.and_then(|line| writeln!(sink, "{line}").and_then(|()| sink.flush()))
@@ -90,19 +92,20 @@ impl EventLog {
         self.news.notify_all();
     }
 
-    /// All events so far that are kept, and every later one: no repeat, and no gap that is not told.
+    /// Returns the kept events so far and every later one: without repetition, and with an explicit notice of any
+    /// gap.
     #[must_use]
     pub fn follow(self: &Arc<Self>) -> Subscription {
         Subscription::new(Arc::clone(self) as Arc<dyn EventSource>)
     }
 
-    /// Ends every follower's stream, for the end of the run.
+    /// Ends every follower's stream at the end of the run.
     pub fn close(&self) {
         self.lock().closed = true;
         self.news.notify_all();
     }
 
-    /// The first error met while writing, if any.
+    /// Returns the first write error, if any.
     #[must_use]
     pub fn sink_error(&self) -> Option<String> {
         self.lock().sink_error.as_ref().map(ToString::to_string)
@@ -127,7 +130,7 @@ impl EventSource for EventLog {
                 waited.unwrap_or_else(|e| e.into_inner()).0
             }
         };
-        // Numbers have no gaps.
+        // Event numbers are consecutive, so that the distance gives the index.
         let behind = usize::try_from(inner.seq.saturating_sub(seq)).unwrap_or(usize::MAX);
         let first = inner.kept.len().saturating_sub(behind);
         let events: Vec<Event> = inner

@@ -1,34 +1,36 @@
-//! When frames on a flow's own way left late, in lab time: which of its samples may be wrong for that.
+//! The times at which frames on a flow's path left late, in lab time, which determine the affected samples.
 
 use std::collections::BTreeSet;
 
 use constel_drivers::LateSpells;
 use constel_link::PortId;
 
-/// So many spells of a flow are kept; those beyond are counted.
+/// The largest number of late spells of a flow that are kept; further ones are only counted as gaps.
 const KEPT: usize = 65_536;
 
-/// Spells of one flow: stretches of lab time in which frames to a port on its way left later than the run's bound.
+/// The late spells of one flow: spans of lab time in which frames to a port on its path left later than the run's
+/// bound.
 #[derive(Debug, Default)]
 pub(crate) struct Late {
-    /// Ports on the way, there and back: at this step and at the one before, of which frames may still be on their way.
+    /// The ports on the path in both directions at this step, and below it at the one before, whose frames may
+    /// still be in flight.
     now: BTreeSet<PortId>,
     before: BTreeSet<PortId>,
-    /// Beginning and end, nanoseconds; those that overlap are one.
+    /// Beginnings and ends, nanoseconds; overlapping spells are merged.
     spans: Vec<(u64, u64)>,
     worst_ns: u64,
-    /// Whether what is known has gaps.
+    /// Whether some spells are not known.
     gaps: bool,
     sorted: bool,
 }
 
 impl Late {
-    /// The ports on the way at a step.
+    /// Sets the ports on the path at a step.
     pub(crate) fn way(&mut self, ports: BTreeSet<PortId>) {
         self.before = std::mem::replace(&mut self.now, ports);
     }
 
-    /// What the link plane told; its instants are of a clock that showed `zero_ns` at lab time zero.
+    /// Records the link plane's report. Its instants are of a clock that showed `zero_ns` at lab time zero.
     pub(crate) fn see(&mut self, told: &LateSpells, zero_ns: u64) {
         self.gaps |= told.forgotten > 0;
         for spell in &told.spells {
@@ -52,17 +54,17 @@ impl Late {
         }
     }
 
-    /// How late the latest frame on the way was, nanoseconds; 0 when none was later than the bound.
+    /// Returns the largest lateness of a frame on the path, nanoseconds; 0 when none exceeded the bound.
     pub(crate) fn worst_ns(&self) -> u64 {
         self.worst_ns
     }
 
-    /// Whether there were more spells than are known.
+    /// Returns whether there were more spells than are kept.
     pub(crate) fn has_gaps(&self) -> bool {
         self.gaps
     }
 
-    /// The spells in order, none touching another; for [`overlap`].
+    /// Returns the spells in order, without overlaps; for [`overlap`].
     pub(crate) fn spans(&mut self) -> &[(u64, u64)] {
         if !self.sorted {
             self.spans.sort_unstable();
@@ -80,13 +82,13 @@ impl Late {
     }
 }
 
-/// Whether the time from one instant to another touches one of these spans, which are in order and apart.
+/// Returns whether the time between two instants touches one of these spans, which are in order and do not overlap.
 pub(crate) fn overlap(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> bool {
     let first = spans.partition_point(|span| span.1 < from_ns);
     spans.get(first).is_some_and(|span| span.0 <= to_ns)
 }
 
-/// How much of the time from one instant to another is in these spans, nanoseconds.
+/// Returns how much of the time between two instants is in these spans, nanoseconds.
 pub(crate) fn covered_ns(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> u64 {
     let first = spans.partition_point(|span| span.1 < from_ns);
     let touched = spans[first..].iter().take_while(|span| span.0 < to_ns);

@@ -1,24 +1,24 @@
-//! How often kernels' tables are looked at: looks cost processor time that the lab's nodes need.
+//! The intervals at which kernels' tables are sampled: sampling costs processor time that the lab's nodes need.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use crate::clock::thread_cpu;
 
-/// How soon an end is noticed.
+/// How often the end is checked.
 const TICK: Duration = Duration::from_millis(20);
 
-/// Looks that cost at most a share of a core. What counts is the processor time they take: on a busy machine the time that
-/// passes is mostly others'.
+/// A sampling interval that costs at most a share of a core. The processor time counts: on a busy machine most of
+/// the elapsed time belongs to other programs.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
-    /// From the beginning of a look to that of the next, at least.
+    /// The minimum time from the beginning of a sample to that of the next.
     pub(crate) every: Duration,
-    /// So many times what a look took is its thread at rest.
+    /// The ratio between the thread's rest after a sample and the processor time of the sample.
     pub(crate) share: u32,
 }
 
-/// A look that has begun.
+/// A sample that has begun.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Begun {
     at: Instant,
@@ -26,7 +26,7 @@ pub(crate) struct Begun {
 }
 
 impl Begun {
-    /// Now, by the calling thread.
+    /// Returns the present time of the calling thread.
     pub(crate) fn now() -> Begun {
         Begun {
             at: Instant::now(),
@@ -36,16 +36,16 @@ impl Begun {
 }
 
 impl Pace {
-    /// When the next look is, after one that the calling thread began and is done with.
+    /// Returns the time of the next sample, after one that the calling thread began and has finished.
     pub(crate) fn next(self, look: Begun) -> Instant {
         let rest = (thread_cpu() - look.cpu) * self.share;
         (look.at + self.every).max(Instant::now() + rest)
     }
 
-    /// Looks again and again until `stop`.
+    /// Samples again and again until `stop` is set.
     ///
     /// # Errors
-    /// That of a look; then there are no more.
+    /// The error of a sample; then there are no more.
     pub(crate) fn repeat<E>(
         self,
         stop: &AtomicBool,
@@ -63,17 +63,17 @@ impl Pace {
     }
 }
 
-/// Looks between other things that have their time.
+/// Samples between other work that has fixed times.
 #[derive(Debug)]
 pub(crate) struct Looks {
     pace: Pace,
     next: Option<Instant>,
-    /// The longest one took so long.
+    /// The duration of the longest sample.
     longest: Duration,
 }
 
 impl Looks {
-    /// None yet.
+    /// Creates the state before the first sample.
     pub(crate) fn new(pace: Pace) -> Looks {
         Looks {
             pace,
@@ -82,17 +82,17 @@ impl Looks {
         }
     }
 
-    /// Whether it is time for the next one.
+    /// Returns whether the next sample is due.
     pub(crate) fn due(&self) -> bool {
         self.next.is_none_or(|next| Instant::now() >= next)
     }
 
-    /// Whether a look, with some margin, is over before `left` is.
+    /// Returns whether a sample, with some margin, would end within `left`.
     pub(crate) fn fits(&self, left: Duration) -> bool {
         left > self.longest * 2 + Duration::from_millis(5)
     }
 
-    /// One is done.
+    /// Records the end of a sample.
     pub(crate) fn done(&mut self, look: Begun) {
         self.longest = self.longest.max(look.at.elapsed());
         self.next = Some(self.pace.next(look));

@@ -1,27 +1,27 @@
-//! `paths.csv`: where each flow's packets went in lab time, and the delays that geometry gives that.
+//! `paths.csv`: the path of each flow's packets in lab time, and the delays that geometry gives it.
 
 use std::fmt::Write as _;
 use std::fs::File;
 use std::io::{self, Write as _};
 
-/// The file's first line. `path` is the place of the path in the flow's row of the summary, from 1; empty where there was
-/// none, or one that is not listed. Delays are sums of edges, there and back.
+/// The file's first line. `path` is the index of the path in the flow's row of the summary, from 1; empty without a
+/// path, or for one that is not listed. Delays are sums of edges, in both directions.
 const HEADER: &str = "t_s,flow,path,path_rtt_us,shortest_rtt_us\n";
 
-/// A flow whose path stays has a row so often, nanoseconds of lab time.
+/// The interval of rows for a flow whose path does not change, nanoseconds of lab time.
 pub(crate) const EVERY_NS: u64 = 1_000_000_000;
 
-/// A row.
+/// A row of the file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct PathRow {
     pub(crate) t_ns: u64,
-    /// The place of the path, from 1; 0: none.
+    /// The index of the path, from 1; 0 without one.
     pub(crate) path: u32,
     pub(crate) rtt_ns: Option<u64>,
     pub(crate) shortest_rtt_ns: Option<u64>,
 }
 
-/// The file, or what kept it from being written.
+/// The file, or the error that stopped its writing.
 #[derive(Debug)]
 pub(crate) struct PathRows {
     file: Option<File>,
@@ -30,7 +30,7 @@ pub(crate) struct PathRows {
 }
 
 impl PathRows {
-    /// Begins it.
+    /// Writes the header.
     pub(crate) fn begin(file: File) -> Self {
         let mut rows = Self {
             file: Some(file),
@@ -52,7 +52,7 @@ impl PathRows {
             0 => String::new(),
             path => path.to_string(),
         };
-        // A String takes whatever comes.
+        // Writing to a String does not fail.
         let _ = writeln!(
             self.text,
             "{},{flow},{path},{},{}",
@@ -73,7 +73,7 @@ impl PathRows {
         self.text.clear();
     }
 
-    /// What kept it from being complete.
+    /// Returns the error because of which it is not complete.
     pub(crate) fn error(&self) -> Option<&io::Error> {
         self.error.as_ref()
     }

@@ -1,4 +1,4 @@
-//! The path each flow takes and the shortest there is, sampled at every step.
+//! The path that each flow takes, and the shortest one, sampled at every step.
 
 use std::cell::LazyCell;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,7 +18,7 @@ use crate::watch::late::Late;
 use crate::watch::path_rows::{EVERY_NS, PathRow, PathRows};
 use constel_plan::Blueprint;
 
-/// The ends of a flow, its Internet protocol, and the disjoint path it is to take, if any.
+/// The ends of a flow, its Internet protocol, and the disjoint path that it uses, if any.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Pair {
     pub(crate) from: NodeId,
@@ -29,7 +29,7 @@ pub(crate) struct Pair {
 }
 
 impl Pair {
-    /// Of a scenario that was checked; `None` when the lab has no such node or path.
+    /// Returns the pair for a scenario that was checked; `None` when the lab has no such node or path.
     pub(crate) fn new(
         blueprint: &Blueprint,
         from: &Name,
@@ -54,12 +54,12 @@ impl Pair {
         })
     }
 
-    /// The address that packets are sent to.
+    /// Returns the destination address of the flow's packets.
     pub(crate) fn goal(&self, blueprint: &Blueprint) -> IpAddr {
         self.address(blueprint, self.to, self.path)
     }
 
-    /// The address that answers are sent to.
+    /// Returns the destination address of answers.
     pub(crate) fn source(&self, blueprint: &Blueprint) -> IpAddr {
         self.address(blueprint, self.from, self.path.map(PathEnd::other))
     }
@@ -76,7 +76,7 @@ impl Pair {
         }
     }
 
-    /// What its far end is called: `london`, or `london.tl.2`.
+    /// Returns the name of its far end: `london`, or `london.tl.2`.
     pub(crate) fn far_name(&self, blueprint: &Blueprint) -> String {
         let layout = &blueprint.lab.layout;
         self.path.map_or_else(
@@ -86,61 +86,62 @@ impl Pair {
     }
 }
 
-/// So many distinct paths of a flow are listed.
+/// The largest number of distinct paths of a flow that are listed.
 const LISTED: usize = 1_000;
 
-/// So many changes of a flow's path are remembered; `paths.csv` has all.
+/// The largest number of changes of a flow's path that are remembered; `paths.csv` has all.
 const CHANGES: usize = 1 << 20;
 
-/// A flow whose path is followed, and what was seen of it. It takes no more memory the longer that goes on.
+/// A flow whose path is followed, and its statistics. Its memory does not grow with time.
 pub(crate) struct Followed {
     pair: Pair,
     /// The flow's lab time, both ends included, nanoseconds.
     time_ns: RangeInclusive<u64>,
-    /// Handovers of its ends.
+    /// The number of handovers of its ends.
     pub(crate) handovers: usize,
-    /// Distinct ways by the kernels' routes, in the order seen, the first ones.
+    /// The first distinct paths by the kernels' routes, in the order seen.
     listed: Vec<Vec<NodeId>>,
-    /// Their places, from 1.
+    /// The indices of these paths, from 1.
     known: BTreeMap<Vec<NodeId>, u32>,
-    /// The way of the latest step, empty without one; `None` before the first.
+    /// The path at the latest step, empty without one; `None` before the first step.
     latest: Option<Vec<NodeId>>,
-    /// From when on which listed path was taken, from 1; 0: none of them. The first ones.
+    /// The times from which each listed path was taken, with its index from 1; 0 for any other. Only the first
+    /// changes.
     changes: Vec<(u64, u32)>,
     /// The latest row of `paths.csv`.
     row: Option<PathRow>,
-    /// When frames on its way were late.
+    /// The times at which frames on its path were late.
     pub(crate) late: Late,
-    /// Steps on ways that are not listed.
+    /// The number of steps with a path that is not listed.
     pub(crate) unlisted_steps: u64,
-    /// Sums of the edge delays there and back along the kernels' routes, nanoseconds.
+    /// The sums of the edge delays in both directions along the kernels' routes, nanoseconds.
     pub(crate) rtt_ns: Tally,
-    /// Twice the delay of the shortest path the topology has: no packet can be faster.
+    /// The lower bound: twice the delay of the shortest path in the topology. No packet can be faster.
     pub(crate) bound_rtt_ns: Tally,
 }
 
-/// A flow's packets take another way than before.
+/// A change of a flow's path.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct PathNews {
     pub(crate) flow: String,
-    /// The nodes passed before and now; empty where there was no way.
+    /// The nodes of the path before, and below it those of the path now; empty without a path.
     pub(crate) from: Vec<NodeId>,
     pub(crate) to: Vec<NodeId>,
 }
 
-/// What a pair saw at one step.
+/// The sample of a pair at one step.
 #[derive(Clone, Default)]
 struct Sample {
-    /// Nodes passed by the kernels' routes; empty when they did not lead to the goal.
+    /// The nodes on the path by the kernels' routes; empty when these did not lead to the destination.
     nodes: Vec<NodeId>,
-    /// Ports reached on the way there and back.
+    /// The ports reached on the path in both directions.
     ports: BTreeSet<PortId>,
     rtt_ns: Option<u64>,
     bound_rtt_ns: Option<u64>,
 }
 
 impl Followed {
-    /// Nothing seen yet.
+    /// Creates the state before the first step.
     pub(crate) fn new(pair: Pair, time_ns: RangeInclusive<u64>) -> Self {
         Self {
             pair,
@@ -158,7 +159,7 @@ impl Followed {
         }
     }
 
-    /// What a step at `t_ns` showed. Gives the way before, if it was another.
+    /// Records the sample of a step at `t_ns`. Returns the path before, if it was another.
     fn see(&mut self, t_ns: u64, sample: Sample) -> Option<Vec<NodeId>> {
         self.late.way(sample.ports);
         sample
@@ -167,6 +168,7 @@ impl Followed {
             .for_each(|ns| self.rtt_ns.record(ns));
         let bound = sample.bound_rtt_ns.into_iter();
         bound.for_each(|ns| self.bound_rtt_ns.record(ns));
+        // Only the first paths are listed, so that a flow with ever new paths has bounded memory.
         let is_new = !sample.nodes.is_empty() && !self.known.contains_key(&sample.nodes);
         if is_new && self.listed.len() < LISTED {
             self.listed.push(sample.nodes.clone());
@@ -184,7 +186,7 @@ impl Followed {
         self.latest.replace(sample.nodes)
     }
 
-    /// The row of `paths.csv` for the latest step, if it is time for one.
+    /// Returns the row of `paths.csv` for the latest step, if one is due.
     fn due_row(&mut self, t_ns: u64, changed: bool, rtts: [Option<u64>; 2]) -> Option<PathRow> {
         let last = self.row.map(|row| row.t_ns);
         if !changed && last.is_some_and(|last| t_ns < last + EVERY_NS) {
@@ -201,24 +203,24 @@ impl Followed {
         self.row
     }
 
-    /// The listed path that was taken at an instant of lab time, from 1; `None` without one.
+    /// Returns the listed path that was taken at an instant of lab time, from 1; `None` without one.
     pub(crate) fn path_at(&self, t_ns: u64) -> Option<u32> {
         let next = self
             .changes
             .partition_point(|(from_ns, _)| *from_ns <= t_ns);
         let (_, place) = self.changes[next.checked_sub(1)?];
-        // What changed since the last that is remembered is not known.
+        // After the last remembered change the path is not known.
         let known = next < CHANGES;
         (place > 0 && known).then_some(place)
     }
 
-    /// Whether a node is at one of its ends, or on a path that is listed.
+    /// Returns whether a node is at one of its ends, or on a listed path.
     pub(crate) fn passes(&self, node: NodeId) -> bool {
         let at_an_end = [self.pair.from, self.pair.to].contains(&node);
         at_an_end || self.listed.iter().any(|path| path.contains(&node))
     }
 
-    /// The ways that are listed, by the names of their nodes.
+    /// Returns the listed paths, by the names of their nodes.
     pub(crate) fn paths(&self, blueprint: &Blueprint) -> Vec<Vec<String>> {
         let name = |id: &NodeId| blueprint.lab.layout.node(*id).name.clone();
         let names = |nodes: &Vec<NodeId>| nodes.iter().map(name).collect();
@@ -226,17 +228,17 @@ impl Followed {
     }
 }
 
-/// What was seen of every flow that has a path, by its name.
+/// The observations of every flow that has a path, by its name.
 #[derive(Default)]
 pub(crate) struct Paths {
     pub(crate) flows: BTreeMap<String, Followed>,
-    /// `paths.csv`.
+    /// The file `paths.csv`.
     pub(crate) rows: Option<PathRows>,
 }
 
 impl Paths {
-    /// Looks at all flows of the time of the step `snapshot`; tells whose path is another than before. `least_delay_ns` has what
-    /// [`constel_plan::Planner::least_delay_ns`] has.
+    /// Samples all flows that run at the time of the step `snapshot`. Returns those whose path changed.
+    /// `least_delay_ns` has the values of [`constel_plan::Planner::least_delay_ns`].
     ///
     /// # Errors
     /// When a kernel does not answer.
@@ -254,7 +256,8 @@ impl Paths {
         }
         let mut news = Vec::new();
         let blueprint = kernels.blueprint.as_ref();
-        // Of a large sky it takes longer than all the rest.
+        // For a large constellation the graph takes longer than everything else, so that it is built only if it is
+        // needed.
         let graph =
             LazyCell::new(|| Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never));
         let mut scratch = Scratch::default();
@@ -265,7 +268,7 @@ impl Paths {
                 Some(sample) => sample.clone(),
                 None => {
                     let mut sample = Sample::default();
-                    // Of a way over other machines' nodes, only the shortest that there is may be known.
+                    // For a path over other machines' nodes, only the lower bound may be known.
                     if kernels.knows_all_ways() {
                         sample = walked(kernels, snapshot, pair)?;
                     }
@@ -300,14 +303,14 @@ impl Paths {
         Ok(news)
     }
 
-    /// What the link plane told of late frames, on a clock that showed `zero_ns` at lab time zero.
+    /// Records the link plane's report of late frames, by a clock that showed `zero_ns` at lab time zero.
     pub(crate) fn late(&mut self, told: &LateSpells, zero_ns: u64) {
         self.flows
             .values_mut()
             .for_each(|flow| flow.late.see(told, zero_ns));
     }
 
-    /// A station changed its satellite at a lab time.
+    /// Records the handover of a station at a lab time.
     pub(crate) fn handover(&mut self, station: NodeId, t_ns: u64) {
         let concerns = |flow: &&mut Followed| {
             flow.time_ns.contains(&t_ns) && [flow.pair.from, flow.pair.to].contains(&station)
@@ -317,7 +320,7 @@ impl Paths {
     }
 }
 
-/// The way there and back by the kernels' tables.
+/// Follows the kernels' tables in both directions.
 fn walked(kernels: &Kernels, snapshot: &Snapshot, pair: Pair) -> Result<Sample, EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;

@@ -1,13 +1,13 @@
-//! Rows of the summary, of which there may be any number: the first ones are kept.
+//! Rows of the summary whose number is not limited by the scenario: the first ones are kept.
 
-/// So many are.
+/// The number of rows that are kept.
 pub(crate) const KEPT: usize = 10_000;
 
 /// Rows of one kind.
 #[derive(Debug)]
 pub(crate) struct Rows<T> {
     pub(crate) kept: Vec<T>,
-    /// How many came after them.
+    /// The number of rows after those.
     pub(crate) further: u64,
 }
 
@@ -21,7 +21,7 @@ impl<T> Default for Rows<T> {
 }
 
 impl<T> Rows<T> {
-    /// Where the row is, if it is kept.
+    /// Adds a row. Returns its index, if it is kept.
     pub(crate) fn push(&mut self, row: T) -> Option<usize> {
         if self.kept.len() == KEPT {
             self.further += 1;

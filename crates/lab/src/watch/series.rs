@@ -1,5 +1,5 @@
-//! Curves over a whole run, from the first node to the last that goes: processor, memory, nodes built, daemons
-//! started, nodes converged. `series.csv`, one row a second, and the picture of it, `series.svg`.
+//! Curves over a whole run, from the first node to the last: processors, memory, nodes created, daemons started,
+//! nodes converged. They are written to `series.csv`, one row per second, and drawn in `series.svg`.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -20,16 +20,16 @@ use crate::watch::converged::Look;
 
 const EVERY: Duration = Duration::from_secs(1);
 
-/// The file's first line. `load` is tasks that run or wait for a processor.
+/// The file's first line. `load` is the number of tasks that run or wait for a processor.
 const HEADER: &str = "t_s,stage,processor_ratio,memory_used_bytes,load,nodes_built,daemons_started,nodes_converged,routes_right_ratio\n";
 
-/// Hands progress on, and keeps what the curves are made of.
+/// Forwards progress, and records the data of the curves.
 pub(crate) struct Recorder<'a> {
     inner: &'a dyn Progress,
     shared: Arc<Shared>,
 }
 
-/// What is known now.
+/// The present values.
 #[derive(Default)]
 struct State {
     stage: String,
@@ -40,13 +40,13 @@ struct State {
     picture: Thinned,
 }
 
-/// Where rows go once they are taken.
+/// The destination of rows.
 enum Rest {
-    /// There is no file yet: these are for it.
+    /// There is no file yet; the rows wait for it.
     Waiting(Vec<Row>),
-    /// Each at once.
+    /// Each row is written at once.
     Written(File),
-    /// It could not be written.
+    /// The file could not be written.
     Failed(io::Error),
 }
 
@@ -70,14 +70,14 @@ impl Rest {
     }
 }
 
-/// The picture has at most so many rows.
+/// The largest number of rows in the plot.
 const DRAWN: usize = 4_096;
 
 /// Rows spread evenly over a run of any length.
 #[derive(Default)]
 struct Thinned {
     rows: Vec<Row>,
-    /// Every so many-th is kept, as a power of two.
+    /// One row of every 2^`halvings` is kept.
     halvings: u32,
     seen: u64,
 }
@@ -89,6 +89,7 @@ impl Thinned {
         }
         self.seen += 1;
         if self.rows.len() == DRAWN {
+            // Every second row is dropped, and from now on only every second one is added.
             let mut odd = false;
             self.rows.retain(|_| {
                 odd = !odd;
@@ -119,7 +120,7 @@ struct Row {
 }
 
 impl<'a> Recorder<'a> {
-    /// Begins at `began`.
+    /// Creates the recorder of a run that began at `began`.
     pub(crate) fn new(inner: &'a dyn Progress, began: Instant) -> Self {
         let shared = Shared {
             began,
@@ -132,7 +133,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// Starts to take a row every second.
+    /// Starts a thread that takes a row every second.
     pub(crate) fn sample(&self) -> Sampler {
         let shared = Arc::clone(&self.shared);
         let thread = std::thread::spawn(move || {
@@ -150,7 +151,7 @@ impl<'a> Recorder<'a> {
         }
     }
 
-    /// What the latest look at the kernels' routes saw.
+    /// Records the latest sample of the kernels' routes.
     pub(crate) fn converged(&self, look: Look) {
         self.shared.lock().looked = Some(look);
     }
@@ -167,14 +168,14 @@ impl Progress for Recorder<'_> {
     }
 }
 
-/// Takes rows until it is finished or dropped.
+/// The thread that takes rows until it is finished or dropped.
 pub(crate) struct Sampler {
     shared: Arc<Shared>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Sampler {
-    /// Writes the rows taken so far, and each that follows at once.
+    /// Writes the rows so far, and each further row at once.
     pub(crate) fn write_to(&self, mut file: File) {
         let mut state = self.shared.lock();
         if let Rest::Waiting(rows) = &state.file {
@@ -184,7 +185,7 @@ impl Sampler {
         }
     }
 
-    /// Ends, and draws the picture.
+    /// Ends the thread, and draws the plot.
     ///
     /// # Errors
     /// When one of the files cannot be written.
@@ -203,7 +204,7 @@ impl Sampler {
         self.shared.over.store(true, Ordering::Release);
         if let Some(thread) = self.thread.take() {
             thread.thread().unpark();
-            // It only panics if this program is wrong; the rows it took are then all there are.
+            // The thread only panics because of a defect; then the rows so far are used.
             drop(thread.join());
         }
     }
@@ -240,6 +241,7 @@ impl Shared {
             .map_or(0, |(total, left)| total.saturating_sub(left));
         let mut state = self.lock();
         let count = |name: &str| state.counts.get(name).copied();
+        // The ratio of two differences of /proc/stat is the busy share since the row before.
         let all = now.1.saturating_sub(before.1).max(1);
         let row = Row {
             t_s,
@@ -325,13 +327,13 @@ fn panels(rows: &[Row]) -> Vec<Panel> {
     ]
 }
 
-/// Time of all processors so far: busy, and all of it. Units cancel out.
+/// Returns the time of all processors so far: the busy time, and the total. The unit cancels out.
 fn processor_time() -> (u64, u64) {
     let text = fs::read_to_string("/proc/stat").unwrap_or_default();
     parse_processor_time(&text).unwrap_or((0, 0))
 }
 
-/// The first line: `cpu user nice system idle iowait irq softirq steal ...`.
+/// Parses the first line: `cpu user nice system idle iowait irq softirq steal ...`.
 fn parse_processor_time(text: &str) -> Option<(u64, u64)> {
     let fields: Vec<u64> = text
         .lines()
@@ -342,6 +344,7 @@ fn parse_processor_time(text: &str) -> Option<(u64, u64)> {
         .map(|field| field.parse().ok())
         .collect::<Option<_>>()?;
     let all: u64 = fields.iter().sum();
+    // Idle and iowait are fields 3 and 4; guest times after field 7 are already part of `user`.
     Some((all - fields.get(3)? - fields.get(4)?, all))
 }
 

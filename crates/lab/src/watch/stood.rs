@@ -1,5 +1,5 @@
-//! When routes stood again on all machines of a lab: each notes what becomes of packets at its own nodes (`ways.ndjson`), and once all
-//! is over, their notes are put together.
+//! Convergence on all machines of a lab: each machine records the outcome of packets at its own nodes
+//! (`ways.ndjson`), and after the run the records are combined.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -27,42 +27,43 @@ const PACE: Pace = Pace {
     share: 8,
 };
 
-/// Where a machine's looks are, in its results.
+/// The file of a machine's samples, in its results.
 pub const WAYS_FILE: &str = "ways.ndjson";
 
-/// What becomes of packets at a node, as far as its machine can say.
+/// The outcome of packets at a node, as far as its machine can determine it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub(crate) enum Fate {
-    /// They come to their station.
+    /// Packets reach the destination station.
     Arrives,
-    /// They leave for this node, which another machine has.
+    /// Packets leave for this node, which is on another machine.
     Leaves(NodeId),
     Lost,
 }
 
-/// By node where packets begin or come in, and by the station's address, counted over the lab's stations.
+/// The outcomes, by the node where packets begin or come in, and by the station's address, counted over the lab's
+/// stations.
 pub(crate) type Ways = BTreeMap<(NodeId, u32), Fate>;
 
-/// A look of one machine: how its ways differ from those of its look before.
+/// A sample of one machine, as the differences from the sample before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 struct Look {
-    /// Lab time at which it began, nanoseconds.
+    /// The lab time at which it began, nanoseconds.
     t_ns: u64,
-    /// That of the step whose links it is by.
+    /// The time of the step whose links it uses.
     step_ns: u64,
-    /// `None`: there are no packets to follow any more.
+    /// The differences; `None` if there are no more packets to follow.
     changed: Vec<(NodeId, u32, Option<Fate>)>,
 }
 
-/// A machine's looks, written one a line.
+/// A machine's samples, written one per line.
 pub(crate) struct Notes {
     file: BufWriter<File>,
     ways: Ways,
 }
 
 impl Notes {
-    /// No look yet.
+    /// Creates the file before the first sample.
     pub(crate) fn begin(file: File) -> Self {
         Self {
             file: BufWriter::new(file),
@@ -70,10 +71,10 @@ impl Notes {
         }
     }
 
-    /// Looks again and again until lab time is `over`.
+    /// Samples again and again until lab time is `over`.
     ///
     /// # Errors
-    /// When a kernel does not answer, or the file takes no more.
+    /// When a kernel does not answer, or the file cannot be written.
     pub(crate) fn watch(
         mut self,
         kernels: &Kernels,
@@ -94,7 +95,7 @@ impl Notes {
         })
     }
 
-    /// A look that began at lab time `t_ns`, by the links of the step of `step_ns`.
+    /// Writes a sample that began at lab time `t_ns`, with the links of the step at `step_ns`.
     fn note(&mut self, t_ns: u64, step_ns: u64, ways: Ways) -> io::Result<()> {
         let is_new = |(key, fate): &(&(NodeId, u32), &Fate)| self.ways.get(key) != Some(fate);
         let new = ways.iter().filter(is_new);
@@ -109,22 +110,22 @@ impl Notes {
         self.ways = ways;
         let text = serde_json::to_string(&look).map_err(io::Error::other)?;
         writeln!(self.file, "{text}")?;
-        // Whole lines are there whatever happens to the machine.
+        // The line is flushed, so that all lines are complete even if the machine crashes.
         self.file.flush()
     }
 }
 
-/// What a machine noted, and from when on the lab went on without it.
+/// The samples of a machine, and the time from which the lab went on without it.
 pub struct Noted<'a> {
-    /// Its `ways.ndjson`.
+    /// The contents of its `ways.ndjson`.
     pub text: &'a [u8],
-    /// Lab time, nanoseconds; `None`: it was there to the end.
+    /// The lab time, nanoseconds; `None` if it was there to the end.
     pub lost_from_ns: Option<u64>,
 }
 
-/// Writes into rows of a lab on several machines, in order of time, how long after each change routes stood on all of them: at the first
-/// moment at which the latest looks of all, by the links of one step, had every station's packets arrive. What they do not show stays
-/// unknown.
+/// Adds the convergence time on all machines to the rows of a lab on several machines, in order of time. Routes
+/// have converged at the first moment at which the latest samples of all machines, with the links of one step, let
+/// every station's packets arrive. A time that the samples do not show stays unknown.
 pub fn note_when_stood(
     lab: &Lab,
     noted: &[Noted<'_>],
@@ -155,19 +156,20 @@ pub fn note_when_stood(
     }
 }
 
-/// A machine as its looks show it so far.
+/// A machine's state as its samples show it so far.
 #[derive(Default)]
 struct Seen {
     ways: Ways,
     step_ns: Option<u64>,
 }
 
-/// Moments at which it is known of all machines what they do, and whether every station's packets arrived at it.
+/// Returns the moments at which the state of all machines is known, and whether every station's packets arrived
+/// then.
 fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> Vec<(u64, bool)> {
     let mut looks: Vec<(usize, Look)> = Vec::new();
     for (machine, noted) in noted.iter().enumerate() {
         let lines = noted.text.split(|byte| *byte == b'\n');
-        // What was cut off is the last of it.
+        // A line that was cut off can only be the last one.
         let own = lines.map_while(|line| serde_json::from_slice::<Look>(line).ok());
         looks.extend(own.map(|look| (machine, look)));
     }
@@ -179,6 +181,7 @@ fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> V
         let Look { t_ns, step_ns, .. } = look;
         let own = &mut seen[machine];
         own.step_ns = Some(step_ns);
+        // The result is kept as long as no outcome changes, because the check over all machines is expensive.
         if !look.changed.is_empty() {
             stand = None;
         }
@@ -198,7 +201,8 @@ fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> V
         let there = seen.iter().zip(noted);
         let mut there =
             there.filter(|(_, noted)| noted.lost_from_ns.is_none_or(|from_ns| from_ns > step_ns));
-        // One that began when the next step's links were there already, by those of the step before, says nothing of either.
+        // A sample with the links of the step before, begun when the next step's links already existed, describes
+        // neither step.
         let is_of_step = t_ns < step_ns + every_ns;
         if is_of_step && there.all(|(own, _)| own.step_ns == Some(step_ns)) {
             let ways = seen.iter().map(|own| &own.ways);
@@ -210,9 +214,10 @@ fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> V
     moments
 }
 
-/// Whether packets of every station arrive wherever the topology lets them, by the ways of all machines.
+/// Returns whether packets of every station arrive wherever the topology lets them, by the outcomes of all
+/// machines.
 pub(crate) fn all_arrive(ways: &[&Ways], stations: &BTreeSet<NodeId>) -> bool {
-    // Who has passed more nodes than packets can come in at goes in a circle.
+    // A packet that passes more nodes than there are entries is in a loop.
     let most = ways.iter().map(|own| own.len()).sum::<usize>();
     let arrives = |&(from, goal): &(NodeId, u32)| {
         let mut at = from;

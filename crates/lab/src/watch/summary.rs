@@ -1,4 +1,4 @@
-//! Rows of the document `summary.json`, made of what a run measured.
+//! Rows of the document `summary.json`, from the measurements of a run.
 
 use constel_link::Tally;
 use constel_link::medium::Counters;
@@ -19,7 +19,7 @@ use crate::nodes::kernels::Kernels;
 use crate::nodes::own_stack::Spans;
 use crate::routing::steps::StepTimes;
 
-/// Sums up a run's step times.
+/// Summarises a run's step times.
 pub(crate) fn step_rows(times: &StepTimes) -> StepRows {
     let series = [
         ("compute_ns", &times.compute_ns),
@@ -42,7 +42,7 @@ pub(crate) fn step_rows(times: &StepTimes) -> StepRows {
     }
 }
 
-/// What the steps of a run saw of each pair with disjoint paths.
+/// Returns the statistics of each pair with disjoint paths over the steps of a run.
 pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<DisjointRow> {
     let name = |id| blueprint.lab.layout.node(id).name.clone();
     let path = |path: &PathSeen| DisjointPathRow {
@@ -59,7 +59,8 @@ pub(crate) fn disjoint_rows(blueprint: &Blueprint, seen: &[PairSeen]) -> Vec<Dis
     rows.collect()
 }
 
-/// Nodes whose programs changed the node's own stack. `zero_ns` is what the machine's clock showed at lab time zero.
+/// Returns the nodes whose programs changed the node's own stack. `zero_ns` is the instant of lab time zero on the
+/// machine's clock.
 pub(crate) fn stack_rows(
     kernels: &Kernels,
     stacks: &BTreeMap<NodeId, Spans>,
@@ -82,7 +83,8 @@ pub(crate) fn stack_rows(
     stacks.iter().filter_map(row).collect()
 }
 
-/// What the members of each channel did; `counters` are in the order of [`Lab::channels`](constel_plan::Lab::channels).
+/// Returns the statistics of each channel's members; `counters` are in the order of
+/// [`Lab::channels`](constel_plan::Lab::channels).
 pub(crate) fn channel_rows(blueprint: &Blueprint, counters: &[Vec<Counters>]) -> Vec<ChannelRow> {
     let layout = &blueprint.lab.layout;
     let channels = blueprint.lab.channels();
@@ -105,7 +107,7 @@ pub(crate) fn channel_rows(blueprint: &Blueprint, counters: &[Vec<Counters>]) ->
     rows.collect()
 }
 
-/// The figures of a series, its quantiles at most 1/1024 too large; `None` for an empty one.
+/// Returns the quantiles of a series, at most 1/1024 too large; `None` for an empty series.
 pub(crate) fn quantiles(of: &Tally) -> Option<Quantiles> {
     (of.count() > 0).then(|| Quantiles {
         count: of.count() as usize,
@@ -117,7 +119,7 @@ pub(crate) fn quantiles(of: &Tally) -> Option<Quantiles> {
     })
 }
 
-/// Quantiles of sampled round trips, at most 1/1024 too large.
+/// Returns the quantiles of sampled round-trip times, at most 1/1024 too large.
 pub(crate) fn rtt_of(samples: &Tally) -> Option<Rtt> {
     (samples.count() > 0).then(|| Rtt {
         min_ns: samples.min(),

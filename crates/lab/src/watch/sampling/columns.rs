@@ -1,4 +1,4 @@
-//! Columns of 64-bit numbers, little-endian, a file each.
+//! Columns of 64-bit integers, little-endian, with one file for each.
 
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
@@ -6,17 +6,17 @@ use std::path::Path;
 
 use crate::error::EngineError;
 
-/// Columns of one folder that are written together.
+/// The columns of one folder, which are written together.
 pub(super) struct Columns {
     what: &'static str,
     files: Vec<BufWriter<File>>,
 }
 
 impl Columns {
-    /// Makes the folder `what` of the results with an index, and a file for each name.
+    /// Creates the folder `what` of the results with an index, and a file for each name.
     ///
     /// # Errors
-    /// What the file system refuses.
+    /// The refusal of the file system.
     pub(super) fn create<'n>(
         what: &'static str,
         results: &Path,
@@ -37,13 +37,13 @@ impl Columns {
         Ok(Self { what, files })
     }
 
-    /// One number more for a column.
+    /// Appends a number to a column.
     pub(super) fn put(&mut self, column: usize, number: u64) -> Result<(), EngineError> {
         let written = self.files[column].write_all(&number.to_le_bytes());
         written.map_err(|source| self.failed(source))
     }
 
-    /// Everything is in the files.
+    /// Writes all buffered data to the files.
     pub(super) fn finish(mut self) -> Result<(), EngineError> {
         let flushed = self.files.iter_mut().try_for_each(Write::flush);
         flushed.map_err(|source| self.failed(source))

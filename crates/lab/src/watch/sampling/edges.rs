@@ -1,5 +1,6 @@
-//! What edges hold and have counted: a row where anything but the delay is other than in the edge's row before, and one when it goes, so
-//! that idle links cost nothing and an edge's last row is all that it ever did.
+//! The state and the counters of edges. A row is written when anything except the delay differs from the edge's row
+//! before, and when the edge disappears. Idle links thus cost nothing, and an edge's last row has all its final
+//! counters.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -15,7 +16,7 @@ use super::columns::Columns;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 
-/// The value of a metric; 0 where it is not of edges.
+/// Returns the value of a metric; 0 for a metric that edges do not have.
 fn value(metric: SampleMetric, stats: &EdgeStats, now_ns: u64) -> u64 {
     let counted = &stats.counters;
     match metric {
@@ -44,7 +45,7 @@ fn value(metric: SampleMetric, stats: &EdgeStats, now_ns: u64) -> u64 {
     }
 }
 
-/// Whether two looks at an edge are the same but for its delay.
+/// Returns whether two samples of an edge are equal except for its delay.
 fn same(a: &EdgeStats, b: &EdgeStats) -> bool {
     (a.counters, a.held, a.queue_bytes, a.impairment.is_some())
         == (b.counters, b.held, b.queue_bytes, b.impairment.is_some())
@@ -52,12 +53,12 @@ fn same(a: &EdgeStats, b: &EdgeStats) -> bool {
 
 pub(super) struct Edges {
     links: Arc<dyn Links>,
-    /// By port: whether edges that leave it are looked at.
+    /// Whether edges that leave each port are sampled, by port.
     wanted: Vec<bool>,
     metrics: Vec<SampleMetric>,
-    /// Each edge as it was last written down.
+    /// The latest written sample of each edge.
     known: BTreeMap<(PortId, PortId), EdgeStats>,
-    /// The instants, both ends, then the metrics.
+    /// The columns: the time, both ends, then the metrics.
     columns: Columns,
 }
 
@@ -72,7 +73,7 @@ impl Edges {
         let mut leaves = Vec::new();
         for (place, port) in layout.ports().iter().enumerate() {
             let node = &layout.node(port.node).name;
-            // A String takes whatever comes.
+            // Writing to a String does not fail.
             let _ = writeln!(index, "{place},{node},{}", port.name());
             leaves.push(wanted.has_edges(node));
         }
@@ -97,6 +98,7 @@ impl Edges {
             seen.binary_search_by_key(&(*from, *to), |edge| (edge.from, edge.to))
                 .is_ok()
         };
+        // A disappeared edge is read once more, because its final counters are not in the list of present edges.
         let gone: Vec<_> = self
             .known
             .keys()

@@ -1,5 +1,5 @@
-//! What interfaces have counted: one number for each interface and instant, instants one after the other. They are the kernel's own
-//! counters, so that a difference is exactly what it counted in between.
+//! The counters of interfaces: one number for each interface and instant, instants one after the other. These are
+//! the kernel's own counters, so that a difference is exactly what it counted in between.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::columns::Columns;
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 
-/// Where a metric is among what a kernel counts; `None` where it is not of interfaces.
+/// Returns the kernel's counter for a metric; `None` for a metric that interfaces do not have.
 fn counter(metric: SampleMetric) -> Option<fn(&LinkCounters) -> u64> {
     match metric {
         SampleMetric::RxPackets => Some(|c| c.rx_packets),
@@ -26,17 +26,17 @@ fn counter(metric: SampleMetric) -> Option<fn(&LinkCounters) -> u64> {
     }
 }
 
-/// Interfaces that are looked at together.
+/// Interfaces that are sampled together.
 struct Kernel {
     socket: Socket,
-    /// Indices of its interfaces, in the order of the columns.
+    /// The indices of its interfaces, in the order of the columns.
     ports: Vec<u32>,
 }
 
 pub(super) struct Interfaces {
     kernels: Vec<Kernel>,
     counters: Vec<fn(&LinkCounters) -> u64>,
-    /// The instants, then the counters.
+    /// The columns: the time, then the counters.
     columns: Columns,
 }
 
@@ -65,7 +65,7 @@ impl Interfaces {
                 .collect();
             ports.sort_unstable();
             for (_, port) in &ports {
-                // A String takes whatever comes.
+                // Writing to a String does not fail.
                 let _ = writeln!(index, "{place},{name},{port}");
                 place += 1;
             }
@@ -89,6 +89,7 @@ impl Interfaces {
         for kernel in &mut self.kernels {
             let seen = kernel.socket.link_counters()?;
             for ifindex in &kernel.ports {
+                // A deleted interface counts as zero, so that the rows keep their length.
                 let counters = seen.iter().find(|c| c.ifindex == *ifindex).copied();
                 let counters = counters.unwrap_or_default();
                 for (column, counter) in self.counters.iter().enumerate() {

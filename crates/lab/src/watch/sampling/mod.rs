@@ -1,5 +1,5 @@
-//! What is written down of interfaces and edges while a lab runs, as columns: files of 64-bit numbers, little-endian. One thread looks,
-//! at whole multiples of the spacing from lab time zero on, and once more at the end.
+//! The sampling of interfaces and edges while a lab runs, as columns: files of 64-bit integers, little-endian. One
+//! thread samples at whole multiples of the interval from lab time zero on, and once more at the end.
 
 mod columns;
 mod edges;
@@ -19,7 +19,7 @@ use crate::nodes::kernels::Kernels;
 use edges::Edges;
 use interfaces::Interfaces;
 
-/// What is written down, on its way to the results.
+/// The samplers of a lab, and their files.
 pub(crate) struct Sampler {
     every: Duration,
     interfaces: Option<Interfaces>,
@@ -27,10 +27,10 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Makes the folders `interfaces` and `edges` of the results, and opens a way to the kernels that are looked at.
+    /// Creates the folders `interfaces` and `edges` of the results, and opens sockets in the sampled nodes.
     ///
     /// # Errors
-    /// What the host refuses.
+    /// The refusal of the host.
     pub(crate) fn begin(
         wanted: &Sampling,
         kernels: &Kernels,
@@ -51,7 +51,7 @@ impl Sampler {
         })
     }
 
-    /// Looks and writes from lab time zero until `over`, and once more then.
+    /// Samples from lab time zero until `over` is set, and once more then.
     ///
     /// # Errors
     /// When a kernel or the link plane does not answer, or the files cannot be written.
@@ -62,6 +62,7 @@ impl Sampler {
             if let Some(t_ns) = clock.now_ns() {
                 if t_ns >= next_ns || last {
                     self.look(t_ns)?;
+                    // Missed instants are skipped: the next one is the next whole multiple.
                     let every_ns = self.every.as_nanos() as u64;
                     next_ns = (t_ns / every_ns + 1) * every_ns;
                 }
@@ -95,5 +96,5 @@ impl Sampler {
     }
 }
 
-/// How long nobody looks whether it is over.
+/// The longest sleep between two checks for the end.
 const OFTEN: Duration = Duration::from_millis(100);
