@@ -1,7 +1,6 @@
-//! The in-network cache (section IV.A): blocks of 4,096 consecutive bytes,
-//! found by one hash lookup, replaced least recently used first, bounded in
-//! bytes and shared by all flows of a node. What memory gives up may go to a
-//! [`BlockStore`], which is larger and slower.
+//! The in-network cache (section IV.A): blocks of 4,096 consecutive bytes, found by one hash
+//! lookup, replaced least recently used first, bounded in bytes and shared by all flows of a
+//! node. Blocks evicted from memory may go to a [`BlockStore`], which is larger and slower.
 
 use crate::table::Recency;
 use crate::wire::Range;
@@ -10,28 +9,28 @@ use std::collections::HashMap;
 /// Bytes per block.
 pub const BLOCK_BYTES: usize = 4096;
 pub(crate) const BLOCK: u64 = BLOCK_BYTES as u64;
-/// Separate pieces one block may hold; a packet that would make more is not
+/// The number of separate pieces that one block may hold; a packet that would make more is not
 /// stored. In-order packets make one piece, each repaired loss at most one more.
 const PIECES: usize = 6;
 
-/// What the cache has done so far.
+/// Counters of the cache since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct CacheStats {
     /// Bytes stored.
     pub stored_bytes: u64,
     /// Bytes served.
     pub hit_bytes: u64,
-    /// Of these, bytes that had to be fetched from the store, each once.
+    /// Bytes of these that were fetched from the store, each counted once.
     pub disk_hit_bytes: u64,
     /// Blocks handed to the store.
     pub disk_stored_blocks: u64,
-    /// Blocks that the store would not take.
+    /// Blocks that the store refused.
     pub disk_refused_blocks: u64,
-    /// Blocks that the store said it had, and then had not.
+    /// Blocks that the store listed but could not return.
     pub disk_lost_blocks: u64,
-    /// Blocks given up for newer ones.
+    /// Blocks evicted for newer ones.
     pub evicted_blocks: u64,
-    /// Packets' parts not stored because their block had too many pieces.
+    /// Parts of packets that were not stored because their block had too many pieces.
     pub refused: u64,
 }
 
@@ -41,23 +40,23 @@ pub type BlockKey = (u64, u64);
 /// A block as it was put into a [`BlockStore`].
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct StoredBlock {
-    /// Which bytes of it are known, from and to.
+    /// The known bytes of the block, from and to.
     pub piece: (u16, u16),
     /// [`BLOCK_BYTES`] bytes.
     pub bytes: Box<[u8]>,
 }
 
-/// A second place for blocks, such as a disk. It gives back what was put last or nothing.
+/// A second place for blocks, such as a disk. It returns the block that was put last or nothing.
 pub trait BlockStore: Send {
-    /// Which bytes of a block it has, as far as it knows without looking; no block is asked
-    /// for that it has not.
+    /// Returns the known bytes of a block by its index, without reading; `None` if it does not
+    /// have the block, which is then not requested.
     fn piece(&self, key: BlockKey) -> Option<(u16, u16)>;
-    /// The block. After `None` it has it no more.
+    /// Returns the block. After `None` the store no longer has it.
     fn get(&mut self, key: BlockKey) -> Option<StoredBlock>;
-    /// Keeps [`BLOCK_BYTES`] bytes of which a piece is known, in the place of what it had
-    /// under this key; whether it could.
+    /// Stores [`BLOCK_BYTES`] bytes of which a piece is known, and replaces the block under this
+    /// key. Returns whether that was possible.
     fn put(&mut self, key: BlockKey, piece: (u16, u16), bytes: &[u8]) -> bool;
-    /// Has a block no more.
+    /// Removes a block.
     fn forget(&mut self, key: BlockKey);
 }
 
@@ -66,7 +65,7 @@ struct Block {
     /// Sorted, disjoint, non-adjacent pieces `[from, to)` of the block.
     pieces: [(u16, u16); PIECES],
     used: u8,
-    /// As many bytes as have been fetched from the store and not been served since.
+    /// The number of bytes that have been fetched from the store and not been served since.
     fetched: u16,
     bytes: Box<[u8]>,
 }
@@ -94,8 +93,8 @@ impl std::fmt::Debug for Cache {
 }
 
 impl Cache {
-    /// A cache of at most `bytes`, rounded down to whole blocks; less than one
-    /// block means no cache at all.
+    /// Creates a cache of at most `bytes`, rounded down to whole blocks; less than one block
+    /// means no cache.
     pub fn new(bytes: u64) -> Self {
         let max_blocks = usize::try_from(bytes / BLOCK)
             .unwrap_or(usize::MAX)
@@ -111,24 +110,24 @@ impl Cache {
         }
     }
 
-    /// The same cache with a second place for what it has no room for.
+    /// Returns the cache with a second place for blocks that do not fit.
     #[must_use]
     pub fn with_store(mut self, store: Box<dyn BlockStore>) -> Self {
         self.store = Some(store);
         self
     }
 
-    /// Hands everything that is in memory to the store.
+    /// Puts all blocks in memory into the store.
     pub fn flush(&mut self) {
         let all: Vec<u32> = self.index.values().copied().collect();
         all.into_iter().for_each(|i| self.keep(i));
     }
 
-    /// Hands a block to the store, if it has less of it.
+    /// Puts a block into the store, unless the store has as much of it.
     fn keep(&mut self, i: u32) {
         let Some(store) = &mut self.store else { return };
         let block = &self.slab[i as usize];
-        // Blocks with holes are few, and not worth a file's.
+        // Blocks with holes are few, and not worth space in a file.
         let &[piece] = block.pieces() else { return };
         if store.piece(block.key).is_some_and(|has| covers(has, piece)) {
             return;
@@ -140,7 +139,7 @@ impl Cache {
         }
     }
 
-    /// Takes a block from the store into memory.
+    /// Loads a block from the store into memory.
     fn bring(&mut self, key: BlockKey) -> Option<u32> {
         let store = self.store.as_mut().filter(|_| self.max_blocks > 0)?;
         store.piece(key)?;
@@ -152,15 +151,17 @@ impl Cache {
         let block = &mut self.slab[i as usize];
         block.bytes.copy_from_slice(&bytes);
         block.add_piece(piece.0, piece.1);
+        // These bytes count as `disk_hit_bytes` when they are served, not now: they may never be.
         block.fetched = piece.1.saturating_sub(piece.0);
         Some(i)
     }
 
-    /// The known bytes of a block, wherever it is.
+    /// Returns the known bytes of a block, in memory or in the store.
     fn pieces_of(&self, key: BlockKey) -> Vec<(u16, u16)> {
         if let Some(&i) = self.index.get(&key) {
             return self.slab[i as usize].pieces().to_vec();
         }
+        // With `max_blocks` 0 there is no cache, and the store is not used either.
         let store = self.store.as_ref().filter(|_| self.max_blocks > 0);
         store
             .and_then(|store| store.piece(key))
@@ -168,7 +169,7 @@ impl Cache {
             .collect()
     }
 
-    /// What has been stored, served and given up so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> CacheStats {
         self.stats
     }
@@ -189,6 +190,7 @@ impl Cache {
             self.recency.touch(i);
             return i;
         }
+        // LRU replacement (section IV.A). The victim moves to the store, if there is one.
         if self.index.len() >= self.max_blocks
             && let Some(victim) = self.recency.oldest()
         {
@@ -196,6 +198,7 @@ impl Cache {
             self.drop_block(victim);
             self.stats.evicted_blocks += 1;
         }
+        // Freed slots are used again, so the slab never exceeds `max_blocks`.
         let i = match self.free.pop() {
             Some(i) => i,
             None => {
@@ -224,10 +227,13 @@ impl Cache {
             return;
         }
         let mut at = start;
+        // A segment of 1,400 bytes spans at most two blocks, so a packet needs one or two lookups
+        // (section IV.A: O(1) time).
         while !payload.is_empty() {
             let from = (at % BLOCK) as usize;
             let n = payload.len().min(BLOCK as usize - from);
             let key = (flow, at / BLOCK);
+            // Bytes that the store has already need not displace a block in memory.
             let stored = self.store.as_ref().and_then(|store| store.piece(key));
             let known = stored.is_some_and(|has| covers(has, (from as u16, (from + n) as u16)));
             if known && !self.index.contains_key(&key) {
@@ -237,6 +243,8 @@ impl Cache {
             }
             let i = self.block_for(key);
             let b = &mut self.slab[i as usize];
+            // `add_piece` is false when the block has too many holes; a later repair fetches
+            // these bytes from upstream.
             if b.add_piece(from as u16, (from + n) as u16) {
                 b.bytes[from..from + n].copy_from_slice(&payload[..n]);
                 self.stats.stored_bytes += n as u64;
@@ -251,6 +259,8 @@ impl Cache {
     /// Appends the longest stored run that starts at `r.start` and ends at or
     /// before `r.end` to `out`; returns its length.
     pub fn read(&mut self, flow: u64, r: Range, out: &mut Vec<u8>) -> u64 {
+        // The run may cross blocks, but stops at the first byte that is not stored: the caller
+        // answers an Interest with contiguous Data.
         let mut at = r.start;
         while at < r.end {
             let key = (flow, at / BLOCK);
@@ -260,6 +270,7 @@ impl Cache {
             };
             let from = (at % BLOCK) as u16;
             let b = &mut self.slab[i as usize];
+            // Pieces are disjoint, so at most one contains `from`.
             let Some(&(_, to)) = b.pieces().iter().find(|p| p.0 <= from && from < p.1) else {
                 break;
             };
@@ -271,6 +282,7 @@ impl Cache {
             b.fetched -= fetched;
             self.stats.disk_hit_bytes += u64::from(fetched);
             self.recency.touch(i);
+            // The piece ends inside the block, so the run ends here.
             if to < BLOCK as usize {
                 break;
             }
@@ -283,6 +295,8 @@ impl Cache {
     pub fn next_stored(&self, flow: u64, r: Range) -> Option<u64> {
         let mut at = r.start;
         while at < r.end {
+            // `pieces_of` leaves blocks in the store where they are: this is a question, not a
+            // read.
             let from = (at % BLOCK) as u16;
             let pieces = self.pieces_of((flow, at / BLOCK));
             if let Some(p) = pieces.iter().find(|p| p.1 > from) {
@@ -296,6 +310,7 @@ impl Cache {
 
     /// The parts of `r` that are not stored.
     pub fn missing(&self, flow: u64, r: Range) -> Vec<Range> {
+        // Start with the whole range and cut out every stored piece.
         let mut gaps = super::RangeSet::new();
         gaps.insert(r);
         for block in r.start / BLOCK..=(r.end.max(1) - 1) / BLOCK {
@@ -337,6 +352,7 @@ impl Block {
     }
 
     /// Merges `[from, to)` into the pieces; `false` when there is no room.
+    // A piece that overlaps or touches the new one is merged into it; the others are kept.
     fn add_piece(&mut self, mut from: u16, mut to: u16) -> bool {
         let mut kept = [(0, 0); PIECES + 1];
         let mut n = 0;
@@ -348,6 +364,7 @@ impl Block {
                 (from, to) = (from.min(a), to.max(b));
             }
         }
+        // The caller treats the packet as not stored; it must not displace known pieces.
         if n == PIECES {
             return false;
         }

@@ -1,4 +1,4 @@
-//! The data sink: asks for a flow, repairs what is lost, delivers in order.
+//! The data sink: requests a flow, repairs losses, delivers in order.
 
 use super::cc::HopCc;
 use super::holes::HoleTracker;
@@ -21,7 +21,7 @@ struct Pending {
     end: u64,
     /// Start of the running timeout.
     sent: Nanos,
-    /// When it was first asked for.
+    /// The time of the first request.
     first: Nanos,
     tries: u32,
     /// Own repair to be repeated at this time (`shr_repeats`), and its round.
@@ -29,7 +29,7 @@ struct Pending {
 }
 
 impl Pending {
-    /// Asked for at `now`, up to byte `end`.
+    /// Creates the state of an Interest sent at `now`, for bytes up to `end`.
     fn new(now: Nanos, end: u64) -> Self {
         Self {
             end,
@@ -41,7 +41,7 @@ impl Pending {
     }
 }
 
-/// Bytes asked for a second time, past all caches.
+/// Bytes that are requested a second time, past all caches.
 struct Fresh {
     range: Range,
     got: RangeSet,
@@ -78,8 +78,8 @@ pub struct Consumer {
     store: BTreeMap<u64, Vec<u8>>,
     ready: VecDeque<Vec<u8>>,
     hasher: Option<blake3::Hasher>,
-    /// Delivered bytes that the hasher has not seen yet: it is faster by factors with
-    /// many chunks at a time than with a packet's one and a half.
+    /// Delivered bytes that have not been hashed yet: with many chunks at a time the hasher is
+    /// several times faster than with the one and a half of a packet.
     unhashed: Vec<u8>,
     meta_bytes: [u8; META_LEN as usize],
     meta: Option<Meta>,
@@ -90,7 +90,7 @@ pub struct Consumer {
     last_up: Nanos,
     last_rate: u64,
     next_scan: Nanos,
-    /// Something has happened since the last scan.
+    /// Whether an event has occurred since the last scan.
     heard: bool,
     error: Option<FlowError>,
     stats: ConsumerStats,
@@ -106,29 +106,31 @@ impl std::fmt::Debug for Consumer {
     }
 }
 
-/// What a Consumer takes from its Producer alone.
+/// The parts that a Consumer accepts from its Producer only.
 ///
-/// Nodes on the way keep what passes, without an age, and some over restarts. The record says which bytes the flow has: from the
-/// Producer it is of the flow as it is now, and bytes of an older flow with the same id fail its digest instead of passing for the new
-/// one's.
+/// Nodes on the path keep passing bytes, without an age, and some of them over restarts. The
+/// record describes the flow's bytes. From the Producer it describes the present flow: bytes of
+/// an older flow with the same id then fail the digest instead of being accepted as the new
+/// flow's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Freshness {
-    /// Nothing: record and bytes may come from any cache, also where the Producer is gone. They may be of an older flow.
+    /// No part: record and bytes may come from any cache, even if the Producer is gone. They may
+    /// be of an older flow.
     Any,
     /// The record. Bytes may come from any cache.
     #[default]
     Record,
-    /// Everything. Nodes forget what they have of the flow.
+    /// All parts. Nodes forget their bytes of the flow.
     All,
 }
 
 impl Consumer {
-    /// A Consumer of `flow` that sends its Interests along `up`. `prefix` is a
-    /// hasher that has seen the bytes `[0, start)` when a transfer is resumed;
-    /// without it only a transfer from byte 0 is checked against the digest.
+    /// Creates a Consumer of `flow` that sends its Interests along `up`. `prefix` is a hasher
+    /// that has processed the bytes `[0, start)` when a transfer is resumed; without it only a
+    /// transfer from byte 0 is checked against the digest.
     ///
     /// # Errors
-    /// Parameters that cannot work.
+    /// Invalid parameters.
     pub fn new(
         params: Params,
         flow: u64,
@@ -137,8 +139,10 @@ impl Consumer {
         prefix: Option<blake3::Hasher>,
     ) -> Result<Self, ParamError> {
         params.validate()?;
+        // Bytes from the middle of a flow cannot be checked: the digest is of the whole flow.
         let hasher = prefix.or_else(|| (start == 0).then(blake3::Hasher::new));
         let mut holes = HoleTracker::new(params.hole_threshold, params.max_hole_bytes);
+        // Without this a loss of the very first packets would not be seen as a hole.
         holes.expect(start);
         let mut c = Self {
             cc: HopCc::new(&params),
@@ -173,6 +177,7 @@ impl Consumer {
             error: None,
             stats: ConsumerStats::default(),
         };
+        // The record is requested first: it has the flow's length and digest.
         c.ask_meta(0);
         Ok(c)
     }
@@ -186,12 +191,12 @@ impl Consumer {
         self.out.push_back((r, false, false));
     }
 
-    /// What has been sent and received so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> ConsumerStats {
         self.stats
     }
 
-    /// What it knows at this moment, for reports.
+    /// Returns the present state, for reports.
     pub fn state(&self) -> ConsumerState {
         ConsumerState {
             flow: self.flow,
@@ -254,18 +259,18 @@ impl Consumer {
         Some(b)
     }
 
-    /// Leaves the check of the bytes to the caller, who has a better one than
-    /// the digest (`leotp::seal`).
+    /// Leaves the check of the bytes to the caller, for one that has a better check than the
+    /// digest (`leotp::seal`).
     pub fn without_digest(&mut self) {
         (self.hasher, self.unhashed) = (None, Vec::new());
     }
 
-    /// What the Producer itself must answer; [`Freshness::Record`] otherwise.
+    /// Sets the parts that the Producer itself must answer; default: [`Freshness::Record`].
     pub const fn set_freshness(&mut self, freshness: Freshness) {
         self.freshness = freshness;
     }
 
-    /// Tells of the path's round trip, as others have measured it ([`Rto::expect`]).
+    /// Sets the path's round-trip time that others have measured ([`Rto::expect`]).
     pub fn expect_rtt(&mut self, rtt_ns: Nanos) {
         self.rto.expect(rtt_ns);
     }
@@ -281,15 +286,18 @@ impl Consumer {
         self.out.clear();
     }
 
-    /// Asks for more of the flow while the window and the buffer allow.
+    /// Requests more of the flow while the window and the buffer allow.
     fn ask(&mut self, now: Nanos) {
         if self.error.is_some() {
             return;
         }
+        // At least one Interest must fit, or the flow would stop.
         let window = self
             .window
             .bytes(&self.params)
             .max(self.params.interest_bytes());
+        // An application that does not read stops the requests, and with them the Data: flow
+        // control needs no message of its own.
         let limit = self
             .fin
             .unwrap_or(META_BASE)
@@ -307,14 +315,15 @@ impl Consumer {
         }
     }
 
-    /// Something happens: timeouts are looked at closely again.
+    /// Notes an event: timeouts are checked at short intervals again.
     fn notice(&mut self, now: Nanos) {
         self.heard = true;
         self.next_scan = self.next_scan.min(now + self.scan_every_ns());
     }
 
-    /// When to come back although no datagram has come.
+    /// The time to come back if no datagram arrives.
     pub fn poll_timeout(&self) -> Option<Nanos> {
+        // With nothing outstanding no timeout can occur.
         if self.error.is_some()
             || self.pending.is_empty() && self.out.is_empty() && self.fresh.is_none()
         {
@@ -332,16 +341,21 @@ impl Consumer {
         if self.error.is_some() {
             return None;
         }
+        // Timeouts are scanned only when nothing is queued: their repairs go to the end of the
+        // same queue.
         if now >= self.next_scan && self.out.is_empty() {
             self.scan(now);
         }
         if self.out.is_empty() {
             self.ask(now);
         }
+        // The tag marks Interests of this run, so that the Responder's measurement is not mixed
+        // up with another Requester's on the same path.
         if self.stats.interests == 0 {
             self.tag = super::clock_tag(now, self.flow ^ u64::from(self.up.src.port()));
         }
         let (range, rtx, fresh) = self.out.pop_front()?;
+        // The record's request may have waited in the queue; its timeout runs from now.
         if range.is_meta()
             && let Some(p) = self.pending.get_mut(&META_BASE)
         {
@@ -353,6 +367,8 @@ impl Consumer {
                 Freshness::Record => range.is_meta(),
                 Freshness::All => !range.is_empty(),
             };
+        // Equation 10 alone: a Consumer has no next hop, so equation 9 does not apply. The rate
+        // is piggybacked on every Interest (section III.C).
         let rate = self.cc.rate_bps(None, &self.params);
         (self.last_up, self.last_rate) = (now, rate);
         self.stats.interests += 1;

@@ -1,28 +1,28 @@
-//! Emptying the queue of a hop (`drain_queue`), and telling a queue from a late host.
+//! Draining the queue of a hop (`drain_queue`), and the distinction of a queue from a late host.
 
 use super::params::Params;
 
 /// Rounds of draining.
 const DRAIN_ROUNDS: u32 = 8;
-/// The first of them, in which a queue must become shorter or may be none.
+/// The first of them, in which a queue must become shorter; otherwise it may be none.
 const FIRST_ROUNDS: u32 = 3;
-/// The longest wait that is taken for a late host's, in units of `queue_threshold_ns`: what
-/// does not drain and is longer may be a queue that others fill.
+/// The longest wait that counts as a late host's, in units of `queue_threshold_ns`: a longer wait
+/// that does not drain may be a queue that other flows fill.
 const LATE_HOST: f64 = 4.0;
-/// For so many rounds a late host's wait is remembered although shorter ones have been seen, on
-/// hops that carry so many segments within it. A host that is late now and then, with
-/// each time a few rounds of draining and slow growth after them, would leave such a hop idle.
-/// On slower ones as many rounds with a queue of that length cost more than that.
+/// The number of rounds for which a late host's wait is remembered although shorter ones
+/// occurred, on hops that carry [`REMEMBERED_SEGMENTS`] within it. A host that is late now and
+/// then would otherwise leave such a hop idle, because each time a few rounds of draining and
+/// slow growth follow. On slower hops this number of rounds with a queue of that length costs
+/// more than that.
 const REMEMBERED_ROUNDS: u32 = 500;
 const REMEMBERED_SEGMENTS: f64 = 32.0;
-/// Part of its first length at which it has not become shorter.
+/// A queue has not become shorter if it has at least this part of its first length.
 const NOT_SHORTER: f64 = 0.75;
-/// Rounds of growth after which a hop without a queue grows faster, and how many times at
-/// most.
+/// Rounds of growth after which a hop without a queue grows faster, and the largest factor.
 const CALM_ROUNDS: u32 = 5;
 const MOST_FASTER: u32 = 8;
 
-/// A hop at the end of a round, as equations 6 and 7 see it.
+/// The values of equations 6 and 7 for a hop at the end of a round.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
     /// Throughput, byte/ns.
@@ -38,73 +38,81 @@ pub(crate) struct Round {
 /// Draining of one hop's queue.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Drain {
-    /// Rounds left; 0: nothing is being drained.
+    /// Rounds left; 0: no queue is being drained.
     rounds: u32,
     /// Rounds of growth since the last queue.
     calm: u32,
     /// Time waited when draining began, and in the last round, ns.
     from_ns: f64,
     last_ns: f64,
-    /// What the link carries, byte/ns, as seen before less was asked of it.
+    /// The link's throughput, byte/ns, as measured before the rate was lowered.
     throughput: f64,
-    /// Time waited that asking for less has not shortened, ns: a host that is late.
+    /// Waiting time that a lower rate has not shortened, ns: it is caused by a late host.
     no_queue_ns: f64,
-    /// Rounds for which that is remembered.
+    /// Rounds for which it is remembered.
     remembered: u32,
 }
 
 impl Drain {
-    /// The part of a time waited, ns, that a queue can be.
+    /// Returns the part of a waiting time, ns, that can be a queue.
     pub(crate) fn waited_ns(&mut self, waited_ns: f64) -> f64 {
         if self.remembered > 0 {
             self.remembered -= 1;
         } else {
             self.no_queue_ns = self.no_queue_ns.min(waited_ns);
         }
+        // A late host delays every packet by about the same time; only the rest can be a queue.
         (waited_ns - self.no_queue_ns).max(0.0)
     }
 
-    /// How many times the usual step cwnd grows by: after a few rounds in which no queue
-    /// has come, the link must have become faster.
+    /// Returns the factor of the usual step of cwnd: after a few rounds without a queue the link
+    /// must have become faster.
     pub(crate) fn faster(&mut self) -> f64 {
         self.calm = (self.calm + 1).min(CALM_ROUNDS + MOST_FASTER);
         f64::from(self.calm.saturating_sub(CALM_ROUNDS).max(1))
     }
 
-    /// The window, byte, that empties the queue which has exceeded M; `None` when there is
-    /// none to be emptied.
+    /// Returns the window, byte, that drains the queue which has exceeded M; `None` when there is
+    /// no queue to drain.
     pub(crate) fn cwnd(&mut self, r: Round, p: &Params) -> Option<f64> {
         let queue = r.throughput * r.waited_ns;
         if self.rounds == 0 {
             if queue <= r.m {
                 return None;
             }
+            // Start of draining: keep the throughput of this round, because the queue kept the
+            // link busy, so it is what the link can carry.
             (self.rounds, self.calm) = (DRAIN_ROUNDS, 0);
             (self.from_ns, self.throughput) = (r.waited_ns, r.throughput);
         } else if r.waited_ns > self.last_ns {
-            // Longer although less was asked for: the link has become slower.
+            // The queue grew although the rate was lowered: the link has become slower.
             self.throughput = r.throughput;
         } else {
-            // What arrives now is what was asked for, not what the link can carry.
+            // The arriving bytes are now limited by our rate, not by the link.
             self.throughput = self.throughput.max(r.throughput);
         }
-        // M's own floor, because hosts can tell no shorter queue.
+        // M's own floor, because hosts cannot distinguish a shorter queue.
         let enough = (r.m / 3.0).max(r.throughput * p.queue_threshold_ns as f64);
         if queue <= enough.min(r.m) {
-            // Less may have arrived than was asked for, when a node behind us is full.
+            // The queue is drained: return to the BDP of the link (equation 6). Less may have
+            // arrived than was requested, when a node behind us is full.
             self.rounds = 0;
             return Some(self.throughput * r.min_ns);
         }
         if self.rounds < DRAIN_ROUNDS - FIRST_ROUNDS {
-            // It stays long: a queue that others fill is drained by asking for ever less.
+            // The queue stays long: a queue that other flows fill is drained by an ever lower
+            // rate.
             self.throughput = r.throughput;
         }
         self.last_ns = r.waited_ns;
         self.rounds -= 1;
         let bdp = self.throughput * r.min_ns;
+        // All waiting time so far must be within that of a late host.
         let late = self.no_queue_ns + r.waited_ns <= LATE_HOST * p.queue_threshold_ns as f64;
         let judged = self.rounds == DRAIN_ROUNDS - FIRST_ROUNDS;
         if judged && late && r.waited_ns >= NOT_SHORTER * self.from_ns {
+            // Three hopRTTs at a lower rate have not shortened the wait, so it is not a queue of
+            // ours.
             self.no_queue_ns += r.waited_ns;
             let segments = self.no_queue_ns * self.throughput / f64::from(p.segment_bytes);
             if segments >= REMEMBERED_SEGMENTS {
@@ -113,6 +121,8 @@ impl Drain {
             self.rounds = 0;
             return Some(bdp);
         }
+        // Half of the queue leaves within the next hopRTT. cwnd does not fall below k BDP
+        // (equation 8), which keeps the link from running empty.
         Some((bdp - queue / 2.0).max(p.decrease * bdp))
     }
 }

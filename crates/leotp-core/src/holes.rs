@@ -14,7 +14,7 @@ struct Hole {
     count: u32,
 }
 
-/// What one packet revealed.
+/// The holes that one packet revealed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub struct Seen {
     /// Bytes now known to be skipped: announce downstream as a VPH, before the
@@ -42,8 +42,8 @@ pub struct HoleTracker {
 }
 
 impl HoleTracker {
-    /// `threshold` is Algorithm 1's N; a jump of more than `max_hole_bytes` is
-    /// taken as a change of position, not as a loss.
+    /// Creates a detector. `threshold` is Algorithm 1's N; a jump of more than `max_hole_bytes`
+    /// counts as a change of position, not as a loss.
     pub const fn new(threshold: u32, max_hole_bytes: u64) -> Self {
         Self {
             last_byte: None,
@@ -53,7 +53,7 @@ impl HoleTracker {
         }
     }
 
-    /// Names the first byte to expect, if none is known yet.
+    /// Sets the first byte to expect, if none is known yet.
     pub fn expect(&mut self, first: u64) {
         self.last_byte.get_or_insert(first);
     }
@@ -63,19 +63,20 @@ impl HoleTracker {
         self.last_byte
     }
 
-    /// Holes not yet asked for.
+    /// Returns the number of holes that have not been requested.
     pub fn open_holes(&self) -> usize {
         self.holes.len()
     }
 
-    /// Handles one Data packet or VPH with `range` (lines 3-19). `known` are
-    /// bytes of a would-be hole that this node has or awaits by another way, so
-    /// they are not holes; the paper's single path has none.
+    /// Handles one Data packet or VPH with `range` (lines 3-19). `known` returns bytes of a
+    /// would-be hole that this node has or awaits by another path, so they are not holes; the
+    /// paper's single path has none.
     pub fn on_packet(&mut self, range: Range, known: impl FnOnce(Range) -> Vec<Range>) -> Seen {
         let mut seen = Seen::default();
+        // The first packet of a flow sets the position: a Midnode may join in the middle.
         let last = *self.last_byte.get_or_insert(range.start);
         if range.start > last {
-            // Lines 4-6.
+            // Lines 4-6: a hole opens, and the caller announces it downstream as a VPH.
             if range.start - last <= self.max_hole_bytes {
                 let gap = Range {
                     start: last,
@@ -86,6 +87,7 @@ impl HoleTracker {
                 for k in known(gap) {
                     open.remove(k);
                 }
+                // The known bytes may have split the gap into several holes.
                 for r in open.iter() {
                     seen.opened.push(r);
                     if self.holes.len() == MAX_HOLES {
@@ -98,7 +100,9 @@ impl HoleTracker {
             // Lines 7-9: the bytes have arrived (or their repair was announced).
             self.close(range);
         }
-        // Lines 10-18.
+        // Lines 10-18: every packet beyond a hole counts; more than N of them mean a loss, not a
+        // reordering. A hole is forgotten once it is requested, because SHR does not track
+        // repairs.
         let threshold = self.threshold;
         self.holes.retain_mut(|h| {
             if range.start > h.range.end {
@@ -115,8 +119,9 @@ impl HoleTracker {
         seen
     }
 
-    /// Bytes that need no repair any more.
+    /// Removes bytes that need no repair any more.
     fn close(&mut self, range: Range) {
+        // Only one hole can contain the range on both sides, so there is at most one split.
         let mut split = None;
         self.holes.retain_mut(|h| {
             if !h.range.overlaps(&range) {
@@ -139,6 +144,7 @@ impl HoleTracker {
             }
             before || after
         });
+        // The list need not be sorted: Algorithm 1 examines every hole.
         if let Some(h) = split {
             self.holes.push_back(h);
         }

@@ -3,9 +3,9 @@
 use crate::Nanos;
 use crate::wire::MIN_RATE_BPS;
 
-/// Lets bytes through at a rate set from outside, with a bounded burst. The
-/// balance may go negative by one packet: a packet leaves when the balance is
-/// not negative, so no packet is too large for the bucket.
+/// Lets bytes through at a rate set from outside, with a bounded burst. The balance may go
+/// negative by one packet: a packet leaves when the balance is not negative, so no packet is too
+/// large for the bucket.
 #[derive(Debug, Clone)]
 pub struct TokenBucket {
     rate_bps: f64,
@@ -16,7 +16,7 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// A bucket that holds what the rate gives in `burst_ns`, but at least
+    /// Creates a bucket that holds the bytes of `burst_ns` at the rate, but at least
     /// `burst_bytes`.
     pub fn new(rate_bps: u64, burst_ns: Nanos, burst_bytes: u64) -> Self {
         Self {
@@ -29,14 +29,16 @@ impl TokenBucket {
     }
 
     fn refill(&mut self, now: Nanos) {
+        // bit/s times ns, divided by 8e9, is byte.
         let dt = now.saturating_sub(self.at) as f64;
         let depth = (self.rate_bps * self.burst_ns / 8e9).max(self.burst_bytes);
         self.balance = (self.balance + dt * self.rate_bps / 8e9).min(depth);
+        // Callers' clocks may go back by a little; tokens must not be earned twice.
         self.at = self.at.max(now);
     }
 
-    /// Changes the rate to what an Interest has asked for. Who asks for the lowest that
-    /// there is may want less, to drain a queue on a link that is no faster: it gets
+    /// Changes the rate to the one that an Interest requests. A Requester that requests the
+    /// lowest possible rate may want less, to drain a queue on a link that is no faster: it gets
     /// three quarters.
     pub fn set_asked_rate(&mut self, now: Nanos, asked_bps: u64) {
         let lowest = asked_bps <= MIN_RATE_BPS;
@@ -48,7 +50,7 @@ impl TokenBucket {
         self.set_rate(now, rate);
     }
 
-    /// Changes the rate from `now` on; what was earned at the old rate stays.
+    /// Changes the rate from `now` on; tokens earned at the old rate stay.
     pub fn set_rate(&mut self, now: Nanos, rate_bps: u64) {
         self.refill(now);
         self.rate_bps = rate_bps.max(1) as f64;

@@ -1,45 +1,44 @@
-//! Every number of the protocol that a user may turn.
+//! The parameters of the protocol.
 
 use crate::Nanos;
 use crate::wire::{DATA_HEADER_MAX, INTEREST_LEN, MAX_PAYLOAD, Range, data_header_len};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// Parameters of a node. [`Params::default`] is the paper's protocol, with
-/// values of our choice where the paper names none (marked "ours").
+/// Parameters of a node. [`Params::default`] is the paper's protocol, with values of our choice
+/// where the paper has none (marked "ours").
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Params {
-    /// Payload of one Data packet, byte; with 30 of header at most and UDP over IPv6 it
+    /// Payload of one Data packet, byte; with at most 30 bytes of header and UDP over IPv6 it
     /// must fit the path's MTU (the default fits 1,500). Ours.
     pub segment_bytes: u32,
-    /// Segments one Interest asks for. 1 is the paper's; more saves packets on
-    /// the way up and needs padding under a small `max_amplification`.
+    /// Segments that one Interest requests. 1 is the paper's; more saves packets on the upstream
+    /// direction and needs padding under a small `max_amplification`.
     pub interest_segments: u32,
-    /// One Data packet in so many carries what measures (`docs/reference/leotp-wire.md`),
-    /// the first after 10 ms or for a new neighbour in any case, and all from 200 Mbit/s on.
-    /// The paper's all do: 1. `beyond()` sets 4: shorter headers are more payload.
+    /// One of this number of Data packets carries a measurement (`docs/reference/leotp-wire.md`).
+    /// In any case the first packet after 10 ms or for a new neighbour carries one, and all from
+    /// 200 Mbit/s on. In the paper all packets do: 1. `beyond()` sets 4, because shorter headers
+    /// leave more payload.
     pub timing_every: u32,
     /// A Responder answers an Interest with at most this many times its bytes
     /// (UDP payload on both sides). Ours.
     pub max_amplification: u32,
 
-    /// Algorithm 1's N: a hole is lost when more than N packets beyond the one
-    /// that revealed it have passed. Fig. 8b shows 1.
+    /// Algorithm 1's N: a hole is lost when more than N packets beyond the one that revealed it
+    /// have passed. Fig. 8b shows 1.
     pub hole_threshold: u32,
     /// A jump in a flow longer than this is not a hole, byte. Ours.
     pub max_hole_bytes: u64,
-    /// Whether nodes repair holes at all (ablation: in-network retransmission).
+    /// Whether nodes repair holes (ablation: in-network retransmission).
     pub shr: bool,
-    /// How often a node repeats its own unanswered repair Interest, one
-    /// 1.5 hopRTT after another. The paper's nodes do not ("SHR does not keep
-    /// track"): 0. Ours: `beyond()` sets 3.
+    /// How often a node repeats its own unanswered repair Interest, at intervals of 1.5 hopRTT.
+    /// The paper's nodes do not ("SHR does not keep track"): 0. Ours: `beyond()` sets 3.
     pub shr_repeats: u32,
 
-    /// Whether a Midnode that sees a jump in the Interests of a flow asks for
-    /// what was skipped at once, in its place, instead of finding a hole in the
-    /// Data later. The paper's nodes look for holes in Data only: false.
-    /// `beyond()` sets it.
+    /// Whether a Midnode that sees a jump in the Interests of a flow requests the skipped bytes
+    /// at once, instead of finding a hole in the Data later. The paper's nodes look for holes in
+    /// Data only: false. `beyond()` sets it.
     pub interest_holes: bool,
 
     /// Smallest retransmission timeout, ns. RFC 6298 says 1 s, Linux 200 ms; ours is Linux's.
@@ -48,7 +47,7 @@ pub struct Params {
     pub rto_max_ns: Nanos,
     /// Growth of the resending interval per timeout: 1.5 (section III.B).
     pub rto_backoff: f64,
-    /// Timeouts of one Interest before the flow is declared dead; 0: never. Ours.
+    /// Timeouts of one Interest before the flow fails; 0: never. Ours.
     pub max_retries: u32,
 
     /// Bytes of cache, shared by all flows of the node; 0: no cache.
@@ -64,21 +63,20 @@ pub struct Params {
     pub initial_cwnd_segments: u32,
     /// Equation 8's M in segments: queue above which the hop is congested. Ours.
     pub queue_threshold_segments: f64,
-    /// M as time at the present throughput, ns; the larger of both counts. Keeps
-    /// timer noise from looking like a queue at high rates. Ours.
+    /// M as time at the present throughput, ns; the larger of both counts. It keeps timer noise
+    /// from looking like a queue at high rates. Ours.
     pub queue_threshold_ns: Nanos,
     /// Equation 8's k: 0.8.
     pub decrease: f64,
     /// Equation 8's "+1": segments added per hopRTT in congestion avoidance.
     pub increase_segments: f64,
-    /// Part of cwnd added per hopRTT when that is more than `increase_segments`.
-    /// The paper's is 0. `beyond()` sets 1/32 so that fat hops refill in time.
+    /// Part of cwnd added per hopRTT when that is more than `increase_segments`. The paper's is
+    /// 0. `beyond()` sets 1/32 so that fast hops refill in time.
     pub increase_ratio: f64,
-    /// Into how many parts a hopRTT is cut for equation 8: cwnd grows by
-    /// `increase_segments` whenever this part of it has arrived, and the queue is
-    /// looked at with every packet, but cwnd falls once in two hopRTT at most. The
-    /// paper's text says every hopRTT: 1, and then at its end only. The authors'
-    /// program has 10, see [`Params::published`].
+    /// Number of parts of a hopRTT for equation 8: cwnd grows by `increase_segments` whenever a
+    /// part has arrived. The queue is computed at every packet, but cwnd falls at most once in
+    /// two hopRTT. The paper's text adjusts cwnd every hopRTT: 1, and then at its end only. The
+    /// authors' program has 10, see [`Params::published`].
     pub updates_per_rtt: u32,
     /// Whether bytes found lost on this hop count as carried by it in equations 6
     /// and 7: a hop that loses 1 % is not 1 % slower, and loss is no congestion
@@ -90,43 +88,42 @@ pub struct Params {
     /// smaller cwnd and by the longer hopRTT, and short hops run idle after each
     /// decrease. `beyond()` sets it, together with a smaller M.
     pub rate_over_min_rtt: bool,
-    /// Whether equation 7 takes the least hopRTT sample of a hopRTT in place of the
-    /// moving average, once slow start is over. The paper's is the average: false. A
-    /// host that stands still for some milliseconds makes some packets late, a queue
-    /// all of them. `beyond()` sets it.
+    /// Whether equation 7 uses the least hopRTT sample of a hopRTT instead of the moving average,
+    /// once slow start is over. The paper's is the average: false. A host that stalls for some
+    /// milliseconds delays some packets, a queue all of them. `beyond()` sets it.
     pub standing_queue: bool,
-    /// Whether a hop whose queue has exceeded M drains it before it grows again: each
-    /// hopRTT takes half of what is still there, down to M / 3, cwnd never below k BDP. From
-    /// M / 2 on cwnd does not grow. What three hopRTT have not shortened and is not longer
-    /// than 4 `queue_threshold_ns` is no queue but a host that is late, until packets wait for
-    /// less; where it is worth 32 segments, for 500 hopRTT in any case.
-    /// The paper sets cwnd to k BDP once and grows on at once: false. On short hops one
-    /// segment more fills the queue faster than k empties it, so it never empties. After
-    /// five hopRTT without a queue it grows by two steps a hopRTT, then three, to eight.
+    /// Whether a hop whose queue has exceeded M drains it before it grows again. Each hopRTT
+    /// drains half of the remaining queue, down to M / 3, with cwnd never below k BDP. From M / 2
+    /// on cwnd does not grow. A wait that three hopRTT have not shortened and that is at most 4
+    /// `queue_threshold_ns` is not a queue but caused by a late host, until packets wait for
+    /// less; if it is worth 32 segments, for 500 hopRTT in any case. The paper sets cwnd to k BDP
+    /// once and lets it grow at once: false. On short hops one more segment fills the queue
+    /// faster than k drains it, so it never empties. After five hopRTT without a queue cwnd grows
+    /// by two steps per hopRTT, then three, to eight.
     pub drain_queue: bool,
-    /// Whether hopRTT and hopRTTmin start anew when the Responder's clock shows
-    /// that it is another node. The paper's nodes do not notice: false. A longer
-    /// hop after a handover then counts as a queue for up to 5 s. `beyond()` sets it.
+    /// Whether hopRTT and hopRTTmin are reset when the Responder's clock shows that it is another
+    /// node. The paper's nodes do not notice: false. A longer hop after a handover then counts as
+    /// a queue for up to 5 s. `beyond()` sets it.
     pub new_neighbour_new_hop: bool,
-    /// BL_tar of equation 9, byte: bytes a Midnode's sending buffer aims to hold. Ours.
+    /// BL_tar of equation 9, byte: the target length of a Midnode's sending buffer. Ours.
     pub target_buffer_bytes: u64,
-    /// Whether Midnodes take part in congestion control (ablation). When not, a
-    /// Midnode passes rates and timestamps through and does not pace.
+    /// Whether Midnodes take part in congestion control (ablation). Otherwise a Midnode passes
+    /// rates and timestamps through and does not pace.
     pub hop_by_hop: bool,
-    /// Shortest time between two updates of cwnd, ns, for hops faster than that. Ours.
+    /// Shortest time between two updates of cwnd, ns, for hops with a shorter hopRTT. Ours.
     pub min_update_ns: Nanos,
-    /// Highest rate a Requester asks for, bit/s.
+    /// Highest rate that a Requester requests, bit/s.
     pub max_rate_bps: u64,
-    /// Time whose worth of tokens a Rate Limiter may save up, ns. Ours.
+    /// Time of the rate that the tokens of a Rate Limiter may cover, ns. Ours.
     pub burst_ns: Nanos,
 
-    /// Interests a Consumer keeps out are worth this many times the bytes its
-    /// path delivers in one round trip without waiting; what exceeds 1 waits at
-    /// the Producer, ready for rate to appear. Ours.
+    /// A Consumer's outstanding Interests are worth this many times the bytes that its path
+    /// delivers in one round trip without waiting. The part above 1 waits at the Producer, ready
+    /// for a higher rate. Ours.
     pub window_gain: f64,
-    /// Least bytes of Interests a Consumer keeps out. Ours.
+    /// Least bytes of a Consumer's outstanding Interests. Ours.
     pub min_window_bytes: u64,
-    /// Bytes a Consumer holds for an application that does not read. Ours.
+    /// Bytes that a Consumer holds for an application that does not read. Ours.
     pub recv_buffer_bytes: u64,
 
     /// Bytes one flow's sending buffer may hold; beyond, packets are dropped
@@ -136,17 +133,19 @@ pub struct Params {
     /// hold; its flows share them equally. A Producer, which holds requests
     /// instead of data, keeps one per 256 of these bytes. Ours.
     pub peer_buffer_bytes: u64,
-    /// How long a second Consumer's Interest relies on one already sent for the
-    /// same bytes, ns. Ours.
+    /// Time for which a second Consumer's Interest relies on one already sent for the same bytes,
+    /// ns. Ours.
     pub aggregation_ns: Nanos,
     /// State of a flow is forgotten after this long without a packet, ns. Ours.
     pub flow_expiry_ns: Nanos,
-    /// Flows (Consumer, Producer, flow id) a node keeps; the idlest goes. Ours.
+    /// Flows (Consumer, Producer, flow id) that a node keeps; the one idle for longest is
+    /// dropped. Ours.
     pub max_flows: u32,
     /// Flows of one Consumer's IP address. Ours.
     pub max_flows_per_peer: u32,
-    /// Flows of the Consumers of one IPv6 /64, which has 2^64 addresses. What their
-    /// sending buffers may hold together grows as this does beyond `max_flows_per_peer`. Ours.
+    /// Flows of the Consumers of one IPv6 /64, which has 2^64 addresses. The bound of their
+    /// sending buffers together grows in proportion to this number beyond `max_flows_per_peer`.
+    /// Ours.
     pub max_flows_per_prefix: u32,
 }
 
@@ -201,19 +200,19 @@ impl Default for Params {
     }
 }
 
-/// Packets in a row that loss takes, at most.
+/// Largest number of consecutive packets that counts as a loss.
 const LOSS_SEGMENTS: u64 = 8;
 
-/// A set of parameters that cannot work, with every reason.
+/// An invalid set of parameters, with every reason.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 #[error("parameters: {}", .0.join("; "))]
 pub struct ParamError(pub Vec<String>);
 
 impl Params {
-    /// The protocol with the constants of the program that the authors have
-    /// published, where it differs from the paper's text: equation 10 divides by
-    /// hopRTTmin, cwnd grows ten times in a hopRTT, M is 3,000 byte, BL_tar 5
-    /// segments, hopRTTmin looks back 10 s. Learnt by reading it; the code is ours.
+    /// Returns the protocol with the constants of the program that the authors have published,
+    /// where it differs from the paper's text: equation 10 divides by hopRTTmin, cwnd grows ten
+    /// times per hopRTT, M is 3,000 byte, BL_tar 5 segments, and hopRTTmin has a window of 10 s.
+    /// We took the constants from the program; the code is ours.
     pub fn published() -> Self {
         Self {
             updates_per_rtt: 10,
@@ -226,11 +225,11 @@ impl Params {
         }
     }
 
-    /// Our variant of the protocol, compared with the faithful one in the
-    /// tests: lost Interests are replaced where they were lost, unanswered
-    /// repairs are repeated locally, what a hop lost it has carried, fat hops refill faster,
-    /// a hop that has seen a queue slows down once instead of twice, by less and until the
-    /// queue has drained, it probes in smaller steps, and a few late packets are no queue.
+    /// Returns our variant of the protocol, which the tests compare with the faithful one. Lost
+    /// Interests are replaced where they were lost, and unanswered repairs are repeated locally.
+    /// Bytes lost on a hop count as carried by it, and fast hops refill sooner. A hop with a
+    /// queue slows down once instead of twice, by less and until the queue has drained, and
+    /// probes in smaller steps. A few late packets do not count as a queue.
     pub fn beyond() -> Self {
         Self {
             timing_every: 4,
@@ -249,38 +248,42 @@ impl Params {
         }
     }
 
-    /// Bytes one Interest may ask for.
+    /// Bytes that one Interest may request.
     pub const fn interest_bytes(&self) -> u64 {
         self.segment_bytes as u64 * self.interest_segments as u64
     }
 
-    /// Bytes of the datagrams that carry `r`, as most of them are.
+    /// Returns the bytes of the datagrams that carry `r`, with the header that most of them have.
     pub(crate) fn wire_bytes(&self, r: Range) -> u64 {
+        // A loss is converted to wire bytes for equation 6; `max(1)` because unchecked parameters
+        // may come here.
         let packets = r.len().div_ceil(u64::from(self.segment_bytes.max(1)));
         let header = data_header_len(r.start, self.timing_every == 1);
         r.len() + packets * header as u64
     }
 
-    /// Whether a hole is one that lost packets leave. A longer one is a path that has been
-    /// cut: the neighbour may not have the bytes either, and asking it again after a hopRTT
-    /// brings them twice from further away.
+    /// Whether a hole has the length that lost packets leave. A longer one means that the path
+    /// was cut: the neighbour may not have the bytes either, and a repeated request after a
+    /// hopRTT fetches them twice from further away.
     pub(crate) fn is_loss(&self, hole: Range) -> bool {
         hole.len() <= LOSS_SEGMENTS * u64::from(self.segment_bytes)
     }
 
-    /// Padding an Interest for `bytes` needs so that a Responder with the same
+    /// Returns the padding of an Interest for `bytes`, so that a Responder with the same
     /// `max_amplification` answers all of it.
     pub fn padding_for(&self, bytes: u64) -> u16 {
+        // The Responder bounds its answer, headers included, by the Interest's own length (not in
+        // the paper: it keeps forged source addresses from amplifying traffic).
         let packets = bytes.div_ceil(u64::from(self.segment_bytes.max(1)));
         let answer = bytes + packets * DATA_HEADER_MAX as u64;
         let need = answer.div_ceil(u64::from(self.max_amplification.max(1)));
         need.saturating_sub(INTEREST_LEN as u64).min(1400) as u16
     }
 
-    /// Checks everything and reports everything.
+    /// Checks all parameters and reports all errors.
     ///
     /// # Errors
-    /// Every parameter that cannot work, and why.
+    /// Every invalid parameter, with the reason.
     pub fn validate(&self) -> Result<(), ParamError> {
         let mut wrong = Vec::new();
         let groups = [
@@ -302,6 +305,8 @@ impl Params {
     }
 
     fn packets_work(&self) -> [(bool, &'static str); 5] {
+        // Padding is limited to 1,400 bytes, so a long Interest under a small factor may not pay
+        // for its answer.
         let pad = u64::from(self.padding_for(self.interest_bytes())) + INTEREST_LEN as u64;
         let answer =
             self.interest_bytes() + u64::from(self.interest_segments) * DATA_HEADER_MAX as u64;

@@ -24,16 +24,18 @@ impl WindowedMin {
 
     /// Adds a sample and returns the minimum of the window that ends `now`.
     pub fn push(&mut self, now: Nanos, value: u64) -> u64 {
+        // Larger values before this one can never be the minimum again (monotonic queue).
         while self.slots.back().is_some_and(|&(_, v)| v >= value) {
             self.slots.pop_back();
         }
-        // A larger value only matters once the smaller ones are gone; within
-        // one slot's time of its predecessor the difference is not kept.
+        // A larger value matters only once the smaller ones are gone. Within one slot's time of
+        // its predecessor the difference is not kept.
         let grain = self.window_ns / 32;
         match self.slots.back() {
             Some(&(t, _)) if now.saturating_sub(t) < grain && self.slots.len() > 1 => {}
             _ => self.slots.push_back((now, value)),
         }
+        // One entry stays even if it is old, so that there is always a minimum.
         while self.slots.len() > 1 && self.slots[0].0 + self.window_ns < now {
             self.slots.pop_front();
         }
@@ -60,19 +62,19 @@ pub struct HopRtt {
     window_ns: Nanos,
     /// Least sample since [`Self::begin_round`].
     round_min: Option<u64>,
-    /// The Interest's delay of the last sample: mostly the clocks' difference.
+    /// The Interest's delay of the last sample: mostly the difference of the clocks.
     last_owd: Option<i64>,
 }
 
 /// Segments that a window of minima holds on slow links.
 const WINDOW_SEGMENTS: f64 = 64.0;
 
-/// A window of `window_ns`, or longer where a segment takes long, ns.
+/// Returns `window_ns`, or a longer window if a segment takes long, ns.
 pub(crate) fn slow_window(window_ns: Nanos, segment_ns: f64) -> Nanos {
     window_ns.max((WINDOW_SEGMENTS * segment_ns) as Nanos)
 }
 
-/// A one-way delay that leaps further than this, ns, is another node's clock.
+/// A one-way delay that changes by more than this, ns, belongs to another node's clock.
 const OTHER_CLOCK_NS: u64 = 500_000_000;
 
 impl HopRtt {
@@ -88,9 +90,9 @@ impl HopRtt {
         }
     }
 
-    /// Forgets everything when `interest_owd` can only have been measured by
-    /// another Responder than the last: its clock differs. Another neighbour is
-    /// another hop, whose longer way must not pass for a queue.
+    /// Forgets everything when `interest_owd` can only have been measured by another Responder
+    /// than the last: its clock differs. Another neighbour is another hop, whose longer path must
+    /// not seem to be a queue.
     pub fn notice_neighbour(&mut self, interest_owd: i64) {
         let leap = |last: i64| clock_difference(last.wrapping_sub(interest_owd) as u64);
         if self
@@ -103,18 +105,22 @@ impl HopRtt {
         self.last_owd = Some(interest_owd);
     }
 
-    /// One sample from its two halves: the Data packet's own delay, `now` minus
-    /// its timestamp, and the Interest's as the Responder reported it. Each half
-    /// is off by the clocks' difference, in opposite directions. Returns the
-    /// sample, or `None` when the sum is not a time (a clock was set, or a lie).
+    /// Adds one sample from its two halves: the Data packet's own delay, `now` minus its
+    /// timestamp, and the Interest's as the Responder reported it. Each half is wrong by the
+    /// difference of the clocks, in opposite directions. Returns the sample, or `None` when the
+    /// sum is not a valid time (a clock was set, or the value is forged).
     pub fn on_data(&mut self, now: Nanos, timestamp: u64, interest_owd: i64) -> Option<u64> {
+        // hopRTT = OWD of Data + OWD of Interest (section III.C), modulo the clocks' period.
         let sum = now
             .wrapping_sub(timestamp)
             .wrapping_add(interest_owd as u64);
         let sample = clock_difference(sum);
+        // A round trip of more than a minute is not one of a hop.
         if !(1..=60_000_000_000).contains(&sample) {
             return None;
         }
+        // The exponentially weighted moving average of section III.C. hopRTTmin is the minimum of
+        // this average, not of single samples.
         let e = self
             .ewma_ns
             .map_or(sample as f64, |e| e + self.gain * (sample as f64 - e));
@@ -125,8 +131,8 @@ impl HopRtt {
         Some(sample)
     }
 
-    /// Least sample since the last [`Self::begin_round`], ns: what even the luckiest
-    /// packet has waited, a standing queue.
+    /// Returns the least sample since the last [`Self::begin_round`], ns. It contains only the
+    /// wait that even the fastest packet had: a standing queue.
     pub fn round_min_ns(&self) -> Option<f64> {
         self.round_min.map(|v| v as f64)
     }
@@ -136,8 +142,8 @@ impl HopRtt {
         self.round_min = None;
     }
 
-    /// A segment takes `segment_ns` on this hop: the window of the minimum holds 64 of
-    /// them, or the few that it holds otherwise have all waited in the same queue.
+    /// Sets the time of a segment on this hop. The window of the minimum holds 64 of them;
+    /// otherwise the few samples in the window may all have waited in the same queue.
     pub fn set_segment_time(&mut self, segment_ns: f64) {
         self.min.set_window(slow_window(self.window_ns, segment_ns));
     }
@@ -175,12 +181,12 @@ pub struct Rto {
     backoff: f64,
 }
 
-/// So many round trips count more than one that somebody else has measured.
+/// The number of round trips after which our own measurements count more than one from elsewhere.
 const KNOWN_FOR: u32 = 64;
 
 impl Rto {
-    /// Before the first sample the timeout is 1 s (RFC 6298, 2.1), or what
-    /// [`Self::on_small_packets`] makes of it; G is 1 us until [`Self::set_granularity`].
+    /// Creates a timer. Before the first sample the timeout is 1 s (RFC 6298, 2.1), or the value
+    /// set by [`Self::on_small_packets`]; G is 1 us until [`Self::set_granularity`].
     pub const fn new(min_ns: Nanos, max_ns: Nanos, backoff: f64) -> Self {
         Self {
             srtt_ns: 0.0,
@@ -196,34 +202,36 @@ impl Rto {
         }
     }
 
-    /// The grain of the clock, RFC 6298's G, ns: round trips may differ by so much for
-    /// no reason. On a slow path that is the time of a few packets.
+    /// Sets the granularity of the clock, RFC 6298's G, ns: round-trip times may differ by this
+    /// much without a reason. On a slow path that is the time of a few packets.
     pub fn set_granularity(&mut self, ns: f64) {
         self.granularity_ns = ns.max(1000.0);
     }
 
-    /// A round trip of small packets, ns, before any of full ones: `times` as long as that
-    /// may the first full one take, if all of it was the links' slowness.
+    /// Sets the round-trip time of small packets, ns, before any of full ones: the first full one
+    /// may take `times` as long, if the slowness of the links caused all of it.
     pub fn on_small_packets(&mut self, rtt_ns: Nanos, times: f64) {
         self.first_ns = self.first_ns.max(rtt_ns as f64 * times);
     }
 
-    /// The path's round trip, ns, which is known from elsewhere: at first timeouts are at
-    /// most three times as long. A producer that has nothing to say yet answers late, which
-    /// would pass for a long path.
+    /// Sets the path's round-trip time, ns, that is known from elsewhere: the first timeouts are
+    /// at most three times as long. A Producer that has no bytes yet answers late, and the path
+    /// would seem to be long.
     pub fn expect(&mut self, rtt_ns: Nanos) {
         self.at_first_most_ns = 3.0 * rtt_ns as f64;
     }
 
-    /// A round trip of an Interest that was sent once (Karn's rule is the
-    /// caller's duty), RFC 6298 (2.2) and (2.3).
+    /// Adds the round-trip time of an Interest that was sent once (Karn's rule is the caller's
+    /// duty), RFC 6298 (2.2) and (2.3).
     pub fn on_sample(&mut self, rtt_ns: Nanos) {
         let r = rtt_ns as f64;
         self.samples = self.samples.saturating_add(1);
         if self.sampled {
+            // (2.3): beta = 1/4, alpha = 1/8; RTTVAR uses SRTT before its own update.
             self.rttvar_ns = 0.75 * self.rttvar_ns + 0.25 * (self.srtt_ns - r).abs();
             self.srtt_ns = 0.875 * self.srtt_ns + 0.125 * r;
         } else {
+            // (2.2): the first measurement sets SRTT = R, RTTVAR = R / 2.
             (self.srtt_ns, self.rttvar_ns, self.sampled) = (r, r / 2.0, true);
         }
     }
@@ -241,11 +249,14 @@ impl Rto {
         } else {
             self.first_ns
         };
+        // A round-trip time from elsewhere bounds the timeout until there are enough own samples.
         let most = match self.samples {
             ..KNOWN_FOR => self.at_first_most_ns,
             _ => f64::INFINITY,
         };
         let floor = base.min(most).max(self.min_ns as f64);
+        // The resending interval grows by 1.5 each time (section III.B, TR). The exponent is
+        // bounded so that the float stays finite.
         let grown = floor * self.backoff.powi(retries.min(64) as i32);
         grown.min(self.max_ns as f64) as Nanos
     }

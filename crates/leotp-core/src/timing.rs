@@ -1,33 +1,33 @@
-//! Which Data packets carry [`Timing`], toward one Requester.
+//! The choice of the Data packets that carry [`Timing`], toward one Requester.
 
 use super::params::Params;
 use crate::Nanos;
 use crate::wire::Timing;
 
-/// Time after which a packet is timed however few have gone since the last, ns: a slow flow
-/// has few packets to measure with, and 12 bytes more cost it nothing that it uses.
+/// Time after which a packet is timed even if few have been sent since the last, ns: a slow flow
+/// has few packets to measure with, and does not need the 12 bytes for payload.
 const IDLE_NS: Nanos = 10_000_000;
 /// Rate from which on all packets are timed, bit/s. Datagrams of equal length leave together
 /// (GSO): at high rates one of another length costs more than 12 bytes in each.
 const FAST_BPS: u64 = 200_000_000;
 
-/// A Responder's choice of the Data packets that carry timing. All of them do unless the
-/// Requester has said that some are enough, and the Responder's own `timing_every` agrees.
+/// A Responder's choice of the Data packets that carry timing. All packets do unless the
+/// Requester has signalled that some are enough, and the Responder's own `timing_every` agrees.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct TimingChoice {
-    /// The Requester's latest word, and the rate that it has asked for, bit/s.
+    /// The Requester's latest signal, and the rate that it has requested, bit/s.
     pub(crate) sparse: bool,
     pub(crate) rate_bps: u64,
-    /// When the last timed packet left, and with which tag.
+    /// The time and tag of the last timed packet.
     last: Option<(Nanos, Option<u16>)>,
     /// Packets since then.
     since: u32,
 }
 
 impl TimingChoice {
-    /// The timing of the packet that leaves now, if it is to have one. `owd`: the latest
-    /// Interest's one-way delay and tag. `waited`: since when here, and us before in the path's
-    /// nodes. `must`: it is to have one in any case.
+    /// Returns the timing of the packet that leaves now, if it carries one. `owd`: the latest
+    /// Interest's one-way delay and tag. `waited`: the time since when it has waited here, and
+    /// its earlier waits at the path's nodes, us. `must`: whether it carries timing in any case.
     pub(crate) fn of(
         &mut self,
         now: Nanos,
@@ -36,6 +36,8 @@ impl TimingChoice {
         must: bool,
         p: &Params,
     ) -> Option<Timing> {
+        // The Requester adds `timestamp`'s delay and `interest_owd` to a hopRTT sample (section
+        // III.C).
         let tag = owd.map(|o| o.1);
         self.due(now, tag, must, p).then(|| {
             let (since, before_us) = waited;
@@ -56,7 +58,7 @@ impl TimingChoice {
             || self.rate_bps >= FAST_BPS
             || self.last.is_none_or(|(at, last_tag)| {
                 let elapsed = now.saturating_sub(at);
-                // A new neighbour has nothing to measure with yet.
+                // A new neighbour has no measurement yet.
                 last_tag != tag || elapsed >= IDLE_NS || self.since >= p.timing_every
             });
         if due {

@@ -1,20 +1,20 @@
-//! How many bytes of Interests a Consumer keeps out.
+//! The bytes of a Consumer's outstanding Interests.
 //!
-//! The paper paces Data hop by hop but does not say how many Interests are on
-//! their way. Here: what the path delivers in one round trip, times a gain
-//! above one. What exceeds one round trip waits as requests at the Producer, not
-//! as packets in the network, so a hop whose rate rises finds requests to answer
-//! at once. The time spent waiting is reported in each Data packet (`queued_us`)
-//! and taken out of the round trip, or the window would feed on itself.
+//! The paper paces Data hop by hop but does not define the number of outstanding Interests. Here
+//! it is the bytes that the path delivers in one round trip, times a gain above one. The part
+//! beyond one round trip waits as requests at the Producer, not as packets in the network, so a
+//! hop whose rate rises finds requests to answer at once. The waiting time is reported in each
+//! Data packet (`queued_us`) and subtracted from the round-trip time; otherwise the window would
+//! grow by its own queue.
 
 use super::params::Params;
 use super::rtt::{WindowedMin, slow_window};
 use crate::Nanos;
 
 const ROUNDS: usize = 4;
-/// Window of the round trip without waits, ns.
+/// Window of the round-trip time without waits, ns.
 const BASE_NS: Nanos = 10_000_000_000;
-/// How long what waits at the Producer may last, ns.
+/// The longest time that the requests waiting at the Producer may last, ns.
 const SOON_NS: f64 = 2e9;
 
 #[derive(Debug)]
@@ -37,8 +37,10 @@ impl Window {
         }
     }
 
-    /// A round trip without the waits at nodes, ns, of a segment.
+    /// Adds a round-trip time of a segment without the waits at nodes, ns.
     pub(crate) fn on_rtt(&mut self, now: Nanos, rtt_ns: Nanos, p: &Params) {
+        // On a slow path few segments arrive within the window, and the minimum needs more of
+        // them.
         if self.rate() > 0.0 {
             let segment_ns = f64::from(p.segment_bytes) / self.rate();
             self.base_rtt.set_window(slow_window(BASE_NS, segment_ns));
@@ -46,11 +48,13 @@ impl Window {
         self.base_rtt.push(now, rtt_ns);
     }
 
-    /// New bytes have come; `srtt_ns` is the length of a round.
+    /// Adds new bytes; `srtt_ns` is the length of a round before the first [`Self::on_rtt`].
     pub(crate) fn on_bytes(&mut self, now: Nanos, bytes: u64, srtt_ns: Option<f64>) {
         let start = *self.round_start.get_or_insert(now);
         self.round_bytes += bytes;
         let elapsed = now.saturating_sub(start) as f64;
+        // One round is the path's round trip without waits: with waits the rounds would lengthen
+        // as the window grows. 100 ms before any measurement, 1 ms at least.
         let round = self
             .base_rtt
             .get()
@@ -64,24 +68,25 @@ impl Window {
         (self.round_start, self.round_bytes) = (Some(now), 0);
     }
 
-    /// What the path delivers, byte/ns; 0 before anything has come.
+    /// Returns the rate at which the path delivers, byte/ns; 0 before the first byte.
     pub(crate) fn rate(&self) -> f64 {
         match self.measured_rate() {
-            // The first round is not over: as much in one round trip at least.
+            // The first round is not over: its bytes in one round trip are a lower bound.
             0.0 => self.round_bytes as f64 / self.base_rtt.get().unwrap_or(u64::MAX) as f64,
             rate => rate,
         }
     }
 
     fn measured_rate(&self) -> f64 {
+        // The highest of the last rounds: a pause of the application must not shrink the window.
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 
-    /// Bytes of Interests to keep out.
+    /// Returns the bytes of Interests that may be outstanding.
     pub(crate) fn bytes(&self, p: &Params) -> u64 {
         let base = self.base_rtt.get().unwrap_or(0) as f64;
-        // What always waits at the Producer, ready for more rate: on a slow path
-        // not more than it soon delivers.
+        // The requests that always wait at the Producer, ready for a higher rate: on a slow path
+        // not more than it delivers soon.
         let first = u64::from(p.segment_bytes) * u64::from(p.initial_cwnd_segments);
         let soon = (SOON_NS * self.rate()) as u64;
         let waiting = soon.max(first).min(p.min_window_bytes);

@@ -1,5 +1,5 @@
-//! What a Consumer does with Data and Void Packet Headers: put in order, settle
-//! Interests, check.
+//! A Consumer's processing of Data and Void Packet Headers: it puts bytes in order, settles
+//! Interests, and checks the digest.
 
 use super::{Consumer, FlowError, Pending};
 use crate::Nanos;
@@ -9,14 +9,14 @@ use crate::wire::{
 };
 use crate::{Path, RangeSet};
 
-/// Packets, of this flow or others, that may be before an answer at one time and not at
-/// another.
+/// The number of packets, of this flow or others, that may be before an answer at one time and
+/// not at another.
 const OTHERS_AHEAD: f64 = 4.0;
-/// Delivered bytes are hashed when there are so many.
+/// Delivered bytes are hashed when there are this many.
 const HASH_BYTES: usize = 64 << 10;
 
 impl Consumer {
-    /// Takes one datagram.
+    /// Handles one datagram.
     pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
         let parsed = Packet::parse(bytes);
         let (h, payload) = match &parsed {
@@ -27,19 +27,25 @@ impl Consumer {
                 return;
             }
         };
+        // The record has addresses beyond every flow (`META_BASE`), so it takes no part in hole
+        // detection and in the end of the flow.
         let meta = h.range.is_meta();
+        // Bytes that were never requested are not accepted, except the last packet of a live
+        // flow, which announces the end.
         let beyond = !meta && h.range.end > self.next_request && !(h.fin && payload.is_some());
         if h.flow != self.flow || path != self.up.reversed() || beyond || self.error.is_some() {
             self.stats.bad_packets += 1;
             return;
         }
         self.notice(now);
+        // VPHs measure the hop too (section III.C): they carry the Responder's clock.
         self.cc.on_data(
             now,
             bytes.len() as u64,
             h.timing.and_then(|t| t.measured(self.tag)),
             &self.params,
         );
+        // Algorithm 1. Bytes that are already here cannot be lost.
         if self.params.shr && !meta && !h.range.is_empty() {
             let received = &self.received;
             let seen = self.holes.on_packet(h.range, |gap| {
@@ -48,6 +54,8 @@ impl Consumer {
                     .collect()
             });
             for hole in seen.lost {
+                // The hop has carried these bytes to the point of loss (equation 6 with
+                // `lost_is_carried`).
                 self.cc.on_lost(self.params.wire_bytes(hole), &self.params);
                 self.repair(now, hole);
             }
@@ -63,7 +71,9 @@ impl Consumer {
             }
             None => {
                 self.stats.vphs += 1;
-                // "It will reset the timestamp of the corresponding Interest."
+                // "It will reset the timestamp of the corresponding Interest" (section III.B):
+                // the node that sent the VPH repairs the hole, and a timeout must not come before
+                // the repaired Data.
                 let watch = self
                     .again_at(now + self.watch_ns(), 0)
                     .filter(|_| self.params.is_loss(h.range));
@@ -75,11 +85,14 @@ impl Consumer {
                 }
             }
         }
+        // Arrived bytes make room in the window, and may have changed the rate.
         self.ask(now);
         self.tell_rate(now);
     }
 
     pub(super) fn overlapping(&mut self, r: Range) -> impl Iterator<Item = &mut Pending> {
+        // Pending Interests do not overlap, so the walk back from `r.end` may stop at the first
+        // one that ends before `r`.
         self.pending
             .range_mut(..r.end)
             .rev()
@@ -104,6 +117,8 @@ impl Consumer {
                 end: META_BASE + META_LEN,
             })
         {
+            // The first record's round trip is one of small packets; a full packet takes longer
+            // on a slow link, and the first timeout allows for that.
             if let Some(p) = self.pending.remove(&META_BASE)
                 && !h.rtx
             {
@@ -125,6 +140,8 @@ impl Consumer {
     }
 
     fn on_end(&mut self, end: u64) {
+        // A Producer cannot change a flow's length: two ends mean a forged packet or another flow
+        // with this id.
         match self.fin {
             Some(f) if f != end => return self.fail(FlowError::EndMoved(f, end)),
             Some(_) => return,
@@ -133,6 +150,7 @@ impl Consumer {
         if self.start > end {
             return self.fail(FlowError::StartBeyondEnd(self.start, end));
         }
+        // Bytes beyond the end have arrived already: one of the two packets is forged.
         let highest = self
             .received
             .iter()
@@ -144,7 +162,7 @@ impl Consumer {
         }
         self.fin = Some(end);
         self.next_request = self.next_request.min(end.max(self.start));
-        // Nothing beyond the end will come.
+        // No bytes beyond the end will come, so their Interests are dropped from the window.
         let tail: Vec<u64> = self
             .pending
             .range(end..META_BASE)
@@ -155,6 +173,7 @@ impl Consumer {
                 self.asked_bytes -= p.end - s;
             }
         }
+        // The last Interest may reach over the end; its rest is never answered.
         if let Some((_, p)) = self.pending.range_mut(..end).next_back()
             && p.end > end
         {
@@ -168,7 +187,7 @@ impl Consumer {
             let known = self.fin.is_some();
             self.on_end(h.range.end);
             if !known && self.meta.is_none() && self.error.is_none() {
-                // A live flow's record exists only now.
+                // A live flow has its record only after its end.
                 self.ask_meta(now);
             }
         }
@@ -179,7 +198,8 @@ impl Consumer {
             return;
         }
         if let Some(f) = &mut self.fresh {
-            // Only answers to repeated Interests can be answers to these.
+            // Only answers to repeated Interests can contain these bytes: other packets may come
+            // from a cache.
             if h.rtx && f.range.overlaps(&h.range) {
                 let r = Range {
                     start: f.range.start.max(h.range.start),
@@ -200,10 +220,11 @@ impl Consumer {
             end: h.range.end.max(self.delivered),
         };
         if from.start == self.delivered && self.store.is_empty() && !from.is_empty() {
-            // In order, the common case.
+            // The common case: the bytes are in order.
             fresh = from.len();
             self.deliver(payload[(from.start - h.range.start) as usize..].to_vec());
         } else {
+            // Only the missing parts are stored, so no byte is kept or counted twice.
             for m in self.received.missing(from) {
                 let a = (m.start - h.range.start) as usize;
                 self.store
@@ -211,6 +232,7 @@ impl Consumer {
                 self.received.insert(m);
                 fresh += m.len();
             }
+            // The stored parts that follow without a gap can be delivered now.
             while let Some(e) = self.store.first_entry() {
                 if *e.key() != self.delivered {
                     break;
@@ -225,10 +247,13 @@ impl Consumer {
         }
         self.stats.new_bytes += fresh;
         self.stats.duplicate_bytes += h.range.len() - fresh;
+        // The window follows new bytes only: duplicates are no progress of the path.
         self.window.on_bytes(now, fresh, self.rto.srtt_ns());
         self.settle(now, h);
         let rate = self.window.rate();
         if rate > 0.0 {
+            // The timeout must not be shorter than the time by which other packets can delay an
+            // answer (RFC 6298's G).
             let some = OTHERS_AHEAD * f64::from(self.params.segment_bytes);
             self.rto.set_granularity(some / rate);
         }
@@ -253,7 +278,7 @@ impl Consumer {
         self.unhashed.clear();
     }
 
-    /// Closes Interests whose bytes have come.
+    /// Closes Interests whose bytes have arrived.
     fn settle(&mut self, now: Nanos, h: &DataHeader) {
         let done: Vec<u64> = {
             let (received, delivered) = (&self.received, self.delivered);
@@ -275,15 +300,17 @@ impl Consumer {
         for s in done {
             if let Some(p) = self.pending.remove(&s) {
                 self.asked_bytes -= p.end - s;
-                // Karn's rule asks for samples without ambiguity. The answer says
-                // whether it is to a repeated Interest; if not, it is to the first,
-                // even when we have grown impatient since.
+                // Karn's algorithm excludes ambiguous samples. The answer states whether it is
+                // for a repeated Interest; if not, it is for the first, even if this Consumer has
+                // repeated it since.
                 if !h.rtx && s < META_BASE {
                     let rtt = now.saturating_sub(p.first);
                     self.rto.on_sample(rtt);
-                    // A wait not known, or too long for the field, would pass for distance,
-                    // and the window would feed on itself.
+                    // An unknown wait, or one too long for the field, would count as distance,
+                    // and the window would grow by its own queue.
                     if let Some(t) = h.timing.filter(|t| t.queued_us < MAX_QUEUED_US) {
+                        // The wait at nodes is part of the timeout's round trip, but not of the
+                        // path's.
                         let waited = u64::from(t.queued_us) * 1000;
                         self.window
                             .on_rtt(now, rtt.saturating_sub(waited).max(1000), &self.params);

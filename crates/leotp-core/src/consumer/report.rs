@@ -1,4 +1,4 @@
-//! What a Consumer says of itself.
+//! Reports of a Consumer.
 
 use crate::cc::CcState;
 use thiserror::Error;
@@ -23,7 +23,7 @@ pub enum FlowError {
     StartBeyondEnd(u64, u64),
 }
 
-/// What a Consumer has seen so far.
+/// Counters of a Consumer since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ConsumerStats {
     /// Interests sent, repairs included.
@@ -38,24 +38,24 @@ pub struct ConsumerStats {
     pub vphs: u64,
     /// Interests repeated after a timeout (TR).
     pub timeouts: u64,
-    /// Interests for holes seen here (SHR).
+    /// Interests for holes detected here (SHR).
     pub repairs: u64,
     /// Datagrams that were not LEOTP or not for this flow.
     pub bad_packets: u64,
 }
 
-/// What a Consumer knows at a moment.
+/// The state of a Consumer at a moment.
 #[derive(Debug, Clone, Copy, PartialEq, serde::Serialize)]
 pub struct ConsumerState {
     /// Flow id.
     pub flow: u64,
     /// The hop upstream.
     pub upstream: CcState,
-    /// Rate last asked for, bit/s.
+    /// Rate last requested, bit/s.
     pub asked_bps: u64,
-    /// Bytes of Interests it may keep out.
+    /// Bytes of Interests that may be outstanding.
     pub window_bytes: u64,
-    /// Bytes of Interests that are out.
+    /// Bytes of Interests that are outstanding.
     pub outstanding_bytes: u64,
     /// Bytes delivered in order, counted from byte 0.
     pub delivered_bytes: u64,
