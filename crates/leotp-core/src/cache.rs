@@ -352,10 +352,10 @@ impl Block {
     }
 
     /// Merges `[from, to)` into the pieces; `false` when there is no room.
-    // A piece that overlaps or touches the new one is merged into it; the others are kept.
     fn add_piece(&mut self, mut from: u16, mut to: u16) -> bool {
         let mut kept = [(0, 0); PIECES + 1];
         let mut n = 0;
+        // A piece that overlaps or touches the new one is merged into it; the others are kept.
         for &(a, b) in self.pieces() {
             if b < from || a > to {
                 kept[n] = (a, b);

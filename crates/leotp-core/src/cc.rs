@@ -257,7 +257,8 @@ impl HopCc {
         self.queue_bytes = thr * (hop_rtt - min).max(0.0);
         self.since_change += wire_bytes as f64;
         if self.queue_bytes > self.threshold(thr, p) {
-            // The effect of a decrease is visible only after a hopRTT, so a second one must wait.
+            // The effect of a decrease is visible only after a hopRTT: the next one waits for
+            // two.
             let again = |t| now.saturating_sub(t) as f64 >= 2.0 * hop_rtt;
             if self.fell_at.is_none_or(again) {
                 // Equation 8, third case: k BDP with BDP = throughput * hopRTTmin (equation 6).

@@ -349,8 +349,8 @@ impl Consumer {
         if self.out.is_empty() {
             self.ask(now);
         }
-        // The tag marks Interests of this run, so that the Responder's measurement is not mixed
-        // up with another Requester's on the same path.
+        // The tag names this node's clock: a delay of another Requester's Interest on this path
+        // must not be used.
         if self.stats.interests == 0 {
             self.tag = super::clock_tag(now, self.flow ^ u64::from(self.up.src.port()));
         }

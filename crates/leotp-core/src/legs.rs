@@ -25,17 +25,17 @@ pub(crate) struct Leg {
     pub(crate) cc: HopCc,
     pub(crate) holes: HoleTracker,
     pub(crate) requested_end: u64,
-    /// Bytes below `requested_end` that no Interest through this node has asked
-    /// for: they went another way, and their absence is no loss.
+    /// Bytes below `requested_end` that no Interest through this node has requested: they used
+    /// another path, and their absence is no loss.
     pub(crate) unasked: RangeSet,
-    /// Bytes asked for here although no Interest for them has come (`interest_holes`).
+    /// Bytes requested here although no Interest for them has arrived (`interest_holes`).
     pub(crate) asked_ahead: RangeSet,
-    /// How many of them, and how many have been asked for by Interests that came.
+    /// The number of these bytes, and of the bytes requested by Interests that arrived.
     pub(crate) ahead_bytes: u64,
     pub(crate) asked_bytes: u64,
-    /// Repairs on their way: start -> (end, asked at). Kept with `shr_repeats`.
+    /// Repairs in progress: start -> (end, time of the request). Kept with `shr_repeats`.
     pub(crate) repairing: BTreeMap<u64, (u64, Nanos)>,
-    /// Repairs noted since the answered ones among them were last cleared away.
+    /// Repairs noted since the answered ones among them were last removed.
     noted: u32,
     pub(crate) last_up: Nanos,
     pub(crate) last_up_rate: u64,
@@ -45,7 +45,7 @@ pub(crate) struct Leg {
     pub(crate) down_rate: u64,
     /// One-way delay of the latest Interest, and its tag.
     pub(crate) owd: Option<(i64, u16)>,
-    /// Hop limit of what this node asks for by itself: the latest Interest's, one less.
+    /// Hop limit of this node's own requests: the latest Interest's, one less.
     pub(crate) hop_limit: HopLimit,
     pub(crate) timing: TimingChoice,
     /// Our own tag toward the Producer.
@@ -53,9 +53,9 @@ pub(crate) struct Leg {
     pub(crate) planned: Option<Nanos>,
 }
 
-/// Bytes a young flow may have asked for ahead of its Interests.
+/// Bytes that a young flow may have requested ahead of its Interests.
 const FREE_AHEAD: u64 = 8192;
-/// Stretches of a flow that went another way, remembered per leg.
+/// Ranges of a flow that used another path, remembered per leg.
 const MAX_UNASKED: usize = 256;
 
 impl Leg {
@@ -90,9 +90,9 @@ impl Leg {
         }
     }
 
-    /// Nothing of the flow has passed for as long as a Consumer waits at least before it
-    /// asks again: what was on its way here has been asked for on another way since, and
-    /// its absence is no loss.
+    /// Resets hole detection after a silence as long as a Consumer's shortest wait before it
+    /// repeats an Interest: the bytes on their way here have been requested on another path
+    /// since, and their absence is no loss.
     pub(crate) fn back_on_the_path(&mut self, p: &Params) {
         self.holes = HoleTracker::new(p.hole_threshold, p.max_hole_bytes);
         self.requested_end = 0;
@@ -100,15 +100,18 @@ impl Leg {
         self.repairing.clear();
     }
 
-    /// Notes that `r` is being asked for through this node.
-    /// A leap of at most `lost` bytes is Interests lost on their way here: their
-    /// bytes will be missed, and asking for them is a repair.
+    /// Notes that `r` is being requested through this node. A jump of at most `lost` bytes means
+    /// that Interests were lost on their way here: their bytes will be missed, and requesting
+    /// them is a repair.
     pub(crate) fn note_asked(&mut self, r: Range, lost: u64) {
+        // A longer jump: the flow used another path for the bytes in between.
         if self.requested_end > 0 && r.start > self.requested_end.saturating_add(lost) {
             self.unasked.insert(Range {
                 start: self.requested_end,
                 end: r.start,
             });
+            // Bounded memory: the lowest range is forgotten, and its bytes would then count as
+            // lost.
             if self.unasked.count() > MAX_UNASKED {
                 let first = self.unasked.iter().next();
                 if let Some(first) = first {
@@ -116,14 +119,15 @@ impl Leg {
                 }
             }
         } else {
+            // The bytes are requested here after all, so they can be lost here.
             self.unasked.remove(r);
         }
         self.requested_end = self.requested_end.max(r.end);
     }
 
-    /// What was skipped before `r` and is to be asked for on the spot, given that
-    /// a leap of at most `lost` bytes is Interests lost on their way here. No more
-    /// than a quarter of what Interests have paid for: leaps must not amplify.
+    /// Returns the bytes skipped before `r` that must be requested at once, if a jump of at most
+    /// `lost` bytes means that Interests were lost on their way here. At most a quarter of the
+    /// bytes that Interests have paid for: jumps must not amplify.
     pub(crate) fn skipped(&mut self, r: Range, lost: u64) -> Option<Range> {
         let gap = Range {
             start: self.requested_end,
@@ -133,6 +137,8 @@ impl Leg {
         if self.requested_end == 0 || gap.start >= gap.end || gap.len() > lost {
             return None;
         }
+        // Interests pay for what they request; forged jumps could otherwise cause unbounded
+        // requests.
         if self.ahead_bytes + gap.len() > self.asked_bytes / 4 + FREE_AHEAD {
             return None;
         }
@@ -160,10 +166,10 @@ impl Leg {
         }
     }
 
-    /// Notes a repair asked for at `now`; `false` when the same bytes were asked
-    /// for less than a hopRTT ago, so that the repeats of several
-    /// nodes do not multiply on their way up.
+    /// Notes a repair requested at `now`; `false` when the same bytes were requested less than a
+    /// hopRTT ago, so that the repeats of several nodes do not multiply on their way upstream.
     pub(crate) fn note_repair(&mut self, now: Nanos, r: Range, params: &Params) -> bool {
+        // An answer takes a hopRTT; until then a repetition is pointless.
         let patience = self.cc.assumed_hop_rtt_ns(params) as Nanos;
         if let Some((_, &(end, at))) = self.repairing.range(..=r.start).next_back()
             && end >= r.end
@@ -172,12 +178,13 @@ impl Leg {
             return false;
         }
         self.noted += 1;
-        // As many have been noted since as there can be to look at.
+        // Removing old ones takes one pass, so it is done only after as many new entries.
         if self.noted as usize > self.repairing.len().max(64) {
             self.noted = 0;
             self.repairing
                 .retain(|_, (_, at)| now.saturating_sub(*at) < patience);
         }
+        // Memory is bounded; a forgotten repair is at worst requested once more.
         if self.repairing.len() >= 1024 {
             self.repairing.pop_first();
         }
@@ -212,22 +219,23 @@ impl Legs {
         self.table.get_mut(id).map(|l| &mut **l)
     }
 
-    /// A leg and what its flow shares.
+    /// Returns a leg and the state that its flow's legs share.
     pub(crate) fn with_shared(&mut self, id: SlotId) -> Option<(&mut Leg, &mut Shared)> {
         let leg = self.table.get_mut(id)?;
         let shared = self.shared.get_mut(&(leg.flow, leg.path.src))?;
         Some((leg, shared))
     }
 
-    /// Notes that a packet of the leg passes; when the last one has.
+    /// Notes that a packet of the leg passes; returns the time of the previous one.
     pub(crate) fn touch(&mut self, id: SlotId, now: Nanos) -> Option<Nanos> {
         self.table.touch(id, now)
     }
 
-    /// Bytes the sending buffer of a flow to `consumer` may hold: its own bound,
-    /// or its share of what all flows of that address, or IPv6 /64, may hold together.
+    /// Returns the bytes that the sending buffer of a flow to `consumer` may hold: its own bound,
+    /// or its share of the bound for all flows of that address, or IPv6 /64.
     pub(crate) fn room(&self, consumer: IpAddr, p: &Params) -> u64 {
         let share = self.table.quota().share(consumer, p.peer_buffer_bytes);
+        // Two segments must always fit, or the flow could not send at all.
         share.clamp(
             2 * u64::from(p.segment_bytes),
             p.send_buffer_bytes.max(2 * u64::from(p.segment_bytes)),
@@ -238,7 +246,7 @@ impl Legs {
         self.table.len()
     }
 
-    /// The leg whose Data goes along `path`; a new one if need be and allowed.
+    /// Returns the leg whose Data uses `path`; adds one if necessary and allowed.
     pub(crate) fn find_or_add(
         &mut self,
         now: Nanos,
@@ -253,6 +261,8 @@ impl Legs {
         if !self.table.admits(&key) {
             return None;
         }
+        // A full table drops the leg that was idle for longest, whose state can be rebuilt
+        // (section VII).
         if let Some(idlest) = self.table.idlest_if_full() {
             self.remove(idlest);
         }
@@ -282,8 +292,8 @@ impl Legs {
     }
 }
 
-/// A flow's name in the cache. The Producer's address is part of it, so data
-/// from one Producer never answers for another's flow of the same id.
+/// Returns a flow's name in the cache. It includes the Producer's address, so that data of one
+/// Producer never answers for another's flow of the same id.
 fn cache_key(flow: u64, producer: SocketAddr) -> u64 {
     let mut h = blake3::Hasher::new();
     h.update(&flow.to_be_bytes());
@@ -292,6 +302,7 @@ fn cache_key(flow: u64, producer: SocketAddr) -> u64 {
         IpAddr::V6(a) => h.update(&a.octets()),
     };
     h.update(&producer.port().to_be_bytes());
+    // 64 bits of a hash: collisions are improbable, and a flow's digest finds them.
     let mut out = [0; 8];
     out.copy_from_slice(&h.finalize().as_bytes()[..8]);
     u64::from_be_bytes(out)

@@ -2,11 +2,11 @@
 //! unsafe code. The crate `leotp` puts them to work on Linux.
 //!
 //! * [`wire`]: the packets, parsed defensively (`docs/reference/leotp-wire.md`);
-//! * [`Params`]: every number a user may turn, by field or by name;
-//! * [`Consumer`], [`Midnode`] and [`Producer`] share one shape: feed them
-//!   datagrams with `handle_datagram`, ask for datagrams with `poll_transmit`
-//!   until it has none, ask `poll_timeout` when to come back. Time is an
-//!   argument everywhere. State diagrams: `docs/reference/leotp.md`.
+//! * [`Params`]: every number that a user may set, by field or by name;
+//! * [`Consumer`], [`Midnode`] and [`Producer`] have the same interface: pass datagrams to
+//!   `handle_datagram`, call `poll_transmit` until it returns none, and call `poll_timeout` for
+//!   the time to come back. Time is an argument everywhere. State diagrams:
+//!   `docs/reference/leotp.md`.
 //!
 //! ```
 //! use leotp_core::wire::{self, Packet};
@@ -62,9 +62,9 @@ pub use table::{Quota, Recency};
 
 use std::net::SocketAddr;
 
-/// Nanoseconds since an epoch of the node's own choosing. Two nodes need not
-/// share an epoch: only differences taken on one clock, or sums of two one-way
-/// differences in which the offset cancels, are ever used.
+/// Nanoseconds since an epoch of the node's own. Two nodes need not share an epoch: only
+/// differences on one clock are used, or sums of two one-way differences in which the offset
+/// cancels.
 pub type Nanos = u64;
 
 /// The two addresses of a datagram. A Midnode sends with the addresses of the
@@ -77,15 +77,15 @@ pub struct Path {
     pub dst: SocketAddr,
 }
 
-/// A node's name for its clock toward one neighbour: unlikely to be another
-/// node's, and nothing more is needed of it.
+/// Returns a node's name for its clock toward one neighbour. It is improbable that another node
+/// has the same name, which is sufficient.
 pub(crate) fn clock_tag(now: crate::Nanos, salt: u64) -> u16 {
     let x = (now ^ salt.rotate_left(32)).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     (x >> 48) as u16
 }
 
 impl Path {
-    /// The way back.
+    /// Returns the path in the reverse direction.
     pub const fn reversed(self) -> Self {
         Self {
             src: self.dst,

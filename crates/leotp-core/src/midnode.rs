@@ -1,5 +1,5 @@
-//! The node in between: cache, loss repair and congestion control of one hop
-//! (section III.A, Fig. 7). It keeps nothing that a flow cannot do without.
+//! The node in between: cache, loss repair and congestion control of one hop (section III.A, Fig.
+//! 7). A flow survives when a Midnode loses all its state.
 
 use super::legs::Legs;
 use super::params::{ParamError, Params};
@@ -19,20 +19,20 @@ mod state;
 
 pub use state::FlowState;
 
-/// What a Midnode has done so far.
+/// Counters of a Midnode since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct MidnodeStats {
     /// Interests taken from downstream.
     pub interests_in: u64,
     /// Interests passed upstream, repairs of our own included.
     pub interests_out: u64,
-    /// Interests of our own for holes (SHR).
+    /// Interests of this node for holes (SHR).
     pub repairs: u64,
     /// Interests for bytes that the Interests from downstream had skipped.
     pub asked_ahead: u64,
     /// Interests answered, in whole or part, from the cache.
     pub cache_hits: u64,
-    /// Interests that joined one already on its way (multicast).
+    /// Interests that joined one already sent (multicast).
     pub aggregated: u64,
     /// Data packets taken from upstream.
     pub data_in: u64,
@@ -44,7 +44,7 @@ pub struct MidnodeStats {
     pub vph_made: u64,
     /// Packets dropped because a sending buffer was full.
     pub dropped: u64,
-    /// Packets passed on untouched: not LEOTP, or of a flow without state.
+    /// Packets passed on unchanged: not LEOTP, or of a flow without state.
     pub passed: u64,
     /// Interests cut short because of the amplification bound.
     pub cut: u64,
@@ -52,12 +52,12 @@ pub struct MidnodeStats {
     pub expired: u64,
 }
 
-/// A datagram that passes by.
+/// A datagram that passes this node.
 #[derive(Clone, Copy)]
 struct Passing<'a> {
     now: Nanos,
     path: Path,
-    /// What it leaves with.
+    /// The hop limit with which it leaves.
     hop_limit: HopLimit,
     bytes: &'a [u8],
 }
@@ -72,7 +72,7 @@ struct Ask {
     leg: SlotId,
 }
 
-/// What leaves before all Data.
+/// A packet that leaves before all Data.
 enum Control {
     Interest(Ask),
     Raw(Vec<u8>),
@@ -107,29 +107,30 @@ impl std::fmt::Debug for Midnode {
     }
 }
 
-/// An own repair to look at again: (time, leg, start, end, round).
+/// An own repair to be checked again: (time, leg, start, end, round).
 type Repeat = (Nanos, SlotId, u64, u64, u32);
 
-/// Repairs under watch at once; beyond, the Consumer's timeout is the watch.
+/// The largest number of repairs that are checked again; for others the Consumer's timeout does
+/// that.
 const MAX_REPEATS: usize = 65_536;
-/// Packets waiting to be passed on; beyond, they are dropped as a full queue would.
+/// The largest number of packets waiting to be passed on; others are dropped as by a full queue.
 const MAX_CONTROL: usize = 65_536;
 
 impl Midnode {
-    /// A Midnode without flows.
+    /// Creates a Midnode without flows.
     ///
     /// # Errors
-    /// Parameters that cannot work.
+    /// Invalid parameters.
     pub fn new(params: Params) -> Result<Self, ParamError> {
         params.validate()?;
         let cache = Cache::new(params.cache_bytes);
         Ok(Self::with_cache(params, cache))
     }
 
-    /// A Midnode whose cache has a second place for what memory has no room for.
+    /// Creates a Midnode whose cache has a second place for blocks that do not fit in memory.
     ///
     /// # Errors
-    /// Parameters that cannot work.
+    /// Invalid parameters.
     pub fn with_store(params: Params, store: Box<dyn BlockStore>) -> Result<Self, ParamError> {
         params.validate()?;
         let cache = Cache::new(params.cache_bytes).with_store(store);
@@ -149,12 +150,12 @@ impl Midnode {
         }
     }
 
-    /// Hands what the cache has in memory to its store.
+    /// Puts all blocks of the cache into its store.
     pub fn flush_cache(&mut self) {
         self.cache.flush();
     }
 
-    /// What has passed so far, and what was done about it.
+    /// Returns the counters.
     pub const fn stats(&self) -> MidnodeStats {
         self.stats
     }
@@ -169,24 +170,26 @@ impl Midnode {
         self.legs.len()
     }
 
-    /// BL of a flow, byte (equation 9); `path` is its Data's.
+    /// Returns BL of a flow, byte (equation 9); `path` is that of its Data.
     pub fn buffered_bytes(&mut self, flow: u64, path: Path) -> u64 {
         let id = self.legs.find(flow, path);
         id.and_then(|id| self.legs.get(id))
             .map_or(0, |l| l.queue.bytes())
     }
 
-    /// Takes one datagram that passes by on `path`, whose TTL is not known: what it
-    /// makes this node send leaves with the system's own.
+    /// Handles a datagram that passes on `path` and whose TTL is not known: the packets that this
+    /// node sends in reaction have the system's default.
     pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
         self.handle_forwarded(now, path, None, bytes);
     }
 
-    /// Takes one datagram that passes by on `path` with this TTL or hop limit. As at any
-    /// router, what passes leaves with one less, and what has none left goes no
-    /// further: packets in a routing loop die. What a Midnode asks for by itself has the
-    /// hop limit of the flow's latest Interest; Data from its cache begins here.
+    /// Handles a datagram that passes on `path` with this TTL or hop limit. As at any router, a
+    /// passing datagram leaves with one less, and one that has none left is dropped: packets in a
+    /// routing loop die. A Midnode's own requests have the hop limit of the flow's latest
+    /// Interest; Data from its cache begins here.
     pub fn handle_forwarded(&mut self, now: Nanos, path: Path, came: HopLimit, bytes: &[u8]) {
+        // A Midnode keeps no connections (section III.A): the state of a flow that is silent for
+        // `flow_expiry_ns` is dropped. Four sweeps per period bound the delay.
         if now >= self.next_sweep {
             self.next_sweep = now + (self.params.flow_expiry_ns / 4).max(1);
             self.legs
@@ -210,7 +213,7 @@ impl Midnode {
             Ok(Packet::Interest(i)) => self.on_interest(passing, &i),
             Ok(Packet::Data(h, payload)) => self.on_data(passing, &h, Some(payload)),
             Ok(Packet::Vph(h)) => self.on_data(passing, &h, None),
-            // Not ours to judge: a router passes packets on.
+            // Not LEOTP: a router passes packets on.
             Err(_) => self.pass(passing),
         }
     }
@@ -225,7 +228,7 @@ impl Midnode {
         }
     }
 
-    /// Sends an Interest of a leg's flow up, unless too much waits already.
+    /// Queues an Interest of a leg's flow to be sent upstream, unless too many wait already.
     fn ask(&mut self, up: Path, hop_limit: HopLimit, ask: Ask) -> bool {
         let room = self.control.len() < MAX_CONTROL;
         if room {
@@ -240,18 +243,21 @@ impl Midnode {
         if leg.queue.is_empty() {
             return;
         }
-        // A header costs nothing worth waiting for.
+        // A header is too short to wait for tokens.
         let free = leg.queue.peek_is_vph() || !self.params.hop_by_hop;
         let at = if free { now } else { leg.bucket.ready_at(now) };
         let planned = leg.planned;
+        // The schedule keeps one valid entry per leg; older entries are skipped when they are
+        // due.
         let new = self.schedule.plan(id, at, planned);
         if let Some(leg) = self.legs.get(id) {
             leg.planned = new;
         }
     }
 
-    /// When to come back.
+    /// Returns the time to come back.
     pub fn poll_timeout(&self) -> Option<Nanos> {
+        // Interests and passed packets are not paced, so they are due at once.
         if !self.control.is_empty() {
             return Some(0);
         }
@@ -266,7 +272,10 @@ impl Midnode {
 
     /// As [`Self::poll_transmit`], with the TTL or hop limit that the datagram must have.
     pub fn poll_forward(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)> {
+        // Repairs that were not answered are queued as Interests first.
         self.run_repeats(now);
+        // The Rate Limiter of Fig. 9 is for Data only: Interests and passed packets leave at
+        // once.
         if let Some((path, hop_limit, c)) = self.control.pop_front() {
             match c {
                 Control::Raw(b) => out.extend_from_slice(&b),
@@ -279,10 +288,13 @@ impl Midnode {
             let Some(leg) = self.legs.get(id) else {
                 continue;
             };
+            // A stale entry: the leg has been planned for another time since.
             if leg.planned != Some(at) {
                 continue;
             }
             leg.planned = None;
+            // Fig. 9: the Rate Limiter paces Data. The rate may have fallen since the plan was
+            // made.
             if !leg.queue.peek_is_vph() && hop_by_hop && leg.bucket.ready_at(now) > now {
                 self.plan(now, id);
                 continue;
@@ -291,6 +303,7 @@ impl Midnode {
             let path = leg.path;
             let before = out.len();
             leg.emit(&q, now, &self.params, out);
+            // Headers count too: the rate is in bits on the wire.
             leg.bucket.take(now, (out.len() - before) as u64);
             self.stats.data_out += u64::from(q.payload.is_some());
             self.stats.bytes_out += q.payload.map_or(0, |p| p.len() as u64);
@@ -300,10 +313,12 @@ impl Midnode {
         None
     }
 
-    /// Writes an Interest that leaves now, with the rate of now.
+    /// Writes an Interest that leaves now, with the present rate.
     fn emit_interest(&mut self, now: Nanos, ask: Ask, out: &mut Vec<u8>) {
         let (rate_bps, tag) = match self.legs.get(ask.leg) {
             Some(l) => {
+                // Equations 9 and 10: BL is this node's sending buffer, Rate_nextHop the rate
+                // that the next node downstream has requested.
                 let downstream = (l.queue.bytes(), l.down_rate);
                 let rate = l.cc.rate_bps(Some(downstream), &self.params);
                 (l.last_up, l.last_up_rate) = (now, rate);

@@ -33,7 +33,7 @@ impl TokenBucket {
         let dt = now.saturating_sub(self.at) as f64;
         let depth = (self.rate_bps * self.burst_ns / 8e9).max(self.burst_bytes);
         self.balance = (self.balance + dt * self.rate_bps / 8e9).min(depth);
-        // Callers' clocks may go back by a little; tokens must not be earned twice.
+        // `now` may be earlier than `at`; tokens must not be earned twice.
         self.at = self.at.max(now);
     }
 

@@ -255,8 +255,7 @@ impl Params {
 
     /// Returns the bytes of the datagrams that carry `r`, with the header that most of them have.
     pub(crate) fn wire_bytes(&self, r: Range) -> u64 {
-        // A loss is converted to wire bytes for equation 6; `max(1)` because unchecked parameters
-        // may come here.
+        // Headers count: the throughput of equation 6 is in bytes on the wire.
         let packets = r.len().div_ceil(u64::from(self.segment_bytes.max(1)));
         let header = data_header_len(r.start, self.timing_every == 1);
         r.len() + packets * header as u64

@@ -1,4 +1,4 @@
-//! The data source: answers Interests at the rate the next node asks for.
+//! The data source: answers Interests at the rate that the next node requests.
 
 use super::params::{ParamError, Params};
 use super::schedule::Schedule;
@@ -10,27 +10,26 @@ use crate::wire::{DATA_HEADER_MAX, DataHeader, Interest, META_BASE, Packet, Rang
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::net::SocketAddr;
 
-/// How much of a flow exists.
+/// The part of a flow that exists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Available {
-    /// Bytes `[0, end)` can be read, except what a live source has given up.
+    /// Bytes `[0, end)` can be read, except those that a live source has dropped.
     pub end: u64,
     /// `end` is the end of the flow.
     pub finished: bool,
 }
 
-/// Where a flow's bytes come from. Called from the state machine; it must not
-/// block for long.
+/// The source of a flow's bytes. The state machine calls it; it must not block for long.
 pub trait Source: Send {
-    /// What exists now.
+    /// Returns the part that exists now.
     fn available(&self) -> Available;
-    /// Fills `buf` with the bytes at `offset`; `false` when they cannot be had.
+    /// Fills `buf` with the bytes at `offset`; `false` when they are not available.
     fn read_at(&mut self, offset: u64, buf: &mut [u8]) -> bool;
     /// The [metadata record](super::Meta), once the flow is finished.
     fn meta(&self) -> Option<Vec<u8>>;
 }
 
-/// What a Producer has done so far.
+/// Counters of a Producer since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct ProducerStats {
     /// Interests accepted.
@@ -45,18 +44,18 @@ pub struct ProducerStats {
     pub bad_packets: u64,
     /// Interests for flows not served here.
     pub unknown_flow: u64,
-    /// Interests cut short because they asked for more than the amplification bound.
+    /// Interests cut short because they requested more than the amplification bound.
     pub cut: u64,
     /// Interests refused because a bound of memory was reached.
     pub refused: u64,
-    /// Bytes the source could not give.
+    /// Bytes that the source could not provide.
     pub source_failures: u64,
 }
 
-/// Requests waiting per flow and Consumer, at most.
+/// Largest number of waiting requests per flow and Consumer.
 const MAX_WAITING: usize = 65_536;
-/// Requests for bytes that do not exist yet which one for earlier bytes goes before, at most: more
-/// are no window of a Consumer's.
+/// Largest number of requests for future bytes that a request for earlier bytes may overtake: a
+/// Consumer's window has no more.
 const LOOK_BACK: usize = 1024;
 
 struct Request {
@@ -94,9 +93,10 @@ impl Leg {
         }
     }
 
-    /// Notes that the flow's end at byte `end` is to be said.
+    /// Queues the announcement of the flow's end at byte `end`.
     fn say_end(&mut self, now: Nanos, end: u64) {
         let range = Range { start: end, end };
+        // Many Interests beyond the end get one answer. The search is bounded.
         if !self.fifo.iter().rev().take(64).any(|r| r.range == range) {
             self.fifo.push_back(Request {
                 range,
@@ -118,7 +118,7 @@ pub struct Producer {
     params: Params,
     flows: HashMap<u64, Box<dyn Source>>,
     legs: FlowTable<Leg>,
-    /// Of live flows, the legs that wait for bytes that do not exist yet.
+    /// For live flows, the legs that wait for future bytes.
     stalled: HashMap<u64, BTreeSet<SlotId>>,
     schedule: Schedule,
     next_sweep: Nanos,
@@ -137,10 +137,10 @@ impl std::fmt::Debug for Producer {
 }
 
 impl Producer {
-    /// A Producer without flows.
+    /// Creates a Producer without flows.
     ///
     /// # Errors
-    /// Parameters that cannot work.
+    /// Invalid parameters.
     pub fn new(params: Params) -> Result<Self, ParamError> {
         params.validate()?;
         Ok(Self {
@@ -155,7 +155,7 @@ impl Producer {
         })
     }
 
-    /// Serves `source` as `flow`, in place of what was served under that id.
+    /// Serves `source` as `flow`, and replaces the source that was served under that id.
     pub fn publish(&mut self, flow: u64, source: Box<dyn Source>) {
         self.flows.insert(flow, source);
     }
@@ -166,7 +166,7 @@ impl Producer {
         self.stalled.remove(&flow);
     }
 
-    /// What has been asked for and sent so far.
+    /// Returns the counters.
     pub const fn stats(&self) -> ProducerStats {
         self.stats
     }
@@ -176,14 +176,14 @@ impl Producer {
         self.legs.len()
     }
 
-    /// Tells the Producer that a live source has more bytes or has finished.
+    /// Notifies the Producer that a live source has more bytes or has finished.
     pub fn on_available(&mut self, now: Nanos, flow: u64) {
         for id in self.stalled.remove(&flow).unwrap_or_default() {
             self.plan(now, id);
         }
     }
 
-    /// Takes one datagram that arrived on `path`.
+    /// Handles one datagram that arrived on `path`.
     pub fn handle_datagram(&mut self, now: Nanos, path: Path, bytes: &[u8]) {
         self.sweep(now);
         match Packet::parse(bytes) {
@@ -204,50 +204,55 @@ impl Producer {
         };
         self.stats.interests += 1;
         self.legs.touch(id, now);
+        // The bound applies before anything is queued, so an Interest cannot fill memory either.
         let (range, cut) = self.within_bound(i.range, wire_len);
         self.stats.cut += u64::from(cut);
         let share = self
             .legs
             .quota()
             .share(path.src.ip(), self.params.peer_buffer_bytes);
+        // A request stands for about 256 bytes of the Consumer's share of memory.
         let most = usize::try_from(share / 256).unwrap_or(usize::MAX);
         let Some(leg) = self.legs.get_mut(id) else {
             return;
         };
         if !i.bare {
-            // First half of hopRTT (section III.C).
+            // The first half of hopRTT, the Interest's OWD (section III.C).
             leg.owd = Some((now.wrapping_sub(i.timestamp) as i64, i.tag));
             leg.bucket.set_asked_rate(now, i.rate_bps);
             (leg.timing.sparse, leg.timing.rate_bps) = (i.sparse, i.rate_bps);
         }
         let mut range = range;
+        // The record may be requested at any time, but has a fixed length.
         if range.is_meta() {
             range.end = range.end.min(META_BASE + super::META_LEN);
         } else if avail.finished
             && (range.end > avail.end || range.start == avail.end)
             && !i.range.is_empty()
         {
-            // Beyond the end: say where the end is.
+            // Beyond the end: announce the end instead.
             range.end = range.end.min(avail.end);
             if range.start >= range.end {
                 leg.say_end(now, avail.end);
             }
         }
         if range.start < range.end {
+            // The same bytes requested twice are answered once.
             for m in leg.waiting.missing(range) {
                 if leg.fifo.len() + leg.repairs.len() >= most.clamp(64, MAX_WAITING) {
                     self.stats.refused += 1;
                     break;
                 }
                 leg.waiting.insert(m);
-                // What does not exist yet must not block repairs of what does.
+                // A request for future bytes must not block repairs of existing ones.
                 let urgent = i.rtx && m.start < avail.end;
                 let lane = if urgent {
                     &mut leg.repairs
                 } else {
                     &mut leg.fifo
                 };
-                // Nor what comes earlier: Interests overtake each other, and are repeated.
+                // Nor may it block earlier bytes: Interests overtake each other, and are
+                // repeated.
                 let before = |r: &Request| r.range.start <= m.start || r.range.start < avail.end;
                 let behind = lane.iter().rev().take(LOOK_BACK).take_while(|r| !before(r));
                 let at = lane.len() - behind.count();
@@ -262,12 +267,13 @@ impl Producer {
         self.plan(now, id);
     }
 
-    /// What of `range` an Interest of `wire_len` bytes may be answered with: no
-    /// amplification beyond the stated factor. Also, whether that is less.
+    /// Returns the part of `range` that an Interest of `wire_len` bytes may be answered with, so
+    /// that no answer exceeds the amplification factor. Also, whether it is shorter than `range`.
     fn within_bound(&self, range: Range, wire_len: usize) -> (Range, bool) {
         let segment = u64::from(self.params.segment_bytes);
         let budget = wire_len as u64 * u64::from(self.params.max_amplification);
         let header = DATA_HEADER_MAX as u64;
+        // Each packet of the answer has a header. The last one may be shorter than a segment.
         let whole = budget / (segment + header) * segment;
         let most = whole + (budget % (segment + header)).saturating_sub(header);
         let cut = range.len() > most;
@@ -323,7 +329,7 @@ impl Producer {
         leg.planned = self.schedule.plan(id, at, leg.planned);
     }
 
-    /// When `poll_transmit` will have something, as far as is known now.
+    /// Returns the time of the next datagram, as far as is known now.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         self.schedule.next()
     }
@@ -334,10 +340,12 @@ impl Producer {
             let Some(leg) = self.legs.get_mut(id) else {
                 continue;
             };
+            // A stale entry of the schedule.
             if leg.planned != Some(at) {
                 continue;
             }
             leg.planned = None;
+            // The rate may have been lowered since the plan was made (Fig. 9, Rate Limiter).
             if leg.bucket.ready_at(now) > now {
                 self.plan(now, id);
                 continue;
@@ -357,6 +365,7 @@ impl Producer {
         let source = self.flows.get_mut(&flow)?;
         let avail = source.available();
         loop {
+            // Repairs go first: a Consumer's delivery in order waits for them.
             let from_repairs = !leg.repairs.is_empty();
             let lane = if from_repairs {
                 &mut leg.repairs
@@ -372,7 +381,7 @@ impl Producer {
             if r.is_meta() {
                 lane.pop_front();
                 leg.waiting.remove(r);
-                // Not finished: the Consumer asks again when it knows the end.
+                // Not finished: the Consumer repeats the request when it knows the end.
                 let Some(meta) = source.meta() else { continue };
                 let part =
                     meta.get((r.start - META_BASE) as usize..(r.end - META_BASE) as usize)?;
@@ -381,15 +390,17 @@ impl Producer {
             } else {
                 r.end = r.end.min(avail.end);
                 if r.start >= avail.end && !avail.finished {
-                    // Live: wait for `on_available`.
+                    // A live flow: wait for `on_available`.
                     self.stalled.entry(flow).or_default().insert(id);
                     return None;
                 }
+                // The request lies beyond an end that was set after it was queued.
                 if r.end < r.start {
                     let gone = lane.pop_front()?;
                     leg.waiting.remove(gone.range);
                     continue;
                 }
+                // The request keeps its rest, which is sent when the next tokens arrive.
                 req.range.start = r.end;
                 leg.waiting.remove(r);
                 if req.range.is_empty() || (avail.finished && r.end == avail.end) {
@@ -398,6 +409,8 @@ impl Producer {
                 }
                 self.scratch.resize(r.len() as usize, 0);
                 if !r.is_empty() && !source.read_at(r.start, &mut self.scratch) {
+                    // The source cannot provide these bytes, for example because a live source
+                    // has dropped them: they stay unanswered.
                     self.stats.source_failures += r.len();
                     continue;
                 }
@@ -405,12 +418,15 @@ impl Producer {
             let header = DataHeader {
                 flow,
                 range: r,
+                // Timing with no earlier waits: this is the first node of the Data's path. The
+                // wait here counts, so that the Consumer's window does not take it for distance.
                 timing: leg.timing.of(now, leg.owd, (since, 0), false, &self.params),
                 fin: avail.finished && !r.is_meta() && r.end == avail.end,
                 rtx,
             };
             let before = out.len();
             header.encode_data(&self.scratch, out);
+            // Headers count too: the rate is in bits on the wire.
             leg.bucket.take(now, (out.len() - before) as u64);
             self.stats.data_packets += 1;
             self.stats.data_bytes += r.len();
@@ -421,7 +437,7 @@ impl Producer {
         }
     }
 
-    /// Local addresses that Consumers have used, for tests and reports.
+    /// Returns the Consumers' addresses, for tests and reports.
     pub fn peers(&self) -> impl Iterator<Item = SocketAddr> + '_ {
         self.legs.keys().map(|(_, p)| p.dst)
     }

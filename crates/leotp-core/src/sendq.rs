@@ -5,8 +5,8 @@ use crate::Nanos;
 use crate::wire::Range;
 use std::collections::VecDeque;
 
-/// The IPv4 TTL or IPv6 hop limit that a packet leaves with; `None`: that of a
-/// packet which begins here, the system's choice.
+/// The IPv4 TTL or IPv6 hop limit with which a packet leaves; `None`: the packet begins here and
+/// gets the system's default.
 pub type HopLimit = Option<u8>;
 
 /// A packet waiting for tokens.
@@ -19,7 +19,7 @@ pub(crate) struct Queued {
     pub(crate) rtx: bool,
     /// Time waited in nodes upstream, us; `MAX_QUEUED_US`: not known.
     pub(crate) queued_us: u32,
-    /// Whether it came with [`Timing`](crate::wire::Timing) or must leave with it.
+    /// Whether it arrived with [`Timing`](crate::wire::Timing) or must leave with it.
     pub(crate) timed: bool,
     pub(crate) since: Nanos,
     pub(crate) hop_limit: HopLimit,
@@ -27,10 +27,9 @@ pub(crate) struct Queued {
 
 /// FIFO of packets with a lane for repairs in front.
 ///
-/// Only repairs of bytes the next node has already been told about (sent or
-/// announced as void) may use the lane: a packet that overtakes what lies before
-/// it looks like a hole. Other repairs go to their place in the order, or
-/// instead of their own header when that still waits. Headers keep their place
+/// Only repairs of bytes that the next node already expects (sent or announced as void) may use
+/// the lane: a packet that overtakes earlier bytes looks like a hole. Other repairs go to their
+/// place in the order, or replace their own header if that still waits. Headers keep their place
 /// for the same reason.
 #[derive(Debug, Default)]
 pub struct SendQueue {
@@ -52,12 +51,12 @@ impl SendQueue {
         self.fifo.is_empty() && self.repairs.is_empty()
     }
 
-    /// Packets waiting.
+    /// Returns the number of waiting packets.
     pub fn len(&self) -> usize {
         self.fifo.len() + self.repairs.len()
     }
 
-    /// Whether all of `r` already waits as data.
+    /// Whether all of `r` already waits as Data.
     pub fn holds(&self, r: Range) -> bool {
         self.waiting.contains(r)
     }
@@ -65,7 +64,7 @@ impl SendQueue {
     /// Adds a packet; `false` when it was dropped because the buffer is full.
     pub(crate) fn push(&mut self, q: Queued, limit: u64) -> bool {
         let n = q.payload.as_ref().map_or(0, |p| p.len() as u64);
-        // Headers cost no payload but memory; they share a bound by count.
+        // Headers have no payload but need memory; their number is bounded.
         if self.bytes + n > limit || self.len() as u64 > limit / 64 {
             return false;
         }
@@ -73,16 +72,21 @@ impl SendQueue {
         if q.payload.is_some() {
             self.waiting.insert(q.range);
         }
+        // New Data, headers and the record keep the order of arrival.
         if !q.rtx || q.payload.is_none() || q.range.is_meta() {
             self.fifo.push_back(q);
         } else if q.range.end <= self.sent_end {
+            // The next node already expects these bytes, so their repair may overtake.
             self.repairs.push_back(q);
         } else {
+            // A repair of bytes that were not announced yet goes where they belong in the order.
             let at = self
                 .fifo
                 .iter()
                 .position(|f| f.range.start >= q.range.start && !f.range.is_meta());
             match at {
+                // Its own VPH still waits: the Data replaces it, and the next node never sees the
+                // hole.
                 Some(i) if self.fifo[i].payload.is_none() && self.fifo[i].range == q.range => {
                     self.fifo[i] = q
                 }

@@ -1,12 +1,12 @@
-//! What the Consumers of one flow share at a Midnode: Interests on their way, and
-//! who else waits for the answers (section VII, Multicast).
+//! State that the Consumers of one flow share at a Midnode: Interests sent upstream, and the legs
+//! that wait for their answers (section VII, Multicast).
 
 use super::table::SlotId;
 use crate::wire::{DATA_HEADER_MAX, Range};
 use crate::{Nanos, RangeSet};
 use std::collections::BTreeMap;
 
-/// An Interest on its way upstream. Kept only for flows with more than one Consumer.
+/// An Interest sent upstream. Kept only for flows with more than one Consumer.
 pub(crate) struct Pending {
     end: u64,
     owner: SlotId,
@@ -14,25 +14,26 @@ pub(crate) struct Pending {
     waiters: BTreeMap<SlotId, Waiter>,
 }
 
-/// What a leg that joined another's Interest gets of the answers: the bytes that it has asked for itself, and no more than its own Interests
-/// may be answered with. It pays for neither the size nor the padding of the Interest that it joined.
+/// The share of the answers of a leg that joined another's Interest: the bytes that it has
+/// requested itself, and no more than its own Interests may be answered with. It does not pay for
+/// the size and the padding of the Interest that it joined.
 #[derive(Default)]
 struct Waiter {
     wanted: RangeSet,
     left: u64,
 }
 
-/// Stretches of one Interest that a leg may wait for.
+/// Ranges of one Interest that a leg may wait for.
 const MAX_WANTED: usize = 64;
 
-/// What Consumers of one flow share.
+/// The shared state of one flow's Consumers.
 #[derive(Default)]
 pub(crate) struct Shared {
-    /// How many they are.
+    /// The number of Consumers.
     pub(crate) legs: u32,
     pub(crate) fin: Option<u64>,
     pending: BTreeMap<u64, Pending>,
-    /// When `pending` was last full and looked through.
+    /// The time when `pending` was last full and cleared.
     cleared: Option<Nanos>,
 }
 
@@ -40,9 +41,9 @@ pub(crate) struct Shared {
 const MAX_PENDING: usize = 16_384;
 
 impl Shared {
-    /// Joins `leg` to an Interest already on its way for all of `r`, sent for
-    /// another leg not longer than `ttl` ago. The leg's answers, headers included, take from `budget`, which its own
-    /// Interest has brought.
+    /// Joins `leg` to an Interest already sent for all of `r`, for another leg and not longer
+    /// than `ttl` ago. The leg's answers, headers included, are charged to `budget`, which its
+    /// own Interest has brought.
     pub(crate) fn join(
         &mut self,
         now: Nanos,
@@ -54,6 +55,7 @@ impl Shared {
         let Some((_, p)) = self.pending.range_mut(..=r.start).next_back() else {
             return false;
         };
+        // An older Interest's answer may be lost: waiting for it could take until the timeout.
         if p.end < r.end || p.owner == leg || now.saturating_sub(p.at) > ttl {
             return false;
         }
@@ -62,7 +64,8 @@ impl Shared {
             return false;
         }
         waiter.wanted.insert(r);
-        // Packets may be smaller than ours, and begin elsewhere.
+        // The answers' packets may be smaller than ours and begin elsewhere, which costs more
+        // headers.
         let enough = r.len().saturating_mul(2) + 4 * DATA_HEADER_MAX as u64;
         let share = enough.min(*budget);
         *budget -= share;
@@ -72,12 +75,14 @@ impl Shared {
 
     /// Notes an Interest sent for `leg`.
     pub(crate) fn sent(&mut self, now: Nanos, ttl: Nanos, leg: SlotId, r: Range) {
+        // With a single Consumer nobody can join, and the table stays empty.
         if self.legs < 2 {
             return;
         }
         if self.pending.len() >= MAX_PENDING && !self.make_room(now, ttl) {
             return;
         }
+        // Legs that wait for the earlier Interest for these bytes are served by this one.
         let waiters = self
             .pending
             .remove(&r.start)
@@ -93,8 +98,8 @@ impl Shared {
         );
     }
 
-    /// Forgets what was sent longer than `ttl` ago, at most twice in that time: a
-    /// full table must not be looked through for every packet.
+    /// Forgets Interests sent longer than `ttl` ago, at most twice in that time: a full table
+    /// must not be searched for every packet.
     fn make_room(&mut self, now: Nanos, ttl: Nanos) -> bool {
         if self
             .cleared
@@ -107,7 +112,8 @@ impl Shared {
         self.pending.len() < MAX_PENDING
     }
 
-    /// Parts of `r`, which has now arrived, that legs wait for. Some of them may be gone.
+    /// Returns the parts of `r`, which has now arrived, that legs wait for. Some of these legs
+    /// may be gone.
     pub(crate) fn arrived(&mut self, r: Range) -> BTreeMap<SlotId, RangeSet> {
         let mut out: BTreeMap<SlotId, RangeSet> = BTreeMap::new();
         if self.pending.is_empty() {
@@ -120,6 +126,7 @@ impl Shared {
             .take_while(|(_, p)| p.end > r.start)
             .map(|(&s, _)| s)
             .collect();
+        // A packet may answer several Interests, and only a part of each.
         for s in touched {
             let Some(p) = self.pending.get_mut(&s) else {
                 continue;
@@ -128,7 +135,7 @@ impl Shared {
                 let own = waiter.wanted.within(r);
                 waiter.wanted.remove(r);
                 let cost = own.bytes() + (own.count() * DATA_HEADER_MAX) as u64;
-                // What its Interests have not paid for it has to ask for again.
+                // Bytes that the leg's Interests have not paid for must be requested again.
                 if own.is_empty() || cost > waiter.left {
                     continue;
                 }
@@ -136,6 +143,7 @@ impl Shared {
                 let parts = out.entry(*leg).or_default();
                 own.iter().for_each(|part| parts.insert(part));
             }
+            // The last byte of this Interest has arrived.
             if p.end <= r.end {
                 self.pending.remove(&s);
             }
@@ -143,7 +151,7 @@ impl Shared {
         out
     }
 
-    /// Parts of `r` awaited on behalf of legs other than `leg`.
+    /// Returns the parts of `r` awaited on behalf of legs other than `leg`.
     pub(crate) fn awaited_by_others(&self, leg: SlotId, r: Range) -> Vec<Range> {
         let hit = self
             .pending

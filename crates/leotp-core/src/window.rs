@@ -78,7 +78,7 @@ impl Window {
     }
 
     fn measured_rate(&self) -> f64 {
-        // The highest of the last rounds: a pause of the application must not shrink the window.
+        // The highest of the last rounds, so that one slow round does not shrink the window.
         self.rates.iter().copied().fold(0.0, f64::max)
     }
 

@@ -30,15 +30,15 @@ impl Consumer {
         // The record has addresses beyond every flow (`META_BASE`), so it takes no part in hole
         // detection and in the end of the flow.
         let meta = h.range.is_meta();
-        // Bytes that were never requested are not accepted, except the last packet of a live
-        // flow, which announces the end.
+        // Bytes that were never requested are not accepted, except Data that announces the flow's
+        // end.
         let beyond = !meta && h.range.end > self.next_request && !(h.fin && payload.is_some());
         if h.flow != self.flow || path != self.up.reversed() || beyond || self.error.is_some() {
             self.stats.bad_packets += 1;
             return;
         }
         self.notice(now);
-        // VPHs measure the hop too (section III.C): they carry the Responder's clock.
+        // VPHs measure the hop too: they may carry the Responder's clock.
         self.cc.on_data(
             now,
             bytes.len() as u64,
@@ -198,8 +198,7 @@ impl Consumer {
             return;
         }
         if let Some(f) = &mut self.fresh {
-            // Only answers to repeated Interests can contain these bytes: other packets may come
-            // from a cache.
+            // These bytes were requested as repairs (rtx), so only repairs can be the answers.
             if h.rtx && f.range.overlaps(&h.range) {
                 let r = Range {
                     start: f.range.start.max(h.range.start),

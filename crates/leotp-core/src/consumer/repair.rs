@@ -47,14 +47,12 @@ impl Consumer {
             return None;
         }
         let hop = self.cc.assumed_hop_rtt_ns(&self.params);
-        // Many repairs at once are queued behind each other on their way downstream.
-        // Time to send all repairs in progress at this hop's throughput; 100 kbit/s before it is
-        // measured.
+        // Many repairs at once are queued behind each other on their way downstream. `drain` is the
+        // time to send all of them at this hop's throughput (at least 100 kbit/s).
         let under_way = self.pending.values().filter(|p| p.again.is_some()).count() as f64;
         let bits = under_way * 8.0 * self.params.interest_bytes() as f64;
         let drain = bits * 1e9 / self.cc.throughput_bps().max(1e5);
-        // 1.5 hopRTT like [`Self::watch_ns`], at most 2 s for the queue, and 1 ms for the clock's
-        // grain.
+        // 1.5 hopRTT as in `watch_ns`, at most 2 s for the queue, and 1 ms of slack.
         Some((
             now + (1.5 * hop + drain.min(2e9)) as Nanos + 1_000_000,
             round + 1,
@@ -161,7 +159,7 @@ impl Consumer {
     }
 
     pub(super) fn scan_every_ns(&self) -> Nanos {
-        // Fine enough for a timeout to be late by at most 1/16.
+        // A timeout is detected late by at most this: a sixteenth of the RTO, within 1 to 20 ms.
         (self.rto.timeout_ns(0) / 16).clamp(1_000_000, 20_000_000)
     }
 

@@ -1,5 +1,5 @@
-//! What a Midnode does with Data and Void Packet Headers: measure, look for holes,
-//! cache, and queue for the next node.
+//! A Midnode's processing of Data and Void Packet Headers: it measures the hop, looks for holes,
+//! caches, and queues for the next node.
 
 use super::{Control, Midnode, Passing};
 use crate::RangeSet;
@@ -10,14 +10,15 @@ use crate::wire::{DataHeader, MAX_QUEUED_US, Range};
 use std::collections::BTreeMap;
 
 impl Midnode {
-    /// Data, or a VPH when there is no payload.
+    /// Handles Data, or a VPH when there is no payload.
     pub(super) fn on_data(&mut self, p: Passing<'_>, h: &DataHeader, payload: Option<&[u8]>) {
         let Some(id) = self.legs.find(h.flow, p.path) else {
             return self.pass(p);
         };
         let Some(leg) = self.legs.get(id) else { return };
         if !h.range.is_meta() && h.range.end > leg.requested_end && !h.range.is_empty() {
-            // Nobody asked through us: not for our cache, not for our hole count.
+            // No Interest through this node has requested these bytes: they belong neither in the
+            // cache nor in hole detection.
             return self.pass(p);
         }
         self.legs.touch(id, p.now);
@@ -25,13 +26,17 @@ impl Midnode {
         let (Seen { opened, lost }, waiters) = self.measure(p, id, h, payload.is_some());
         let room = self.legs.room(p.path.dst.ip(), &self.params);
         if let (Some(bytes), Some(leg)) = (payload, self.legs.get(id)) {
+            // The repair that was in progress is answered. The bytes go to the cache while they
+            // are forwarded (section III.A), so that the next node's repairs need only one hop.
             leg.repairing.remove(&h.range.start);
             self.cache.store(leg.cache_key, h.range.start, bytes);
         }
-        // What the next node must not take for its own loss goes first (Fig. 8b).
+        // The VPH goes first, so that the next node does not see a loss of its own (Fig. 8b).
         self.announce(p, id, opened, room);
         self.forward(p, id, h, payload, room);
         let up = p.path.reversed();
+        // Algorithm 1, line 14: an Interest for each hole that has been skipped more than N
+        // times.
         for hole in lost {
             self.repair(p.now, id, up, h.flow, hole, 0);
         }
@@ -42,7 +47,8 @@ impl Midnode {
         self.plan(p.now, id);
     }
 
-    /// Queues what other legs wait for of a packet: to each the bytes that it has asked for.
+    /// Queues the parts of a packet that other legs wait for: to each the bytes that it has
+    /// requested.
     fn share(
         &mut self,
         p: Passing<'_>,
@@ -62,6 +68,7 @@ impl Midnode {
                 };
                 let own = DataHeader {
                     range: part,
+                    // The end of the flow is valid only in the part that reaches it.
                     fin: h.fin && part.end == h.range.end,
                     rtx: false,
                     ..*h
@@ -69,6 +76,7 @@ impl Midnode {
                 let Some(leg) = self.legs.get(*waiter) else {
                     continue;
                 };
+                // Bytes that wait already are not queued twice.
                 if !leg.queue.holds(part) && !leg.queue.push(queued(p, &own, Some(bytes)), room) {
                     self.stats.dropped += 1;
                 }
@@ -77,8 +85,8 @@ impl Midnode {
         }
     }
 
-    /// Tells congestion control of the packet, and looks for holes before it. Also, which
-    /// other legs wait for it.
+    /// Updates congestion control, and looks for holes before the packet. Also returns the other
+    /// legs that wait for it.
     fn measure(
         &mut self,
         p: Passing<'_>,
@@ -94,9 +102,12 @@ impl Midnode {
             shared.fin = Some(h.range.end);
         }
         if payload {
+            // The leg itself gets the packet by `forward`, so it is not one of the waiters.
             waiters = shared.arrived(h.range);
             waiters.remove(&id);
         }
+        // Section III.C: every packet counts as throughput (equation 6), and a timed one gives a
+        // hopRTT sample.
         if self.params.hop_by_hop {
             leg.cc.on_data(
                 p.now,
@@ -105,10 +116,14 @@ impl Midnode {
                 &self.params,
             );
         }
+        // The record has addresses beyond the flow, and an empty range says nothing about order.
         if !self.params.shr || h.range.is_meta() || h.range.is_empty() {
             return (Seen::default(), waiters);
         }
         let (cache, key, unasked) = (&self.cache, leg.cache_key, &leg.unasked);
+        // Algorithm 1. These bytes are no loss although they are missing here: bytes in the
+        // cache, bytes that another leg has requested, and bytes that were never requested
+        // through this node.
         let seen = leg.holes.on_packet(h.range, |gap| {
             RangeSet::between(gap, cache.missing(key, gap))
                 .iter()
@@ -116,19 +131,21 @@ impl Midnode {
                 .chain(unasked.iter())
                 .collect()
         });
+        // Bytes before `lastByte` cannot open a hole any more.
         if let (false, Some(last)) = (leg.unasked.is_empty(), leg.holes.last_byte()) {
             leg.unasked.remove(Range {
                 start: 0,
                 end: last,
             });
         }
+        // With `lost_is_carried` the hop has carried the lost bytes (equation 6).
         for hole in &seen.lost {
             leg.cc.on_lost(self.params.wire_bytes(*hole), &self.params);
         }
         (seen, waiters)
     }
 
-    /// Void Packet Headers for holes, down.
+    /// Queues Void Packet Headers for holes, downstream.
     fn announce(&mut self, p: Passing<'_>, id: SlotId, holes: Vec<Range>, room: u64) {
         let Some(leg) = self.legs.get(id) else { return };
         for range in holes {
@@ -139,6 +156,7 @@ impl Midnode {
                 fin: false,
                 rtx: false,
                 queued_us: 0,
+                // A header made here always carries timing.
                 timed: true,
                 since: p.now,
                 hop_limit: p.hop_limit,
@@ -147,7 +165,7 @@ impl Midnode {
         }
     }
 
-    /// The packet itself, down, unless the same bytes wait already.
+    /// Queues the packet itself, downstream, unless its bytes wait already.
     fn forward(
         &mut self,
         p: Passing<'_>,
@@ -157,6 +175,7 @@ impl Midnode {
         room: u64,
     ) {
         let Some(leg) = self.legs.get(id) else { return };
+        // The same bytes have come twice, for example by a repair and a late original.
         if payload.is_some() && !h.range.is_empty() && leg.queue.holds(h.range) {
             return;
         }
@@ -166,8 +185,8 @@ impl Midnode {
             }
             return;
         }
-        // Ablation: forwarded untouched, so that the endpoints measure the whole
-        // path; order with our VPH is kept by the control queue.
+        // Ablation: forwarded unchanged, so that the endpoints measure the whole path; the
+        // control queue keeps the order with our VPH.
         while let Some(v) = leg.queue.pop() {
             let mut out = Vec::new();
             leg.emit(&v, p.now, &self.params, &mut out);
@@ -180,14 +199,14 @@ impl Midnode {
     }
 }
 
-/// A packet in a sending buffer.
+/// Returns a packet for a sending buffer.
 fn queued(p: Passing<'_>, h: &DataHeader, payload: Option<&[u8]>) -> Queued {
     Queued {
         range: h.range,
         payload: payload.map(Into::into),
         fin: h.fin,
         rtx: h.rtx,
-        // What came without timing has waited nobody knows how long.
+        // The wait of a packet without timing is not known.
         queued_us: h.timing.map_or(MAX_QUEUED_US, |t| t.queued_us),
         timed: h.timing.is_some(),
         since: p.now,

@@ -1,4 +1,4 @@
-//! A Midnode's own Interests: repairs of holes, their repetition, news of rates.
+//! A Midnode's own Interests: repairs of holes, their repetition, and changed rates.
 
 use super::{Ask, MAX_CONTROL, MAX_REPEATS, Midnode};
 use crate::Nanos;
@@ -8,7 +8,7 @@ use crate::wire::Range;
 use std::cmp::Reverse;
 
 impl Midnode {
-    /// Asks upstream for a hole (Algorithm 1, line 14).
+    /// Requests a hole from upstream (Algorithm 1, line 14).
     pub(super) fn repair(
         &mut self,
         now: Nanos,
@@ -19,6 +19,7 @@ impl Midnode {
         round: u32,
     ) {
         let step = self.params.interest_bytes();
+        // One Interest names at most `interest_bytes`, so a long hole needs several.
         let mut at = hole.start;
         while at < hole.end && self.control.len() < MAX_CONTROL {
             let range = Range {
@@ -27,6 +28,7 @@ impl Midnode {
             };
             at = range.end;
             let Some(leg) = self.legs.get(id) else { return };
+            // The same bytes were requested within a hopRTT: their answer may still come.
             if self.params.shr_repeats > 0 && !leg.note_repair(now, range, &self.params) {
                 continue;
             }
@@ -44,8 +46,8 @@ impl Midnode {
         self.watch(now, id, hole, round);
     }
 
-    /// Looks at a hole of this hop again after 1.5 hopRTT (`shr_repeats`). Holes
-    /// announced from upstream are watched there, and by the Consumer.
+    /// Checks a hole of this hop again after 1.5 hopRTT (`shr_repeats`). Holes announced from
+    /// upstream are checked there, and by the Consumer.
     fn watch(&mut self, now: Nanos, id: SlotId, hole: Range, round: u32) {
         if round < self.params.shr_repeats
             && self.params.is_loss(hole)
@@ -54,7 +56,8 @@ impl Midnode {
         {
             let Some(leg) = self.legs.get(id) else { return };
             let hop = leg.cc.assumed_hop_rtt_ns(&self.params);
-            // Many repairs at once queue up behind each other on their way down.
+            // Many repairs at once are queued behind each other on their way downstream. `drain`
+            // is the time to send them at this hop's throughput, as in `Consumer::again_at`.
             let under_way = leg.repairing.len() as f64 * f64::from(self.params.segment_bytes);
             let drain = under_way * 8e9 / leg.cc.throughput_bps().max(1e5);
             let at = now + (1.5 * hop + drain.min(2e9)) as Nanos + 1_000_000;
@@ -63,7 +66,7 @@ impl Midnode {
         }
     }
 
-    /// Looks again at repairs that should have been answered (`shr_repeats`).
+    /// Checks repairs that should have been answered (`shr_repeats`).
     pub(super) fn run_repeats(&mut self, now: Nanos) {
         while let Some(&Reverse((at, id, start, end, round))) = self.repeats.peek() {
             if at > now {
@@ -74,15 +77,16 @@ impl Midnode {
                 continue;
             };
             let (key, flow, up) = (leg.cache_key, leg.flow, leg.path.reversed());
+            // Repaired bytes are in the cache by now. Only the missing ones are requested again.
             for m in self.cache.missing(key, Range { start, end }) {
                 self.repair(now, id, up, flow, m, round);
             }
         }
     }
 
-    /// Sends the rate upstream when no Interest has carried it for a hopRTT
-    /// and it has changed by more than an eighth; else a flow whose last
-    /// Interest asked for a low rate would end at that rate.
+    /// Sends the rate upstream when no Interest has carried it for a hopRTT and it has changed by
+    /// more than an eighth. Otherwise a flow whose last Interest requested a low rate would stay
+    /// at that rate.
     pub(super) fn tell_rate(&mut self, now: Nanos, id: SlotId, up: Path) {
         if !self.params.hop_by_hop {
             return;
@@ -95,6 +99,7 @@ impl Midnode {
         let rate = leg
             .cc
             .rate_bps(Some((leg.queue.bytes(), leg.down_rate)), &self.params);
+        // An empty range at the end of the requested bytes: it requests nothing.
         if rate.abs_diff(leg.last_up_rate) > leg.last_up_rate / 8 {
             let at = leg.requested_end;
             let hop_limit = leg.hop_limit;

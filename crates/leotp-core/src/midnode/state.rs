@@ -1,4 +1,4 @@
-//! What a Midnode knows of its flows at this moment, for reports.
+//! A Midnode's present state of its flows, for reports.
 
 use super::Midnode;
 use crate::Path;
@@ -15,11 +15,11 @@ pub struct FlowState {
     pub buffer_packets: usize,
     /// The hop upstream, of which this node is the Requester.
     pub upstream: CcState,
-    /// Rate last asked for upstream, bit/s.
+    /// Rate last requested upstream, bit/s.
     pub asked_bps: u64,
     /// Rate at which this node may send downstream, bit/s.
     pub paced_bps: u64,
-    /// Holes not yet asked for.
+    /// Holes that have not been requested.
     pub holes: usize,
 }
 
@@ -37,7 +37,7 @@ impl Midnode {
         })
     }
 
-    /// One line about a flow, for people; `path` is its Data's.
+    /// Describes a flow in one line, for people; `path` is that of its Data.
     pub fn describe(&self, flow: u64, path: Path) -> String {
         let Some(s) = self
             .legs
