@@ -1,8 +1,7 @@
-//! A flow's metadata record: its length and what its bytes must hash to.
+//! A flow's metadata record: its length and the digest of its bytes.
 //!
 //! The record is fetched like any other bytes of the flow, at
-//! [`META_BASE`](crate::wire::META_BASE), so loss repair and caches work for it
-//! unchanged.
+//! [`META_BASE`](crate::wire::META_BASE), so that loss repair and caches work for it unchanged.
 
 /// Bytes of the record.
 pub const META_LEN: u64 = 64;
@@ -11,9 +10,9 @@ const MAGIC: &[u8; 4] = b"LTM1";
 /// How the flow's bytes are protected beyond the digest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sealing {
-    /// Not at all: the digest finds faults, not attackers.
+    /// No protection: the digest finds faults, not attackers.
     Open,
-    /// Records sealed with an AEAD; the salt makes the flow's key. See `leotp::seal`.
+    /// Records sealed with an AEAD; the flow's key is derived from the salt. See `leotp::seal`.
     Sealed([u8; 16]),
 }
 
@@ -29,7 +28,7 @@ pub struct Meta {
 }
 
 impl Meta {
-    /// The record.
+    /// Returns the record's bytes.
     pub fn encode(&self) -> [u8; META_LEN as usize] {
         let mut b = [0; META_LEN as usize];
         b[..4].copy_from_slice(MAGIC);
@@ -45,11 +44,13 @@ impl Meta {
     /// Parses a record; `None` when it is not one.
     pub fn decode(b: &[u8]) -> Option<Self> {
         let b: &[u8; META_LEN as usize] = b.try_into().ok()?;
+        // Reserved bytes must be zero, so that they can have a meaning later.
         if &b[..4] != MAGIC || b[5..8] != [0; 3] {
             return None;
         }
         let salt: [u8; 16] = b[48..].try_into().ok()?;
         let sealing = match b[4] {
+            // An open flow has no salt: each record has a single encoding.
             0 if salt == [0; 16] => Sealing::Open,
             1 => Sealing::Sealed(salt),
             _ => return None,

@@ -13,7 +13,7 @@ pub struct Params {
     /// Payload of one Data packet, byte; with at most 30 bytes of header and UDP over IPv6 it
     /// must fit the path's MTU (the default fits 1,500). Ours.
     pub segment_bytes: u32,
-    /// Segments that one Interest requests. 1 is the paper's; more saves packets on the upstream
+    /// Segments that one Interest requests. 1 is the paper's; more saves packets in the upstream
     /// direction and needs padding under a small `max_amplification`.
     pub interest_segments: u32,
     /// One of this number of Data packets carries a measurement (`docs/reference/leotp-wire.md`).
@@ -70,8 +70,8 @@ pub struct Params {
     pub decrease: f64,
     /// Equation 8's "+1": segments added per hopRTT in congestion avoidance.
     pub increase_segments: f64,
-    /// Part of cwnd added per hopRTT when that is more than `increase_segments`. The paper's is
-    /// 0. `beyond()` sets 1/32 so that fast hops refill in time.
+    /// Part of cwnd added per hopRTT when that is more than `increase_segments`. 0 in the paper.
+    /// `beyond()` sets 1/32 so that fast hops refill in time.
     pub increase_ratio: f64,
     /// Number of parts of a hopRTT for equation 8: cwnd grows by `increase_segments` whenever a
     /// part has arrived. The queue is computed at every packet, but cwnd falls at most once in

@@ -19,7 +19,7 @@ impl RangeSet {
         }
     }
 
-    /// `whole` without its `gaps`.
+    /// Returns `whole` without its `gaps`.
     pub fn between(whole: Range, gaps: impl IntoIterator<Item = Range>) -> RangeSet {
         let mut set = RangeSet::new();
         set.insert(whole);
@@ -53,7 +53,7 @@ impl RangeSet {
             return;
         }
         let (mut start, mut end) = (r.start, r.end);
-        // Swallow every range that touches [start, end].
+        // Merges every range that touches [start, end].
         while let Some((&s, &e)) = self.map.range(..=end).next_back() {
             if e < start {
                 break;
@@ -72,6 +72,7 @@ impl RangeSet {
         if r.is_empty() {
             return;
         }
+        // From the last range that begins before `r.end` back: each is cut, split, or removed.
         while let Some((&s, &e)) = self.map.range(..r.end).next_back() {
             if e <= r.start {
                 break;
@@ -90,6 +91,7 @@ impl RangeSet {
     }
 
     /// Whether every byte of `r` is in the set.
+    // Ranges are not adjacent, so one range must have all of `r`.
     pub fn contains(&self, r: Range) -> bool {
         r.is_empty()
             || self
@@ -117,6 +119,7 @@ impl RangeSet {
     pub fn missing(&self, r: Range) -> Vec<Range> {
         let mut out = Vec::new();
         let mut at = r.start;
+        // A range that begins before `r` may cover its start.
         if let Some((_, &e)) = self.map.range(..=r.start).next_back() {
             at = at.max(e);
         }

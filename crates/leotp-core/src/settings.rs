@@ -3,10 +3,10 @@
 use super::{ParamError, Params};
 
 impl Params {
-    /// Names of the variants that [`Self::variant`] knows.
+    /// Names of the variants that [`Self::variant`] accepts.
     pub const VARIANTS: [&str; 3] = ["faithful", "published", "beyond"];
 
-    /// The parameters of a variant; `None` for a name that is none of [`Self::VARIANTS`].
+    /// Returns the parameters of a variant; `None` for a name that is not in [`Self::VARIANTS`].
     pub fn variant(name: &str) -> Option<Self> {
         match name {
             "faithful" => Some(Self::default()),
@@ -16,13 +16,15 @@ impl Params {
         }
     }
 
-    /// These parameters with some set anew, each as `name=value`; `value` is a
-    /// number, `true` or `false`. The result has been validated.
+    /// Returns these parameters with some replaced, each as `name=value`; `value` is a number,
+    /// `true` or `false`. The result has been validated.
     ///
     /// # Errors
-    /// Every setting that is none, and every parameter that cannot work.
+    /// Every invalid setting, and every invalid parameter.
     pub fn with_settings(&self, set: &[String]) -> Result<Self, ParamError> {
         let broken = |e: serde_json::Error| ParamError(vec![e.to_string()]);
+        // Through JSON, so that every field can be set by its name without a second list of
+        // names.
         let mut all = serde_json::to_value(self).map_err(broken)?;
         let mut wrong = Vec::new();
         for setting in set {
@@ -36,6 +38,8 @@ impl Params {
                 ));
                 continue;
             };
+            // The value must have the kind of the present one: `1` is not `true`, and 1.5
+            // segments do not exist.
             match serde_json::from_str::<serde_json::Value>(value) {
                 Ok(value) if same_kind(slot, &value) => *slot = value,
                 _ if slot.is_boolean() => wrong.push(format!("{setting}: not true or false")),
@@ -51,7 +55,8 @@ impl Params {
         Ok(params)
     }
 
-    /// Every parameter with its value, and below it what it means: the comments of [`Params`] themselves.
+    /// Returns every parameter with its value, and below it its meaning: the comments of
+    /// [`Params`] themselves.
     pub fn listed(&self) -> String {
         let all = serde_json::to_value(self).unwrap_or_default();
         let mut text = String::new();
@@ -65,7 +70,7 @@ impl Params {
     }
 }
 
-/// The names of all parameters and the lines of their comments, as the source has them.
+/// Returns the names of all parameters and the lines of their comments in the source.
 fn meanings() -> Vec<(&'static str, Vec<&'static str>)> {
     let source = include_str!("params.rs");
     let fields = source.split_once("pub struct Params {").map_or("", |s| s.1);

@@ -8,20 +8,20 @@
 //! |      1 |     1 | flags                                |
 //! |      2 |     8 | flow id                              |
 //!
-//! An Interest has 46 bytes: then come range start and end (exclusive, 8 bytes each),
+//! An Interest has 46 bytes. After these follow range start and end (exclusive, 8 bytes each),
 //! sender's clock (ns, 8), send rate (bit/s, 8), the Requester's tag (2) and the number of
 //! padding bytes that follow (2).
 //!
-//! Data is kept short, because what every packet carries is what every link pays for: then
-//! comes the range start, in 4 bytes or, from 4 GiB on, in 8; the range ends where the
-//! datagram does. What measures ([`Timing`], 12 bytes) is there when a flag says so: time
-//! queued (2), tag of the Interest behind the OWD (2), sender's clock (4) and Interest OWD
-//! (4), both in units of 64 ns modulo 2^32. So a Data header has 14 to 30 bytes. A VPH is a
-//! Data header with the range's end (8).
+//! Data has a short header, because every link carries it with every packet. The range start
+//! follows, in 4 bytes or, from 4 GiB on, in 8; the range ends where the datagram does. A flag
+//! shows whether the measurement ([`Timing`], 12 bytes) is present: time queued (2), tag of the
+//! Interest behind the OWD (2), sender's clock (4) and Interest OWD (4), both in units of 64 ns
+//! modulo 2^32. So a Data header has 14 to 30 bytes. A VPH is a Data header with the range's end
+//! (8).
 //!
-//! What the paper's 15-byte header could not say and this one can: flows beyond
-//! 4 GiB, rates beyond 65,535 units, timestamps finer than 1 us, and the Interest's
-//! one-way delay as a field of its own instead of folded into the timestamp.
+//! Beyond the paper's 15-byte header this one supports flows beyond 4 GiB, rates beyond 65,535
+//! units, timestamps finer than 1 us, and the Interest's one-way delay as a field of its own
+//! instead of folded into the timestamp.
 
 use thiserror::Error;
 
@@ -29,13 +29,13 @@ mod data;
 
 pub use data::{DATA_HEADER_MAX, DataHeader, Timing, data_header_len};
 
-/// UDP port used when none is named. Not registered with IANA.
+/// The default UDP port. Not registered with IANA.
 pub const DEFAULT_PORT: u16 = 5047;
 /// Protocol version written and accepted.
 pub const VERSION: u8 = 3;
 /// Bytes of an Interest without padding.
 pub const INTEREST_LEN: usize = 46;
-/// Bytes that all packets begin with.
+/// Bytes at the beginning of all packets.
 const COMMON_LEN: usize = 10;
 /// Start of the range space that holds a flow's [metadata record](crate::Meta)
 /// instead of its bytes. A flow's own bytes are `[0, 2^62)`.
@@ -44,33 +44,33 @@ pub const META_BASE: u64 = 1 << 62;
 pub const MAX_PAYLOAD: usize = 65_507 - DATA_HEADER_MAX;
 /// Clocks of Data and VPH are counted in units of 2^6 ns.
 const CLOCK_SHIFT: u32 = 6;
-/// They come round after 2^38 ns, 275 s.
+/// Clocks of Data and VPH wrap around after 2^38 ns, 275 s.
 const CLOCK_BITS: u32 = 32 + CLOCK_SHIFT;
-/// After this time clocks in Data and VPH come round, ns.
+/// The time after which clocks in Data and VPH wrap around, ns.
 pub const CLOCK_PERIOD_NS: u64 = 1 << CLOCK_BITS;
 /// Resolution of the time queued, us.
 const QUEUED_STEP_US: u32 = 64;
 /// Time queued that means "this, longer, or not known", us.
 pub const MAX_QUEUED_US: u32 = QUEUED_STEP_US * u16::MAX as u32;
-/// Lowest send rate an Interest may ask for, bit/s.
+/// Lowest send rate that an Interest may request, bit/s.
 pub const MIN_RATE_BPS: u64 = 10_000;
-/// Highest send rate an Interest may ask for, bit/s.
+/// Highest send rate that an Interest may request, bit/s.
 pub const MAX_RATE_BPS: u64 = 100_000_000_000;
 
 /// Data: `end` is the end of the flow.
 pub const FLAG_FIN: u8 = 0x01;
-/// Interest: asks again for bytes believed lost. Data: answers such an Interest.
+/// Interest: requests again bytes believed lost. Data: answers such an Interest.
 pub const FLAG_RTX: u8 = 0x02;
-/// Interest: do not answer from caches, and forget what they hold of this range.
+/// Interest: do not answer from caches, and forget their bytes of this range.
 pub const FLAG_FRESH: u8 = 0x04;
-/// Interest: timestamp and rate are no news; the Responder keeps what it has.
-/// For nodes that repair losses but leave congestion control to the endpoints.
+/// Interest: timestamp and rate are not new; the Responder keeps its values. For nodes that
+/// repair losses but leave congestion control to the endpoints.
 pub const FLAG_BARE: u8 = 0x10;
-/// Interest: the Requester is content with [`Timing`] in some of the Data packets.
+/// Interest: the Requester accepts [`Timing`] in only some of the Data packets.
 pub const FLAG_SPARSE: u8 = 0x20;
 /// Data, VPH: the Interest OWD field holds a measurement. Only with [`FLAG_TIMED`].
 pub const FLAG_OWD: u8 = 0x08;
-/// Data, VPH: [`Timing`] is there.
+/// Data, VPH: [`Timing`] is present.
 pub const FLAG_TIMED: u8 = 0x40;
 /// Data, VPH: the range's start has 8 bytes, because it does not fit 4.
 pub const FLAG_WIDE: u8 = 0x80;
@@ -89,7 +89,7 @@ pub struct Range {
 }
 
 impl Range {
-    /// A range; `None` when `end < start`.
+    /// Returns a range; `None` when `end < start`.
     pub const fn new(start: u64, end: u64) -> Option<Self> {
         if end < start {
             None
@@ -122,14 +122,14 @@ impl Range {
 /// A request for a range of a flow, and the rate at which to answer.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interest {
-    /// Flow asked for.
+    /// The requested flow.
     pub flow: u64,
-    /// Bytes asked for. Empty: nothing is asked, only the rate is news.
+    /// The requested bytes. Empty: the Interest only carries a new rate.
     pub range: Range,
     /// Requester's clock when the packet left, ns.
     pub timestamp: u64,
-    /// Rate the Responder of this hop shall keep, bit/s,
-    /// in [`MIN_RATE_BPS`]..=[`MAX_RATE_BPS`].
+    /// Rate that the Responder of this hop must use, bit/s, in
+    /// [`MIN_RATE_BPS`]..=[`MAX_RATE_BPS`].
     pub rate_bps: u64,
     /// See [`FLAG_RTX`].
     pub rtx: bool,
@@ -139,11 +139,11 @@ pub struct Interest {
     pub bare: bool,
     /// See [`FLAG_SPARSE`].
     pub sparse: bool,
-    /// Names the Requester's clock: a Data packet's Interest OWD is only for the
+    /// The name of the Requester's clock: the Interest OWD of a Data packet is valid only for the
     /// node whose tag comes back with it.
     pub tag: u16,
-    /// Padding bytes after the header; they buy a larger answer under a
-    /// Responder's amplification bound.
+    /// Padding bytes after the header; they allow a larger answer under a Responder's
+    /// amplification bound.
     pub padding: u16,
 }
 
@@ -154,15 +154,15 @@ pub enum Packet<'a> {
     Interest(Interest),
     /// Bytes of a flow.
     Data(DataHeader, &'a [u8]),
-    /// Notice that an upstream node has seen these bytes missing and repairs
-    /// the loss (section III.B).
+    /// A notice that an upstream node has detected the loss of these bytes and repairs it
+    /// (section III.B).
     Vph(DataHeader),
 }
 
 /// Why a datagram is not a LEOTP packet.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 pub enum WireError {
-    /// Shorter than the header, or than the header says.
+    /// Shorter than the header, or than the length in the header.
     #[error("packet of {have} bytes is shorter than the {need} it must have")]
     Short {
         /// Bytes present.
@@ -170,10 +170,10 @@ pub enum WireError {
         /// Bytes required.
         need: usize,
     },
-    /// Longer than the header says.
+    /// Longer than the length in the header.
     #[error("{0} bytes follow the packet")]
     Trailing(usize),
-    /// A version this node does not speak.
+    /// A version that this node does not support.
     #[error("version {0} is not spoken here")]
     Version(u8),
     /// Neither Interest, Data nor VPH.
@@ -202,9 +202,10 @@ pub enum WireError {
 /// End of the space of ranges: the metadata space is as long as the data space.
 const SPACE_END: u64 = META_BASE << 1;
 
-/// A difference of clocks that have been on the wire, ns: the one nearest to zero of
-/// those that are the same modulo 2^38 ns, so between -137 and 137 s.
+/// Returns a difference of clocks that were sent on the wire, ns: the value nearest to zero among
+/// those that are equal modulo 2^38 ns, so between -137 and 137 s.
 pub const fn clock_difference(ns: u64) -> i64 {
+    // Shifting the 38 bits to the top and back extends their sign.
     (ns << (64 - CLOCK_BITS)) as i64 >> (64 - CLOCK_BITS)
 }
 
@@ -228,12 +229,12 @@ fn u64_at(b: &[u8], at: usize) -> u64 {
     u64::from_be_bytes(v)
 }
 
-/// A clock in ns, from its 32 bits.
+/// Reads a clock in ns from its 32 bits.
 fn clock_at(b: &[u8], at: usize) -> u64 {
     u64::from(u32_at(b, at)) << CLOCK_SHIFT
 }
 
-/// A datagram that must have `need` bytes or more.
+/// Checks that a datagram has at least `need` bytes.
 const fn at_least(b: &[u8], need: usize) -> Result<(), WireError> {
     if b.len() < need {
         let have = b.len();
@@ -242,7 +243,7 @@ const fn at_least(b: &[u8], need: usize) -> Result<(), WireError> {
     Ok(())
 }
 
-/// A datagram of `have` bytes that must have `need`.
+/// Checks that a datagram of `have` bytes has exactly `need`.
 const fn exactly(have: usize, need: usize) -> Result<(), WireError> {
     if have < need {
         Err(WireError::Short { have, need })
@@ -253,7 +254,7 @@ const fn exactly(have: usize, need: usize) -> Result<(), WireError> {
     }
 }
 
-/// A range lies in the data space or in the metadata space, not across.
+/// Checks that a range is in the data space or in the metadata space, not across.
 fn checked_range(start: u64, end: u64) -> Result<Range, WireError> {
     let bad = WireError::Range(start, end);
     let range = Range::new(start, end).ok_or(bad)?;
@@ -266,12 +267,13 @@ fn checked_range(start: u64, end: u64) -> Result<Range, WireError> {
 }
 
 impl<'a> Packet<'a> {
-    /// Parses one datagram. Every byte is checked before it is believed; any
-    /// input gives a packet or an error, never a panic.
+    /// Parses one datagram. Every field is checked before it is used; any input gives a packet or
+    /// an error, never a panic.
     ///
     /// # Errors
-    /// The first thing about it that is not LEOTP's.
+    /// The first violation of the format.
     pub fn parse(b: &'a [u8]) -> Result<Self, WireError> {
+        // Table I, with a version and flags in front.
         at_least(b, COMMON_LEN)?;
         let version = b[0] >> 4;
         if version != VERSION {
@@ -284,12 +286,15 @@ impl<'a> Packet<'a> {
             TYPE_VPH => FLAG_OWD | FLAG_TIMED | FLAG_WIDE,
             other => return Err(WireError::Type(other)),
         };
+        // Unknown flags are an error, so that later versions can use them. An OWD is part of the
+        // timing.
         if flags & !allowed != 0 || flags & (FLAG_OWD | FLAG_TIMED) == FLAG_OWD {
             return Err(WireError::Flags(flags));
         }
         match kind {
             TYPE_INTEREST => Ok(Packet::Interest(Interest::parse(b, flags)?)),
             TYPE_VPH => {
+                // A VPH has the byte range of a hole (section III.B) and no payload.
                 let (header, at) = DataHeader::parse(b, flags)?;
                 exactly(b.len(), at + 8)?;
                 let range = checked_range(header.range.start, u64_at(b, at))?;
@@ -300,13 +305,15 @@ impl<'a> Packet<'a> {
             }
             _ => {
                 let (header, at) = DataHeader::parse(b, flags)?;
+                // The payload's length gives the range's end: Table I's `length` field is not
+                // needed.
                 let payload = &b[at..];
                 if payload.len() > MAX_PAYLOAD {
                     return Err(WireError::Trailing(payload.len() - MAX_PAYLOAD));
                 }
                 let start = header.range.start;
                 let range = checked_range(start, start.saturating_add(payload.len() as u64))?;
-                // Only "the flow ends here" may be said without bytes.
+                // Only a Data packet that announces the flow's end may have no bytes.
                 if range.is_empty() && !header.fin {
                     return Err(WireError::Nothing);
                 }
@@ -316,21 +323,22 @@ impl<'a> Packet<'a> {
     }
 }
 
-/// The bytes that all packets begin with.
+/// Appends the bytes at the beginning of all packets.
 fn put_common(out: &mut Vec<u8>, kind: u8, flags: u8, flow: u64) {
     out.extend_from_slice(&[VERSION << 4 | kind, flags]);
     out.extend_from_slice(&flow.to_be_bytes());
 }
 
-/// The flags that are set.
+/// Returns the sum of the flags that are set.
 fn flags(set: &[(bool, u8)]) -> u8 {
     set.iter().filter(|(on, _)| *on).map(|(_, flag)| flag).sum()
 }
 
 impl Interest {
-    /// `b` begins as an Interest with these flags.
+    /// Parses an Interest that begins with these flags.
     fn parse(b: &[u8], flags: u8) -> Result<Self, WireError> {
         at_least(b, INTEREST_LEN)?;
+        // The padding must be present: its length pays for a larger answer.
         let padding = u16_at(b, 44);
         exactly(b.len(), INTEREST_LEN + usize::from(padding))?;
         let rate_bps = u64_at(b, 34);
@@ -351,8 +359,8 @@ impl Interest {
         })
     }
 
-    /// Appends the packet to `out`. A rate outside the field's span is brought
-    /// to its nearest end, because the span is the protocol's, not the caller's.
+    /// Appends the packet to `out`. A rate outside the field's span is set to its nearest end,
+    /// because the protocol defines the span, not the caller.
     pub fn encode(&self, out: &mut Vec<u8>) {
         let flags = flags(&[
             (self.rtx, FLAG_RTX),

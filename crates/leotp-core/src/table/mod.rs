@@ -1,5 +1,5 @@
-//! State per flow and Consumer, bounded: found, added, given up and forgotten in
-//! O(1) each, full or not.
+//! Bounded state per flow and Consumer: entries are found, added, dropped and forgotten in O(1)
+//! each, in a full table too.
 
 mod quota;
 mod recency;
@@ -11,8 +11,8 @@ use crate::params::Params;
 use crate::{Nanos, Path};
 use std::collections::HashMap;
 
-/// Names an entry. A name outlives its entry and then names nothing, also when the
-/// place has been given to another.
+/// The name of an entry. A name may outlive its entry and is then invalid, even if the slot has
+/// been given to another entry.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct SlotId {
     slot: u32,
@@ -33,7 +33,7 @@ struct Entry<T> {
     value: T,
 }
 
-/// Entries by flow and path. When it is full, the one that has been idle longest goes.
+/// Entries by flow and path. A full table drops the entry that has been idle for longest.
 pub(crate) struct FlowTable<T> {
     slots: Vec<Slot<T>>,
     free: Vec<u32>,
@@ -41,7 +41,7 @@ pub(crate) struct FlowTable<T> {
     quota: Quota,
     recency: Recency,
     max: usize,
-    /// Entries that have been looked at to find one to give up: the work that a full table makes.
+    /// Entries that were examined to find one to drop: the work of a full table.
     #[cfg(test)]
     pub(crate) looked_at: u64,
 }
@@ -82,6 +82,7 @@ impl<T> FlowTable<T> {
     }
 
     fn entry(&mut self, id: SlotId) -> Option<&mut Entry<T>> {
+        // The generation has changed if the slot now has another entry.
         let slot = self.slots.get_mut(id.slot as usize)?;
         slot.entry
             .as_mut()
@@ -92,7 +93,8 @@ impl<T> FlowTable<T> {
         self.entry(id).map(|e| &mut e.value)
     }
 
-    /// Notes that a packet of the entry has passed at `now`; when the last one had.
+    /// Notes that a packet of the entry has passed at `now`; returns the time of the previous
+    /// one.
     pub(crate) fn touch(&mut self, id: SlotId, now: Nanos) -> Option<Nanos> {
         let before = std::mem::replace(&mut self.entry(id)?.seen, now);
         self.recency.touch(id.slot);
@@ -104,7 +106,7 @@ impl<T> FlowTable<T> {
         self.quota.admits(key.1.dst.ip())
     }
 
-    /// The entry to be given up before one more is added; the caller removes it.
+    /// Returns the entry to drop before one more is added; the caller removes it.
     pub(crate) fn idlest_if_full(&mut self) -> Option<SlotId> {
         if self.index.len() < self.max {
             return None;
@@ -112,7 +114,7 @@ impl<T> FlowTable<T> {
         self.idlest().map(|(id, _)| id)
     }
 
-    /// An entry that nothing has passed since `before`; the caller removes it.
+    /// Returns an entry without a packet since `before`; the caller removes it.
     pub(crate) fn idle_since(&mut self, before: Nanos) -> Option<SlotId> {
         let (id, seen) = self.idlest()?;
         (seen < before).then_some(id)
@@ -123,6 +125,7 @@ impl<T> FlowTable<T> {
         {
             self.looked_at += 1;
         }
+        // The list is in order of use, so the oldest is found without a search.
         let slot = self.recency.oldest()?;
         let Slot { generation, entry } = self.slots.get(slot as usize)?;
         let id = SlotId {

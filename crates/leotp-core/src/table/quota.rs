@@ -1,11 +1,11 @@
-//! How many flows each Consumer's address may have, and each IPv6 prefix.
+//! The number of flows that each Consumer's address may have, and each IPv6 prefix.
 
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::net::{IpAddr, Ipv6Addr};
 
-/// Counts per address and, for IPv6, per /64: whoever has one address of a /64 has
-/// all 2^64, so a bound per address alone is none.
+/// Counts per address and, for IPv6, per /64: a host with one address of a /64 has all 2^64, so a
+/// bound per address alone would be without effect.
 #[derive(Debug, Clone)]
 pub struct Quota {
     per_address: HashMap<IpAddr, u32>,
@@ -14,7 +14,7 @@ pub struct Quota {
     max_per_prefix: u32,
 }
 
-/// The /64 of an IPv6 address.
+/// Returns the /64 of an IPv6 address.
 fn prefix(ip: IpAddr) -> Option<u64> {
     match ip {
         IpAddr::V4(_) => None,
@@ -32,7 +32,7 @@ fn take_one<K: std::hash::Hash + Eq>(counts: &mut HashMap<K, u32>, key: K) {
 }
 
 impl Quota {
-    /// Bounds for one address and for one IPv6 /64.
+    /// Creates bounds for one address and for one IPv6 /64.
     pub fn new(max_per_address: u32, max_per_prefix: u32) -> Self {
         Self {
             per_address: HashMap::new(),
@@ -47,13 +47,13 @@ impl Quota {
         (self.per_address.get(&ip).copied().unwrap_or(0), of_prefix)
     }
 
-    /// Whether `ip` may have one more.
+    /// Whether `ip` may have one more flow.
     pub fn admits(&self, ip: IpAddr) -> bool {
         let (of_address, of_prefix) = self.counts(ip);
         of_address < self.max_per_address && of_prefix.is_none_or(|n| n < self.max_per_prefix)
     }
 
-    /// One more of `ip`.
+    /// Adds a flow of `ip`.
     pub fn add(&mut self, ip: IpAddr) {
         *self.per_address.entry(ip).or_insert(0) += 1;
         if let Some(p) = prefix(ip) {
@@ -61,7 +61,7 @@ impl Quota {
         }
     }
 
-    /// One less of `ip`.
+    /// Removes a flow of `ip`.
     pub fn release(&mut self, ip: IpAddr) {
         take_one(&mut self.per_address, ip);
         if let Some(p) = prefix(ip) {
@@ -69,15 +69,18 @@ impl Quota {
         }
     }
 
-    /// The share that each of `ip`'s has of `bytes`, which all of one address have
-    /// together. A /64 has as many times more as it may have more flows.
+    /// Returns the share of each flow of `ip` in `bytes`, which all flows of one address have
+    /// together. The bound of a /64 is larger in proportion to the number of flows that it may
+    /// have.
     pub fn share(&self, ip: IpAddr, bytes: u64) -> u64 {
         let (of_address, of_prefix) = self.counts(ip);
+        // An address divides its bytes evenly among its flows.
         let own = bytes / u64::from(of_address.max(1));
         let of_all = of_prefix.map_or(u64::MAX, |n| {
             let times = (self.max_per_prefix / self.max_per_address.max(1)).max(1);
             bytes.saturating_mul(u64::from(times)) / u64::from(n.max(1))
         });
+        // Both bounds hold: that of the address, and that of its /64.
         own.min(of_all)
     }
 }

@@ -1,4 +1,4 @@
-//! The order of last use, in O(1): a list through small numbers.
+//! The order of last use, in O(1): a linked list of small numbers.
 
 const NONE: u32 = u32::MAX;
 
@@ -9,8 +9,8 @@ struct Link {
     listed: bool,
 }
 
-/// Small numbers in the order of their last use. Every operation takes the same
-/// time however many there are; memory is 12 bytes for each number up to the largest.
+/// Small numbers in the order of their last use. Every operation takes constant time; memory is
+/// 12 bytes for each number up to the largest.
 #[derive(Debug, Clone)]
 pub struct Recency {
     links: Vec<Link>,
@@ -29,13 +29,14 @@ impl Default for Recency {
 }
 
 impl Recency {
-    /// `id`, below 2^32 - 1, is the newest from now on, listed so far or not.
+    /// Makes `id`, below 2^32 - 1, the newest, whether it was listed or not.
     pub fn touch(&mut self, id: u32) {
         if self.newest == id {
             return;
         }
         self.remove(id);
         let at = id as usize;
+        // The links are stored by number, so the list needs no allocation per entry.
         if self.links.len() <= at {
             let unlisted = Link {
                 newer: NONE,
@@ -50,6 +51,7 @@ impl Recency {
             older: head,
             listed: true,
         };
+        // `NONE` is beyond the vector, so an empty list has no head to update.
         match self.links.get_mut(head as usize) {
             Some(l) => l.newer = id,
             None => self.oldest = id,
@@ -57,13 +59,14 @@ impl Recency {
         self.newest = id;
     }
 
-    /// `id` is listed no longer.
+    /// Removes `id` from the list.
     pub fn remove(&mut self, id: u32) {
         let Some(l) = self.links.get_mut(id as usize).filter(|l| l.listed) else {
             return;
         };
         l.listed = false;
         let (newer, older) = (l.newer, l.older);
+        // Closes the gap; a missing neighbour means that `id` was at that end of the list.
         match self.links.get_mut(newer as usize) {
             Some(n) => n.older = older,
             None => self.newest = older,
@@ -74,7 +77,7 @@ impl Recency {
         }
     }
 
-    /// The one used longest ago.
+    /// Returns the number used longest ago.
     pub fn oldest(&self) -> Option<u32> {
         (self.oldest != NONE).then_some(self.oldest)
     }

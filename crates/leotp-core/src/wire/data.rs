@@ -6,7 +6,7 @@ use super::{
     to_clock, u16_at, u32_at, u64_at,
 };
 
-/// Bytes of a Data packet before its payload, at most.
+/// The largest number of bytes of a Data packet before its payload.
 pub const DATA_HEADER_MAX: usize = COMMON_LEN + WIDE_LEN + TIMING_LEN;
 /// Bytes of a range's start that fits the short field, and of any other.
 const NARROW_LEN: usize = 4;
@@ -14,7 +14,8 @@ const WIDE_LEN: usize = 8;
 /// Bytes of [`Timing`].
 const TIMING_LEN: usize = 12;
 
-/// What a Requester measures with: the clock halves of this hop and the waits of the path.
+/// The measurement for a Requester: the Responder's half of hopRTT (section III.C) and the waits
+/// on the path.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Timing {
     /// Responder's clock when the packet left, ns; on the wire in steps of 64 ns,
@@ -25,15 +26,15 @@ pub struct Timing {
     pub interest_owd: Option<i64>,
     /// Tag of the Interest that `interest_owd` belongs to.
     pub tag: u16,
-    /// Time the request and its answer have waited in LEOTP nodes (not links)
-    /// so far, us; on the wire in steps of 64 us; [`MAX_QUEUED_US`](super::MAX_QUEUED_US):
-    /// that, longer, or not known.
+    /// Time that the request and its answer have waited in LEOTP nodes (not on links) so far, us;
+    /// on the wire in steps of 64 us; [`MAX_QUEUED_US`](super::MAX_QUEUED_US): that, longer, or
+    /// not known.
     pub queued_us: u32,
 }
 
 impl Timing {
-    /// The Responder's clock and the Interest's OWD, when that was measured for an Interest
-    /// with this `tag`: measured for another node's Interest, it is about another clock.
+    /// Returns the Responder's clock and the Interest's OWD, if that was measured for an Interest
+    /// with this `tag`: the OWD of another node's Interest is relative to another clock.
     pub fn measured(&self, tag: u16) -> Option<(u64, i64)> {
         let owd = self.interest_owd.filter(|_| self.tag == tag)?;
         Some((self.timestamp, owd))
@@ -47,7 +48,7 @@ pub struct DataHeader {
     pub flow: u64,
     /// Data: the bytes carried. VPH: the bytes found missing upstream.
     pub range: Range,
-    /// What measures, if this packet carries it.
+    /// The measurement, if this packet carries it.
     pub timing: Option<Timing>,
     /// `range.end` is the end of the flow.
     pub fin: bool,
@@ -68,8 +69,8 @@ pub const fn data_header_len(start: u64, timed: bool) -> usize {
 }
 
 impl DataHeader {
-    /// `b` begins as Data or a VPH with these flags: the header, with an empty range, and
-    /// where it ends.
+    /// Parses the header of Data or a VPH with these flags. Returns the header, with an empty
+    /// range, and its length.
     pub(super) fn parse(b: &[u8], flags: u8) -> Result<(Self, usize), WireError> {
         let (wide, timed) = (flags & FLAG_WIDE != 0, flags & FLAG_TIMED != 0);
         let start_len = if wide { WIDE_LEN } else { NARROW_LEN };
@@ -81,11 +82,13 @@ impl DataHeader {
         } else {
             u64::from(u32_at(b, COMMON_LEN))
         };
+        // One encoding per value: a start that fits 4 bytes must use them.
         if wide && !is_wide(start) {
             return Err(WireError::Wide(start));
         }
         let timing = if timed {
             let (owd, measured) = (clock_at(b, at + 8), flags & FLAG_OWD != 0);
+            // A field that is not in use must be zero, so that it can have a meaning later.
             if !measured && owd != 0 {
                 return Err(WireError::Reserved);
             }
@@ -111,6 +114,7 @@ impl DataHeader {
     fn put(&self, kind: u8, out: &mut Vec<u8>) {
         let (start, data) = (self.range.start, kind == TYPE_DATA);
         let owd = self.timing.and_then(|t| t.interest_owd);
+        // The end of the flow and repairs are properties of payload, so a VPH has neither flag.
         let flags = flags(&[
             (self.fin && data, FLAG_FIN),
             (self.rtx && data, FLAG_RTX),
@@ -125,9 +129,11 @@ impl DataHeader {
             out.extend_from_slice(&(start as u32).to_be_bytes());
         }
         if let Some(t) = self.timing {
+            // A longer wait than the field can hold is sent as "this, longer, or not known".
             let queued = u16::try_from(t.queued_us / QUEUED_STEP_US).unwrap_or(u16::MAX);
             out.extend_from_slice(&queued.to_be_bytes());
             out.extend_from_slice(&t.tag.to_be_bytes());
+            // Both clocks are sent modulo 2^38 ns: a delay of one hop is far below that.
             for v in [t.timestamp, owd.unwrap_or(0) as u64] {
                 out.extend_from_slice(&to_clock(v).to_be_bytes());
             }
