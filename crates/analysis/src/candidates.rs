@@ -18,10 +18,10 @@ pub struct Usable {
     pub candidate: Candidate,
 }
 
-/// Why it cannot be said what stations could use.
+/// The reason why the usable satellites cannot be computed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum CandidatesError {
-    /// With bent pipes what users can use depends on what feeders have chosen.
+    /// With bent pipes the satellites that users can use depend on the choices of feeders.
     #[error(
         "what users of `bent_pipe` satellites can use depends on what feeders choose, so it cannot be listed beforehand"
     )]
@@ -74,7 +74,7 @@ pub fn candidates(lab: &Lab, interval: Interval) -> Result<Vec<Usable>, Candidat
     Ok(all)
 }
 
-/// Chooses nothing, and notes what it could have.
+/// A policy that chooses no satellite, and notes the candidates.
 #[derive(Default)]
 struct Gather(Mutex<Vec<(u64, NodeId, Candidate)>>);
 

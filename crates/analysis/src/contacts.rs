@@ -102,7 +102,7 @@ impl Part {
         self.lasers.resize(layout.isl_links().len(), None);
         let mut others = self.others.drain(..).peekable();
         for edge in &snapshot.edges {
-            // Both directions of a link are edges; one of them speaks for it.
+            // Both directions of a link are edges; one of them represents it.
             if edge.from > edge.to || edge.impairment.up_from_ns >= end_ns {
                 continue;
             }

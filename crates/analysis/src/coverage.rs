@@ -1,4 +1,4 @@
-//! Is the sky able to do what the scenario asks? Per station the time without a link, per flow the share of its
+//! Can the sky do what the scenario requires? Per station the time without a link, per flow the share of its
 //! time with a path.
 
 mod station;
@@ -44,7 +44,7 @@ pub struct StationCover {
     pub first_dark_s: Option<f64>,
     /// Changes of its satellites from one sample to the next.
     pub handovers: u64,
-    /// Fewest satellites above the mask; null unless asked for.
+    /// Fewest satellites above the mask; null unless requested.
     pub in_view_min: Option<u32>,
     /// Mean number of satellites above the mask.
     pub in_view_mean: Option<f64>,
@@ -200,7 +200,7 @@ impl Part {
                 station.count(lab, s, snapshot.positions_itrf_m[satellites + s], snapshot);
             }
         }
-        // Made only if a flow asks for it.
+        // Computed only if a flow needs it.
         let graph = OnceCell::new();
         let graph =
             || graph.get_or_init(|| Graph::new(&lab.layout, snapshot, GroundTransit::Never));
@@ -260,8 +260,8 @@ impl Part {
         }
     }
 
-    /// From when on in the sample there is a path; `u64::MAX` for never. Ends that nothing passes through are reached
-    /// from the satellites they are linked with.
+    /// Returns the time in the sample from which there is a path; `u64::MAX` for never. Ends that do not
+    /// forward are reached from the satellites that they are linked with.
     fn path_from(&mut self, satellites: usize, a: NodeId, b: NodeId) -> u64 {
         let mut roots = |node: NodeId| {
             let linked = node.index().checked_sub(satellites);

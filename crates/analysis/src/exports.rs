@@ -292,7 +292,7 @@ fn segment(run: Run, at: &impl Fn(usize) -> Utc) -> Option<Segment> {
     Segment::new(Frame::Itrf, method, degree, states, None).ok()
 }
 
-/// The Walker shells of a lab, for formats that know nothing else.
+/// Returns the Walker shells of a lab, for formats that support no other orbits.
 fn shells(lab: &Lab, format: &'static str) -> Result<Vec<Shell>, ExportError> {
     let shell = |c: &constel_scenario::model::Constellation| match &c.orbits {
         Orbits::Walker(walker) if walker.plane_spacing.is_none() => Ok(Shell {

@@ -19,7 +19,7 @@ impl Forest {
         self.parent[a.max(b) as usize] = a.min(b);
     }
 
-    /// The thing that stands for the group of this one.
+    /// Returns the element that represents the group of this one.
     pub(crate) fn root(&mut self, thing: usize) -> u32 {
         let mut at = thing as u32;
         while self.parent[at as usize] != at {

@@ -7,8 +7,9 @@ use constel_units::TimeSpan;
 
 use constel_plan::Lab;
 
-/// Samples of `[from, to)`, one every `every`, on step starts of the lab. Decisions (who serves whom, which
-/// lasers are up) are taken at step starts only, so with `every` equal to the step nothing is missed.
+/// Samples of `[from, to)`, one every `every`, on step starts of the lab. Decisions (which satellite serves
+/// which station, which lasers are up) are made at step starts only, so with `every` equal to the step no
+/// change is missed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Interval {
     from_ns: u64,
@@ -130,7 +131,7 @@ impl Interval {
         self.from_ns + sample * self.every.get()
     }
 
-    /// The end of what a sample stands for: the next one's time, or the end.
+    /// Returns the end of the time that a sample represents: the next one's time, or the end.
     pub(crate) fn end_of(&self, sample: u64) -> u64 {
         (self.at(sample) + self.every.get()).min(self.to_ns)
     }

@@ -52,7 +52,7 @@ pub struct Series {
     pub pairs: Vec<(NodeId, NodeId)>,
     /// By pair.
     pub summaries: Vec<Summary>,
-    /// By sample, then by pair; empty when only summaries were asked for.
+    /// By sample, then by pair; empty when only summaries were requested.
     pub points: Vec<Point>,
 }
 
@@ -105,7 +105,7 @@ fn parse_pair(lab: &Lab, text: &str) -> Result<(NodeId, NodeId), SeriesError> {
         let (a, b) = (&text[..at], &text[at + separator.len()..]);
         Some((lab.find(a).ok()?, lab.find(b).ok()?))
     };
-    // Names hold hyphens themselves: whichever way of cutting gives two names is the one that is meant.
+    // Names may have hyphens themselves: the cut that gives two names is the right one.
     let cuts = text.match_indices([':', '-']);
     let found: Vec<_> = cuts.filter_map(read).collect();
     match found[..] {
@@ -327,7 +327,7 @@ fn join(interval: Interval, pairs: Vec<(NodeId, NodeId)>, parts: Vec<Part>) -> S
     let mut points: Vec<Point> = Vec::new();
     for mut part in parts {
         for pair in 0..pairs.len() {
-            // A part does not know what was before it; here the two meet.
+            // A part does not have the samples before it; here the two parts meet.
             if !last.is_empty() && last[pair] != part.first[pair] {
                 part.tallies[pair].changes += 1;
                 if let Some(point) = part.points.get_mut(pair) {

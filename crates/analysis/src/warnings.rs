@@ -36,7 +36,7 @@ pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
     found
 }
 
-/// Networks with a square of delays in which cells are empty: what is sent between two such members goes over others.
+/// Networks with a matrix of delays in which cells are empty: packets between two such members go over others.
 fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
     let layout = &lab.layout;
     let is_square = |medium: &Medium| {
@@ -88,7 +88,7 @@ fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
     found
 }
 
-/// Laser links that the scenario asks for, and none of which is there at the start.
+/// Laser links that the scenario requires, and none of which is up at the start.
 fn no_lasers(layout: &Layout, first: &Snapshot) -> Option<String> {
     let links = layout.isl_links();
     let up = |port| !first.edges_from(port).is_empty();
@@ -107,8 +107,8 @@ fn no_lasers(layout: &Layout, first: &Snapshot) -> Option<String> {
     ))
 }
 
-/// Satellites, gateways and hosts that links could ever join, whatever the sky does, and whom stations use at the
-/// start.
+/// Satellites, gateways and hosts that links could ever join, whatever the sky is, and the satellites that
+/// stations use at the start.
 struct Islands<'a> {
     first: &'a Snapshot,
     joined: Forest,
@@ -130,7 +130,7 @@ impl<'a> Islands<'a> {
                 joined.join(at(port.id), at(peer));
             }
         }
-        // Through other stations nothing passes.
+        // Other stations do not forward.
         for station in layout.stations().filter(|s| layout.is_transit(s.id)) {
             for satellite in served(layout, station.id) {
                 joined.join(station.id.index(), satellite);
@@ -156,7 +156,7 @@ impl<'a> Islands<'a> {
         all.map(|at| self.joined.root(at.index())).collect()
     }
 
-    /// Why a flow has no path, if whom its ends use can never be joined.
+    /// Returns the reason why a flow has no path, if the satellites that its ends use can never be joined.
     fn apart(&mut self, layout: &Layout, flow: &str, from: NodeId, to: NodeId) -> Option<String> {
         let reach = [from, to].map(|node| self.reach(layout, node));
         let used = [from, to].map(|node| self.uses(layout, node));

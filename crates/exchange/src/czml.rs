@@ -30,7 +30,7 @@ pub struct Scene {
     pub lines: Vec<Line>,
 }
 
-/// Something that is somewhere.
+/// A body with a position.
 #[derive(Debug, Clone)]
 pub struct Body {
     /// The body's name; also its identifier.
@@ -52,7 +52,7 @@ pub struct Body {
 pub enum Place {
     /// Present all the time.
     Fixed(DVec3),
-    /// At these places, in runs that nothing joins: between two of them it is nowhere.
+    /// Present at these positions, in separate runs: between two runs it has no position.
     Sampled {
         /// Time between two places of a run.
         step: TimeSpan,
@@ -134,8 +134,8 @@ fn body_packet(scene: &Scene, body: &Body, whole: &str) -> Value {
     packet
 }
 
-/// When a body is somewhere, and where. With several runs both are lists: one interval a run, each with samples of its own,
-/// so that Cesium interpolates over no hole.
+/// Returns the times at which a body has a position, and the positions. With several runs both are lists: each
+/// run has an interval with its own samples, so that Cesium does not interpolate over a hole.
 fn sampled(scene: &Scene, step: TimeSpan, runs: &[Run]) -> (Value, Value) {
     let at = |sample: usize| {
         let ns = step

@@ -56,7 +56,7 @@ pub struct Draft {
     pub notes: Vec<String>,
 }
 
-/// A computer on the ground that is in networks. Where it stands does not matter.
+/// A computer on the ground that is in networks. Its position does not matter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Host {
     /// Fit for a scenario, and no other's.
@@ -138,7 +138,7 @@ impl Draft {
         }
     }
 
-    /// Says what was not carried over or had to be decided.
+    /// Adds a note about a setting that was not carried over, or about a decision.
     pub fn note(&mut self, text: impl Into<String>) {
         self.notes.push(text.into());
     }
@@ -286,7 +286,7 @@ pub(crate) fn fit_name(text: &str, otherwise: &str, taken: &mut BTreeSet<String>
         }
     }
     let name = name.trim_matches('-');
-    // A letter first: what a name of digits only would mean to YAML is no text.
+    // A letter first: YAML would read a name of digits only as a number.
     let name = match name.chars().next() {
         None => otherwise.to_owned(),
         Some(first) if first.is_ascii_digit() => format!("{otherwise}-{name}"),

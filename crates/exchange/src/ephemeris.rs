@@ -1,4 +1,4 @@
-//! Positions at given instants, and what lies between them.
+//! Positions at given instants, and interpolation between them.
 
 use constel_orbit::time::DUT1_UNKNOWN_S;
 use constel_orbit::{DVec3, EarthRotation};
@@ -69,9 +69,9 @@ pub enum SegmentError {
         count: usize,
         /// How many are needed.
         needed: usize,
-        /// The degree asked for.
+        /// The requested degree.
         degree: u32,
-        /// The method asked for.
+        /// The requested method.
         method: Method,
     },
     /// Order of time.
@@ -98,7 +98,7 @@ pub enum SegmentError {
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no ephemeris at {at}: it reaches from {from} to {to}{}", if *.hole { ", with a hole there" } else { "" })]
 pub struct OutOfSpan {
-    /// The instant asked for.
+    /// The requested instant.
     pub at: Utc,
     /// First instant known.
     pub from: Utc,
@@ -143,7 +143,7 @@ impl Format {
         }
     }
 
-    /// The format that a text begins like; what begins like none of the others is CSV.
+    /// Returns the format that a text begins with; a text that begins like none of the others is CSV.
     pub fn of(text: &str) -> Self {
         let text = constel_units::text::plain(text);
         let begin = text.trim_start();

@@ -50,7 +50,7 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
     };
     let (planes, per_plane, sets) = read_tles(files.tles).map_err(in_file("tles.txt"))?;
     let mut shell = fit(planes, per_plane, &sets, &mut draft).map_err(in_file("tles.txt"))?;
-    // Epochs are written to 1e-8 of a day, 0.9 ms: a whole millisecond is what was meant.
+    // Epochs are written to 1e-8 of a day, 0.9 ms: the intended value is a whole millisecond.
     let epoch_ns = sets[0].epoch().unix_ns();
     draft.start =
         Utc::from_unix_ns(epoch_ns.saturating_add(500_000).div_euclid(1_000_000) * 1_000_000);
@@ -430,7 +430,7 @@ pub fn write_tles(name: &str, shells: &[Shell], epoch: Utc) -> Option<String> {
     Some(out)
 }
 
-/// Degrees below 360 in eight columns; what rounds up to 360 is 0.
+/// Degrees below 360 in eight columns; a value that rounds up to 360 becomes 0.
 fn angle(degrees: f64) -> String {
     let text = format!("{:8.4}", degrees.rem_euclid(360.0));
     if text == "360.0000" {

@@ -47,7 +47,7 @@ const COLORS: [&str; 6] = [
 ];
 /// Lines are cut into pieces no longer than this, metres, so that they bend as they should in the projection.
 const PIECE_M: f64 = 150e3;
-/// Land at 1:110 million: rings of points in tenths of a degree (`data/land.py` says from where).
+/// Land at 1:110 million: rings of points in tenths of a degree (for the source see `data/land.py`).
 const LAND: &str = include_str!("../data/land.txt");
 /// Size of the letters of a station's name, pixels: height, and width a letter.
 const LETTER: (f64, f64) = (11.0, 6.1);
@@ -219,7 +219,7 @@ fn graticule(out: &mut String) {
     out.push_str("</g>\n");
 }
 
-/// Longitude and latitude, degrees; `None` for what is nowhere.
+/// Returns longitude and latitude, degrees; `None` for a position that is not finite.
 fn degrees(p: DVec3) -> Option<(f64, f64)> {
     if !p.is_finite() || p.length() < 1e5 {
         return None;
@@ -246,7 +246,7 @@ fn lines(out: &mut String, class: &str, color: &str, width: &str, lines: &[(DVec
         "<path class=\"{class}\" fill=\"none\" stroke=\"{color}\" stroke-width=\"{width}\" d=\""
     );
     for (a, b) in lines {
-        // Lengths are finite where both ends are somewhere; conversions saturate.
+        // Lengths are finite if both ends have a position; conversions saturate.
         let pieces = ((a.distance(*b) / PIECE_M).ceil() as u32).clamp(1, 100);
         let points: Vec<(f64, f64)> = (0..=pieces)
             .filter_map(|n| degrees(a.lerp(*b, f64::from(n) / f64::from(pieces))))

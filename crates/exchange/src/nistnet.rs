@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 
 use crate::text::{ReadError, ReadErrors};
 
-/// Rows as rules, and what of them is not the same.
+/// Rows as rules, and notes on the differences.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Imported {
     /// A file of rules, as a value.
@@ -205,7 +205,8 @@ impl Row {
         matching(&self.src, &self.dst, self.class)
     }
 
-    /// How much of a packet must be as it says. A row that matches less than another has more of it than that.
+    /// Returns the number of fields of a packet that must match. A row that matches fewer packets than another
+    /// has a higher number.
     fn specificity(&self) -> usize {
         self.key().len()
     }
@@ -258,7 +259,8 @@ impl Row {
         Ok(())
     }
 
-    /// A row is about packets from one address to another, on whichever interface they come in: a rule for each way.
+    /// A row matches packets from one address to another, on any ingress interface: there is a rule for each
+    /// direction.
     fn to_rules(&self, rules: &mut Vec<Value>, notes: &mut Vec<String>) {
         let name = format!("row-{}", self.number);
         let path = self.path(&name, notes);

@@ -1,5 +1,5 @@
-//! OpenSN's emulation configuration: JSON that says by type of node which image it is made of, with which variables and
-//! limits. It has no orbits: those of Iridium stand in for them.
+//! OpenSN's emulation configuration: JSON that has, for each type of node, its image with variables and limits.
+//! It has no orbits: those of Iridium are used instead.
 
 use serde_json::{Map, Value};
 

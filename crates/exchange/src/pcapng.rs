@@ -17,7 +17,7 @@ const SECTION: u32 = 0x0a0d_0d0a;
 const INTERFACE: u32 = 1;
 const STATISTICS: u32 = 5;
 const PACKET: u32 = 6;
-/// Tells the order of bytes.
+/// Shows the byte order.
 const MAGIC: u32 = 0x1a2b_3c4d;
 const ETHERNET: u16 = 1;
 const END: u16 = 0;
@@ -134,7 +134,7 @@ pub fn statistics(unix_ns: u64, lost: u64) -> Vec<u8> {
     block(STATISTICS, &body)
 }
 
-/// One block of what is written here.
+/// One block of a file that this module writes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Block {
     /// All of it.

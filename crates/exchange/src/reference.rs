@@ -55,9 +55,9 @@ impl Reference {
 pub(crate) struct Block {
     pub(crate) reference: Reference,
     pub(crate) scale: TimeScale,
-    /// `None`: what suits the states.
+    /// `None`: the method that suits the states.
     pub(crate) method: Option<Method>,
-    /// `None`: what suits the states.
+    /// `None`: the degree that suits the states.
     pub(crate) degree: Option<u32>,
     /// Interpolation is allowed between these; `None`: between the first and the last state.
     pub(crate) usable: Option<(Utc, Utc)>,

@@ -94,7 +94,8 @@ impl Reader {
                 }
             }
             [b'#', ..] => {
-                // Names of realisations (IGS20, SLR08) are many and all fixed to the Earth; a frame that is known is what it says.
+                // There are many names of realisations (IGS20, SLR08), all fixed to the Earth; a known frame is
+                // used as named.
                 if let Ok(known) = Reference::named(columns(line, 47, 51)) {
                     self.reference = known;
                 }
@@ -123,7 +124,7 @@ impl Reader {
     }
 
     fn position(&mut self, n: usize, line: &str) -> Result<(), String> {
-        // A bad epoch was reported, and stands for all its positions.
+        // A bad epoch has been reported once, for all its positions.
         let Some(at) = self.at else { return Ok(()) };
         let km = vector(line)?;
         let name = columns(line, 2, 4);
@@ -167,7 +168,7 @@ impl Reader {
             .and_then(|block| block.last_mut())
             .filter(|state| Some(state.at) == self.at);
         let dm_per_s = vector(line)?;
-        // Zeros stand for a velocity that is not known.
+        // Zeros mean an unknown velocity.
         if let Some(state) = last.filter(|_| dm_per_s != DVec3::ZERO) {
             state.velocity_m_per_s = Some(dm_per_s * 0.1);
         }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value};
 use crate::draft::{Draft, Shell};
 use crate::text::{ReadError, ReadErrors, shown};
 
-/// F that StarryNet's code has, whatever its configuration says.
+/// F in StarryNet's code, whatever its configuration has.
 const F_OF_THE_CODE: u32 = 18;
 
 /// Keys of which a configuration of the one form or the other has at least one, and files of other tools none.
@@ -29,7 +29,7 @@ pub fn is_one(text: &str) -> bool {
     keys.is_some_and(|keys| OWN_KEYS.iter().any(|key| keys.contains_key(*key)))
 }
 
-/// Says of a JSON text that is of no tool whose files are read what it is.
+/// Returns an error for a JSON text of no supported tool, with the kind of text that it is.
 #[must_use]
 pub fn not_recognised(text: &str) -> ReadErrors {
     let (line, what) = match serde_json::from_str::<Value>(text) {

@@ -125,7 +125,8 @@ impl Reader {
                 self.method = match value.to_ascii_lowercase().as_str() {
                     "lagrange" => Some(Method::Lagrange),
                     "hermite" => Some(Method::Hermite),
-                    // STK's third method needs the force model; what suits the states stands in.
+                    // STK's third method needs the force model; the method that suits the states is used
+                    // instead.
                     _ => None,
                 };
             }
@@ -150,7 +151,7 @@ impl Reader {
                     shown(key)
                 ));
             }
-            // Message levels, counts and file names say nothing of positions.
+            // Message levels, counts and file names have no effect on positions.
             _ => {}
         }
         Ok(())

@@ -20,8 +20,8 @@ pub struct CircularOrbit {
     raan_rate_rad_per_s: f64,
     latitude_argument_at_epoch_rad: f64,
     latitude_argument_rate_rad_per_s: f64,
-    /// Sine and cosine of the two angles at epoch: an instant then only needs those of what was turned since, which
-    /// are the same for a whole shell.
+    /// Sine and cosine of the two angles at epoch. An instant then only needs those of the angle turned since,
+    /// which are equal for a whole shell.
     raan_at_epoch: SinCos,
     latitude_argument_at_epoch: SinCos,
 }

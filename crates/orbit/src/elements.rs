@@ -45,7 +45,7 @@ impl fmt::Display for RecordErrors {
     }
 }
 
-/// The records of a file: the good ones, and what is wrong with the others.
+/// The valid records of a file, and the errors of the others.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct ElementFile {
     /// Every record that could be read, in order.
@@ -83,7 +83,7 @@ impl ElementFile {
 }
 
 impl ElementSet {
-    /// Checks what SGP4 takes for granted; every violation is reported as (field, reason).
+    /// Checks the assumptions of SGP4; every violation is reported as (field, reason).
     pub(crate) fn checked(elements: sgp4::Elements) -> Result<Self, Vec<(&'static str, String)>> {
         let mut wrong = Vec::new();
         let mut within = |field, value: f64, low: f64, high: f64, text: &str| {
@@ -176,9 +176,9 @@ impl ElementSet {
         }
     }
 
-    /// Whether `other` may be another set of the same object. Sets that people make themselves often share a number
-    /// (99999), so the number alone says little: objects of different names are different, and so are different orbits
-    /// at one epoch.
+    /// Whether `other` may be another set of the same object. Sets made by users often share a number (99999),
+    /// so the number alone is not sufficient: objects of different names are different, and so are different
+    /// orbits at one epoch.
     pub(crate) fn is_of_same_object(&self, other: &Self) -> bool {
         let folded = |set: &Self| set.name().map(|name| name.trim().to_lowercase());
         let names_differ = matches!((folded(self), folded(other)), (Some(a), Some(b)) if a != b);

@@ -115,8 +115,8 @@ impl Chief {
         at_energy(state, energy_j_per_kg(&self.state()))
     }
 
-    /// A craft with these elements. Equal `a_m` means equal energies, flattening included, so that what flies with no
-    /// difference of axes does not part for that reason.
+    /// Returns a craft with these elements. Equal `a_m` means equal energies, flattening included, so that
+    /// craft with equal axes do not separate for that reason.
     #[must_use]
     pub fn with_elements(&self, e: &RelativeElements) -> TemeState {
         let n = self.mean_motion_rad_per_s();

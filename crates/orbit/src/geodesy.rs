@@ -1,4 +1,4 @@
-//! WGS84: geodetic coordinates, and what an observer on the ellipsoid sees.
+//! WGS84: geodetic coordinates, and the view of an observer on the ellipsoid.
 
 use constel_units::{Angle, Length};
 use glam::DVec3;

@@ -56,7 +56,7 @@ impl ToTeme {
         let [first, second] = match self.kept {
             Some((kept, pair)) if kept == number => pair,
             _ => {
-                // At the end of what 64 bits hold, both ends are the same instant.
+                // At the limit of 64 bits both ends are the same instant.
                 let begin = Utc::from_unix_ns(number.saturating_mul(GRAIN_NS));
                 let end = begin.checked_add(TimeSpan::from_ns(GRAIN_NS));
                 let pair = [begin, end.unwrap_or(begin)].map(|at| to_teme(self.frame, at));
@@ -84,7 +84,7 @@ fn to_teme(frame: Inertial, utc: Utc) -> DMat3 {
         Inertial::Mod => nutation,
         Inertial::Tod => DMat3::IDENTITY,
     };
-    // From the true equinox to the mean one: what apparent sidereal time is ahead of the mean.
+    // From the true equinox to the mean one: the difference of apparent and mean sidereal time.
     let apparent = gst06(ut1.day, ut1.fraction, tt.day, tt.fraction, &all);
     let (sin, cos) = (apparent - gmst_rad(utc, DUT1_UNKNOWN_S)).sin_cos();
     let to_mean_equinox = DMat3::from_cols(

@@ -35,7 +35,7 @@ pub enum PropagationError {
         /// Distance from the Earth's centre, km.
         radius_km: f64,
     },
-    /// The orbit came down earlier; what SGP4 gives after that is no place.
+    /// The orbit came down earlier; SGP4's results after that are not positions.
     #[error(
         "has decayed {down_min:.0} min from epoch, before the instant asked for ({minutes:.1} min)"
     )]

@@ -19,8 +19,8 @@ const S_PER_DAY: i64 = 86_400;
 /// TT - TAI.
 const TT_AHEAD_OF_TAI_NS: i64 = 32_184_000_000;
 
-/// TAI - UTC in seconds from the day on (days since 1970-01-01), as IERS Bulletin C announces it. It has not changed since
-/// 2017, and none is announced. Before 1972 the first row stands in.
+/// TAI - UTC in seconds from the day on (days since 1970-01-01), as announced in IERS Bulletin C. It has not
+/// changed since 2017, and no change is announced. Before 1972 the first row is used.
 const TAI_MINUS_UTC: [(i64, i64); 28] = [
     (730, 10),    // 1972-01-01
     (912, 11),    // 1972-07-01
@@ -81,7 +81,7 @@ pub(crate) fn tt(utc: Utc) -> Utc {
     shifted(utc, tai_minus_utc_s(utc) * NS_PER_S + TT_AHEAD_OF_TAI_NS)
 }
 
-/// At the ends of what 64 bits hold, the end.
+/// Beyond the range of 64 bits, its limit.
 fn shifted(at: Utc, ns: i64) -> Utc {
     Utc::from_unix_ns(at.unix_ns().saturating_add(ns))
 }
@@ -108,8 +108,8 @@ impl TimeScale {
         })
     }
 
-    /// The instant at which a clock of this scale shows what `reading` shows in UTC. A reading within a leap second becomes
-    /// the second after it, as POSIX time has it.
+    /// Returns the instant at which a clock of this scale shows the reading that `reading` shows in UTC. A
+    /// reading within a leap second becomes the second after it, as in POSIX time.
     pub fn to_utc(self, reading: Utc) -> Utc {
         let behind_tai_ns = match self {
             Self::Utc => return reading,

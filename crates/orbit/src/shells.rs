@@ -28,7 +28,8 @@ pub const MAX_ECCENTRICITY: f64 = 0.005;
 /// Earth's oblateness moves the osculating semi-major axis by up to 10 km within an orbit, up or down.
 const SHORT_PERIOD_M: f64 = 25e3;
 
-/// Objects of one number that a set is compared with at most: a file of nothing but one number stays cheap.
+/// The largest number of objects of one catalogue number that a set is compared with: a file with a single
+/// number stays cheap.
 const MOST_COMPARED: usize = 100;
 
 /// The rule by which the planes of a shell are separated.
@@ -181,7 +182,7 @@ pub struct ShellFound {
 /// The result of [`sort`].
 #[derive(Debug, Clone, PartialEq)]
 pub struct Sorted {
-    /// One for every shell asked for, in the same order.
+    /// One for every requested shell, in the same order.
     pub shells: Vec<ShellFound>,
     /// Every satellite kept, by shell, plane, slot.
     pub kept: Vec<Placed>,
@@ -201,20 +202,20 @@ pub enum SortError {
         /// The error in words.
         reason: &'static str,
     },
-    /// Fewer satellites than planes asked for.
+    /// Fewer satellites than requested planes.
     #[error(
         "shell {shell:?}: {planes} planes asked for, but only {satellites} satellites are in it"
     )]
     TooFewSatellites {
         /// The shell's name.
         shell: String,
-        /// Planes asked for.
+        /// The number of requested planes.
         planes: u32,
         /// Satellites found.
         satellites: u32,
     },
-    /// The gaps do not show the planes asked for: the last gap that parts two planes is not twice
-    /// the widest gap inside one.
+    /// The gaps do not show the requested planes: the last gap between two planes is not twice the widest gap
+    /// inside one.
     #[error(
         "shell {shell:?}: its nodes do not fall into {planes} planes: the narrowest gap between \
          planes would be {narrowest_deg:.3} deg, the widest inside one {widest_inner_deg:.3} deg"
@@ -222,7 +223,7 @@ pub enum SortError {
     UnclearPlanes {
         /// The shell's name.
         shell: String,
-        /// Planes asked for.
+        /// The number of requested planes.
         planes: u32,
         /// Narrowest gap that would part two planes, deg.
         narrowest_deg: f64,
@@ -231,11 +232,11 @@ pub enum SortError {
     },
 }
 
-/// Why a set was not sorted, and what was found before.
+/// The reason why a set was not sorted, and the errors found before.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[error("{}", .errors.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
 pub struct Unsorted {
-    /// Everything wrong with the shells asked for; never empty.
+    /// All errors of the requested shells; never empty.
     pub errors: Vec<SortError>,
     /// Every object left out, by index: often the true reason.
     pub left_out: Vec<LeftOut>,
@@ -452,7 +453,7 @@ fn osculating_axis_m(state: &TemeState) -> f64 {
     1.0 / (2.0 / radius_m - state.velocity_teme_m_per_s.length_squared() / mu)
 }
 
-/// Brouwer mean elements (what SGP4 makes of the catalogue's mean motion), node moved to `at` by
+/// Returns Brouwer mean elements (SGP4's form of the catalogue's mean motion), with the node moved to `at` by
 /// the secular drift of J2.
 fn mean_at(set: &ElementSet, at: Utc) -> Result<Mean, PropagationError> {
     let elements = set.elements();

@@ -14,7 +14,7 @@ pub(crate) struct Split {
     pub(crate) widest_inner_gap_rad: f64,
 }
 
-/// Parts the nodes `raans_rad` (each in `0..2 pi`) as `spec` says.
+/// Divides the nodes `raans_rad` (each in `0..2 pi`) by the rule of `spec`.
 pub(crate) fn split_into_planes(raans_rad: &[f64], spec: &ShellSpec) -> Result<Split, SortError> {
     let count = raans_rad.len();
     let mut order: Vec<usize> = (0..count).collect();
@@ -61,7 +61,8 @@ pub(crate) fn split_into_planes(raans_rad: &[f64], spec: &ShellSpec) -> Result<S
     })
 }
 
-/// The `planes` widest gaps, in order of place; refused unless they stand out.
+/// Returns the `planes` widest gaps, in order of position; an error unless they are clearly wider than the
+/// others.
 fn widest(gaps: &[f64], planes: u32, spec: &ShellSpec) -> Result<Vec<usize>, SortError> {
     let wanted = planes as usize;
     if gaps.len() < wanted {
@@ -75,7 +76,7 @@ fn widest(gaps: &[f64], planes: u32, spec: &ShellSpec) -> Result<Vec<usize>, Sor
     by_width.sort_by(|a, b| gaps[*b].total_cmp(&gaps[*a]).then(a.cmp(b)));
     let narrowest = gaps[by_width[wanted - 1]];
     let widest_inner = by_width.get(wanted).map_or(0.0, |at| gaps[*at]);
-    // A single plane has nothing to be told apart from.
+    // A single plane needs no gap to others.
     if wanted > 1 && narrowest < 2.0 * widest_inner {
         return Err(SortError::UnclearPlanes {
             shell: spec.name.clone(),

@@ -9,7 +9,7 @@ use std::f64::consts::TAU;
 
 use constel_units::Utc;
 
-/// UT1 - UTC taken as zero, the default; see the module's text for what that costs.
+/// UT1 - UTC set to zero, the default; see the module's text for the error.
 pub const DUT1_UNKNOWN_S: f64 = 0.0;
 
 /// Julian day number of 1970-01-01T00:00:00 (UTC, so with a half: Julian days begin at noon).

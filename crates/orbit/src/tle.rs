@@ -93,7 +93,7 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, RecordErrors> {
     read(text).all()
 }
 
-/// Reads the element sets of a file, and says what is wrong with the records that are none.
+/// Reads the element sets of a file, and returns the errors of invalid records.
 pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
     let bytes = text.as_ref();
     match decode(bytes) {

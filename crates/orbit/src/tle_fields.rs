@@ -46,7 +46,7 @@ pub(crate) fn checksum(line: &Line) -> u8 {
     (sum % 10) as u8
 }
 
-/// Reads columns of one line and remembers what could not be read.
+/// Reads columns of one line and collects the errors.
 struct Columns<'a> {
     line: &'a Line,
     errors: Vec<TleReason>,
@@ -65,7 +65,7 @@ impl<'a> Columns<'a> {
         std::str::from_utf8(&self.line[first - 1..last]).unwrap_or_default()
     }
 
-    /// Reads a field with `read`; a `None` becomes an error saying what was `expected`.
+    /// Reads a field with `read`; a `None` becomes an error with the `expected` value.
     fn field<T: Default>(
         &mut self,
         first: usize,
@@ -239,7 +239,7 @@ impl Fields {
     }
 }
 
-/// One or more digits and nothing else.
+/// One or more digits, and no other character.
 fn digits(text: &str) -> Option<u64> {
     let all_digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     if all_digits { text.parse().ok() } else { None }
@@ -284,7 +284,7 @@ fn assumed_point(text: &str) -> Option<f64> {
         b'-' => true,
         _ => return None,
     };
-    // Leading blanks stand for zeros in some old sets.
+    // Leading blanks mean zeros in some old sets.
     let mantissa = mantissa[1..].trim_start_matches(' ');
     digits(mantissa)?;
     let power = match exponent.as_bytes() {

@@ -33,10 +33,10 @@ pub(crate) struct Found {
     pub(crate) leaving: bool,
 }
 
-/// All antennas of a lab and who uses what.
+/// All antennas of a lab and the satellites that they use.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Beams {
-    /// By terminal, station by station; `starts` tells where each terminal's begin.
+    /// By terminal, station by station; `starts` has the first antenna of each terminal.
     pub(crate) states: Vec<Beam>,
     starts: Vec<usize>,
     /// First terminal of each station, and one past the last.
@@ -112,13 +112,13 @@ impl<'a> Rules<'a> {
         })
     }
 
-    /// How a terminal chooses, and what a change costs.
+    /// Returns the policy of a terminal, and the cost of a change.
     fn of(&self, terminal: usize) -> (&dyn Policy, &GslSpec) {
         let rule = self.layout.terminals()[terminal].rule;
         (&*self.policies[rule], &self.layout.spec().rules[rule])
     }
 
-    /// Whether what a terminal chooses depends on what it chose before.
+    /// Whether the choice of a terminal depends on its previous choice.
     fn remembers(&self, terminal: usize) -> bool {
         let (policy, rule) = self.of(terminal);
         !policy.memoryless() || rule.keeps_old()
@@ -186,7 +186,7 @@ impl Beams {
             self.started = true;
             return;
         };
-        // Feeders first: what they use is what others can use.
+        // Feeders choose first: the others can only use satellites that feeders use.
         self.decide_group(rules, |station| bent_pipe.feeders[station]);
         self.keep_fed(bent_pipe);
         self.decide_group(rules, |station| !bent_pipe.feeders[station]);
@@ -213,8 +213,8 @@ impl Beams {
         }
     }
 
-    /// Lets the stations of a group choose, in order. Of a station's terminals those that remember come first: the others
-    /// take what is left, so that what they chose before is of no account.
+    /// Lets the stations of a group choose, in order. Of a station's terminals those that remember come first:
+    /// the others choose from the rest, so that their previous choice does not matter.
     fn decide_group(&mut self, rules: &Rules<'_>, member: impl Fn(usize) -> bool) {
         self.count_held(rules, &member);
         for station in (0..self.station_count()).filter(|s| member(*s)) {
@@ -230,7 +230,7 @@ impl Beams {
         }
     }
 
-    /// Takes satellites that relay only, and that no feeder uses, from what other stations have found.
+    /// Removes satellites that only relay, and that no feeder uses, from the candidates of other stations.
     fn keep_fed(&mut self, bent_pipe: &BentPipe) {
         let mut fed = vec![false; self.load.len()];
         for station in (0..self.station_count()).filter(|s| bent_pipe.feeders[*s]) {
@@ -307,7 +307,8 @@ impl Beams {
         let beams = self.places(terminal);
         let mut taken = self.taken(rules, terminal, None);
         if beams.clone().any(|beam| rules.layout.aim(beam).is_some()) {
-            // Each antenna has a shell of its own: none can have what another of this terminal wants.
+            // Each antenna has a shell of its own, so two antennas of this terminal never want the same
+            // satellite.
             for beam in beams {
                 let chosen = self.choose(rules, (terminal, beam), None, &taken);
                 if let Some(satellite) = chosen {
@@ -395,7 +396,7 @@ impl Beams {
         }
     }
 
-    /// Asks the policy, with what is free and not in `taken`.
+    /// Calls the policy with the candidates that are free and not in `taken`.
     fn choose(
         &mut self,
         rules: &Rules<'_>,
@@ -411,7 +412,7 @@ impl Beams {
                 && !taken.contains(&f.satellite)
                 && rules.fits(beam, f.satellite)
         };
-        // With foresight, only what stays long enough counts, as long as there is any.
+        // With foresight, only satellites that stay long enough are candidates, if there are any.
         let stays = rule.keeps_old() && found.iter().filter(free).any(|f| !f.leaving);
         self.scratch.clear();
         let usable = found.iter().filter(free).filter(|f| !(stays && f.leaving));

@@ -1,4 +1,4 @@
-//! Validation of a spec: everything at once, nothing clamped.
+//! Validation of a spec: all errors at once, no value is clamped.
 
 use crate::class::STATION;
 use crate::error::SpecError;

@@ -1,5 +1,5 @@
-//! Kinds of nodes, links and media, one row each. The rest of the workspace asks a row for its properties and never
-//! lists kinds, so that a new kind is a new row and nothing else.
+//! Kinds of nodes, links and media, one row each. The rest of the workspace reads properties from a row and
+//! never lists kinds, so that a new kind is just a new row.
 
 use std::net::Ipv4Addr;
 
@@ -63,7 +63,7 @@ pub static SATELLITE: NodeClass = NodeClass {
     cables: 0,
 };
 
-/// Flies with others in a formation; what links them are networks.
+/// A spacecraft in a formation; networks link it.
 pub static SPACECRAFT: NodeClass = NodeClass {
     name: "spacecraft",
     flies: true,
@@ -73,7 +73,7 @@ pub static SPACECRAFT: NodeClass = NodeClass {
     cables: 0,
 };
 
-/// Stands or moves on the Earth, with a radio to the sky.
+/// A node on the Earth, at rest or moving, with a radio to the sky.
 pub static STATION: NodeClass = NodeClass {
     name: "ground",
     flies: false,
@@ -83,7 +83,7 @@ pub static STATION: NodeClass = NodeClass {
     cables: crate::node::MAX_CABLES as u8,
 };
 
-/// Stands on the Earth and has cables only.
+/// A node on the Earth with cables only.
 pub static HOST: NodeClass = NodeClass {
     name: "host",
     flies: false,

@@ -80,7 +80,7 @@ pub enum Down {
         /// Lost to gases, dB.
         gas_db: f64,
     },
-    /// No feeder uses the satellite, and it passes on only what feeders send.
+    /// No feeder uses the satellite, and it relays traffic of feeders only.
     NoFeeder,
     /// All beams of the satellite are in use.
     BeamsTaken {

@@ -12,7 +12,7 @@ pub struct Effort<'a> {
     looked: u64,
 }
 
-/// Why nothing more may be spent.
+/// The reason why no more may be spent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Cut {
     /// The caller cancelled the question.

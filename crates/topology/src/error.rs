@@ -102,7 +102,7 @@ pub enum SpecError {
         /// Why not.
         reason: &'static str,
     },
-    /// A failure that hits nothing or makes no sense.
+    /// A failure without a target, or with values that make no sense.
     #[error("failure `{name}`: {reason}")]
     BadFailure {
         /// Its name.
@@ -145,7 +145,7 @@ pub enum SpecError {
     /// Too many of something for its number type.
     #[error("too many {what}: {count}, at most {max}")]
     TooMany {
-        /// What.
+        /// The item.
         what: &'static str,
         /// How many there are.
         count: usize,

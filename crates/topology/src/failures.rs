@@ -124,7 +124,8 @@ impl Failures {
         Failures { groups }
     }
 
-    /// A failure that waits for it begins at `from_ns`, or keeps an earlier beginning. False when it waits for nothing.
+    /// Begins a failure whose time is given at run time, at `from_ns`; an earlier beginning stays. Returns
+    /// false if the failure is of another kind.
     pub(crate) fn begin(&mut self, layout: &Layout, failure: usize, from_ns: u64) -> bool {
         if !is_told(layout, failure) {
             return false;
@@ -141,7 +142,8 @@ impl Failures {
         true
     }
 
-    /// Further nodes go with a failure that waits to be told, from `from_ns` on. False when it waits for nothing.
+    /// Adds nodes to a failure whose time is given at run time, from `from_ns` on. Returns false if the failure
+    /// is of another kind.
     pub(crate) fn begin_also(
         &mut self,
         layout: &Layout,
@@ -255,7 +257,7 @@ pub(crate) struct Moment<'a> {
     pub(crate) sun: Option<DVec3>,
 }
 
-/// Whether a failure of the spec waits to be told when it begins.
+/// Whether the time of a failure of the spec is given at run time.
 fn is_told(layout: &Layout, failure: usize) -> bool {
     let own = layout.spec().failures.get(failure);
     own.is_some_and(|own| own.when == FailureTime::Told)

@@ -40,7 +40,7 @@ pub fn geocentric_latitude_deg(position_itrf_m: DVec3) -> f64 {
     p.z.atan2(p.x.hypot(p.y)).to_degrees()
 }
 
-/// How a satellite moves at time 0, in the ITRF held still: what pairing needs.
+/// A satellite's motion at time 0, in the ITRF without rotation, as pairing needs it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Motion {
     /// The satellite's position, metres.
@@ -85,8 +85,8 @@ impl Motion {
 /// The angle by which a satellite sees another one turn in `dt_s`, radians, in a frame that flies with it: radial,
 /// along its orbit's plane, and across. Pairs are positions now and `dt_s` later.
 pub(crate) fn slew_rad(own: (DVec3, DVec3), other: (DVec3, DVec3), dt_s: f64) -> f64 {
-    // The orbit's normal stands still among the stars: the Earth's turn is taken out of the motion first, and
-    // out of the normal afterwards.
+    // The orbit's normal is fixed among the stars: the Earth's rotation is first removed from the motion, and
+    // then from the normal.
     let (sin, cos) = (EARTH_RATE_RAD_S * dt_s).sin_cos();
     let still = DVec3::new(
         own.1.x * cos - own.1.y * sin,

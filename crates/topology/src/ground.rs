@@ -29,7 +29,7 @@ pub(crate) struct Sight {
 /// they are above its horizon, from west to east. An angle to the nearest of them exceeds the angle to the arc itself by
 /// less than 0.02 degrees where it is 5 degrees or more.
 pub(crate) fn gso_arc(site: &Site) -> Vec<DVec3> {
-    // From the far side of the Earth on, so that what is above the horizon is one run without a gap.
+    // Start on the far side of the Earth, so that the points above the horizon are consecutive.
     let behind_deg = (-site.position_itrf_m.y)
         .atan2(-site.position_itrf_m.x)
         .to_degrees()
@@ -236,7 +236,7 @@ pub(crate) fn remaining_s(station: DVec3, flight: &Flight, sin_mask: f64) -> f64
     let station_m = station.length();
     let cos_mask = (1.0 - sin_mask * sin_mask).sqrt();
     let ratio = station_m * cos_mask / flight.radius_m;
-    // Neither an orbit that stands still nor one that has no position goes anywhere.
+    // An orbit at rest, or one without a position, does not leave the cap.
     if !(flight.rate > 0.0 && ratio < 1.0) {
         return f64::INFINITY;
     }

@@ -114,7 +114,8 @@ fn carried(class: LinkClass, signal: &Signal) -> LinkClass {
     }
 }
 
-/// Gives each of the `links` of a satellite, of which this is one, at most an even share of what it can carry.
+/// Limits each of the `links` of a satellite, of which this is one, to an even share of the satellite's
+/// capacity.
 pub(crate) fn share(classes: &mut [LinkClass; 2], capacity_bps: NonZeroU64, links: u32) {
     // At least 1 bit/s.
     let part = NonZeroU64::new(capacity_bps.get() / u64::from(links.max(1)));

@@ -26,9 +26,9 @@ pub(crate) struct Stretch<'a> {
 }
 
 impl Stretch<'_> {
-    /// Calls `found`, in rising order, with the place of every satellite that is at or above a terminal's mask at some time
-    /// of the stretch, and of some more. Those that have no position at an end, or have moved farther than anything in
-    /// free flight does, are among them: nothing is known of where they were.
+    /// Calls `found`, in rising order, with the index of every satellite that is at or above a terminal's mask
+    /// at some time of the stretch, and of some more. Satellites that have no position at an end, or have moved
+    /// farther than any object in free flight, are included, because their positions in between are not known.
     pub(crate) fn may_see(&self, terminal: usize, mut found: impl FnMut(usize)) {
         let layout = self.layout;
         let station = layout.terminals()[terminal].station;
@@ -62,7 +62,7 @@ impl Stretch<'_> {
         }
     }
 
-    /// How far a station gets from where it is at either end, at most, metres; 0 for one that stands.
+    /// Returns the largest distance of a station from its positions at both ends, metres; 0 for one at rest.
     fn wander_m(&self, station: usize) -> f64 {
         let track = &self.layout.spec().stations[station].track;
         let on_the_way = track

@@ -264,7 +264,7 @@ impl Layout {
         self.node_of_port[port.0 as usize]
     }
 
-    /// Ports that are lasers, in order, with what they are an end of.
+    /// Returns the ports that are lasers, in order, with their links.
     pub(crate) fn lasers_by_port(&self) -> impl Iterator<Item = (PortId, &IslLink)> {
         let link = |number: &u32| self.isl_links.get(*number as usize);
         let links = self.link_of_port.iter().map(link);

@@ -156,8 +156,8 @@ fn seam_last(rings: &mut [(u16, &[usize])], motions: &[Motion]) {
     }
 }
 
-/// Sorts the satellites of a plane in order of flight, in the mean frame of the plane: near the equator each one's own node
-/// lies anywhere.
+/// Sorts the satellites of a plane in order of flight, in the mean frame of the plane: near the equator each
+/// satellite's own node lies anywhere.
 fn sort_by_flight(ring: &mut [usize], motions: &[Motion]) {
     let states: Vec<TemeState> = ring
         .iter()
@@ -223,8 +223,8 @@ fn inter_plane(
         };
         push_inter(found, IslKind::InterPlane, pairs);
     }
-    // With two planes, the wrap would join the same planes again; a delta's two planes are 180 degrees apart
-    // both ways, so one link is all there is.
+    // With two planes, the wrap would join the same planes again; a delta's two planes are 180 degrees apart in
+    // both directions, so one link is sufficient.
     if rings.len() < 3 {
         return;
     }
@@ -241,7 +241,7 @@ fn inter_plane(
         }
         Wrap::Delta => {
             let found = match grid.neighbours {
-                // All the F/P of the planes add up to F slots on the way round.
+                // The phase differences F/P of all planes add up to F slots around the Earth.
                 Neighbours::Walker {
                     phasing,
                     slots_ahead,

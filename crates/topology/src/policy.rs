@@ -103,8 +103,8 @@ pub trait Policy: Send + Sync {
         false
     }
 
-    /// Whether it reads [`Candidate::load`]. Where it does not, stations that share no beams choose each by itself, and
-    /// what they do long after the start is found without walking there.
+    /// Whether it reads [`Candidate::load`]. Otherwise stations that share no beams choose independently, and
+    /// their state long after the start is found without walking there.
     fn heeds_load(&self) -> bool {
         true
     }
@@ -274,8 +274,8 @@ impl Policy for Scheduler {
     }
 
     fn look_back_ns(&self) -> Option<u64> {
-        // A walk that begins within a slot is right from the next slot on, and knows what was before
-        // from the one after that.
+        // A walk that begins within a slot is right from the next slot on, and has the right history from the
+        // one after that.
         Some(2 * self.period_ns)
     }
 

@@ -24,8 +24,8 @@ pub trait Sky: Send + Sync {
         drop(self.positions_itrf_m(t_ns, out));
     }
 
-    /// Whether the satellite has no position at some time between two at which it has one, nanoseconds after the start of
-    /// the lab: a hole in what is given. What is computed has none.
+    /// Whether the satellite has no position at some time between two at which it has one, nanoseconds after
+    /// the start of the lab: a hole in the given positions. Computed positions have no holes.
     fn is_interrupted(&self, satellite: usize, from_ns: u64, to_ns: u64) -> bool {
         let _ = (satellite, from_ns, to_ns);
         false
@@ -38,13 +38,13 @@ pub trait Sky: Send + Sync {
     }
 }
 
-/// A satellite has no position at the time asked for (an orbit that has decayed, elements that diverge).
+/// A satellite has no position at the requested time (an orbit that has decayed, elements that diverge).
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("no position for satellite number {satellite} at {} s: {reason}", *.t_ns as f64 / 1e9)]
 pub struct NoPosition {
     /// Place of the satellite in the sky's order; its node number.
     pub satellite: usize,
-    /// The time asked for, nanoseconds after the start of the lab.
+    /// The requested time, nanoseconds after the start of the lab.
     pub t_ns: u64,
     /// The propagator's error.
     pub reason: String,

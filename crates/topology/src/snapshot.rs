@@ -52,8 +52,8 @@ impl Edge {
             && a.delay.at(t).abs_diff(b.delay.delay_ns) <= GLIDE_NS
     }
 
-    /// True when `self`, following `before` at `self`'s start, asks for nothing that `before` does not
-    /// already do from then on.
+    /// True when `self`, following `before` at `self`'s start, has the same effect as `before` has from then
+    /// on.
     fn continues(&self, before: &Edge) -> bool {
         let (a, b) = (&before.impairment, &self.impairment);
         let t = b.delay.t0_ns;
@@ -69,7 +69,7 @@ impl Edge {
     }
 }
 
-/// All edges at the start of a step, and what they were computed from.
+/// All edges at the start of a step, and the positions and failures that they were computed from.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Snapshot {
     /// Step number.
@@ -204,7 +204,7 @@ pub fn diff(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Delta {
 }
 
 impl Delta {
-    /// True when nothing is to be done.
+    /// True when there is no change.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty() && self.changed.is_empty()

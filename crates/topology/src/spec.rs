@@ -16,12 +16,12 @@ pub use network::{Law, Moment, Network, NetworkEdge};
 pub(crate) use radio::rain_at;
 pub use radio::{Radio, Rain, Recorded, Recording};
 
-/// The whole of what decides the edges, apart from where satellites are (that is [`Sky`](crate::Sky)).
+/// All that determines the edges, except the positions of satellites (these come from [`Sky`](crate::Sky)).
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Spec {
     /// Length of a step in nanoseconds, 1 ms to 60 s. Decisions are taken at step starts only.
     pub step_ns: u64,
-    /// What flies. Satellites get node numbers in this order.
+    /// Constellations. Satellites get node numbers in this order.
     pub constellations: Vec<Constellation>,
     /// Ground stations. They get node numbers after all satellites.
     pub stations: Vec<Station>,
@@ -60,10 +60,10 @@ pub struct Constellation {
     pub gsl_class: LinkClass,
     /// Rate and loss of ground links by elevation, lowest first; below the first step, `gsl_class` holds.
     pub gsl_steps: Vec<ElevationStep>,
-    /// Radio of ground links: what it carries limits the rate further, and where it does not close there is no
-    /// link. `None`: rates are as said.
+    /// Radio of ground links: its rate limits the links' rate further, and where it does not close there is no
+    /// link. `None`: links have their own rate.
     pub radio: Option<Radio>,
-    /// Whether its satellites only pass on what a feeder sends or takes: stations that are no feeders use only
+    /// Whether its satellites only relay between users and feeders: stations that are no feeders use only
     /// satellites that a feeder uses in the same step.
     pub bent_pipe: bool,
     /// The shells whose satellites serve the ground.
@@ -76,7 +76,7 @@ pub struct Constellation {
     /// A station does not use a satellite that it sees within this angle of the geostationary arc, degrees,
     /// 0..=45; 0 does not limit.
     pub gso_avoidance_deg: f64,
-    /// How lasers find their ends and what that costs.
+    /// How lasers acquire their links, and the time that it takes.
     pub lasers: Lasers,
 }
 
@@ -275,7 +275,7 @@ pub struct Host {
     pub longitude_deg: f64,
     /// Height above the WGS84 ellipsoid, metres, -1,000..20,000.
     pub altitude_m: f64,
-    /// The interface of the machine that its ports hang on; `None`: Constel makes them.
+    /// The machine's interface that its ports are attached to; `None`: Constel creates them.
     pub attach: Option<String>,
 }
 
@@ -337,7 +337,7 @@ pub struct Obstacle {
 }
 
 impl Obstacle {
-    /// Whether it stands in the direction `azimuth_deg`, 0..360.
+    /// Whether it is in the direction `azimuth_deg`, 0..360.
     #[must_use]
     pub fn spans(&self, azimuth_deg: f64) -> bool {
         let width = (self.to_deg - self.from_deg).rem_euclid(360.0);
@@ -384,8 +384,8 @@ pub(crate) const MTU_BYTES: u32 = 1500;
 pub struct GslSpec {
     /// The rule.
     pub policy: GslPolicy,
-    /// How long it takes to get a new satellite after a decision to change, ns. A first choice at
-    /// the start of the lab costs nothing.
+    /// Time to acquire a new satellite after a decision to change, ns. A first choice at the start of the lab
+    /// takes no time.
     pub outage_ns: u64,
     /// Whether the old link is kept until the new one is up. The change then begins early enough, because
     /// orbits are known. Otherwise the antenna is dark for `outage_ns`.
@@ -409,7 +409,7 @@ pub enum GslPolicy {
     HighestElevation,
     /// Keeps its satellite as long as it can; then takes the one that will stay longest.
     LongestVisible,
-    /// Keeps its satellite until another one stands at least `gain_deg` higher.
+    /// Keeps its satellite until another is at least `gain_deg` higher.
     Hysteresis {
         /// Degrees, 0..=90.
         gain_deg: f64,

@@ -1,4 +1,5 @@
-//! Steps through time: positions, decisions, edges. Reuses its buffers and remembers only what decisions need.
+//! Steps through time: positions, decisions, edges. It reuses its buffers and keeps only the state that
+//! decisions need.
 
 mod find;
 mod located;
@@ -79,7 +80,7 @@ struct Reach {
 }
 
 impl Stepper {
-    /// Starts at step 0 with the policies the spec names, and with what was chosen beforehand.
+    /// Starts at step 0 with the policies that the spec names, and with the choices made beforehand.
     #[must_use]
     pub fn new(layout: Arc<Layout>, sky: Arc<dyn Sky>) -> Stepper {
         let rules = layout.spec().rules.iter();
@@ -230,7 +231,7 @@ impl Stepper {
         self.next_step * self.layout.spec().step_ns
     }
 
-    /// Positions at the start of the step and at its end, and what is broken.
+    /// Computes positions at the start of the step and at its end, and failures.
     fn locate(&mut self) {
         let (t_ns, step_ns) = (self.t_ns(), self.layout.spec().step_ns);
         if !self.now_known {
@@ -270,7 +271,7 @@ impl Stepper {
         beams.decide(&rules);
     }
 
-    /// The antennas, and what their decisions in the next step depend on besides what is found.
+    /// Returns the antennas, and the rules of their decisions in the next step besides the candidates.
     fn rules(&mut self) -> (&mut Beams, Rules<'_>) {
         let (capacity, bent_pipe) = (&self.capacity, self.bent_pipe.as_ref());
         let rules = Rules::new(
@@ -283,7 +284,7 @@ impl Stepper {
         (&mut self.beams, rules)
     }
 
-    /// Whether what an antenna does depends on nothing but the sky and what it did before.
+    /// Whether an antenna's action depends only on the sky and its previous action.
     fn antennas_by_themselves(&self) -> bool {
         let (capacity, bent_pipe) = (&self.capacity, self.bent_pipe.as_ref());
         let rules = Rules::new(

@@ -102,9 +102,9 @@ impl CapIndex {
         self.marks.resize(positions.len().div_ceil(64), 0);
     }
 
-    /// Calls `found`, in rising order, with the place of every satellite that could be at or above `mask_deg` for a
-    /// station at `from`, and some more. `window` is what was found out about the station before; a
-    /// [`Window::default`] for one that has moved.
+    /// Calls `found`, in rising order, with the index of every satellite that could be at or above `mask_deg`
+    /// for a station at `from`, and of some more. `window` is the result of the previous call for the station;
+    /// a [`Window::default`] for one that has moved.
     pub(crate) fn candidates(
         &mut self,
         window: &mut Window,
@@ -173,7 +173,7 @@ impl Window {
             column_of(from.x * cos - from.y * sin, from.x * sin + from.y * cos) as u32
         };
         let (west, east) = (turned_by(-half_rad), turned_by(half_rad));
-        // A cell is at most 6 degrees wide: what comes near to all the way round is taken whole.
+        // A cell is at most 6 degrees wide: a band that is almost completely covered is taken as a whole.
         if half_rad > 0.9 * std::f64::consts::PI {
             self.runs.push((row, row + columns));
         } else if west <= east {

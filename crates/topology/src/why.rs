@@ -22,7 +22,7 @@ pub enum Why {
     Up {
         /// Length of the link, metres.
         range_m: f64,
-        /// Delay each way, ns.
+        /// Delay in each direction, ns.
         delay_ns: u64,
         /// Elevation seen from the station, degrees; `None` for an ISL.
         elevation_deg: Option<f64>,

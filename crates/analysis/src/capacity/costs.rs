@@ -1,6 +1,6 @@
-//! Measured costs: of a node, an interface, a daemon, a frame. `benches/capacity` measures what is fitted here, and the
-//! tests of this crate hold the estimates against what it measured. Bytes are those of x86-64; processor time is that of
-//! the machine in `benches/raw/capacity.json`.
+//! Measured costs: of a node, an interface, a daemon, a frame. The values are fitted to measurements of
+//! `benches/capacity`, and the tests of this crate compare the estimates with these measurements. Bytes are
+//! those of x86-64; processor time is that of the machine in `benches/raw/capacity.json`.
 
 /// The engine, its link plane and its pool of frames, bytes.
 pub const ENGINE_BYTES: f64 = 140e6;
@@ -8,7 +8,7 @@ pub const ENGINE_BYTES: f64 = 140e6;
 pub const NODE_BYTES: f64 = 190e3;
 /// An interface of a node, with its peer, addresses and neighbours, bytes.
 pub const PORT_BYTES: f64 = 115e3;
-/// A container of ours above a namespace, without what its programs take, bytes.
+/// A container run by Constel, in addition to a namespace, without the memory of its programs, bytes.
 pub const CONTAINER_BYTES: f64 = 200e3;
 /// A container of an engine above a namespace, with the engine's own processes for it, bytes.
 pub const ENGINE_CONTAINER_BYTES: f64 = 12e6;

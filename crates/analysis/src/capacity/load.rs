@@ -1,4 +1,4 @@
-//! Frames: what flows and daemons will send, over how many links.
+//! Frames: the traffic that flows and daemons will send, and the number of links that it uses.
 
 use std::collections::BTreeSet;
 
@@ -108,7 +108,7 @@ fn load(lab: &Lab, graph: &Graph, snapshot: &Snapshot, flow: &Flow) -> Option<Lo
     let [from, to] = [from, to].map(|name| lab.layout.find(name.as_str()));
     let (from, to) = (from?.id, to?.id);
     let tree = graph.tree(to, &mut constel_routing::Scratch::default());
-    // Without a path now there will be one later, or nothing will be sent.
+    // Without a path now there will be one later, or the flow will not send.
     let path = graph.path(&tree, from).unwrap_or_default();
     let links = links(lab, &path);
     match &flow.action {

@@ -1,4 +1,4 @@
-//! From a planned lab to what it takes.
+//! From a planned lab to the resources that it needs.
 
 use constel_plan::{Lab, daemon_spec, ospf_areas};
 use constel_routing::daemons::{Software, Spec, programs};
@@ -9,7 +9,7 @@ use crate::capacity::costs;
 use crate::capacity::figure::What;
 use crate::capacity::load::{Load, OfFlows};
 
-/// A lab's own processes beside those in nodes: its keeper, and what answers for it.
+/// A lab's own processes besides those in nodes: its keeper, and the process that answers requests.
 const OWN_PROCESSES: f64 = 4.0;
 /// Descriptors of the engine that do not go with nodes.
 const OWN_DESCRIPTORS: f64 = 1_024.0;
@@ -84,7 +84,7 @@ pub struct Needs {
 }
 
 impl Needs {
-    /// Counts what the lab will have. With `traffic` false its flows are left out.
+    /// Counts the resources that the lab will need. With `traffic` false its flows are left out.
     #[must_use]
     pub fn of(lab: &Lab, traffic: bool) -> Self {
         let nodes = lab.stacks() as f64;
@@ -141,7 +141,7 @@ impl Needs {
             Mode::Computed(computed) => {
                 let to_all = computed.destinations == Destinations::All;
                 let families = families(lab);
-                // The map stands beside the tables, which follow it.
+                // The map exists in addition to the tables, which follow it.
                 let of_one = costs::ROUTE_BYTES
                     + match computed.forwarding {
                         Forwarding::Map => MAP_ENTRY_BYTES,

@@ -61,7 +61,7 @@ impl Estimate {
 }
 
 impl Figure {
-    /// `memory  3.1 GB of 21.4 GB`: what is needed, of what is there.
+    /// Returns `memory  3.1 GB of 21.4 GB`: the needed amount, and the available one.
     #[must_use]
     pub fn in_words(&self) -> String {
         let of = |amount: f64| match self.what {

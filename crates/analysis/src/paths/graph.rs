@@ -23,7 +23,7 @@ pub(super) struct Access {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Arc {
     pub(super) peer: u32,
-    /// Places in [`Graph::delays`]: there and back.
+    /// Indices in [`Graph::delays`]: forward and reverse.
     pub(super) there: u32,
     pub(super) back: u32,
 }
@@ -178,7 +178,7 @@ impl Graph {
         &self.arcs[from..to]
     }
 
-    /// The ways of a node that passes nothing on; `None` for others.
+    /// Returns the links of a node that does not forward; `None` for others.
     pub(super) fn access(&self, node: u32) -> Option<&[Access]> {
         let passes = self.passes[node as usize];
         (!passes).then(|| self.access[node as usize - self.satellites].as_slice())

@@ -1,4 +1,4 @@
-//! Eight instants side by side: what a loop over them compiles to vector instructions.
+//! Eight instants in parallel: the compiler turns a loop over them into vector instructions.
 
 use std::ops::{Deref, DerefMut};
 
@@ -39,8 +39,8 @@ pub(super) const NEVER: Times = Times([f64::INFINITY; LANES]);
 /// No delay at any instant.
 pub(super) const NOTHING: Times = Times([0.0; LANES]);
 
-/// `fn NAME as ONCE, FOUR(..)`: NAME does what ONCE does, with instructions that take four doubles at once where the
-/// processor has them. ONCE must be inlined always, so that it is compiled for both.
+/// `fn NAME as ONCE, FOUR(..)`: NAME has the effect of ONCE, with instructions for four doubles at once if the
+/// processor has them. ONCE must always be inlined, so that it is compiled for both.
 macro_rules! twice {
     ($(#[$doc:meta])* fn $name:ident as $once:ident, $four:ident(&self $(, $argument:ident: $type:ty)*) -> $result:ty) => {
         $(#[$doc])*
@@ -72,7 +72,7 @@ pub(super) fn lower(least: &mut Times, a: &Times, b: &Times) {
     }
 }
 
-/// `most = max(most, known - (a + b))`: positive where `a + b` is less than what is known.
+/// `most = max(most, known - (a + b))`: positive where `a + b` is less than `known`.
 #[inline(always)]
 pub(super) fn excess(most: &mut Times, known: &Times, a: &Times, b: &Times) {
     for lane in 0..LANES {

@@ -22,7 +22,7 @@ use tree::{Order, Scratch, unknown};
 /// Nobody.
 const NOBODY: u32 = u32::MAX;
 
-/// The graph of up to [`LANES`] instants, and what is kept of each destination from then to the next ones.
+/// The graph of up to [`LANES`] instants, and the state of each destination that is kept for the next ones.
 #[derive(Debug, Default)]
 pub struct Paths {
     graph: Graph,
@@ -31,10 +31,10 @@ pub struct Paths {
     /// The destination aimed at, and every node's distance from it.
     destination: u32,
     distances: Vec<Times>,
-    /// First hops of nodes towards the destination, where they have been asked for: those of this `aim`.
+    /// First hops of nodes towards the destination, computed on request: those of this `aim`.
     hops: Vec<Hop>,
     aim: u64,
-    /// By slot and node: what is remembered of first hops.
+    /// By slot and node: first hops at the last instant.
     lasts: Vec<Vec<Last>>,
     slot: usize,
     /// How often instants were forgotten.

@@ -14,7 +14,7 @@ use std::collections::BinaryHeap;
 use super::graph::Graph;
 use super::lanes::{NEVER, NOTHING, Times, any_positive, excess, lower, twice};
 
-/// Passes in an old order before a new one is made from nothing.
+/// Passes in an old order before a new order is made from scratch.
 const PASSES: usize = 3;
 /// Into how many parts of equal width distances are sorted. Order within a part does not matter much: two
 /// neighbours are rarely as near to one another.
@@ -52,8 +52,8 @@ pub(super) struct Scratch {
 }
 
 impl Order {
-    /// Brings `distances`, which hold what the destination's own links offer and are infinite elsewhere, to the
-    /// least of every node.
+    /// Reduces `distances` to the least distance of every node; at the start they are those of the
+    /// destination's own links, and infinite elsewhere.
     pub(super) fn settle(&mut self, graph: &Graph, distances: &mut [Times], scratch: &mut Scratch) {
         let known = self.shape == graph.shape;
         if known && !self.pass(graph, distances) {
@@ -79,7 +79,7 @@ impl Order {
     }
 
     twice! {
-        /// One pass in order; true when the order was wrong somewhere, so that another one is needed.
+        /// One pass in order; returns true when the order was wrong somewhere, so that another pass is needed.
         fn pass as pass_once, pass_by_fours(&self, graph: &Graph, distances: &mut [Times]) -> bool
     }
 
@@ -122,7 +122,8 @@ impl Order {
         self.links.resize(graph.links() + 1, Back::default());
         for (own, &node) in (0..).zip(&*order) {
             for arc in graph.arcs(node) {
-                // Written whether it counts or not: which it does is anybody's guess, and a branch would be too.
+                // Written whether it counts or not: the condition is not predictable, so a branch would be
+                // slow.
                 self.links[count] = Back {
                     earlier: arc.peer,
                     to: arc.there,
@@ -138,7 +139,8 @@ impl Order {
 }
 
 impl Scratch {
-    /// Distances at the last instant, from what `offers` the destination's own links give, by Dijkstra's algorithm.
+    /// Computes distances at the last instant by Dijkstra's algorithm, from `offers`, the distances of the
+    /// destination's own links.
     fn search(&mut self, graph: &Graph, offers: &[Times]) {
         assert!(offers.len() as u64 <= NODE, "too many nodes");
         let last = graph.lanes - 1;
@@ -199,10 +201,10 @@ impl Scratch {
     }
 }
 
-/// The lower bits of what is [`packed`].
+/// The lower bits of a [`packed`] value.
 const NODE: u64 = (1 << 24) - 1;
 
-/// A node behind its distance. Distances are good for orders: beyond 18 minutes all are alike.
+/// A node and its distance in one number. Distances only serve to sort: beyond 18 minutes all are equal.
 fn packed(ns: u64, node: u32) -> u64 {
     ns.min(u64::MAX >> 24) << 24 | u64::from(node)
 }

@@ -96,7 +96,7 @@ pub struct Comparison {
     pub rows: Vec<Compared>,
 }
 
-/// A difference, what it is spread by, and degrees of freedom of that.
+/// A difference, its standard error, and the degrees of freedom of that.
 struct Tested {
     difference: f64,
     error: f64,
@@ -243,8 +243,9 @@ impl Tested {
     }
 }
 
-/// Means of both in the pieces of the lab time that both have, of pieces with samples of both. What geometry does to both alike is
-/// in both of a pair; what follows each other in time is in one piece.
+/// Returns the means of both sides in the segments of lab time that both have, for segments with samples of
+/// both. The geometry affects both values of a pair equally; values that follow each other in time are in one
+/// segment.
 fn pieces(a: &[(f64, f64)], b: &[(f64, f64)]) -> Vec<(f64, f64)> {
     let range = |samples: &[(f64, f64)]| {
         let times = samples.iter().map(|(t_s, _)| *t_s);

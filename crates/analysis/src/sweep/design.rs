@@ -61,7 +61,7 @@ impl FromStr for Axis {
     }
 }
 
-/// A sweep: a scenario, what differs, and the seeds.
+/// A sweep: a scenario, the differences between its runs, and the seeds.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Design {
     file: String,
@@ -106,7 +106,7 @@ pub enum DesignError {
     ValueTwice(String),
     /// The seed is not an axis.
     SeedAsAxis,
-    /// More runs than anybody waits for.
+    /// Too many runs to wait for.
     TooMany(usize),
 }
 
@@ -229,8 +229,8 @@ impl Design {
         combinations.into_iter().enumerate().map(variant).collect()
     }
 
-    /// The runs in their order: all combinations with one seed, then with the next, so that what changes on the host in the
-    /// meantime touches all combinations alike.
+    /// The runs in their order: all combinations with one seed, then with the next, so that changes on the host
+    /// in the meantime affect all combinations equally.
     pub fn cells(&self) -> impl Iterator<Item = Cell> {
         let variants = self.variants();
         self.seeds.iter().flat_map(move |&seed| {

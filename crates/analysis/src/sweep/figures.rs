@@ -63,7 +63,7 @@ fn ms(ns: u64) -> f64 {
     ns as f64 / 1e6
 }
 
-/// Every figure that a run has, with the flow's name. Flows that came to nothing have none.
+/// Returns every figure of a run, with the flow's name. Flows without a result have none.
 pub fn figures(summary: &Summary) -> impl Iterator<Item = (&str, Figure, f64)> {
     let flows = summary.flows.iter();
     flows

@@ -43,7 +43,8 @@ impl Interval {
     }
 }
 
-/// The arithmetic mean of one value or more, and, of two or more, the variance of what they are drawn from.
+/// Returns the arithmetic mean of one value or more, and, for two or more, the estimated variance of their
+/// distribution.
 pub(crate) fn mean_and_variance(values: &[f64]) -> (f64, Option<f64>) {
     let n = values.len() as f64;
     let mean = values.iter().sum::<f64>() / n;

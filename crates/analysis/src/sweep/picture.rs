@@ -9,7 +9,8 @@ use crate::sweep::table::{Done, Row, Table};
 const MOST_PANELS: usize = 40;
 
 impl Table {
-    /// One panel for each figure of each flow, a line in it for each combination. `done` is what the table is made of.
+    /// Draws one panel for each figure of each flow, with a line for each combination. `done` is the input of
+    /// the table.
     #[must_use]
     pub fn svg(&self, done: &[Done]) -> String {
         let same = |a: &Row, b: &Row| (&a.flow, a.figure) == (&b.flow, b.figure);

@@ -95,7 +95,7 @@ impl Table {
                     .push(value);
             }
         }
-        // By flow, then figure, then combination: what is compared stands together.
+        // By flow, then figure, then combination: values that are compared are next to each other.
         let mut rows: Vec<((&str, usize, usize), Row)> = samples
             .iter()
             .filter_map(|(&(rank, variant, flow), (figure, values))| {

@@ -1,4 +1,4 @@
-//! A service of a Compose file as what a node is made of.
+//! A service of a Compose file as the software of a node.
 
 mod environment;
 mod life;
@@ -14,7 +14,7 @@ use super::words::split;
 use crate::draft::{Draft, Software, fit_name};
 use crate::text::shown;
 
-/// Keys of services that nothing is made of, and why.
+/// Keys of services that a lab does not support, and the reasons.
 const LEFT_OUT: [(&str, &str); 42] = [
     ("annotations", "nodes have none"),
     (

@@ -91,7 +91,7 @@ impl Reader {
         }
     }
 
-    /// A text or number with its variables put in.
+    /// Returns a text or number with its variables replaced.
     pub(super) fn text(&mut self, node: &Node, what: &str) -> Option<String> {
         let Value::Scalar { text, .. } = &node.value else {
             let kind = node.kind();

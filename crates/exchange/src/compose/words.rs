@@ -8,11 +8,11 @@ const ALL: usize = 4 << 20;
 /// How deep defaults of variables may have variables.
 const DEEPEST: usize = 8;
 
-/// Variables and what of them was asked for.
+/// Variables, and the requests for them.
 #[derive(Debug, Default)]
 pub(super) struct Variables {
     pub(super) known: BTreeMap<String, String>,
-    /// Asked for, and neither known nor with a default: empty, as Compose has it.
+    /// Variables that are used, and neither set nor with a default: empty, as in Compose.
     pub(super) unset: BTreeMap<String, u32>,
     written: usize,
 }
@@ -36,7 +36,7 @@ impl Variables {
         lines.filter_map(one).collect()
     }
 
-    /// A text with its variables put in.
+    /// Returns a text with its variables replaced.
     pub(super) fn fill(&mut self, text: &str, line: u32) -> Result<String, String> {
         let mut out = String::new();
         self.fill_into(&mut out, text, line, 0)?;

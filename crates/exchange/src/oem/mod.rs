@@ -118,7 +118,7 @@ impl Meta {
     }
 }
 
-/// Objects read so far, and what was found wrong.
+/// Objects read so far, and the errors found.
 #[derive(Default)]
 struct Objects {
     objects: Vec<Ephemeris>,
@@ -126,7 +126,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// A keyword of the metadata; what is wrong with it is a finding.
+    /// Reads a keyword of the metadata; errors are added to the findings.
     fn meta(&mut self, meta: &mut Meta, line: usize, key: &str, value: &str) {
         if let Err(reason) = meta.put(key, value) {
             self.findings.push(line, reason);
@@ -173,7 +173,7 @@ impl Objects {
     }
 
     fn finish(mut self) -> Result<Vec<Ephemeris>, ReadErrors> {
-        // After other findings this one says nothing new.
+        // After other findings this one adds no information.
         if self.objects.is_empty() && self.findings.is_empty() {
             self.findings.push(1, "no ephemeris in the file");
         }

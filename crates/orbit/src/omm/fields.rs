@@ -1,5 +1,5 @@
-//! The keywords of a message as mean elements. Which of them must be there is what CCSDS 502.0-B-3 (table 4-3) says, but for
-//! those that catalogues leave out because they never vary (centre, frame, theory, time system).
+//! The keywords of a message as mean elements. The required ones are those of CCSDS 502.0-B-3 (table 4-3),
+//! except those that catalogues leave out because they never vary (centre, frame, theory, time system).
 
 use constel_units::instant;
 use sgp4::chrono::DateTime;
@@ -75,7 +75,7 @@ pub(super) fn element_set(record: &Record) -> Result<ElementSet, Vec<String>> {
     }
 }
 
-/// Reads fields of one message and remembers what could not be read.
+/// Reads fields of one message and collects the errors.
 struct Fields<'a> {
     record: &'a Record,
     wrong: Vec<String>,
@@ -94,7 +94,7 @@ impl Fields<'_> {
         }
     }
 
-    /// A finite number; `absent` is what no value means, `None` that there must be one.
+    /// Returns a finite number; `absent` is the default without a value, `None` means that it is required.
     fn number(&mut self, keyword: &str, absent: Option<f64>) -> f64 {
         let (reason, stand_in) = match (self.record.get(keyword), absent) {
             (None, Some(value)) => return value,

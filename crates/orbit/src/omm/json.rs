@@ -19,7 +19,7 @@ pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
     if is_list && rest.skip(']') {
         return Ok(records);
     }
-    // One object at a time: the reader of JSON says where each ends, and so in which line the next begins.
+    // One object at a time: the JSON reader returns the end of each, and so the line in which the next begins.
     loop {
         rest.blanks();
         let line = rest.line;
@@ -110,7 +110,7 @@ impl Rest<'_> {
                 let place = format!(" at line {} column {}", error.line(), error.column());
                 let reason = reason.strip_suffix(&place).unwrap_or(&reason);
                 let line = self.line + error.line().saturating_sub(1);
-                // In its first line an object may begin anywhere.
+                // In its first line an object may begin in any column.
                 let before = match error.line() {
                     1 => self.column() - 1,
                     _ => 0,

@@ -15,7 +15,7 @@ use constel_units::text::decode;
 
 use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
 
-/// One message: what its keywords say.
+/// The keywords of one message.
 #[derive(Debug, Default)]
 struct Record {
     /// Line of the file where it begins, from 1.
@@ -71,7 +71,7 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, RecordErrors> {
     read(text).all()
 }
 
-/// Reads the element sets of a file in any notation, and says what is wrong with the messages that are none.
+/// Reads the element sets of a file in any notation, and returns the errors of invalid messages.
 pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
     let bytes = text.as_ref();
     let text = match decode(bytes) {

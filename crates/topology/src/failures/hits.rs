@@ -20,7 +20,7 @@ pub(super) enum Hits {
     Cables(Vec<u32>),
     /// Edges of a network; which is found with its edges.
     Network,
-    /// And what is hit there.
+    /// The kind of objects that fail there.
     Region {
         circle: Circle,
         satellites: bool,
@@ -40,7 +40,7 @@ pub(super) enum Hits {
     },
 }
 
-/// Adds what is hit at a moment.
+/// Adds the objects that fail at a moment.
 pub(super) fn hit(
     hits: &Hits,
     failure: u16,
@@ -108,7 +108,7 @@ pub(super) fn hit(
     }
 }
 
-/// Failures that hit nothing in this layout: a plane without satellites, a link that is no pair.
+/// Returns failures without a target in this layout: a plane without satellites, a link that is not a pair.
 pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
     let empty = |failure: &&Failure| {
         objects(layout, failure).iter().all(|(_, hits)| match hits {

@@ -8,7 +8,7 @@ pub(super) struct Process {
     pub(super) mttr_ns: f64,
     random: SplitMix,
     broken: bool,
-    /// When the state changes next, and the last time asked for.
+    /// The time of the next change of state, and the time of the last query.
     next_ns: f64,
     pub(super) asked_ns: u64,
 }

@@ -20,7 +20,7 @@ pub struct Budget {
     pub g_over_t_db_per_k: f64,
     /// Carrier frequency, Hz.
     pub frequency_hz: f64,
-    /// Noise bandwidth; with a roll-off of nothing, also the symbol rate, Hz.
+    /// Noise bandwidth; with a roll-off of 0 also the symbol rate, Hz.
     pub bandwidth_hz: f64,
     /// Pointing, polarisation, implementation, dB.
     pub other_losses_db: f64,

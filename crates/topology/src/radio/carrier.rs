@@ -1,4 +1,4 @@
-//! One direction of a radio link, from its design and the weather to what it carries.
+//! One direction of a radio link, from its design and the weather to its rate.
 
 use crate::radio::budget::Budget;
 use crate::radio::gas::Gases;
@@ -30,7 +30,7 @@ pub struct Carrier {
     pub system_temperature_k: Option<f64>,
     /// Tilt of the polarisation from the horizontal, radians; 45 degrees for circular.
     pub tilt_rad: f64,
-    /// Air on the way; `None` leaves gases out.
+    /// Air along the path; `None` leaves gases out.
     pub gases: Option<Gases>,
     /// How bits become symbols.
     pub waveform: Waveform,

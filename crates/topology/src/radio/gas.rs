@@ -102,7 +102,7 @@ impl Air {
 /// Water vapour of the reference atmosphere at the ground, g/m³ (P.835-6, section 1.2).
 pub const REFERENCE_VAPOUR_G_PER_M3: f64 = 7.5;
 
-/// Top of the atmosphere here, km. What is above adds less than a millionth.
+/// Top of the atmosphere here, km. The air above adds less than a millionth.
 const TOP_KM: f64 = 80.0;
 const EARTH_KM: f64 = 6371.0;
 

@@ -108,9 +108,9 @@ pub enum Trouble {
     },
     /// Those from some members to some are worse.
     Disturbance {
-        /// From whom.
+        /// The sending members.
         from: BTreeSet<usize>,
-        /// To whom.
+        /// The receiving members.
         to: BTreeSet<usize>,
         /// Chance that a frame is lost besides; with 1 there is no edge.
         loss_ratio: f64,

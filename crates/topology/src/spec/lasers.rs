@@ -71,7 +71,7 @@ pub enum Wrap {
     StarSeamOn,
 }
 
-/// How lasers find their ends and what that costs.
+/// How lasers acquire their links, and the time that it takes.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct Lasers {
     /// The pairs of satellites, made at time 0 and for good.
@@ -90,7 +90,7 @@ pub enum LaserPairing {
     /// A ring in each plane and one link to each adjacent plane.
     #[default]
     Grid,
-    /// A ring in each plane and nothing else.
+    /// A ring in each plane and no other links.
     Ring,
     /// Each satellite with up to this number of others of its shell, the nearest over an orbit first. At most
     /// 4.

@@ -35,7 +35,7 @@ pub struct Recording {
 pub struct Recorded {
     /// Nanoseconds after the start of the lab, or of the repetition.
     pub t_ns: u64,
-    /// Bits per second from the ground up, instead of what link and radio say; `None` leaves that.
+    /// Bits per second from the ground up, instead of the rate of link and radio; `None` keeps that.
     pub up_bps: Option<NonZeroU64>,
     /// Bits per second down to the ground.
     pub down_bps: Option<NonZeroU64>,

@@ -38,9 +38,9 @@ pub enum Unreached {
          highest-elevation, scheduler) without make_before_break", *.t_ns as f64 / 1e9, *.before_ns as f64 / 1e9
     )]
     TooFar {
-        /// The lab time that was asked for, nanoseconds.
+        /// The requested lab time, nanoseconds.
         t_ns: u64,
-        /// Up to here every time can be asked for, nanoseconds.
+        /// The time before which every step can be requested, nanoseconds.
         before_ns: u64,
         /// The key of the scenario by which stations remember.
         key: &'static str,
@@ -51,7 +51,7 @@ pub enum Unreached {
          give longer `mtbf` and `mttr`", *.t_ns as f64 / 1e9
     )]
     TooManyFailures {
-        /// The lab time that was asked for, nanoseconds.
+        /// The requested lab time, nanoseconds.
         t_ns: u64,
     },
 }
@@ -201,7 +201,7 @@ impl Stepper {
             Some(steps) => self.walk(step.saturating_sub(steps)..step, effort),
             None => self.walk_from_any_past(step, effort),
         };
-        // Whatever happened: what is computed next is computed whole.
+        // From here on steps are computed in full again, after errors too.
         self.near = None;
         self.now_known = false;
         self.later_known = false;
