@@ -62,7 +62,7 @@ impl FlowCipher {
         out
     }
 
-    /// Opens one record; `None` when it is not what was sealed.
+    /// Opens one record; `None` when it is not the sealed one.
     pub fn open(&self, record: u64, last: bool, sealed: &[u8]) -> Option<Vec<u8>> {
         let at = sealed.len().checked_sub(TAG as usize)?;
         let mut out = sealed[..at].to_vec();

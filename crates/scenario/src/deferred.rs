@@ -6,8 +6,8 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::model::{Action, Centre, FailureTarget, Mode, Name, Scenario, Trouble};
 use crate::source::Span;
 
-/// A name in `traffic`, `failures`, `transport`, `mounts`, `limits` or `routing.disjoint` that may be a satellite of an element file, or what
-/// that calls one.
+/// A name in `traffic`, `failures`, `transport`, `mounts`, `limits` or `routing.disjoint` that may be a
+/// satellite of an element file, or a satellite's name in that file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct DeferredNode {
     /// The name.

@@ -55,7 +55,7 @@ const LONGEST_LINE: usize = 16 * 1024;
 const ALLOWED_SHOWN: usize = 24;
 
 impl Diagnostic {
-    /// An error at `span` of `source`. Add what is known with the `with_*` methods.
+    /// Creates an error at `span` of `source`. Add details with the `with_*` methods.
     pub fn new(
         source: &Source,
         span: Span,
@@ -296,7 +296,7 @@ impl Diagnostics {
         self.errors.len() >= MOST_ERRORS || self.found >= MOST_FOUND
     }
 
-    /// Says which objects of files do not fly.
+    /// Adds objects of files that do not fly.
     pub fn leave_out(&mut self, left_out: impl IntoIterator<Item = LeftOut>) {
         self.left_out.extend(left_out);
     }
@@ -390,7 +390,7 @@ impl fmt::Display for Diagnostics {
 
 impl std::error::Error for Diagnostics {}
 
-/// The candidate nearest to `given`, if it is near enough to be what was meant.
+/// Returns the candidate nearest to `given`, if it is near enough to be the intended word.
 pub fn nearest<'a>(given: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Long texts are no typing slips, and comparing them costs the product of their lengths.
     const LONGEST: usize = 100;

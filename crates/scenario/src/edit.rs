@@ -1,7 +1,7 @@
-//! A file's text with some of its values changed: what `--set KEY=VALUE` does.
+//! A file's text with some of its values changed, as by `--set KEY=VALUE`.
 //!
-//! The text stays the user's: comments, order and every line that is not concerned. The result is read again and
-//! compared with what was wanted before anybody gets it, so that an edit is right or refused.
+//! The text stays the user's: comments, order and all other lines. The result is read again and compared with
+//! the requested values before it is returned, so that an edit is right or refused.
 
 mod key;
 mod outline;

@@ -1,4 +1,4 @@
-//! Satellites that only forward (`runtime: forward`): what else of a scenario cannot be with them.
+//! Satellites that only forward (`runtime: forward`): checks of the settings that they exclude.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ struct Forwarder<'s, 'n> {
 }
 
 impl Scenario {
-    /// Everything that asks for more of nodes that only forward than they can do.
+    /// Reports every setting that needs more of nodes that only forward than they support.
     pub(crate) fn check_forwarders(
         &self,
         nodes: &[NodeFacts<'_>],
@@ -197,7 +197,7 @@ impl Scenario {
                 ..RawNode::default()
             };
             let mut of_it = nodes.iter().zip(all).filter(|(node, _)| rule.of.has(node));
-            // With an image, `software` has said so already.
+            // With an image, `software` has reported it already.
             let set = &rule.set;
             let says = *set != plain && (set.limits.is_some() || set.restore.is_some());
             if says

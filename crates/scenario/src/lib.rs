@@ -65,7 +65,7 @@ pub use source::{Source, Span};
 pub use text_file::TextFile;
 pub use tree::{MAX_BYTES, MAX_DEPTH, MAX_NODES};
 
-/// YAML as trees that know where everything stands; for other files than scenarios.
+/// YAML as trees with the place of every value; for other files than scenarios.
 pub mod yaml {
     pub use crate::tree::{Core, Entry, Node, Value, core_type, read};
 }

@@ -1,6 +1,6 @@
 //! The resolved scenario: every default filled in, every unit typed, every file read and hashed.
 //!
-//! An `Option` here never means "not said": `None` is itself the answer, as its comment says.
+//! An `Option` here never means "not given": `None` is itself a value, which its comment describes.
 
 mod addresses;
 mod beneath;
@@ -155,7 +155,7 @@ pub struct Scenario {
     pub expect: Vec<Expectation>,
     /// Every file that was read, the scenario itself first, the others by path.
     pub inputs: Vec<InputFile>,
-    /// Node names that may be satellites of an element file, or what that calls them; settled by
+    /// Node names that may be satellites of an element file, or satellites' names in that file; settled by
     /// [`settle_nodes`](Self::settle_nodes).
     #[serde(skip)]
     pub deferred: Vec<DeferredNode>,

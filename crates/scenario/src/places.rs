@@ -119,7 +119,7 @@ fn columns(
     errors: &mut Diagnostics,
 ) -> Option<[Option<usize>; 4]> {
     let found = COLUMNS.map(|wanted| header.cells.iter().position(|cell| cell == wanted));
-    // A column that is another one's cannot be what was meant.
+    // A column that is another one's already cannot be a misspelling.
     let free = || {
         header
             .cells

@@ -1,15 +1,15 @@
 //! Constellations by name: one Walker shell each, with the source of its numbers.
 //!
-//! Filings and papers give altitude, inclination, planes and satellites, but mostly no phasing. Where none
-//! is given, the phasing here is the one that keeps satellites farthest apart on circular orbits, which
-//! is what a designer has to choose; a test finds it again.
+//! Filings and papers give altitude, inclination, planes and satellites, but mostly no phasing. For these the
+//! phasing here is the one that keeps satellites farthest apart on circular orbits, as a designer has to choose
+//! it; a test computes it again.
 
 use constel_units::{Angle, Length};
 
 use crate::model::Walker;
 use crate::raw::{Preset, WalkerPattern};
 
-/// The shell a name stands for.
+/// Returns the shell of a preset.
 pub(crate) fn walker(preset: Preset) -> Walker {
     use Preset as P;
     use WalkerPattern::{Delta, Star};

@@ -82,8 +82,8 @@ fn generate<T: JsonSchema>(title: &str) -> Value {
     value
 }
 
-/// An optional key may be left out, but not written without a value: removes `null` from what
-/// the derived schema allows.
+/// An optional key may be left out, but not written without a value: removes `null` from the values that the
+/// derived schema allows.
 fn drop_null(value: &mut Value) {
     match value {
         Value::Array(items) => items.iter_mut().for_each(drop_null),

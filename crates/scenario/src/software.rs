@@ -178,7 +178,7 @@ impl Scenario {
         }
     }
 
-    /// An image that no node is made of is a mistake.
+    /// Reports images that no node uses: they are mistakes.
     fn check_images(&self, all: &[NodeSoftware], errors: &mut Diagnostics) {
         for image in &self.images {
             let mut used = all.iter().filter_map(|node| node.container.as_ref());
@@ -194,7 +194,7 @@ impl Scenario {
         }
     }
 
-    /// One place alone says what a node may take.
+    /// Checks that the limits of a node are set in one place only.
     fn check_limits(&self, nodes: &[NodeFacts<'_>], errors: &mut Diagnostics) {
         let twice: BTreeMap<&str, &NodeFacts<'_>> = nodes
             .iter()
@@ -223,7 +223,7 @@ struct Use<'a> {
     matched: bool,
     contained: bool,
     without_image: Option<&'a str>,
-    /// By the row of [`ENGINES_LACK`]: a node of an engine that it asks for that.
+    /// By the row of [`ENGINES_LACK`]: a node of an engine that does not support the row's key.
     not_by_engine: [Option<&'a str>; ENGINES_LACK.len()],
 }
 
@@ -266,7 +266,7 @@ const ENGINES_LACK: [EnginesLack; 3] = [
     },
 ];
 
-/// Whether a rule says more than what nodes without an image have too.
+/// Whether a rule sets more than nodes without an image support.
 fn needs_container(set: &RawNode) -> bool {
     let plain = RawNode {
         runtime: set.runtime,

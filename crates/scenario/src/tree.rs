@@ -1,4 +1,4 @@
-//! YAML text to a tree in which every key and value knows its place.
+//! YAML text as a tree with the place of every key and value.
 //!
 //! The parser behind it is bounded against hostile text: size, depth and the number of values
 //! after aliases are put in have limits, and no limit is reached silently.
@@ -14,7 +14,7 @@ use crate::source::{Source, Span, saturate};
 pub const MAX_BYTES: usize = 4 * 1024 * 1024;
 /// Deepest nesting.
 pub const MAX_DEPTH: usize = 32;
-/// Most values, counting what aliases stand for.
+/// Most values, counting those that aliases stand for.
 pub const MAX_NODES: usize = 200_000;
 
 /// A value and its place.
@@ -108,7 +108,7 @@ impl Node {
 /// The type of a plain scalar under the YAML 1.2 core schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Core {
-    /// Nothing.
+    /// No value.
     Null,
     /// Yes or no.
     Bool(bool),

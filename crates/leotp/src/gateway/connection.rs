@@ -125,8 +125,8 @@ pub(super) fn spawn(name: &str, f: impl FnOnce() + Send + 'static) -> io::Result
     builder.stack_size(STACK_BYTES).spawn(f).map(|_| ())
 }
 
-/// TCP into a flow, until the sender ends it. Of a broken connection the flow has no
-/// end: an end is only what TCP has said is one.
+/// Copies TCP into a flow, until the sender ends it. The flow of a broken connection has no end:
+/// only the end of the TCP stream is one.
 pub(super) fn tcp_to_flow<T: Send + 'static>(
     id: u64,
     mut stream: TcpStream,

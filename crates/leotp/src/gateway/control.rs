@@ -74,7 +74,7 @@ pub struct Control {
     rtt_ns: Nanos,
     /// The time of the peer's last message or confirmation.
     heard_ns: Nanos,
-    /// Random numbers made of the seed so far.
+    /// The number of random numbers that were made from the seed.
     drawn: u64,
     peer: IpAddr,
     epoch: u64,
@@ -154,7 +154,7 @@ impl Control {
         u64::from_be_bytes(*first).max(1)
     }
 
-    /// Says something. False when too much waits to be confirmed already.
+    /// Queues a message. Returns false when too many wait for their confirmation already.
     pub fn say(&mut self, now: Nanos, message: Message) -> bool {
         if self.waiting.len() >= MAX_WAITING {
             return false;
@@ -336,7 +336,7 @@ impl Control {
         }
     }
 
-    /// Whether the peer is lost; then nothing waits any more.
+    /// Returns whether the peer is lost; then no message waits any more.
     pub fn poll_lost(&mut self, now: Nanos) -> Option<Event> {
         // Messages are numbered in the order in which they were queued, so the first is the oldest.
         let (_, oldest) = self.waiting.first_key_value()?;

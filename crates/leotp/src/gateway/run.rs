@@ -46,7 +46,7 @@ pub struct Gateway {
     connections: HashMap<u64, Connection>,
     clients: Quota,
     told: Receiver<Told<Other>>,
-    /// More may have been told than was treated.
+    /// Whether there may be more reports of threads than were handled.
     behind: bool,
     tell: Tell<Other>,
     started: Instant,
@@ -81,8 +81,8 @@ impl Gateway {
         let key = options.checked_key()?;
         let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let locals: Vec<IpAddr> = options.local.map_or(any.to_vec(), |local| vec![local]);
-        // Interests wait at a server that has nothing to say: they must be fresh when it
-        // speaks again. And no more may wait for TCP than was promised.
+        // Interests wait at a server that sends nothing: they must still be valid when it sends
+        // again. And the bytes that wait for TCP must not exceed the configured buffer.
         let p = &mut options.params;
         p.rto_max_ns = p.rto_max_ns.min(2_000_000_000);
         p.recv_buffer_bytes = options.buffer_bytes.max(p.min_window_bytes);
@@ -238,7 +238,7 @@ impl Gateway {
 
     fn say(&mut self, peer: usize, message: Message) {
         let now = self.now();
-        // A peer that confirms nothing at all will be found lost.
+        // A peer that does not confirm at all will be found lost.
         let _ = self.controls[peer].say(now, message);
     }
 
@@ -261,7 +261,8 @@ impl Gateway {
         };
         let started = (|| {
             stream.set_nodelay(true)?;
-            // An end is only what TCP has said is one: if this process dies, its connections are reset.
+            // Only the end of the TCP stream is an end: if this process dies, its connections are
+            // reset.
             end_with_reset(&stream, true)?;
             let (from, to) = (stream.try_clone()?, stream.try_clone()?);
             let bytes = Arc::clone(&self.to_flows);
@@ -319,7 +320,7 @@ impl Gateway {
         self.connections.get(&id).is_some_and(|c| c.peer == peer)
     }
 
-    /// The peer asks for a connection to a server.
+    /// Handles a peer's request for a connection to a server.
     fn open(
         &mut self,
         peer: usize,
@@ -338,7 +339,7 @@ impl Gateway {
         }
         let control = &self.controls[peer];
         if control.rtt_ns().is_none() && !control.is_waiting() {
-            // How far the peer is shortens the first timeouts of what is fetched from it.
+            // The round-trip time to the peer shortens the first timeouts of its flows.
             self.say(peer, Message::Alive);
         }
         // Before the server answers: the peer's first Interests are on their way.
@@ -478,7 +479,7 @@ impl Drop for Gateway {
     }
 }
 
-/// Hands what comes to the gateway.
+/// Passes received datagrams to the gateway.
 fn listen(socket: UdpSocket, tell: Tell<Other>, over: Arc<AtomicBool>) -> std::io::Result<()> {
     spawn("control", move || {
         let mut buf = [0; MAX_LEN + 1];

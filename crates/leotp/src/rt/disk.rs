@@ -196,7 +196,8 @@ impl BlockStore for DiskCache {
                 })
             }
             _ => {
-                // Not what was written: it is gone, at the next start too.
+                // The block is not the one that was written: it is dropped, for the next start
+                // too.
                 self.forget(key);
                 None
             }

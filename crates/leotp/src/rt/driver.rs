@@ -15,11 +15,11 @@ use std::time::Instant;
 
 /// A state machine that can be driven.
 pub trait Machine {
-    /// One datagram has come, at `now`, which may be a little before the last
-    /// `now` of [`Self::tx`]. A transparent socket tells its TTL or hop limit.
+    /// Handles one datagram received at `now`, which may be a little before the last `now` of
+    /// [`Self::tx`]. A transparent socket gives its TTL or hop limit.
     fn rx(&mut self, now: Nanos, path: Path, hop_limit: HopLimit, bytes: &[u8]);
-    /// Appends the next datagram due, and says whose it is and with what TTL or hop
-    /// limit it leaves (transparent sockets only; `None`: the system's).
+    /// Appends the next datagram due, and returns its path and the TTL or hop limit with which it
+    /// leaves (transparent sockets only; `None`: the system's).
     fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)>;
     /// When to come back.
     fn timeout(&self) -> Option<Nanos>;
@@ -83,8 +83,8 @@ const WAKE: u64 = u64::MAX;
 /// Datagrams collected before they are handed to the kernel.
 const FLUSH: usize = 256;
 
-/// A socket with another's address only sends; what the kernel might still deliver to
-/// it is ours to ignore, in as little memory as possible.
+/// A socket with another host's address only sends; datagrams that the kernel might still deliver
+/// to it are ignored, with as little memory as possible.
 const SEND_ONLY: SocketOptions = SocketOptions {
     transparent: true,
     recv_buffer: 2048,
@@ -188,8 +188,8 @@ impl Driver {
         &self.sockets
     }
 
-    /// One turn: wait for a datagram, the machine's deadline or at most
-    /// `max_wait_ns`; receive; send what is due.
+    /// Runs one turn: waits for a datagram, the machine's deadline or at most `max_wait_ns`;
+    /// receives; sends the datagrams that are due.
     ///
     /// # Errors
     /// The kernel's, of waiting or receiving. A datagram that it would not take is
@@ -240,7 +240,7 @@ impl Driver {
         }
     }
 
-    /// Sends what is due now.
+    /// Sends the datagrams that are due now.
     ///
     /// # Errors
     /// None at present: what the kernel would not take is counted.

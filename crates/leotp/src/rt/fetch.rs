@@ -68,10 +68,10 @@ pub struct Fetch {
 }
 
 impl Fetch {
-    /// Opens a socket and asks for the first bytes.
+    /// Opens a socket and requests the first bytes.
     ///
     /// # Errors
-    /// No way to the Producer, a local address that is taken, or parameters that cannot work.
+    /// No route to the Producer, a local address that is in use, or invalid parameters.
     pub fn open(o: FetchOptions) -> Result<Self, RunError> {
         let local = match o.local {
             Some(l) => l,
@@ -167,7 +167,7 @@ impl Fetch {
             (None, _) => Ok(self.consumer.read()),
             (Some(o), _) => {
                 let out = o.next(self.driver.now(), &mut self.consumer)?;
-                // A record asked for again must leave at once.
+                // A record that is requested again must leave at once.
                 self.driver.send_due(&mut self.consumer)?;
                 Ok(out)
             }

@@ -127,8 +127,8 @@ impl Intercept {
     }
 }
 
-/// Whether this network namespace has an interface of that name: a rule for one that it
-/// has not would take nothing, and say nothing.
+/// Checks that this network namespace has an interface of that name: a rule for a missing one
+/// would match nothing without an error.
 fn must_exist(interface: &str) -> Result<(), RunError> {
     let list = std::fs::read_to_string("/proc/self/net/dev")
         .map_err(RunError::io("list the network interfaces"))?;

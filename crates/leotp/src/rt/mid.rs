@@ -22,8 +22,8 @@ pub struct MidOptions {
     pub mark: u32,
     /// Routing table of marked packets.
     pub table: u32,
-    /// A folder for what the cache has no room for in memory, and how many bytes it may
-    /// take there; `None`: memory only.
+    /// A folder for blocks that do not fit in the cache in memory, and the bytes that it may have
+    /// there; `None`: memory only.
     pub disk_cache: Option<(PathBuf, u64)>,
     /// Protocol parameters.
     pub params: Params,
@@ -132,7 +132,7 @@ impl Mid {
         )
     }
 
-    /// Writes what the cache has in memory to disk, if it has a place there.
+    /// Writes the blocks of the cache in memory to disk, if it has a place there.
     pub fn flush_cache(&mut self) {
         self.node.flush_cache();
     }

@@ -80,7 +80,7 @@ pub fn stop_requested() -> bool {
     STOP.load(Ordering::Relaxed)
 }
 
-/// Makes SIGINT and SIGTERM ask for an orderly end instead of killing.
+/// Makes SIGINT and SIGTERM request an orderly end instead of killing.
 ///
 /// # Errors
 /// The kernel's.

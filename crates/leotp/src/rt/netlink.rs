@@ -8,7 +8,7 @@ use std::io::{self, Read, Write};
 pub(crate) struct Msg(pub(crate) Vec<u8>);
 
 impl Msg {
-    /// `header` is what follows the netlink header.
+    /// Creates a message; `header` follows the netlink header.
     pub(crate) fn new(kind: u16, flags: u16, header: &[u8]) -> Self {
         let mut b = vec![0; 4];
         b.extend_from_slice(&kind.to_ne_bytes());
@@ -80,8 +80,8 @@ impl Netlink {
         })
     }
 
-    /// Sends the messages as one datagram and waits for the acknowledgement of
-    /// each that asked for one. The first refusal is the error.
+    /// Sends the messages as one datagram and waits for the acknowledgement of each that requests
+    /// one. The first refusal is the error.
     pub(crate) fn ask(&mut self, msgs: Vec<Msg>) -> io::Result<()> {
         let mut out = Vec::new();
         let mut open = 0;

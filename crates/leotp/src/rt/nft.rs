@@ -93,7 +93,7 @@ impl Redirect {
             ] {
                 match route.ask(vec![add]) {
                     Err(e) if e.raw_os_error() == Some(libc::EEXIST) => {}
-                    // Without IPv6 (EACCES: switched off) there is nothing to redirect.
+                    // Without IPv6 (EACCES: switched off) no IPv6 traffic needs a redirection.
                     Err(e)
                         if family == IPV6
                             && matches!(
@@ -346,8 +346,8 @@ impl Rule {
         self.mark_and_accept(m);
     }
 
-    /// `meta nfproto F P socket transparent 1 meta mark set M accept`: what belongs
-    /// to a connection of a transparent socket stays here.
+    /// `meta nfproto F P socket transparent 1 meta mark set M accept`: packets of a connection of
+    /// a transparent socket stay here.
     fn keep(&self, m: &mut Msg, protocol: i32) {
         self.protocol(m, protocol);
         expr(m, "socket", |m| {
@@ -437,7 +437,7 @@ fn local_route(family: u8, table: u32, add: bool) -> Msg {
     m
 }
 
-/// Whether `e` says that the kernel or our rights lack something.
+/// Whether `e` means that the kernel or our rights lack something.
 pub(crate) fn is_permission(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::EPERM | libc::EACCES))
 }

@@ -214,7 +214,7 @@ impl Source for LiveSource {
         }
         l.read = l.read.max(end);
         let give_up = l.read.saturating_sub(l.keep).saturating_sub(l.base) as usize;
-        // In large steps, so that it costs nothing per packet.
+        // In large steps, so that the cost per packet is negligible.
         if give_up > (l.keep / 8) as usize {
             l.bytes.drain(..give_up);
             l.base += give_up as u64;
@@ -270,7 +270,7 @@ impl LiveFlow {
         self.waker.wake();
     }
 
-    /// Ends the flow: what has been written is all of it.
+    /// Ends the flow: the bytes written so far are all of it.
     pub fn finish(self) {
         let mut l = lock(&self.shared);
         l.closed = true;

@@ -83,7 +83,7 @@ impl SealedFile {
         self.plain_len
     }
 
-    /// The record, if the file still has what was published: the tag is a keyed checksum
+    /// Returns the record, if the file still has the published bytes: the tag is a keyed checksum
     /// of its text.
     fn as_published(&self, record: u64) -> Option<Vec<u8>> {
         let sealed = self.make(record).ok()?;
@@ -146,7 +146,7 @@ impl Source for SealedFile {
     }
 }
 
-/// Times one record is asked for again before the flow is given up.
+/// Number of requests for one record before the flow is given up.
 const MAX_REFETCH: u32 = 8;
 
 /// Opens the records of a flow in order; a forged one is fetched again past the

@@ -52,9 +52,9 @@ fn check(r: i32) -> io::Result<i32> {
 pub struct SocketOptions {
     /// IP_TRANSPARENT: receive and send with addresses of others (needs CAP_NET_ADMIN).
     pub transparent: bool,
-    /// Bytes of receive buffer to ask for; 0: the kernel's default.
+    /// Bytes of receive buffer to request; 0: the kernel's default.
     pub recv_buffer: usize,
-    /// Bytes of send buffer to ask for; 0: the kernel's default.
+    /// Bytes of send buffer to request; 0: the kernel's default.
     pub send_buffer: usize,
 }
 
@@ -69,7 +69,7 @@ pub struct Socket {
 
 fn set_opt(fd: RawFd, level: i32, name: i32, value: i32) -> io::Result<()> {
     let p: *const i32 = &raw const value;
-    // SAFETY: `p` points at an i32 that outlives the call, and the length says so.
+    // SAFETY: `p` points at an i32 that outlives the call, as its length states.
     check(unsafe { libc::setsockopt(fd, level, name, p.cast(), size_of::<i32>() as u32) })
         .map(|_| ())
 }
@@ -133,7 +133,7 @@ fn from_v6(v: &libc::sockaddr_in6) -> SocketAddr {
 fn from_raw(s: &libc::sockaddr_storage) -> Option<SocketAddr> {
     let p: *const libc::sockaddr_storage = s;
     match i32::from(s.ss_family) {
-        // SAFETY: the family says which type the kernel has written.
+        // SAFETY: the family gives the type that the kernel has written.
         libc::AF_INET => Some(from_v4(unsafe { &*p.cast() })),
         // SAFETY: as above.
         libc::AF_INET6 => Some(from_v6(unsafe { &*p.cast() })),
@@ -239,9 +239,9 @@ impl Socket {
         self.fd.as_raw_fd()
     }
 
-    /// Receives what is there, up to one batch; `f` gets every datagram, trains
-    /// already cut, when it came by `clock`, ns, and, if the socket is transparent, its
-    /// TTL or hop limit. Returns how many messages the kernel gave.
+    /// Receives the available datagrams, up to one batch; `f` gets every datagram, with trains
+    /// already cut, its time of arrival by `clock`, ns, and, if the socket is transparent, its
+    /// TTL or hop limit. Returns the number of messages from the kernel.
     pub(crate) fn recv(
         &self,
         rx: &mut RxBuffers,

@@ -54,7 +54,7 @@ fn is_bare(key: &str) -> bool {
     !key.is_empty() && !key.contains(['.', '[', ']', '=', '"'])
 }
 
-/// Reads the key that a text starts with; what follows it is left.
+/// Reads the key at the beginning of a text; the text after it is left.
 ///
 /// # Errors
 /// The reason, for people.

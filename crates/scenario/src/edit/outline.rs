@@ -27,7 +27,7 @@ pub(crate) struct Part {
 
 #[derive(Debug)]
 pub(crate) enum Kind {
-    /// A text; empty also for nothing at all.
+    /// A text; empty also for a missing value.
     Scalar(String),
     Alias,
     Sequence(Vec<Part>),
@@ -85,7 +85,7 @@ impl Outline {
         &self.root
     }
 
-    /// How many characters stand before a byte on its line.
+    /// Returns the number of characters before a byte on its line.
     pub(crate) fn column(&self, at: usize) -> usize {
         let line = self.line_starts.partition_point(|&start| start <= at) - 1;
         self.text[self.line_starts[line]..at].chars().count()
@@ -142,7 +142,7 @@ impl Outline {
             Event::SequenceEnd | Event::MappingEnd => {
                 if let Some(Open { mut part, .. }) = open.pop() {
                     if part.flow {
-                        // The parser says where the bracket is, and goes on to what follows it for its end.
+                        // The parser gives the place of the bracket, and for the end that of the next token.
                         part.end = start + 1;
                     }
                     self.close(open, part);

@@ -251,7 +251,7 @@ pub enum Policy {
     Scheduler(TimeSpan),
 }
 
-/// How an antenna chooses its satellite, and what a change costs.
+/// How an antenna chooses its satellite, and the cost of a change.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 pub struct GslRule {
     /// How it chooses.
@@ -267,7 +267,7 @@ pub struct GslRule {
 pub struct Gsl {
     /// Lowest usable elevation, 0 to < 90 degrees.
     pub min_elevation: Angle,
-    /// How terminals choose that say nothing else.
+    /// The default rule of terminals.
     #[serde(flatten)]
     pub rule: GslRule,
     /// How many links to the ground a satellite can have; `None`: any number.

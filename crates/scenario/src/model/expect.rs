@@ -13,7 +13,7 @@ pub use crate::raw::{
 pub struct Expectation {
     /// Unique in the scenario.
     pub name: Name,
-    /// The requirement it stands for.
+    /// The requirement that it verifies.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub requirement: Option<String>,
     /// The condition.
@@ -41,7 +41,7 @@ pub enum Expected {
     Delivery(Delivery),
     /// The outputs of several programs agree.
     Agreement(Agreement),
-    /// A quantile of what a program printed.
+    /// A quantile of the values that a program printed.
     Metric(Measured),
     /// Bounds of a flow's throughput.
     Throughput(Name, Bounds<DataRate>, Window),

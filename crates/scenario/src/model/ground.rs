@@ -35,7 +35,7 @@ pub struct Station {
 }
 
 impl Station {
-    /// A station that stands still with a free view.
+    /// Returns a station at rest with a free view.
     pub(crate) fn at(
         name: Name,
         (latitude, longitude, altitude): (Angle, Angle, Length),

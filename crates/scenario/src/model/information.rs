@@ -94,7 +94,7 @@ impl NodesNamed {
         ))
     }
 
-    /// An error about what this names, at its place.
+    /// Returns an error about this name, at its place.
     #[must_use]
     pub fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
         self.at.error(code, message)

@@ -47,7 +47,7 @@ impl BoxEnds {
     }
 }
 
-/// How a box joins what it is between.
+/// The form in which a box joins its interfaces or machines.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub enum BoxForm {
     /// Cables: between the first and the second, the third and the fourth, ... Forward is from the first of each.
@@ -144,7 +144,7 @@ fn same_network(a: IpAddr, b: IpAddr, length: u8) -> bool {
 /// A machine that a lab makes: a network namespace whose `eth0` is plugged into a box.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
-    /// At most 15 characters: what is plugged in is called so.
+    /// At most 15 characters: the interface at the box has this name.
     pub name: Name,
     /// Addresses of `eth0` with the length of their network; at least one.
     pub addresses: Vec<(IpAddr, u8)>,

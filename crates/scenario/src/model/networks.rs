@@ -36,7 +36,7 @@ pub enum Medium {
     Shared {
         /// The rule that determines who receives from whom.
         law: Law,
-        /// Rate and queue of each radio, and what happens on the way.
+        /// Rate and queue of each radio, and the propagation.
         link: Link,
         /// How they share it.
         channel: Channel,

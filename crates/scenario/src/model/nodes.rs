@@ -59,7 +59,7 @@ pub enum NodesOf {
     Chosen(Choice),
 }
 
-/// Nodes that a rule is for, which are all of what is there.
+/// The nodes that a rule applies to: those that fulfil all of the given conditions.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct Choice {
     /// Patterns of which each node's name matches one.
@@ -87,12 +87,12 @@ pub struct NodeSoftware {
     /// Whether it has no network stack, and the link plane forwards for it.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub forwards: bool,
-    /// Whether what its programs change of its network stack stays, and is not restored.
+    /// Whether changes by its programs to its network stack stay, and are not restored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keeps_changes: bool,
 }
 
-/// A container. `None` is always: as the image says.
+/// A container. `None` always means the image's value.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Container {
     /// The image.
@@ -126,9 +126,9 @@ pub struct Container {
     pub capabilities_dropped: u64,
     /// The system calls that the container may make.
     pub seccomp: Seccomp,
-    /// Whether nothing that it executes has more rights.
+    /// Whether programs that it executes get no more rights.
     pub no_new_privileges: bool,
-    /// Whether it may bind netlink sockets, by which the kernel tells what changes.
+    /// Whether it may bind netlink sockets, by which the kernel notifies of changes.
     #[serde(skip_serializing_if = "Clone::clone")]
     pub kernel_events: bool,
     /// Whether its program is started again.
@@ -179,7 +179,7 @@ impl From<RawHealth> for Health {
 /// Something of the host that a container sees.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Volume {
-    /// As the scenario says: relative to its folder, or absolute.
+    /// The path as in the scenario: relative to its folder, or absolute.
     pub host: String,
     /// Absolute; without `.` and `..`.
     pub at: String,

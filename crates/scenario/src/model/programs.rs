@@ -8,7 +8,7 @@ use super::Name;
 /// Something of the host that nodes see.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Mount {
-    /// As the scenario says: relative to its folder, or absolute.
+    /// The path as in the scenario: relative to its folder, or absolute.
     pub host: String,
     /// Absolute; without `.` and `..`; in neither `/proc` nor `/sys`.
     pub at: String,
@@ -31,7 +31,7 @@ pub struct Limit {
 }
 
 impl Limit {
-    /// Whether it limits nothing.
+    /// Whether it sets no limit.
     #[must_use]
     pub fn is_none(&self) -> bool {
         *self == Self::default()

@@ -26,7 +26,7 @@ pub struct Families {
 }
 
 impl Families {
-    /// Whether `family` is spoken.
+    /// Whether `family` is enabled.
     pub fn has(self, family: Family) -> bool {
         match family {
             Family::Ipv4 => self.ipv4,
@@ -107,7 +107,7 @@ impl Mode {
     }
 }
 
-/// A routing protocol within an autonomous system, of those that some software speaks.
+/// A routing protocol within an autonomous system, of those that some software supports.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Igp {
@@ -143,7 +143,7 @@ pub struct DaemonRouting {
     pub start: Start,
     /// Whether their kernels tell them of changes at once.
     pub kernel_events: bool,
-    /// Routes that do not stand by then never will.
+    /// The longest convergence time; routes that have not converged by then never will.
     pub within: TimeSpan,
     /// The user's template of the configuration; `None`: the one shipped.
     pub template: Option<TextFile>,

@@ -86,11 +86,11 @@ pub struct Ping {
     pub family: Family,
     /// Payload, 16 to 65,000 bytes.
     pub size: DataSize,
-    /// What asks.
+    /// The program that sends the requests.
     pub tool: PingTool,
 }
 
-/// A program that asks for echoes.
+/// A program that sends echo requests.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum PingTool {

@@ -1,4 +1,4 @@
-//! Transfers, and what nodes on the way do for them.
+//! Transfers, and the protocol functions of nodes on the path for them.
 
 use constel_units::{DataSize, Ratio};
 use serde::Serialize;
@@ -6,7 +6,7 @@ use serde::Serialize;
 use super::{Destination, Family, Name};
 pub use crate::raw::LeotpVariant;
 
-/// A download, measured at both ends: one-way delay of each record, throughput, what the sender sent.
+/// A download, measured at both ends: one-way delay of each record, throughput, and the sender's packets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Transfer {
     /// The sender, which has the data and is the server.
@@ -89,7 +89,7 @@ pub struct Midnodes {
 pub struct Gateway {
     /// A station or host.
     pub node: Name,
-    /// The hosts that reach everybody else over it alone, sorted; at least one.
+    /// The hosts that reach all other nodes over it alone, sorted; at least one.
     pub behind: Vec<Name>,
 }
 

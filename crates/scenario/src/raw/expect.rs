@@ -324,7 +324,7 @@ pub struct RawOrder {
     pub until: Option<TimeSpan>,
 }
 
-/// An event by its kind and what it is about.
+/// An event, given by its kind and its subject.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EventNamed")]

@@ -452,7 +452,7 @@ impl Default for RawTimers {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Bfd")]
 pub struct RawBfd {
-    /// Time between two packets, both ways.
+    /// Time between two packets, in each direction.
     #[serde(default = "bfd_interval")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]
     pub interval: TimeSpan,

@@ -23,7 +23,7 @@ pub struct RawVia {
     pub from: RawPlace,
     /// Place of the device at the second interface.
     pub to: RawPlace,
-    /// UTC at which the path begins, RFC 3339 with `Z`. Without it, when the rule is put in force.
+    /// UTC at which the path begins, RFC 3339 with `Z`. Default: when the rule takes effect.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<Utc>,
     /// The least elevation at which a satellite is used. Default `25 deg`; of `meo` and `geo` `5 deg`.

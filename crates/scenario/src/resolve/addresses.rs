@@ -15,12 +15,12 @@ use crate::walk::Seg::{self, Key};
 /// An address of either family, as a number.
 trait Address: FromStr + Copy + Display + PartialEq {
     const BITS: u8;
-    /// Lengths of prefixes of whole nodes' addresses, and what they are called.
+    /// Lengths of prefixes of whole nodes' addresses, and their description.
     const NODES: (RangeInclusive<u8>, &'static str);
     const EXAMPLE: &'static str;
     fn number(self) -> u128;
     fn of(number: u128) -> Self;
-    /// First address and prefix length of what is no host's address in a network.
+    /// Returns first address and prefix length of networks whose addresses no host can have.
     fn special() -> Vec<(Self, u8, &'static str)>;
 }
 
@@ -81,7 +81,7 @@ struct Reader<'a> {
     errors: &'a mut Diagnostics,
 }
 
-/// The blocks of a lab; what is wrong with them goes to `errors`.
+/// Returns the blocks of a lab; errors go to `errors`.
 pub(super) fn resolve(
     parsed: &Parsed,
     routing: (&Mode, Families),

@@ -1,4 +1,4 @@
-//! Hosts that are what is plugged into an interface of the machine: of them Constel makes nothing.
+//! Hosts that are a device at an interface of the machine: Constel creates no node for them.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,8 @@ use crate::parse::Parsed;
 use crate::raw::RawHost;
 use crate::walk::Seg::{self, Index, Key};
 
-/// Each has an interface that can be one, which no other has, and one port; nothing of ours runs in it.
+/// Checks that each has a valid interface, which no other has, and one port, and that no program of the lab
+/// runs in it.
 pub(super) fn check(
     parsed: &Parsed,
     routing: &Routing,

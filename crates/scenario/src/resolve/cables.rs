@@ -1,4 +1,4 @@
-//! Hosts, cables and the autonomous systems that are made of them.
+//! Hosts, cables and the autonomous systems that they form.
 
 use std::collections::{BTreeMap, BTreeSet};
 

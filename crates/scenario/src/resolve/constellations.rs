@@ -58,7 +58,7 @@ pub(super) fn resolve(
     found
 }
 
-/// One constellation on its way from what is written to what is meant.
+/// Resolves one constellation from the file's text to its model.
 pub(super) struct Resolver<'a> {
     pub(super) parsed: &'a Parsed,
     pub(super) name: &'a Name,
@@ -113,7 +113,7 @@ impl Resolver<'_> {
             let (raw, key) = match (&raw.tle, &raw.omm) {
                 (Some(tle), _) => (tle, "tle"),
                 (None, Some(omm)) => (omm, "omm"),
-                // The schema asks for exactly one of them.
+                // The schema requires exactly one of them.
                 (None, None) => return None,
             };
             let star = raw

@@ -77,7 +77,7 @@ impl PairChecker<'_> {
             ]
         };
         let [a, b] = &raw.between[..] else {
-            // The schema asks for two.
+            // The schema requires two.
             return None;
         };
         for (index, node) in raw.between.iter().enumerate() {

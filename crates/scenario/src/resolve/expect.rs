@@ -1,4 +1,4 @@
-//! `expect`: the flows that statements are about exist and measure what is asked.
+//! `expect`: checks that the flows exist and measure what the expectations need.
 
 use std::collections::BTreeMap;
 
@@ -119,7 +119,7 @@ impl<'a> Reader<'a> {
             let flow = own.flow.clone();
             return Some(Expected::RoundTrip(flow, own.quantile, bounds, window));
         }
-        // The schema asks for exactly one of them.
+        // The schema requires exactly one of them.
         let own = raw.order.as_ref()?;
         let window = self.window("order", own.from, own.until)?;
         let (first, then) = (own.first.clone(), own.then.clone());
@@ -201,7 +201,7 @@ impl<'a> Reader<'a> {
         Some(Expected::Throughput(own.flow.clone(), bounds, window))
     }
 
-    /// Two bounds; a number without any says nothing.
+    /// Checks two bounds; at least one must be given.
     fn bounds<T: PartialOrd + std::fmt::Display>(
         &mut self,
         key: &'static str,

@@ -128,7 +128,7 @@ pub(super) fn cross_shell(
     links
 }
 
-/// What breaks.
+/// Resolves the failures.
 pub(super) fn failures(
     parsed: &Parsed,
     found: &[Found],
@@ -266,7 +266,7 @@ impl One<'_> {
             let place = names.constellation(&path("eclipse"), &eclipse.of, self.errors)?;
             Some(FailureTarget::Eclipse(place, eclipse.duty, eclipse.period))
         } else {
-            // The schema asks for exactly one of them; those that are left are of networks.
+            // The schema requires exactly one of them; the remaining ones are of networks.
             let mut reader = disruptions::Reader {
                 parsed: self.parsed,
                 nodes: self.nodes,

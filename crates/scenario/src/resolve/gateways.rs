@@ -10,13 +10,13 @@ use crate::parse::Parsed;
 use crate::raw::Name;
 use crate::walk::Seg::{self, Index, Key};
 
-/// UDP ports that a gateway has for itself: LEOTP's, and the one by which gateways talk, just below.
+/// UDP ports that a gateway has for itself: LEOTP's, and the one for messages between gateways, just below.
 const PORTS: [u16; 2] = [
     leotp_core::wire::DEFAULT_PORT - 1,
     leotp_core::wire::DEFAULT_PORT,
 ];
 
-/// Both gateways, if nothing is wrong with them.
+/// Returns both gateways, unless there are errors.
 pub(super) fn resolve(
     parsed: &Parsed,
     nodes: &Nodes<'_>,
@@ -25,7 +25,7 @@ pub(super) fn resolve(
     errors: &mut Diagnostics,
 ) -> Option<[Gateway; 2]> {
     let [a, b] = raw else {
-        // The schema asks for two.
+        // The schema requires two.
         return None;
     };
     let path = |index| {

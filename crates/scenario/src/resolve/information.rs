@@ -7,7 +7,7 @@ use crate::parse::Parsed;
 use crate::raw::{RawInformation, RawUserFile};
 use crate::walk::Seg::{Index, Key};
 
-/// Checks it; what is wrong goes to `errors`. Whether there are such nodes is known when the plan is made.
+/// Checks the entries; errors go to `errors`. Whether such nodes exist is known when the plan is made.
 pub(super) fn resolve(
     parsed: &Parsed,
     inputs: &mut Inputs<'_>,

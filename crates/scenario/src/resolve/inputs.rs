@@ -44,7 +44,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The text of the file called `name`, which stands under `path`.
+    /// Returns the text of the file `name`, which the key at `path` names.
     pub(super) fn text(
         &mut self,
         name: &str,
@@ -74,7 +74,7 @@ impl<'a> Inputs<'a> {
         }
     }
 
-    /// The file called `name` for a later stage, unread; it stands under `path`.
+    /// Returns the file `name` for a later stage, unread; the key at `path` names it.
     pub(super) fn file(
         &mut self,
         name: &str,

@@ -1,4 +1,4 @@
-//! `link`: what a kind of link does, in the link plane's own terms; recordings are read.
+//! `link`: the effect of a kind of link, in the link plane's terms; recordings are read.
 
 use constel_link::{
     Capabilities, CodelParams, Discipline, DriverKind, Effects, Jitter, JitterLaw, LossLaw,
@@ -14,7 +14,7 @@ use crate::raw::{Family, RawAqm, RawDelayTrace, RawJitter, RawLink, RawLossLaw, 
 use crate::source::{Source, Span};
 use crate::walk::Seg::{self, Key};
 
-/// The link under `path`; what is wrong with it goes to `errors`.
+/// Returns the link under `path`; errors go to `errors`.
 pub(super) fn link_of(
     parsed: &Parsed,
     path: &[Seg<'_>],
@@ -80,7 +80,7 @@ pub(super) fn check_jitter(
 /// The context of reading one link.
 struct LinkReader<'a, 'i> {
     parsed: &'a Document,
-    /// The driver asked for, if one is.
+    /// The chosen driver, if one is chosen.
     driver: Option<DriverKind>,
     /// The name of the link's constant delay.
     delay_key: &'a str,
@@ -304,7 +304,7 @@ impl LinkReader<'_, '_> {
                 origin_ns,
             });
         }
-        // The schema asks for exactly one of them.
+        // The schema requires exactly one of them.
         let curve = raw.v_curve.as_ref()?;
         Some(RateLaw::VCurve {
             high_bps: curve.high.bps(),

@@ -92,7 +92,7 @@ pub fn read_box(
     })
 }
 
-/// How it joins what it is between.
+/// Returns the form in which a box joins its ends.
 fn form(document: &Document, raw: &RawBoxScenario, errors: &mut Diagnostics) -> BoxForm {
     let path = [Key("box"), Key("router")];
     match (&raw.middlebox.router, raw.middlebox.hub) {

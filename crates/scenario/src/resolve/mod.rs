@@ -149,7 +149,7 @@ const LAB_NAME_MAX: usize = 31;
 /// A name that no lab can have.
 const LAB_NAME_TAKEN: &str = "host";
 
-/// A lab is called as its scenario, unless its start says otherwise; so it must be possible.
+/// Checks the name: it is the lab's name by default, so it must be a valid one.
 fn check_name(parsed: &Parsed, errors: &mut Diagnostics) {
     let name = parsed.raw.name.as_str();
     let error = |message: String| parsed.error_at(&[Seg::Key("name")], "lab-name", message);

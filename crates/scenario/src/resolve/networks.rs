@@ -12,7 +12,7 @@ use crate::raw::{NetworkMedium, RawCrosslink, RawLaw, RawNetwork};
 use crate::walk::Seg::{self, Index, Key};
 use constel_units::Length;
 
-/// Checks it; what is wrong goes to `errors`. Who the members are is known when the plan is made.
+/// Checks the networks; errors go to `errors`. The members are known when the plan is made.
 pub(super) fn resolve(
     parsed: &Parsed,
     inputs: &mut Inputs<'_>,

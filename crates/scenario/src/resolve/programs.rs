@@ -13,7 +13,7 @@ use crate::walk::Seg::{Index, Key};
 /// Places that cannot be mounted over: nodes or the kernel have their own files there.
 const TAKEN: [&str; 3] = ["/proc", "/sys", "/dev/pts"];
 
-/// Checks the mounts; what is wrong with them goes to `errors`.
+/// Checks the mounts; errors go to `errors`.
 pub(super) fn mounts(
     parsed: &Parsed,
     nodes: &Nodes<'_>,
@@ -56,7 +56,7 @@ fn share_nodes(a: &RawMount, b: &RawMount) -> bool {
     }
 }
 
-/// Why nothing can be mounted at a path, and what to do.
+/// Returns the reason why a path cannot be mounted over, and what to do.
 pub(super) fn wrong_place(at: &str) -> Option<(&'static str, &'static str)> {
     let path = Path::new(at);
     let whole = path
@@ -92,7 +92,7 @@ fn check_place(parsed: &Parsed, (index, mount): (usize, &RawMount), errors: &mut
     }
 }
 
-/// Checks the limits; what is wrong with them goes to `errors`.
+/// Checks the limits; errors go to `errors`.
 pub(super) fn limits(
     parsed: &Parsed,
     nodes: &Nodes<'_>,

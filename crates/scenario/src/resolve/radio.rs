@@ -9,8 +9,8 @@ use crate::parse::Parsed;
 use crate::raw::{RawCarrier, RawModcod, RawRadio};
 use crate::walk::Seg::Key;
 
-/// A radio; `None` when something was wrong with it. `error` reports at a key of `gsl.radio`: code, message, why,
-/// and what is allowed.
+/// Returns a radio; `None` after an error. `error` reports at a key of `gsl.radio`: code, message, reason, and
+/// allowed values.
 pub(super) fn radio(
     raw: &RawRadio,
     error: impl FnMut(&'static str, &'static str, String, &str, &[&'static str]),

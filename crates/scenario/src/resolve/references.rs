@@ -1,4 +1,5 @@
-//! Misspelt nodes in a file whose form is wrong elsewhere: told at once, not after the rest is mended.
+//! Misspelt nodes in a file whose form has other errors: reported at once, not after the other errors are
+//! corrected.
 
 use serde_json::{Map, Value as Json, json};
 
@@ -28,7 +29,7 @@ pub fn read_scenario(
     match parse_bytes(file_name, bytes) {
         Ok(parsed) => resolve(&parsed, files),
         Err(mut errors) => {
-            // A form that cannot be read at all has nothing to look for.
+            // A form that cannot be read at all has no references to check.
             if let Some(unknown) = misspelt(file_name, bytes, files) {
                 unknown.into_iter().for_each(|error| errors.push(error));
                 errors.sort();

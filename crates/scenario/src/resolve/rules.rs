@@ -53,7 +53,7 @@ impl Place {
         keys.chain([Index(index)]).collect()
     }
 
-    /// The rules that stand there; they are given names where they have none.
+    /// Returns the rules at that place; rules without a name get one.
     pub(super) fn rules(
         self,
         document: &Document,

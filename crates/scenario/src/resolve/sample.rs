@@ -6,7 +6,7 @@ use crate::parse::Parsed;
 use crate::raw::SampleMetric;
 use crate::walk::Seg::{Index, Key};
 
-/// Checks it; what is wrong goes to `errors`. Whether there are such nodes is known when the plan is made.
+/// Checks the sampling; errors go to `errors`. Whether such nodes exist is known when the plan is made.
 pub(super) fn resolve(parsed: &Parsed, errors: &mut Diagnostics) -> Option<Sampling> {
     let raw = parsed.raw.sample.as_ref()?;
     let metrics = raw.metrics.as_deref().unwrap_or(&SampleMetric::ALL);

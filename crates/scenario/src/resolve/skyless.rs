@@ -1,11 +1,11 @@
-//! Labs without constellations: what is only for the sky is refused.
+//! Labs without constellations: settings that are only for the sky are refused.
 
 use super::no_effect;
 use crate::diagnostic::Diagnostics;
 use crate::parse::Parsed;
 use crate::walk::Seg::{self, Index, Key};
 
-/// A lab has nodes; and without constellations, nothing asks for one.
+/// Checks that a lab has nodes and, without constellations, no setting that needs one.
 pub(super) fn check(parsed: &Parsed, errors: &mut Diagnostics) {
     let raw = &parsed.raw;
     if !raw.constellations.is_empty() {

@@ -256,7 +256,7 @@ impl Rules<'_, '_> {
         }
     }
 
-    /// A pattern is checked here as far as it is a name; what others match is known when all nodes are.
+    /// A pattern that is a plain name is checked here; the matches of others are known when all nodes are.
     fn check_pattern(&mut self, pattern: &str, nodes: &Nodes<'_>, path: &[Seg<'_>]) {
         let allowed =
             |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || matches!(c, '-' | '*' | '?');

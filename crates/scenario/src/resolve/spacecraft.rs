@@ -53,7 +53,7 @@ pub(super) fn resolve(
     found
 }
 
-/// A formation on its way from what is written to what is meant.
+/// Resolves one formation from the file's text to its model.
 struct Source<'a> {
     parsed: &'a Parsed,
     name: &'a Name,

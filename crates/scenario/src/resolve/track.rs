@@ -1,4 +1,4 @@
-//! A station as written: where it stands, or where it goes.
+//! A station as written: its position, or its positions over time.
 
 use constel_units::{Angle, Length};
 
@@ -122,7 +122,7 @@ fn terminals_of(
     terminals.listed(&at("terminals"), listed, raw.gateway, errors)
 }
 
-/// `antennas` beside `terminals` would say nothing.
+/// `antennas` would have no effect with `terminals`.
 pub(super) fn not_both(
     parsed: &Parsed,
     path: &[Seg<'_>],

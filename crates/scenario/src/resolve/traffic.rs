@@ -154,7 +154,7 @@ impl<'a> Traffic<'a> {
         if let Some(vivace) = &raw.vivace {
             return Some(self.vivace(vivace));
         }
-        // The schema asks for exactly one of them.
+        // The schema requires exactly one of them.
         raw.run.as_ref().map(|run| self.run(run))
     }
 
@@ -375,7 +375,7 @@ impl<'a> Traffic<'a> {
 
     pub(super) fn family(&mut self, kind: &'static str, wanted: Option<Family>) -> Family {
         let families = self.routing.families;
-        // The schema asks for at least one family.
+        // The schema requires at least one family.
         let first = self
             .parsed
             .raw

@@ -119,8 +119,8 @@ impl Way<'_> {
         }
     }
 
-    /// Checks a choice of nodes, which must be some if they are `alone`; `is_end` says whether a flow would begin or end
-    /// at a node of that name.
+    /// Checks a choice of nodes, which must not be empty if `alone`; `is_end` returns whether a flow would
+    /// begin or end at a node of that name.
     fn place(
         &mut self,
         here: &[Seg<'_>; 2],

@@ -52,7 +52,7 @@ pub(super) fn resolve(
                     .map(|r| (r.at, RainRate::from_mm_per_h(r.values[1].unwrap_or(0.0))))
                     .collect()
             }
-            // The schema asks for exactly one of them.
+            // The schema requires exactly one of them.
             (None, None) => continue,
         };
         let section = [Key("weather"), Index(index)];

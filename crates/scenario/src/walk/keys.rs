@@ -27,7 +27,7 @@ impl<'a> Walker<'a> {
         self.path.pop();
     }
 
-    /// Reports an unknown key; returns the one that was probably meant.
+    /// Reports an unknown key; returns the known key that was probably meant.
     pub(super) fn unknown_key(
         &mut self,
         schema: Resolved<'a>,
@@ -39,7 +39,7 @@ impl<'a> Walker<'a> {
             .and_then(Json::as_object)
             .map(|properties| properties.keys().map(String::as_str).collect())
             .unwrap_or_default();
-        // A key that is there already cannot be what was meant.
+        // A key that is present already cannot be the intended one.
         let free = known.iter().copied().filter(|key| node.get(key).is_none());
         let suggestion = nearest(&entry.key, free);
         self.path.push(Seg::Key(&entry.key));

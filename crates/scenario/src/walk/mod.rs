@@ -38,8 +38,8 @@ pub(crate) fn references(source: &Source, format: &Format, node: &Node) -> Vec<R
     walker.references
 }
 
-/// The value of a key of the file's, if nothing is wrong with it but quantities, in place of which stand others: whatever
-/// has a name in it has it.
+/// Returns the value of a key of the file, if its only errors are quantities, which are replaced by others:
+/// every name in it is then valid.
 pub(crate) fn named(source: &Source, format: &Format, root: &Node, key: &str) -> Option<Json> {
     let Value::Mapping(entries) = &root.value else {
         return None;
@@ -262,7 +262,7 @@ impl<'a> Walker<'a> {
             .and_then(|patterns| patterns.values().next());
         let mut map = Map::new();
         let mut seen: HashSet<&str> = HashSet::new();
-        // Keys that a misspelt one was probably meant to be; not missing on top of that.
+        // Keys that a misspelt one was probably meant to be; they are not reported as missing in addition.
         let mut meant: HashSet<&str> = HashSet::new();
         let mut complete = true;
         for entry in entries {

@@ -104,7 +104,7 @@ impl<'a> Walker<'a> {
             .collect();
         let format = follow(self.root, fits).text("format");
         match (&node.value, format) {
-            // Bounds stand beside the alternatives, not inside them.
+            // Bounds are next to the alternatives, not inside them.
             (Value::Scalar { text, plain }, Some(format)) if !fixed.is_empty() => self
                 .quantity(schema, format, text, *plain, node.span, &fixed)
                 .then(|| Json::String(text.clone())),

@@ -50,7 +50,7 @@ pub(crate) struct ClientArgs {
     params: ParamArgs,
 }
 
-/// Bytes that cost nothing to make.
+/// A source of bytes that cost no computation.
 struct Endless;
 
 impl Source for Endless {

@@ -5,10 +5,11 @@ use leotp::rt::{RunError, open_regular, random_bytes};
 use std::fmt;
 use std::io::{IsTerminal, Read};
 
-/// Why a verb ends early, and the exit code it means: 0 help was asked for, 1 failed, 2 usage, 5 host not able.
+/// The reason why a verb ends early, and its exit code: 0 help was requested, 1 failed, 2 usage,
+/// 5 the host lacks something.
 #[derive(Debug)]
 pub(crate) enum Failure {
-    /// Text that was asked for.
+    /// The requested text.
     Help(String),
     Usage(String),
     /// A measurement without anything to measure.

@@ -19,19 +19,19 @@ pub(crate) struct Args {
     /// Flow id, hexadecimal.
     #[arg(value_parser = parse_flow)]
     flow: u64,
-    /// File to write; - is standard output. The bytes gather in FILE.part until
-    /// all have come and been checked; what is there and no file, such as a device
-    /// or a named pipe, is written to as they come.
+    /// File to write; - is standard output. The bytes are collected in FILE.part until all
+    /// have arrived and been checked. An existing device or named pipe is written to as
+    /// they arrive.
     #[arg(short, long)]
     output: PathBuf,
     /// Continue FILE.part where an earlier get left off.
     #[arg(long)]
     resume: bool,
-    /// Take nothing that nodes on the way have kept: all comes from the Producer itself.
+    /// Take no bytes that nodes on the path have cached: all come from the Producer itself.
     #[arg(long)]
     fresh: bool,
-    /// Take the flow's record from nodes on the way, too: for a Producer that is gone.
-    /// It may be that of an older flow with the same id.
+    /// Take the flow's record from nodes on the path, too: for a Producer that is gone. It
+    /// may be that of an older flow with the same id.
     #[arg(long, conflicts_with = "fresh")]
     cached: bool,
     /// The flow is sealed; the key is in this file (64 hexadecimal digits).
@@ -94,7 +94,7 @@ impl Output {
                 return Err(Failure::Usage(why));
             }
             Ok(found) if !found.is_file() => return Ok(Self::InPlace(path.to_owned())),
-            // A link stays one: its file is what is written.
+            // A symbolic link stays: the file that it points to is written.
             Ok(_) => std::fs::canonicalize(path).map_err(looked)?,
             Err(_) if is_link => {
                 let why = format!("{} is a link that leads nowhere", path.display());
@@ -148,7 +148,7 @@ fn open_in_place(path: &Path) -> io::Result<File> {
     file
 }
 
-/// The partial file at its end, and what it holds so far.
+/// Returns the partial file, positioned at its end, with the number and hash of its bytes.
 fn open_part(path: &Path, resume: bool) -> io::Result<(File, u64, blake3::Hasher)> {
     let mut hasher = blake3::Hasher::new();
     let mut have = 0;
@@ -275,7 +275,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     result.map_err(Failure::Run)
 }
 
-/// Gives the finished file its name. The target was a file, or nothing, when the transfer began.
+/// Gives the finished file its name. The target was a file, or missing, when the transfer began.
 fn replace(file: &Path, part: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(file).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other(format!(

@@ -23,7 +23,7 @@ pub(crate) struct Args {
     /// Routing table of redirected packets.
     #[arg(long, default_value_t = MidOptions::default().table)]
     table: u32,
-    /// Keep what the cache in memory has no room for in this folder, over restarts too.
+    /// Keep blocks that do not fit in the cache in this folder, over restarts too.
     #[arg(long, value_name = "DIR", requires = "cache_size")]
     disk_cache: Option<PathBuf>,
     /// Bytes that it may take there.
@@ -66,7 +66,7 @@ impl FromStr for Ports {
     }
 }
 
-/// Checks what completes the name of an nftables table.
+/// Checks the second part of the name of an nftables table.
 pub(crate) fn table_name(s: &str) -> Result<String, String> {
     let good = |b: u8| b.is_ascii_alphanumeric() || b == b'_';
     if (1..=32).contains(&s.len()) && s.bytes().all(good) {

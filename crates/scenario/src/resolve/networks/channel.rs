@@ -1,4 +1,4 @@
-//! `channel` of a network: what its access needs, and what a channel knows of links.
+//! `channel` of a network: the parameters that its access needs, and the link settings that a channel supports.
 
 use super::super::no_effect;
 use crate::diagnostic::Diagnostics;
@@ -15,7 +15,7 @@ const CSMA_WINDOW: u32 = 32;
 /// Length of the Ethernet header before a packet.
 const HEADER_BYTES: u64 = 14;
 
-/// The channel of a network with `medium: shared`; what is wrong goes to `errors`.
+/// Returns the channel of a network with `medium: shared`; errors go to `errors`.
 pub(super) fn resolve(
     parsed: &Parsed,
     name: &Name,

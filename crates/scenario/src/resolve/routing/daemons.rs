@@ -1,4 +1,4 @@
-//! Routing daemons: which software speaks what, and how they are run.
+//! Routing daemons: the protocols of each software, and how daemons are run.
 
 use super::no_effect;
 use super::timers::{NANOS, bgp_timers, ospf_extra, timers};
@@ -25,7 +25,7 @@ pub(super) fn resolve(
     let timers = timers(parsed, protocol, errors);
     let start = raw.start.clone().unwrap_or_default();
     if software == Software::Frr && raw.kernel_events.is_some() {
-        // zebra learns of interfaces by nothing else.
+        // zebra learns of interfaces only by kernel events.
         no_effect(parsed, errors, "kernel_events", "daemon: bird");
     }
     DaemonRouting {
@@ -58,7 +58,7 @@ fn igp(protocol: RoutingProtocol) -> Igp {
     }
 }
 
-/// Whether the software speaks the protocol, and over ground links as they are.
+/// Checks that the software supports the protocol, and the ground links as they are.
 fn check_protocol(
     parsed: &Parsed,
     software: Software,

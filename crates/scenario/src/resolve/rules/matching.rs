@@ -6,7 +6,7 @@ use super::RuleReader;
 use crate::raw::{OneOrMore, RawMatch};
 use crate::walk::Seg::Index;
 
-/// One key of a match: what its values are, in words.
+/// One key of a match: the allowed values, in words.
 struct Values {
     key: &'static str,
     what: &'static str,

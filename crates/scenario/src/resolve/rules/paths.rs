@@ -133,7 +133,7 @@ impl RuleReader<'_, '_> {
         }
     }
 
-    /// Rain at both ends, with what is wrong with it and with the radio.
+    /// Returns the rain at both ends, and reports errors of it and of the radio.
     fn rain(&mut self, way: &str, raw: &RawVia) -> [f64; 2] {
         if let Some(radio) = &raw.radio {
             let at = self.at(&[way, "via", "radio"]);
