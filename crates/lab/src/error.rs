@@ -15,9 +15,9 @@ pub enum EngineError {
     /// The scenario needs something that this host lacks.
     #[error("{what}\n  {remedy}")]
     Unable {
-        /// What is missing.
+        /// The missing feature.
         what: String,
-        /// What to do about it.
+        /// The remedy.
         remedy: String,
     },
     /// A lab of this name exists.

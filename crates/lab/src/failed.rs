@@ -110,6 +110,7 @@ impl Failed {
             if left.is_zero() || !wanted() {
                 return Some(false);
             }
+            // The timeout lets the caller stop when the answer is no longer wanted.
             let waited = self.routed.wait_timeout(inner, left.min(LOOK));
             inner = waited.unwrap_or_else(|e| e.into_inner()).0;
         }

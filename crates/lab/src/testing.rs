@@ -18,7 +18,7 @@ use crate::life::losses::Change;
 use crate::life::together::{Gate, Standing, Together};
 use crate::progress::Progress;
 
-/// Progress that nobody watches.
+/// Progress without an observer.
 pub(crate) struct Silent;
 
 impl Progress for Silent {
@@ -26,9 +26,9 @@ impl Progress for Silent {
     fn say(&self, _: &str) {}
 }
 
-/// The lab of a scenario's text.
+/// Returns the lab of a scenario's text.
 pub(crate) fn lab(text: &str) -> Lab {
-    // Beside the shipped scenarios, whose data it may name.
+    // The folder is that of the shipped scenarios, whose data the text may name.
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/test.yaml");
     let parsed = constel_scenario::parse(path, text).unwrap_or_else(|e| panic!("{e}"));
     let files = constel_scenario::DiskFiles::beside(path);
@@ -36,29 +36,29 @@ pub(crate) fn lab(text: &str) -> Lab {
     Lab::new(scenario).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The text of a shipped scenario.
+/// Returns the text of a shipped scenario.
 pub(crate) fn shipped(name: &str) -> String {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../../scenarios/");
     std::fs::read_to_string(format!("{root}{name}.yaml")).unwrap()
 }
 
-/// The text of the shipped Iridium with computed routes.
+/// Returns the text of the shipped Iridium scenario with computed routes.
 pub(crate) fn computed_iridium() -> String {
     let text = shipped("iridium").replace("mode: bird", "mode: computed");
     text.replace("  ospf: {hello: 1 s, dead: 4 s}\n", "")
 }
 
-/// The blueprint of a scenario's text.
+/// Returns the blueprint of a scenario's text.
 pub(crate) fn blueprint(text: &str) -> Blueprint {
     Blueprint::new(lab(text)).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// The shipped Iridium lab.
+/// Returns the shipped Iridium lab.
 pub(crate) fn iridium() -> Blueprint {
     blueprint(&shipped("iridium"))
 }
 
-/// All events that a follower is told without waiting.
+/// Returns all events that a follower gets without waiting.
 pub(crate) fn told(events: &mut Subscription) -> Vec<Event> {
     let next = || match events.next(Some(Duration::ZERO)) {
         Next::Event(event) => Some(event),
@@ -67,7 +67,7 @@ pub(crate) fn told(events: &mut Subscription) -> Vec<Event> {
     std::iter::from_fn(next).collect()
 }
 
-/// Every other node is on this machine, called `own`, and the others are on `other`.
+/// Returns the part of machine `own`, which has every second node; the others are on `other`.
 pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
     let socket = || UdpSocket::bind("127.0.0.1:0").unwrap();
     let (ours, theirs) = (socket(), socket());
@@ -94,7 +94,7 @@ pub(crate) fn on_two_machines(blueprint: &Blueprint) -> Together {
     }
 }
 
-/// Nobody is waited for.
+/// This gate never waits.
 pub(crate) struct OpenGate;
 
 impl Gate for OpenGate {

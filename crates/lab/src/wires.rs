@@ -74,6 +74,7 @@ pub fn look(names: &[String], wanted: Use) -> Result<Vec<Wire>, WireError> {
     let mut socket = Socket::open()?;
     let links = socket.links()?;
     let addresses = socket.addresses()?;
+    // All reasons are collected, so that one call shows everything that must be changed.
     let mut against = Vec::new();
     let mut wires = Vec::new();
     for (place, name) in names.iter().enumerate() {
@@ -95,6 +96,7 @@ pub fn look(names: &[String], wanted: Use) -> Result<Vec<Wire>, WireError> {
         let given = (&links[..], &addresses[..], wanted.who);
         wires.extend(wire(link, given, &mut against));
     }
+    // Without exclusive use the host keeps its own frames, so that it cannot be cut off.
     if wanted.exclusive && !wanted.may_lose_host {
         let ways = ways_to_the_host(&mut socket)?;
         for wire in &wires {
@@ -115,6 +117,7 @@ fn wire(
 ) -> Option<Wire> {
     let name = &link.name;
     let before = against.len();
+    // Interfaces such as tunnels have no Ethernet address, or one of zeros.
     let mac = link.mac.filter(|mac| mac.0 != [0; 6]);
     if mac.is_none() {
         against.push(format!(
@@ -133,6 +136,7 @@ fn wire(
             "{name} is part of {master}, which would get none of its frames; `ip link set {name} nomaster` frees it"
         ));
     }
+    // A frame must fit into the relay's buffers together with its Ethernet header.
     let most = (FRAME_MAX_BYTES - HEADER_BYTES) as u32;
     if link.mtu > most {
         against.push(format!(
@@ -146,6 +150,7 @@ fn wire(
         ));
     }
     let own = addresses.iter().filter(|a| a.ifindex == link.ifindex);
+    // The interface is returned only if no reason was added above.
     let mac = mac.filter(|_| against.len() == before)?;
     Some(Wire {
         name: name.clone(),
@@ -182,6 +187,7 @@ fn ways_to_the_host(socket: &mut Socket) -> Result<Ways, WireError> {
     let session = match peer {
         None => None,
         Some(peer) => {
+            // The route to the client leads over the interface of this session.
             let route = socket.lookup(&[peer])?.pop().flatten();
             let by = route.and_then(|route| interfaces_of(&route.target).first().copied());
             by.map(|by| (peer, by))

@@ -168,7 +168,7 @@ mod tests {
         assert_eq!(way(6, 0, 1, 255), Some(0), "everybody");
         let later = 5 + REMEMBERED_NS;
         assert_eq!(way(later, 0, 1, 2), Some(0), "2 said nothing for long");
-        // However many there are.
+        // This holds for any number of stations.
         let Joined::Hub(stations) = &hub else {
             panic!()
         };

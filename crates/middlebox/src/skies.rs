@@ -175,7 +175,7 @@ mod tests {
         assert!(skies.pass(first + S - 1).is_empty(), "it is not time");
         assert_eq!(skies.pass(first + S)[0].handovers, [None, None]);
         assert_eq!(starts(&skies), first + S);
-        // Nobody looked for a minute: one second after the other, with what happened in each.
+        // After a minute without a call, the seconds are passed one by one, each with its own handovers.
         let late = first + 61 * S + S / 2;
         let mut handovers = Vec::new();
         for second in 2..=61 {

@@ -339,7 +339,7 @@ mod tests {
             handovers.iter().all(|second| second % 15 == 12),
             "{handovers:?}"
         );
-        // The same again, whenever it is asked for.
+        // A second call gives the same result.
         assert_eq!(seconds(&over("starlink-shell1"), 121), stretches);
     }
 
@@ -349,7 +349,7 @@ mod tests {
             unreachable!()
         };
         let one_way_ms = ms(geo, Direction::Forward);
-        // Up and down, at least straight up, at most over the horizon.
+        // The path goes up and down: at the shortest straight up, at the longest over the horizon.
         assert!(
             (2.0 * 35_786e3 / LIGHT_M_PER_S * 1e3..2.0 * 41_700e3 / LIGHT_M_PER_S * 1e3)
                 .contains(&one_way_ms),
@@ -360,7 +360,7 @@ mod tests {
         assert!(slope.abs() < 100, "it stands still: {slope} ns/s");
         let mut seen = 0;
         for meo in seconds(&over("meo"), 600) {
-            // Not every moment has a satellite over the ocean that both see.
+            // Some moments have no satellite over the ocean that both see.
             let Some(Way { delay, .. }) = meo.way(Direction::Reverse) else {
                 continue;
             };
@@ -402,7 +402,7 @@ mod tests {
                 .all(|bps| (50_000_000..1_000_000_000).contains(bps)),
             "{clear:?}"
         );
-        // Where it rains, both what is sent up and what comes down suffer.
+        // Rain attenuates both the uplink and the downlink of its end.
         let wet = rates(&raining(5.0, 0.0), base).map(bps);
         assert!(
             wet[0] < clear[0] && wet[1] < clear[1],
@@ -414,7 +414,7 @@ mod tests {
             [None, None],
             "no way is left"
         );
-        // What the modem does not correct is lost besides what the rule loses.
+        // Frames that the modem does not correct are lost in addition to the rule's loss.
         let lost = |via: &Via, loss| {
             let [now] = &seconds(via, 1)[..] else {
                 unreachable!()
@@ -433,7 +433,7 @@ mod tests {
         let both = lost(&raining(0.0, 0.0), rule);
         assert!((both - 0.5 - 0.5 * uncorrected).abs() < 1e-12, "{both}");
         assert_eq!(lost(&over("geo"), rule), 0.5);
-        // The terminals' own rate is the most; without radio it is all that counts.
+        // The terminals' own rate is the maximum; without radio it is the only limit.
         let slow = Impairment {
             rate_bps: NonZeroU64::new(1_000_000),
             ..base

@@ -210,7 +210,7 @@ mod tests {
     fn nodes_are_found_by_their_own_names_first_and_never_by_what_several_are_called() {
         let blueprint = iridium();
         let layout = &blueprint.lab.layout;
-        // As a spent stage and its debris: one name. Somebody is called what is another's number.
+        // A spent stage and its debris share one name. One object's name is the number of another.
         let entries = [
             entry("ISS (ZARYA)", 25544),
             entry("IRIDIUM 33 DEB", 33776),

@@ -231,7 +231,7 @@ mod tests {
 
     #[test]
     fn whoever_cannot_send_says_so_and_stop_is_soon() {
-        // Nothing may be sent to a broadcast address without asking for it.
+        // A socket must request broadcast explicitly, so that this send fails.
         let asked = Ask {
             to: "255.255.255.255:9".parse().unwrap(),
             interval_ns: 1_000_000,

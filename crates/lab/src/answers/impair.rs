@@ -90,6 +90,7 @@ pub(crate) fn edges_between(
 ) -> Result<Vec<EdgeEnds>, ApiError> {
     let layout = &blueprint.lab.layout;
     let mut edges = Vec::new();
+    // Two nodes may have several links, so that all pairs of ports are tried.
     for (from, to) in [(a, b), (b, a)] {
         for from in layout.ports_of(from) {
             for to in layout.ports_of(to) {

@@ -25,6 +25,7 @@ pub(crate) fn routes(
 ) -> Result<Routes, EngineError> {
     let blueprint = kernels.blueprint.as_ref();
     let mut routes = kernels.installed(node)?;
+    // Local routes and those of other tables are not part of the answer.
     routes.retain(|route| route.table == MAIN);
     routes.sort_by_key(|route| (route.dst.addr, route.dst.len, route.metric));
     let rows = routes.iter().map(|route| route_row(blueprint, node, route));
@@ -52,6 +53,7 @@ fn route_row(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Rou
         .then(|| blueprint.addresses.name_of(layout, route.dst.addr))
         .flatten();
     let hop_row = |hop: &NextHop| {
+        // Interfaces and gateways outside the lab are shown without a name.
         let port = hop
             .ifindex
             .and_then(|ifindex| blueprint.port_of_ifindex(node, ifindex));
@@ -152,6 +154,7 @@ pub(crate) fn path(
         families.push(walk_row(kernels, address, &walked, path));
     }
     let to = goal.node;
+    // The optimum does not depend on the routing: it is the shortest path in the topology.
     let graph = Graph::new(&blueprint.lab.layout, snapshot, GroundTransit::Never);
     let tree = graph.tree(to, &mut Scratch::default());
     let optimum = graph.path(&tree, from).map(|hops| {

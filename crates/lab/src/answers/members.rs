@@ -56,6 +56,7 @@ impl Away {
         };
         let kept = self.0.get(&port);
         for peer in blueprint.lab.layout.network_peers(port) {
+            // Both directions of each edge to a peer change together.
             for (from, to) in [(port, peer), (peer, port)] {
                 let own = links.effects(from, to)?.own;
                 let was_down = own.down == Some(true);

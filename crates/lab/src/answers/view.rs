@@ -110,6 +110,7 @@ impl View {
     ) -> Result<(T, u64), E> {
         let mut by_hand = self.by_hand();
         let (rest, changes) = plan(&by_hand)?;
+        // Without changes the link plane is not interrupted.
         let at_mono_ns = match changes.is_empty() {
             true => mono_ns(),
             false => links.apply_effects(changes.clone())?,
@@ -195,6 +196,7 @@ impl View {
         let effects = links.effects(from, to).map_err(failed)?.in_force;
         let impairment = held.snapshot.edge(from, to).map(|edge| &edge.impairment);
         let now_ns = self.clock.now_ns().unwrap_or(0);
+        // The present values are the scenario's, overridden by the effects.
         let in_force = impairment.map(|impairment| effects.over(impairment));
         let delay = in_force.map(|impairment| impairment.delay);
         Ok(EdgeShown {
@@ -292,6 +294,7 @@ impl LabReader for View {
         let blueprint = &held.kernels.blueprint;
         let (a_id, b_id) = (find(blueprint, a)?, find(blueprint, b)?);
         let (mut edges, mut failed_ns) = (Vec::new(), Vec::new());
+        // Both directions are listed, because effects may be set on one of them only.
         for (from, to) in [(a_id, b_id), (b_id, a_id)] {
             let ports = layout.ports_of(from).iter();
             for edge in ports.flat_map(|port| snapshot.edges_from(port.id)) {
@@ -312,6 +315,7 @@ impl LabReader for View {
         }
         let [a, b] = [a_id, b_id].map(|node| layout.node(node).name.clone());
         let mut forwarding = Vec::new();
+        // Only nodes without a stack have forwarding counters in the link plane.
         for (node, name) in [(a_id, &a), (b_id, &b)] {
             let Some(member) = held.kernels.member(node) else {
                 continue;
@@ -360,6 +364,7 @@ impl LabReader for View {
         let blueprint = blueprint.as_ref();
         let from = find(blueprint, from)?;
         let goal = find_goal(blueprint, from, to)?;
+        // The topology of another time may take seconds to compute, during which no node may be held.
         let then = at_ns.map(|at_ns| self.sky_at(blueprint, at_ns, wanted));
         let then = then.transpose()?;
         // The nodes are held only now, for as long as the kernels take to answer, because the lab cannot go down

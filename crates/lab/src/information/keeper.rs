@@ -162,6 +162,7 @@ impl Keeper {
     ) -> io::Result<()> {
         let first = self.planned.is_none();
         self.planned = Some(Arc::clone(planned));
+        // Nodes must see a failed link as absent, as the routing does.
         let rest = self.failed.now().without(planned);
         let known = rest.map_or_else(|| Arc::clone(planned), Arc::new);
         let before = std::mem::replace(&mut self.known, known);

@@ -45,6 +45,7 @@ impl Attached {
         let wires = usable(lab)?;
         let ports = attached(lab).map(|(port, _)| port.id);
         let externals = wires.iter().zip(ports);
+        // Without promiscuous mode the interface would filter frames for the lab's own MAC addresses.
         let held = wires.iter().map(|wire| Promiscuous::hold(wire.ifindex));
         Ok(Attached {
             externals: externals
@@ -66,6 +67,7 @@ pub(crate) fn usable(lab: &Lab) -> Result<Vec<Wire>, EngineError> {
         return Ok(Vec::new());
     }
     let wires = look(&names, USE).and_then(|wires| {
+        // A packet longer than the interface's MTU would be lost on the wire.
         let lacks = attached(lab).zip(&wires).filter(|((port, _), wire)| wire.mtu < port.mtu_bytes);
         let words = lacks.map(|((port, name), wire)| {
             format!(
@@ -83,6 +85,7 @@ pub(crate) fn usable(lab: &Lab) -> Result<Vec<Wire>, EngineError> {
         if !words.is_empty() {
             return Err(WireError::Refused(words));
         }
+        // A loop outside this machine would multiply every broadcast.
         no_loop(&wires)?;
         Ok(wires)
     });

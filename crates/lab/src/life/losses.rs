@@ -134,6 +134,7 @@ impl Losses {
         next_ns: u64,
     ) -> Result<News, EngineError> {
         let mut news = News::default();
+        // Each change is handled once and in the common order, so that all machines plan alike.
         for change in changes.iter().skip(self.heard) {
             match change {
                 Change::Lost(loss) => self.lose(loss, machines, planner, next_ns, &mut news)?,
@@ -270,7 +271,7 @@ mod tests {
     use constel_plan::{Blueprint, FailedEdges, StepPlan};
     use std::sync::Arc;
 
-    /// A planner of a lab whose machines may be lost, on two of which each has every other node.
+    /// A planner of a lab of two machines, each with every second node, that may be lost.
     fn going_on() -> (Planner, Machines) {
         let blueprint = blueprint(&format!("{}on_machine_loss: move\n", computed_iridium()));
         let together = on_two_machines(&blueprint);
@@ -304,7 +305,8 @@ mod tests {
         left: usize,
     }
 
-    /// The plans of so many steps; each change is heard of before the step that begins then is planned, in seconds.
+    /// The plans of a number of steps. Each change is received before the step that begins at its time, in seconds,
+    /// is planned.
     fn plans(changes: &[(Change, u64)], steps: u64) -> Result<Vec<Planned>, EngineError> {
         let (mut planner, machines) = going_on();
         let failed = FailedEdges::default();
@@ -362,7 +364,7 @@ mod tests {
         assert!(late.contains("loss of machine other"), "{late}");
     }
 
-    /// What comes back finds all that it had: its links, and every route that the kernels of fresh nodes need.
+    /// Returned nodes get everything that they had: links, and every route that the kernels of new nodes need.
     #[test]
     fn what_comes_back_has_all_links_and_all_routes_of_a_fresh_lab() {
         let (planner, _) = going_on();
@@ -384,7 +386,7 @@ mod tests {
         assert_eq!(told[5].left, calm[5].left);
         let late = plans(&[(loss, 3), (back, 6)], 6).err().unwrap().to_string();
         assert!(late.contains("return of nodes of machine other"), "{late}");
-        // All of it is in the plan of the step, for nodes that know nothing.
+        // The plan of the step has everything, because the nodes are new.
         let layout = &planner.blueprint().lab.layout;
         let theirs = |port| layout.port(port).node.index() % 2 == 1;
         let back = &told[4].plan;
@@ -405,14 +407,14 @@ mod tests {
                 of(&back.routes.rows, *node),
                 of(&first.plan.routes.rows, *node),
             );
-            // A station may be dark at one of the two instants.
+            // A station may have no satellite at one of the two instants.
             assert!(
                 now == ever || now == 0 || ever == 0,
                 "{node:?}: {now} {ever}"
             );
         }
         let all: usize = lost.nodes.iter().map(|n| of(&back.routes.rows, *n)).sum();
-        // To fourteen stations each.
+        // Each has routes to fourteen stations.
         assert!(all > 40 * 12, "{all}");
     }
 

@@ -33,6 +33,7 @@ pub(crate) fn manifest(
     several: bool,
 ) -> io::Result<Manifest> {
     let scenario = &lab.scenario;
+    // Only the relay has threads of its own.
     let relay = driver.kind == DriverKind::Relay;
     let threads = relay.then(|| RelayThreads::of(lab, several));
     let inputs = scenario.inputs.iter().map(|input| Input {
@@ -65,6 +66,7 @@ pub(crate) fn manifest(
         left_out: lab.left_out.len(),
         data_ages: data_ages(lab),
         catalogued: catalogued(lab, lab.catalogue.all()),
+        // Known only once the images are held.
         images: Vec::new(),
         driver: Driver {
             name: driver.kind,

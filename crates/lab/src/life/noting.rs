@@ -105,6 +105,7 @@ impl LabTime<'_> {
         let (node, program) = (incident.node.clone(), incident.program.to_owned());
         match &incident.what {
             What::Died { how, again_in } => {
+                // An end with a later restart is an event, but no failure of the lab's software.
                 let failure = again_in.is_none().then(|| SoftwareFailure {
                     node: node.clone(),
                     flow: None,
@@ -167,9 +168,11 @@ impl LabTime<'_> {
     /// Logs changes that programs in nodes made to the nodes' stacks, and restores ports that they removed.
     pub(super) fn changes_of_stacks(&self) {
         let kernels = &self.fabric.kernels;
+        // Ports are created first, so that the next comparison can restore the addresses on them.
         kernels.make_ports_again(self.ports, self.fabric.management.as_ref());
         for found in kernels.own_stacks.take_news() {
             let node = self.fabric.blueprint.lab.layout.node(found.node);
+            // Changes before lab time zero get a negative time.
             let zero_ns = self.clock.zero_mono_ns();
             self.log.emit(
                 zero_ns.map(|zero_ns| found.at_ns as i64 - zero_ns as i64),
@@ -191,6 +194,7 @@ impl LabTime<'_> {
     ) -> Result<(), EngineError> {
         for change in self.view.failed.take_changes() {
             let before = self.baseline(daemons)?;
+            // The time is that of the change itself, so that the convergence time starts there.
             let row = ChangeRow {
                 t_ns: change.t_ns,
                 kind: ChangeKind::LinkSet,

@@ -76,6 +76,7 @@ impl Observed {
     }
 
     fn watch(&mut self, row: Row, t_ns: u64, steady_ns: u64, before: Option<Baseline>) {
+        // On several machines the convergence is computed after the run, from the records of all.
         if !self.is_part {
             self.watches.add(row, t_ns, steady_ns, before);
         }

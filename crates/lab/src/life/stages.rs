@@ -97,6 +97,7 @@ pub(crate) fn run_stages(
     let (view, recorder) = (Arc::clone(context.view), context.recorder);
     let router = Router::of(&fabric.blueprint.lab.scenario);
     let (outcome, watched) = std::thread::scope(|scope| {
+        // Only the routes of daemons converge on their own; Constel's are installed by the step loop.
         let watcher = router.daemons().map(|_| {
             scope.spawn(|| {
                 let seen = |look| recorder.converged(look);
@@ -202,6 +203,7 @@ impl Stages<'_> {
         }
         let mut flows = Vec::with_capacity(ran.jobs.len());
         for (job, ended) in &ran.jobs {
+            // The series is written first, because it determines whether the flow is trustworthy.
             let trust = self.series(job, &ran, &mut seen);
             let mut row = traffic::row(blueprint, job, ended, trust, &seen.paths);
             row.changed_stacks = self.changed_stacks(job, &seen);

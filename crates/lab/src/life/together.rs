@@ -123,6 +123,7 @@ impl Together {
         if lab.scenario.on_machine_loss == OnMachineLoss::End {
             return Ok(lab);
         }
+        // Each machine becomes one failure of the topology, which begins only when the machine is reported lost.
         let failures = self.machines.iter().enumerate().map(|(number, machine)| {
             let nodes = lab.layout.nodes().iter();
             let own = nodes.filter(|node| self.machine_of[node.id.index()] == number);
@@ -156,6 +157,7 @@ impl Together {
             source,
         };
         let ports = lab.layout.ports().iter();
+        // Every port has an owner: the machine of its node, to which frames for the port go.
         let layout = Layout {
             lab: self.number,
             session: self.session,
@@ -169,8 +171,10 @@ impl Together {
         };
         let wire = self.wire.try_clone().map_err(io)?;
         let (crossing, far) = Crossing::open(wire, layout, self.time.clone())?;
+        // From here on the relay hands frames for these ports to the crossing.
         plane.far(far)?;
         let crossing = Arc::new(crossing);
+        // The gate limits until when this machine may send, so that it gets the crossing before the first frame.
         self.gate.crossing(&crossing);
         Ok(crossing)
     }
@@ -230,6 +234,7 @@ impl Between {
         for (machine, nodes) in news.back.iter().flat_map(|back| &back.nodes) {
             let ports = nodes.iter().flat_map(|node| layout.ports_of(*node));
             let ports: Vec<PortId> = ports.map(|port| port.id).collect();
+            // Frames go to the new machine before the planner restores the links.
             self.crossing.give(&ports, *machine)?;
         }
         Ok(news)
@@ -290,6 +295,7 @@ fn crossed(now: &Counts, before: &Counts) -> Vec<CrossedRow> {
 /// Describes frames between the machines that the emulator lost, refused or delayed.
 fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
     let mut wrong = Vec::new();
+    // Frames to lost machines have a counter of their own, and are not part of this one.
     let unsent = now.unsent - before.unsent;
     if unsent > 0 {
         wrong.push(format!("{unsent} frames for other machines were not sent"));
@@ -336,6 +342,7 @@ pub fn not_on_several(lab: &Lab) -> Vec<String> {
         Mode::Computed(computed) => Some(computed),
         Mode::Daemons(_) | Mode::None => None,
     };
+    // All reasons are collected, so that a user sees everything at once.
     let mut says = |wrong: bool, text: &str| {
         if wrong {
             why.push(text.to_owned());
@@ -386,6 +393,7 @@ fn not_brought(lab: &Lab) -> impl Iterator<Item = String> {
     let images = lab.scenario.images.iter().filter(|image| {
         let source = image.source.as_deref();
         let source = source.and_then(|source| source.parse::<Source>().ok());
+        // With a digest, each machine can check that it has the same image.
         let is_file = source.is_some_and(|source| source.path().is_some());
         is_file && image.digest.is_none()
     });
@@ -404,6 +412,7 @@ fn not_moved(lab: &Lab) -> Vec<String> {
     if scenario.on_machine_loss != OnMachineLoss::Move {
         return Vec::new();
     }
+    // Each entry: whether the scenario uses the feature, and why such nodes cannot start again elsewhere.
     let refused = [
         (
             matches!(scenario.routing.mode, Mode::Daemons(_)),
@@ -570,14 +579,14 @@ mod tests {
             )],
             ..Counts::default()
         };
-        // What was lost while the machines came up is none of lab time's.
+        // Frames lost while the machines came up do not count.
         assert_eq!(crossed_badly(&from(3, 1_000, 9), &from(3, 0, 0)), [""; 0]);
         let lost = crossed_badly(&from(5, 1_000, 0), &from(3, 0, 0));
         assert!(
             lost[0].contains("2 of 1002 frames from machine b were lost"),
             "{lost:?}"
         );
-        // What is forged is refused, and never silently.
+        // Forged datagrams are refused, and always reported.
         let mut forged = from(0, 1_000, 0);
         forged.from[0].1.refused = 7;
         let said = crossed_badly(&forged, &from(0, 1_000, 0)).join("; ");

@@ -247,7 +247,7 @@ mod tests {
 
     #[test]
     fn no_container_can_take_what_is_left_to_others() {
-        // As before where there is none.
+        // Without a limit the result is as before.
         assert_eq!(shares(None, Some(1 << 20), 0, 80).0, Some(4096 + 64 * 80));
         let bounds = [(None, 1 << 20), (None, 24_576), (Some(300), 1 << 20)];
         for (asked, most) in bounds {
@@ -259,7 +259,7 @@ mod tests {
                 assert!(lab <= most);
             }
         }
-        // A host that does not say sets no bound.
+        // A host that reports no maximum sets no limit.
         assert_eq!(shares(None, None, 3, 3), (None, None));
     }
 }

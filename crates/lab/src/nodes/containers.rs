@@ -330,8 +330,8 @@ impl Containers {
         Ok(())
     }
 
-    /// Kills the containers whose time to end is over. Returns the remaining time of the next one, `None` when
-    /// there is none.
+    /// Kills the containers whose time to end is over. Returns the remaining time of the next one; `None`
+    /// without any.
     fn kill_late(
         &self,
         graces: &mut BTreeMap<NodeId, Duration>,

@@ -30,6 +30,7 @@ impl Elsewhere {
     /// # Errors
     /// When its memory-only node cannot be created.
     pub(crate) fn new(name: &str, machine: &str) -> Result<Self> {
+        // The placeholder contains a node in memory, which stores the planned routes.
         let fresh = MemoryRuntime::default().create(&[name])?.pop();
         let fresh = fresh.ok_or_else(|| Error::Invalid(format!("nothing stands for {name}")))?;
         Ok(Self(Arc::new(Place {

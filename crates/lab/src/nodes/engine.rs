@@ -97,6 +97,7 @@ impl EngineNodes {
         })?;
         let mut names = BTreeMap::new();
         for container in of_engine(lab, ours) {
+            // Several nodes may share an image, which is given to the engine once.
             if names.contains_key(&container.image) {
                 continue;
             }
@@ -222,6 +223,7 @@ fn order(
     let mut mounted: BTreeMap<String, Bind> = BTreeMap::new();
     // Of two mounts at one path, the later one is used.
     mounted.extend(binds.map(|bind| (bind.target.clone(), bind)));
+    // A mount at the same path replaces the folder in memory.
     let free = IN_MEMORY
         .iter()
         .filter(|(at, _)| !mounted.contains_key(*at));
@@ -235,6 +237,7 @@ fn order(
         env,
         workdir: Some(text(spec.workdir.as_os_str())),
         user: Some(format!("{}:{}", own.uid, own.gid)),
+        // The first group is already part of the user.
         groups: own
             .groups
             .iter()

@@ -100,6 +100,7 @@ impl Checks {
         let Some(check) = self.nodes.get_mut(&node) else {
             return;
         };
+        // Only changes of the health are reported, not every check.
         let changed = check.done(outcome.is_ok(), now);
         let what = match (changed, outcome) {
             (true, Ok(())) => What::Healthy,
@@ -175,6 +176,7 @@ impl Check {
     }
 
     fn wants(&mut self, now: Instant) -> Wants {
+        // `late` is set once, so that a check is killed only once.
         match self.running_since {
             Some(since) if !self.late && now >= since + self.timeout => {
                 self.late = true;
@@ -198,6 +200,7 @@ impl Check {
     fn done(&mut self, good: bool, now: Instant) -> bool {
         self.running_since = None;
         self.late = false;
+        // As in Docker, the interval counts from the end of a check.
         self.due = now + self.interval;
         if good {
             self.failures = 0;

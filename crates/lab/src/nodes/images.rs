@@ -96,11 +96,13 @@ impl Images {
                     "the image {image} does not say how its health is found out: give `health.command`"
                 ));
             }
+            // The user is looked up in the image's files once, and not at each start.
             match image.user(container.user.as_deref()) {
                 Ok(user) => drop(images.users.insert(key(container), user)),
                 Err(error) => note(error.to_string()),
             }
             for mount in &container.mounts {
+                // The paths of mounts are relative to the scenario's folder.
                 let source = folder.join(&mount.host);
                 if !source.exists() {
                     note(format!(

@@ -232,7 +232,7 @@ mod tests {
         fs::set_permissions(path, fs::Permissions::from_mode(mode)).unwrap();
     }
 
-    /// What a node kept, with everything that is no data, beside what Constel has in the results already.
+    /// A node's kept files, with all kinds that are not data, next to Constel's own files in the results.
     #[test]
     fn what_was_kept_becomes_data() {
         let dir = tempfile::tempdir().unwrap();
@@ -281,7 +281,7 @@ mod tests {
         assert!(!results.join("nodes/none").exists() && !results.join("nodes/b").exists());
     }
 
-    /// A file with many names, and folders in folders: the copy has a bound of its own.
+    /// A file with many names, and nested folders: the copy has a limit of its own.
     #[test]
     fn a_copy_is_no_larger_than_what_was_kept_may_be() {
         let dir = tempfile::tempdir().unwrap();
@@ -301,7 +301,7 @@ mod tests {
         let folders = [&from, &to].map(|path| open_folder(CWD, path).unwrap());
         let [from, into] = folders;
         copy.folder(from, &into, 0).unwrap();
-        // Seven names, and the folder that lies too deep.
+        // Seven names, and the folder that is too deep.
         assert_eq!((copy.bytes_left, copy.left_out), (0, 8));
         let files = fs::read_dir(&to)
             .unwrap()

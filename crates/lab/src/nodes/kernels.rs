@@ -61,6 +61,7 @@ impl Kernels {
 
     /// Takes in nodes that belonged to another machine.
     pub(crate) fn take_in(&self, nodes: Vec<(NodeId, Box<dyn Node>)>) {
+        // The lock is held until the nodes are in place: a reader of the new set also finds the nodes.
         let mut ours = self.here.0.write().unwrap_or_else(PoisonError::into_inner);
         *ours = Arc::new(ours.and(nodes.iter().map(|(node, _)| *node)));
         for (node, live) in nodes {
@@ -142,6 +143,7 @@ impl Kernels {
     /// # Errors
     /// When the kernel refuses a request that no program in the node made impossible.
     pub(crate) fn tell(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
+        // A refusal may be caused by a program in the node, which `refused` determines.
         match self.node(node).tell(batch) {
             Err(constel_host::Error::Batch(refusal)) => self.refused(node, refusal),
             told => Ok(told?),
@@ -276,6 +278,7 @@ impl Kernels {
             let hop = |hop: constel_routing::graph::NextHop| {
                 let ifindex = node_ifindex(lab.layout.port(hop.port));
                 let far = addresses.port(hop.far_port);
+                // IPv6 next hops are link-local addresses, which every port has.
                 let via = match v4 {
                     true => far.v4.map(|(address, _)| IpAddr::from(address)),
                     false => Some(IpAddr::from(far.v6_link_local)),

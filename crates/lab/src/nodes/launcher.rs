@@ -157,6 +157,7 @@ impl Launcher {
         argv: &'a [String],
         (stdout, stderr): (&'a Path, &'a Path),
     ) -> Program<'a> {
+        // The node's stack is watched before the program can change it.
         self.kernels.entered(node);
         let name = &self.kernels.blueprint.lab.layout.node(node).name;
         Program {
@@ -206,6 +207,7 @@ pub(crate) fn missing_programs<'a>(
         .into_iter()
         .filter(|(program, _)| find_command(OsStr::new(program), &path).is_err())
         .collect();
+    // Several flows may need the same program, which is named once.
     missing.sort_unstable();
     missing.dedup();
     if missing.is_empty() {

@@ -96,6 +96,7 @@ pub fn probe_management() -> Result<(), EngineError> {
 /// [`EngineError::Unable`] when something on this machine drops them, most often its firewall; refusals of the
 /// kernel.
 pub fn probe_management_reach() -> Result<(), EngineError> {
+    // The block TEST-NET-2 does not appear in real networks.
     let at = |last| Ipv4Addr::new(198, 51, 100, last);
     let own = Management {
         interface: format!("cst-{}", std::process::id()),
@@ -159,6 +160,7 @@ impl ManagementNet {
     /// [`EngineError::Unable`] when no refusal arrives.
     pub(crate) fn reach(&self) -> Result<(), EngineError> {
         let address = SocketAddr::from((self.own.bridge, NO_PORT));
+        // The kernel of the namespace answers with a reset, so that success is a refused connection.
         match TcpStream::connect_timeout(&address, ANSWERS_WITHIN) {
             Err(error) if error.kind() != ErrorKind::ConnectionRefused => {
                 let interface = &self.own.interface;
@@ -178,6 +180,7 @@ impl ManagementNet {
     /// Creates the machine's side.
     fn link(&self, host: &mut Socket) -> Result<(), EngineError> {
         let own = &self.own;
+        // The group and the alias mark the link, so that it can be recognised and removed after a crash.
         let ours = VethEnd {
             name: &own.interface,
             mac: Some(HOST_MAC),
@@ -207,6 +210,7 @@ impl ManagementNet {
             addr: own.bridge.into(),
             mac: UPLINK_MAC,
         });
+        // The gateway is the bridge's address, which is `onlink`: the link has no subnet route.
         let mut to_nodes = Route::new(subnet(own), by(ifindex, own.bridge.into()));
         to_nodes.prefsrc = Some(own.host.into());
         batch.add_route(&to_nodes)?;
@@ -254,6 +258,7 @@ impl ManagementNet {
             table: TABLE,
             ..to_host
         })?;
+        // The rule matches only packets that arrive on the bridge, that is from nodes.
         batch.add_rule(BRIDGE, TABLE, PRIORITY)?;
         Ok(inside.send(&mut batch)?)
     }
@@ -293,6 +298,7 @@ impl ManagementNet {
             alias: Some(&format!("{} node={name}", self.alias)),
             ..LinkChange::default()
         })?;
+        // The workers that create nodes share this socket.
         let mut inside = self.inside.lock().unwrap_or_else(|e| e.into_inner());
         Ok(inside.send(&mut batch)?)
     }
@@ -378,6 +384,7 @@ impl Drop for ManagementNet {
     fn drop(&mut self) {
         let removed = Socket::open().and_then(|mut host| {
             let ours = host.link_named(&self.own.interface)?;
+            // Only a link in Constel's group is deleted: another program may have taken the name.
             let ours = ours.filter(|link| link.group == LINK_GROUP);
             let mut batch = Batch::new();
             if let Some(link) = ours {
@@ -396,6 +403,7 @@ impl Drop for ManagementNet {
 fn refuse_known(own: &Management, host: &mut Socket) -> Result<(), EngineError> {
     let subnet = subnet(own);
     let routes = host.routes()?;
+    // A default route contains everything, and is no conflict.
     let known = routes.iter().find(|route| {
         let dst = route.dst;
         dst.len > 0 && (subnet.contains(dst.addr) || dst.contains(subnet.addr))

@@ -54,6 +54,7 @@ impl Stackless {
 
     /// Applies changes of routes; packets follow them from now on.
     pub(crate) fn put(&self, routes: &RoutesPlan) {
+        // A row without a next hop clears the entry.
         for row in &routes.ways {
             let way = row.hop.map(way_of);
             self.set(row.node, Goal::Node(row.destination), way.as_slice());
@@ -65,6 +66,7 @@ impl Stackless {
     }
 
     fn set(&self, node: NodeId, goal: Goal, ways: &[Way]) {
+        // Rows of nodes with a stack, and of destinations that the table lacks, are ignored.
         if let Some((member, goal)) = self.member(node).zip(self.numbers.goal(goal)) {
             self.table.set(member, goal, ways);
         }
@@ -116,6 +118,7 @@ impl StacklessNode {
     fn installed(&self, to: IpAddr) -> Option<InstalledRoute> {
         let Blueprint { lab, addresses, .. } = self.all.blueprint.as_ref();
         let ways = self.all.table.ways_to(self.all.member(self.node)?, to);
+        // The result has the form of a kernel's route, so that callers need not distinguish these nodes.
         let hop = |way: &Way| NextHop {
             ifindex: Some(node_ifindex(lab.layout.port(way.port))),
             via: gateway(&self.all.blueprint, *way, to),
@@ -157,6 +160,7 @@ impl Node for StacklessNode {
         PathBuf::new()
     }
 
+    // An empty batch needs no kernel.
     fn tell(&self, batch: &mut Batch) -> Result<()> {
         if batch.is_empty() {
             return Ok(());

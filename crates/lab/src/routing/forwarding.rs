@@ -33,10 +33,12 @@ impl Forwarding {
         let Mode::Computed(asked) = &lab.scenario.routing.mode else {
             return Ok(None);
         };
+        // With `tables` the kernels forward, and there is no map.
         if asked.forwarding == Asked::Tables {
             return Ok(None);
         }
         let destinations = destinations(layout, asked);
+        // The map is indexed by the numbers of node and destination.
         let goals: BTreeMap<NodeId, u32> = destinations.into_iter().zip(0..).collect();
         let named = |(node, goal): (&NodeId, &u32)| {
             let own = blueprint.loopbacks(*node);
@@ -65,6 +67,7 @@ impl Forwarding {
 
     /// Applies a change; packets follow it from now on.
     pub(crate) fn put(&self, layout: &Layout, row: &RouteRow) {
+        // Ends of disjoint paths and ports are not in the map.
         let Goal::Node(destination) = row.goal else {
             return;
         };

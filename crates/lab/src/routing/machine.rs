@@ -81,6 +81,7 @@ impl Applier for Machine {
     ) -> Result<Submitted, EngineError> {
         let layout = &self.kernels.blueprint.lab.layout;
         let here = self.kernels.ours();
+        // An edge belongs to the machine that sends its frames.
         let ours = here.edges(layout, changes);
         let changes = at_clock(&ours, self.zero_ns);
         let due_ns = at_ns.map(|at_ns| self.zero_ns + at_ns);
@@ -104,6 +105,7 @@ impl Applier for Machine {
         if let Some(forwarding) = &self.kernels.forwarding {
             let layout = &self.kernels.blueprint.lab.layout;
             let here = self.kernels.ours();
+            // The map contains only entries of this machine's nodes.
             let ours = rows.iter().filter(|row| here.has(row.node));
             ours.for_each(|row| forwarding.put(layout, row));
         }

@@ -23,7 +23,7 @@ pub(crate) enum Router<'a> {
     Computed(&'a ComputedRouting),
     /// Routing daemons in the nodes.
     Daemons(&'a DaemonRouting),
-    /// None; or programs that the scenario itself runs.
+    /// No source known to Constel; programs of the scenario may set routes.
     Nobody,
 }
 
@@ -69,6 +69,7 @@ impl<'a> Router<'a> {
                 speakers.iter().filter(|node| ours.has(**node)).count()
             }
         };
+        // Some programs run only in nodes that use BGP.
         let of = |p: &Program| if p.only_bgp { speakers } else { nodes };
         constel_routing::daemons::programs(&spec)
             .iter()
@@ -78,6 +79,7 @@ impl<'a> Router<'a> {
 
     /// Returns the settings that nodes need in addition to those of every router.
     pub(crate) fn settings(self) -> &'static [Setting] {
+        // With several next hops, all packets of a flow must use the same one.
         match self {
             Self::Computed(computed) if computed.paths > 1 => &BY_FLOW,
             Self::Computed(_) | Self::Daemons(_) | Self::Nobody => &[],

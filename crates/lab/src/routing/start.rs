@@ -75,6 +75,7 @@ impl StartControl {
         if sight.now_s < self.next_s {
             return Decision::Wait(self.next_s - sight.now_s);
         }
+        // The waiting time counts from when the pace first allowed the start.
         let since = *self.waiting_since_s.get_or_insert(sight.now_s);
         let waited = sight.now_s - since;
         if sight.runnable > self.most_runnable && waited < PATIENCE_S {

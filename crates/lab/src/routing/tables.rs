@@ -35,6 +35,7 @@ fn read(kernels: &Kernels, node: NodeId) -> Result<Table, EngineError> {
 }
 
 fn forwarding(blueprint: &Blueprint, node: NodeId, route: &InstalledRoute) -> Option<Route> {
+    // Only unicast routes of the main table forward packets of the lab.
     if route.kind != UNICAST || route.table != MAIN {
         return None;
     }
@@ -91,6 +92,7 @@ pub(crate) fn walk_asking(
 
 /// Returns how a transit node forwards packets from `from`, if the map does it.
 fn in_transit(kernels: &Kernels, from: NodeId, node: NodeId, goal: IpAddr) -> Option<Route> {
+    // The sender uses its own kernel's table; the map is for transit packets.
     if node == from {
         return None;
     }
@@ -140,6 +142,7 @@ impl<'a> Tables<'a> {
         if let Some(route) = self.kernels.without_stack(node, goal) {
             return Ok(route);
         }
+        // Another machine's kernel cannot be read: its placeholder has the planned routes.
         if !self.ours.has(node) {
             return lookup(self.kernels, node, goal);
         }
@@ -174,6 +177,7 @@ impl<'a> Asked<'a> {
         let known = match known {
             Some(known) => known,
             None => {
+                // One request returns the routes to all destinations.
                 let found = self.kernels.node(node).lookup(&self.goals)?.into_iter();
                 let found = found.map(|route| forwarding(&self.kernels.blueprint, node, &route?));
                 known.insert(found.collect())
@@ -262,6 +266,7 @@ pub(crate) fn standing(kernels: &Kernels, snapshot: &Snapshot) -> Result<Standin
         for address in blueprint.loopbacks(to) {
             arrives.fill(false);
             for &from in stations.iter().filter(|&&from| from != to) {
+                // Pairs that the topology separates do not count against the routes.
                 if !reached[from.index()] {
                     continue;
                 }

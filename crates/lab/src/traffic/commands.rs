@@ -163,6 +163,7 @@ fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPla
     let length = format!("{seconds}");
     let size = ping.size.bytes().to_string();
     let goal = ends.goal(blueprint).to_string();
+    // `-D` prints arrival times, and `-n` avoids name look-ups, which nodes cannot do.
     let argv = words(&[
         "timeout",
         "--preserve-status",
@@ -199,6 +200,7 @@ fn plan_probe(
     let ends = pair(blueprint, &ping.from, &ping.to, ping.family)?;
     let Pair { from, to, .. } = ends;
     let goal = SocketAddr::new(ends.goal(blueprint), port).to_string();
+    // All times are nanoseconds, so that nothing is rounded.
     let argv = words(&[
         PROBE,
         "probe",
@@ -242,6 +244,7 @@ fn plan_iperf3(
     let goal = goal.to_string();
     let port = iperf3.port.to_string();
     let length = format!("{}", seconds as u64);
+    // `-1` ends the server after one client, and `-B` binds it to the address of the flow.
     let server = words(&["iperf3", "-s", "-1", "-p", &port, "-B", &goal]);
     let mut argv = words(&[
         "iperf3",
@@ -316,6 +319,7 @@ fn plan_http(
     ]);
     let url = format!("http://{host}:{}/file", http.port);
     let limit = format!("{seconds}");
+    // `%{json}` prints all timings of the download in one line.
     let argv = words(&[
         "curl",
         "-sS",
@@ -367,6 +371,7 @@ fn plan_transfer(
     let mut server = words(&[TRANSFER, "serve", transport, "--listen", &goal]);
     let length = seconds.to_string();
     let mut client = words(&[TRANSFER, "fetch", transport, &goal, "--time", &length]);
+    // Both ends get the size: the sender ends its stream there, and the receiver its transfer.
     if let Some(size) = transfer.size {
         let size = words(&["--bytes", &size.bytes().to_string()]);
         server.extend(size.clone());

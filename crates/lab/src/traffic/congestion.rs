@@ -48,10 +48,12 @@ fn of_flow(flow: &Flow) -> Option<&str> {
 /// Returns an error for congestion controls that neither this kernel nor Constel has. The check requests each on a
 /// socket: a kernel with modules then loads it, while the list of available ones lacks modules that are not loaded.
 pub(crate) fn missing(scenario: &Scenario, flows: &[Flow]) -> Option<EngineError> {
+    // Constel's own controls count as present, because they are installed when the lab comes up.
     let lacks: Vec<String> = wanted(scenario, flows)
         .into_iter()
         .filter(|(name, _)| !NAMES.contains(name) && !kernel_has(name))
         .map(|(name, who)| {
+            // PCC is no kernel module; the message names its replacement.
             let instead = if ["pcc", "vivace"].contains(&name) {
                 "; PCC Vivace runs in user space: `vivace:` in place of `tcp:`"
             } else {

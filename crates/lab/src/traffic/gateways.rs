@@ -100,6 +100,7 @@ fn command(
     for name in interfaces(blueprint, own) {
         argv.extend(["--interface".to_owned(), name.to_owned()]);
     }
+    // One host prefix per server: the gateway carries connections to these hosts only.
     for server in addresses(blueprint, peer) {
         let len = if server.is_ipv4() { 32 } else { 128 };
         argv.extend(["--peer".to_owned(), format!("{server}/{len}={to}")]);

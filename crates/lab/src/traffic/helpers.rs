@@ -100,6 +100,7 @@ impl Helpers {
             all: plan(blueprint, &launcher.kernels.ours(), &key),
             ..Self::none()
         };
+        // The key must exist before the first gateway starts.
         if helpers.all.iter().any(|helper| helper.kind == GATEWAY) {
             make_key(&key)?;
         }
@@ -154,6 +155,7 @@ impl Helpers {
     /// # Errors
     /// When one does not end.
     pub(crate) fn stop(mut self, blueprint: &Blueprint) -> Result<Vec<HelpersRow>, EngineError> {
+        // Helpers print their statistics when they end, so that they get time for it.
         self.running.terminate_all(GRACE)?;
         let kinds: BTreeSet<&'static str> = self.all.iter().map(|helper| helper.kind).collect();
         Ok(kinds
@@ -278,6 +280,7 @@ fn plan_splits(blueprint: &Blueprint, split: &SplitTcp) -> Vec<Helper> {
         // There are no connections to split.
         return Vec::new();
     };
+    // Proxies are not placed on the ends of the flows themselves.
     let ends: BTreeSet<NodeId> = tcp()
         .filter_map(|flow| flow.action.ends())
         .flat_map(|(from, to)| [from, to])

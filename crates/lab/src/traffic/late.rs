@@ -52,6 +52,7 @@ impl Late<'_> {
         stop: impl Fn() -> bool + Copy + Send,
     ) -> LateRan {
         let all: Vec<Result<Jobs, EngineError>> = thread::scope(|scope| {
+            // Each arrival has its own thread, because its flows last until the end of the lab.
             let come = |come: Come| scope.spawn(move || self.run_of(&come, stop));
             let threads: Vec<_> = coming.into_iter().map(come).collect();
             results_of(threads)

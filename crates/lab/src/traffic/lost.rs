@@ -168,7 +168,7 @@ pub(super) fn count_changes(changes: &mut [ChangeRow], probes: &Probes) {
 mod tests {
     use super::*;
 
-    /// Somebody sets the wall clock at a lab time, seconds, by so many seconds.
+    /// A change of the wall clock at a lab time, seconds, by this many seconds.
     #[derive(Clone, Copy)]
     struct Set {
         at_s: f64,
@@ -205,7 +205,7 @@ mod tests {
                 Reply {
                     unix_s: to_s,
                     seq,
-                    // Where time goes back, ping says 0.
+                    // If the clock is set back in between, ping prints 0.
                     rtt_ms: (to_s - from_s).max(0.0) * 1e3,
                 }
             })
@@ -275,7 +275,7 @@ mod tests {
             row(600_000_000, "b", Some(100_000_000)),
             row(99_000_000_000, "a", None),
         ];
-        // Probe 9 is lost at 0.8 s, long after: not the handovers' doing.
+        // Probe 9 is lost at 0.8 s, long after the handovers, and is not charged to them.
         let replies = replies(10, &[4, 5, 9], NEVER);
         let probes = Probes::new(&replies, 10, 0.1, &NEVER.wall()).unwrap();
         count(&mut rows, &["a".into(), "b".into()], &probes);
@@ -283,8 +283,8 @@ mod tests {
         assert_eq!(counts, [Some(2), None, Some(0), None]);
     }
 
-    /// `date -s` while a lab runs, before the handover, at it and after it, with a probe under way or not, forwards and
-    /// backwards: the same probes are charged to the same handover.
+    /// `date -s` while a lab runs, before, during and after the handover, with and without a probe in flight,
+    /// forwards and backwards: the same probes are charged to the same handover.
     #[test]
     fn a_wall_clock_that_is_set_moves_no_probe() {
         let lost = [14, 15, 16, 25];
@@ -302,7 +302,7 @@ mod tests {
                     "{at_s} {by_s}: {}",
                     probes.longest_s
                 );
-                // A handover at 1.29 s after which routes stood within 0.26 s.
+                // A handover at 1.29 s, after which routes converged within 0.26 s.
                 let charged = probes.lost_within(1_290_000_000, Some(260_000_000));
                 assert_eq!(charged, Some(3), "{at_s} {by_s}");
             }

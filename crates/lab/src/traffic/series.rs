@@ -96,6 +96,7 @@ pub(crate) fn write(
         out.flush()?;
     }
     trust.doubt = held.doubt(trust.samples);
+    // Without reports of lateness, only held probes can make the flow untrustworthy.
     if !tells {
         trust.trustworthy = trust.doubt.is_some().then_some(false);
         return Ok(trust);
@@ -171,6 +172,7 @@ fn doubt(
     probes: bool,
 ) -> Option<String> {
     let ms = |ns: u64| ns as f64 / 1e6;
+    // Unknown spells could affect any sample.
     if gaps {
         return Some("frames on its way left late more often than is remembered".to_owned());
     }
@@ -185,6 +187,7 @@ fn doubt(
             )
         });
     }
+    // A transfer has frames in flight all the time, so that its time is judged and not its samples.
     let time = job.time_ns();
     let length_ns = (time.end() - time.start()).max(1);
     let share = covered_ns(spans, *time.start(), *time.end()) as f64 / length_ns as f64;
@@ -250,6 +253,7 @@ fn samples(job: &Job, wall: &WallClock) -> Box<dyn Iterator<Item = Sample>> {
                 Action::Iperf3(_) => iperf3_intervals(&text),
                 _ => transfer_intervals(&text),
             };
+            // Intervals of a tool count from its own start, which may be later than planned.
             let started_ns = job.started_ns.unwrap_or_else(|| *job.time_ns().start());
             Box::new(pieces.into_iter().map(move |piece| Sample {
                 from_ns: started_ns + nanos(piece.from_s),

@@ -116,6 +116,7 @@ fn happened(seen: &Tapped) -> String {
 
 impl<S: FnMut(&Tapped) -> Option<Said> + Send> CaptureSource for Capture<S> {
     fn next(&mut self, within: Duration) -> Piece {
+        // The header comes first, before any frame.
         if let Some(header) = self.header.take() {
             return Piece::Bytes(header);
         }

@@ -118,6 +118,7 @@ impl Watches {
         let mut looked = Looked::default();
         let Looked { over, news } = &mut looked;
         self.open.retain_mut(|watch| {
+            // An incorrect sample restarts the count of uninterrupted correct ones.
             if !stand {
                 watch.good_since_ns = None;
                 watch.broke = true;
@@ -132,6 +133,8 @@ impl Watches {
             // only after `steady_ns`.
             let good = *watch.good_since_ns.get_or_insert(now_ns);
             let last_bad_allows = now_ns.saturating_sub(good) >= watch.steady_ns;
+            // The kernel keeps the routes of an ended daemon for a while, so that correct samples right after its
+            // end prove nothing.
             let long_enough = now_ns.saturating_sub(watch.t_ns) >= watch.steady_ns;
             if last_bad_allows && long_enough {
                 *news |= !watch.told;
@@ -247,15 +250,15 @@ mod tests {
             let ends = over.iter().map(|(_, after, _)| *after);
             (ends.collect::<Vec<u64>>(), news)
         };
-        // Kernels keep a dead daemon's routes for a while: good at first, then not.
+        // Kernels keep the routes of an ended daemon for a while: they are correct at first, then not.
         assert_eq!(look(110, true), (vec![10], true));
         assert_eq!(look(130, false), (vec![], false));
-        // That they stand again is told at once; that it lasts is known later, and no news.
+        // The convergence is reported at once; the later certainty that it lasts is not reported again.
         assert_eq!(look(140, true), (vec![], true));
         assert_eq!(look(189, true), (vec![], false));
         assert_eq!(look(190, true), (vec![40], false));
         assert!(watches.is_empty());
-        // Routes that never stand again make nothing grow.
+        // Routes that never converge do not make the list grow.
         for change in 0..10 * OPEN {
             watches.add(Row::Change(change), 200, 0, None);
         }

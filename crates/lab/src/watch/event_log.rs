@@ -62,6 +62,7 @@ impl EventLog {
     /// Appends an event. A full disk does not stop the lab: the first error is kept, and the verdict reports it by
     /// [`EventLog::sink_error`].
     pub fn emit(&self, t_ns: Option<i64>, what: Happening) {
+        // Names are looked up before the log is locked.
         let lab = self.lab.get();
         let catalogued = lab.map_or_else(Vec::new, |lab| catalogued_in(lab, what.nodes()));
         let mut inner = self.lock();

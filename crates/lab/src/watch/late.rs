@@ -32,8 +32,10 @@ impl Late {
 
     /// Records the link plane's report. Its instants are of a clock that showed `zero_ns` at lab time zero.
     pub(crate) fn see(&mut self, told: &LateSpells, zero_ns: u64) {
+        // The link plane forgets spells when its list is full.
         self.gaps |= told.forgotten > 0;
         for spell in &told.spells {
+            // Frames to other ports do not belong to this flow's path.
             if !self.now.contains(&spell.to) && !self.before.contains(&spell.to) {
                 continue;
             }
@@ -41,6 +43,7 @@ impl Late {
             let lab_ns = |at_ns: u64| at_ns.saturating_sub(zero_ns);
             let (from_ns, to_ns) = (lab_ns(spell.from_ns), lab_ns(spell.to_ns));
             let full = self.spans.len() == KEPT;
+            // Spells mostly arrive in order and overlap, so that merging with the last one keeps the list short.
             match self.spans.last_mut() {
                 Some(last) if last.0 <= from_ns && from_ns <= last.1 => {
                     last.1 = last.1.max(to_ns);
@@ -84,6 +87,7 @@ impl Late {
 
 /// Returns whether the time between two instants touches one of these spans, which are in order and do not overlap.
 pub(crate) fn overlap(spans: &[(u64, u64)], from_ns: u64, to_ns: u64) -> bool {
+    // The first span that ends at or after the beginning.
     let first = spans.partition_point(|span| span.1 < from_ns);
     spans.get(first).is_some_and(|span| span.0 <= to_ns)
 }

@@ -38,6 +38,8 @@ impl Begun {
 impl Pace {
     /// Returns the time of the next sample, after one that the calling thread began and has finished.
     pub(crate) fn next(self, look: Begun) -> Instant {
+        // The rest is proportional to the processor time and counts from now; the interval counts from the
+        // beginning of the sample.
         let rest = (thread_cpu() - look.cpu) * self.share;
         (look.at + self.every).max(Instant::now() + rest)
     }
@@ -89,6 +91,7 @@ impl Looks {
 
     /// Returns whether a sample, with some margin, would end within `left`.
     pub(crate) fn fits(&self, left: Duration) -> bool {
+        // A sample may take twice as long as the longest so far.
         left > self.longest * 2 + Duration::from_millis(5)
     }
 
@@ -103,7 +106,7 @@ impl Looks {
 mod tests {
     use super::*;
 
-    /// Uses so much of the calling thread's processor time.
+    /// Uses this much processor time of the calling thread.
     fn work(time: Duration) {
         let until = thread_cpu() + time;
         while thread_cpu() < until {
@@ -122,7 +125,7 @@ mod tests {
         let dear = Begun::now();
         work(Duration::from_millis(3));
         assert!(pace.next(dear) >= dear.at + Duration::from_millis(33));
-        // Time in which the thread did not run costs nothing.
+        // Time in which the thread did not run does not count.
         let asleep = Begun::now();
         std::thread::sleep(Duration::from_millis(60));
         assert!(pace.next(asleep) < Instant::now() + Duration::from_millis(60));

@@ -66,6 +66,7 @@ impl Pair {
 
     fn address(&self, blueprint: &Blueprint, node: NodeId, end: Option<PathEnd>) -> IpAddr {
         let addresses = &blueprint.addresses;
+        // Each end of a disjoint path has an address of its own, which keeps the packets on the path.
         let own = end.map_or_else(
             || addresses.loopback(node),
             |end| addresses.paths().address(end),
@@ -249,6 +250,7 @@ impl Paths {
         least_delay_ns: impl Fn(NodeId, NodeId) -> Option<Option<u64>>,
     ) -> Result<Vec<PathNews>, EngineError> {
         let t_ns = snapshot.t_ns;
+        // Only flows that run at this step are followed, because each walk queries kernels.
         let now = |(_, flow): &(&String, &mut Followed)| flow.time_ns.contains(&t_ns);
         let mut flows = self.flows.iter_mut().filter(now).peekable();
         if flows.peek().is_none() {
@@ -263,6 +265,7 @@ impl Paths {
         let mut scratch = Scratch::default();
         let mut samples: BTreeMap<Pair, Sample> = BTreeMap::new();
         for (name, flow) in flows {
+            // Flows with the same ends share one walk.
             let pair = flow.pair;
             let sample = match samples.get(&pair) {
                 Some(sample) => sample.clone(),
@@ -325,6 +328,7 @@ fn walked(kernels: &Kernels, snapshot: &Snapshot, pair: Pair) -> Result<Sample, 
     let blueprint = kernels.blueprint.as_ref();
     let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;
     let back = walk_asking(kernels, snapshot, pair.to, pair.source(blueprint))?;
+    // Without a return path there is no round trip, but the forward path is still reported.
     let arrived = there.arrived() && back.arrived();
     let on = there.hops.iter().map(|hop| hop.to);
     let nodes = std::iter::once(pair.from).chain(on);

@@ -139,6 +139,7 @@ impl<'a> Recorder<'a> {
         let thread = std::thread::spawn(move || {
             let mut before = processor_time();
             while !shared.over.load(Ordering::Acquire) {
+                // `end` unparks the thread, so that it need not wait for the second to pass.
                 std::thread::park_timeout(EVERY);
                 let now = processor_time();
                 shared.take(before, now);
@@ -178,6 +179,7 @@ impl Sampler {
     /// Writes the rows so far, and each further row at once.
     pub(crate) fn write_to(&self, mut file: File) {
         let mut state = self.shared.lock();
+        // The recorder starts before the results folder exists, so that the first rows wait in memory.
         if let Rest::Waiting(rows) = &state.file {
             let text = format!("{HEADER}{}", csv(rows));
             let written = file.write_all(text.as_bytes());
@@ -224,6 +226,7 @@ impl Shared {
     fn reached(&self, name: &str, done: u64) {
         let t_s = self.began.elapsed().as_secs_f64();
         let mut state = self.lock();
+        // The first progress of a stage marks its beginning in the plot.
         if state.stage != name {
             name.clone_into(&mut state.stage);
             state.marks.push(Mark {
@@ -243,6 +246,7 @@ impl Shared {
         let count = |name: &str| state.counts.get(name).copied();
         // The ratio of two differences of /proc/stat is the busy share since the row before.
         let all = now.1.saturating_sub(before.1).max(1);
+        // The names are those of the stages of the bring-up.
         let row = Row {
             t_s,
             stage: state.stage.clone(),
@@ -281,6 +285,7 @@ fn csv(rows: &[Row]) -> String {
 }
 
 fn panels(rows: &[Row]) -> Vec<Panel> {
+    // Values before the first sample are NaN, which is a gap in the curve.
     let curve = |name: &str, get: &dyn Fn(&Row) -> Option<f64>| Curve {
         name: name.to_owned(),
         points: rows

@@ -240,10 +240,10 @@ mod tests {
     use super::*;
     use crate::testing::iridium;
 
-    /// From where, to where, and what became of it.
+    /// The origin, the destination, and the outcome.
     type Seen = (u32, u32, Option<Fate>);
 
-    /// Lines of a machine's looks: lab time and step in ms, and what differs.
+    /// The lines of a machine's samples: lab time and step in ms, and the differences.
     fn notes(looks: &[(u64, u64, &[Seen])]) -> Vec<u8> {
         let mut text = Vec::new();
         for (t_ms, step_ms, changed) in looks {
@@ -281,26 +281,27 @@ mod tests {
 
     #[test]
     fn routes_stand_when_no_machine_loses_packets_and_none_sends_them_back() {
-        // Station 0 is on the first machine, station 9 on the second; 5 and 6 are where packets come in there.
+        // Station 0 is on the first machine, station 9 on the second; packets enter these machines at nodes 5 and
+        // 6.
         let first = notes(&[
             (100, 0, &[(0, 1, leaves(5)), (1, 1, leaves(6))]),
             (1_100, 1_000, &[(0, 1, Some(Fate::Lost))]),
             (1_200, 1_000, &[(0, 1, leaves(6))]),
             (1_300, 1_000, &[]),
             (1_500, 1_000, &[]),
-            // By links that are no more.
+            // The sample uses links that no longer exist.
             (2_001, 1_000, &[]),
         ]);
         let second = notes(&[
             (110, 0, &[(5, 1, ARRIVES), (6, 1, ARRIVES)]),
-            // Neither machine loses anything, and the packets go in a circle.
+            // Neither machine loses a packet, and yet the packets are in a loop.
             (1_150, 1_000, &[(6, 1, leaves(1))]),
             (1_400, 1_000, &[(6, 1, ARRIVES)]),
         ]);
         let seen = moments_ms(&[(&first, None), (&second, None)]);
         let expected = [
             (110, true),
-            // Nothing is known of 1.1 s: the second machine has not looked by that step's links.
+            // The state at 1.1 s is unknown: the second machine has no sample with that step's links.
             (1_150, false),
             (1_200, false),
             (1_300, false),
@@ -369,7 +370,7 @@ mod tests {
         let after_ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
         let stood = handovers.map(|row| after_ms(row.routes_stood_after_ns));
         assert_eq!(stood, [Some(300), None]);
-        // A daemon's death is over when they have stood for its dead time: here they did not.
+        // A daemon's end counts as handled when routes were correct for its dead time, which is not the case here.
         let stood = changes.map(|row| after_ms(row.routes_stood_after_ns));
         assert_eq!(stood, [Some(300), None]);
     }

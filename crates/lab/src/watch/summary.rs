@@ -33,6 +33,7 @@ pub(crate) fn step_rows(times: &StepTimes) -> StepRows {
         ("route_changes", &times.route_changes),
         ("route_requests", &times.route_requests),
     ];
+    // A series without samples has no row, for example that of routes in a lab with daemons.
     let rows = series
         .into_iter()
         .filter_map(|(name, samples)| Some((name.to_owned(), quantiles(samples)?)));
@@ -66,6 +67,7 @@ pub(crate) fn stack_rows(
     stacks: &BTreeMap<NodeId, Spans>,
     zero_ns: u64,
 ) -> Vec<StackRow> {
+    // Stacks may change before lab time zero, so that times can be negative.
     let lab_ns = |at_ns: u64| at_ns as i64 - zero_ns as i64;
     let row = |(node, own): (&NodeId, &Spans)| {
         let ((first, _), (_, last)) = own.spans.first().zip(own.spans.last())?;

@@ -125,7 +125,7 @@ mod tests {
     fn half_a_result_is_none() {
         let received = RECEIVED.replace('\n', " ");
         assert!(parse(&received, "listening on 1.2.3.4:5").is_err());
-        // Where the sender is on another machine, its half comes later.
+        // With the sender on another machine, its half is added later.
         let mut alone = parse_received(&received).unwrap();
         assert_eq!((alone.received_bytes, alone.sent_bytes), (Some(1400), None));
         learn_sent(&mut alone, SENT).unwrap();

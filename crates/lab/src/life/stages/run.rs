@@ -45,6 +45,7 @@ impl Stages<'_> {
         let seen = Observed::begin(paths, !self.fabric.kernels.knows_all_ways());
         let notes = self.notes()?;
         let scenario = &self.fabric.blueprint.lab.scenario;
+        // A profile requested by the user replaces the scenario's sampling.
         let profile = options.profile_hz.map(|hz| scenario.profile(hz));
         let sampler = profile
             .as_ref()

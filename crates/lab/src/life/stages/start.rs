@@ -40,6 +40,7 @@ impl Stages<'_> {
             ..
         } = &mut self.context;
         let fabric = self.fabric;
+        // Nodes get their files before the first edge exists.
         let informant = information.as_deref().map(|folder| {
             let together = options.together.as_ref();
             let lab = together.map_or(&fabric.launcher.lab, |together| &together.lab);
@@ -108,6 +109,7 @@ impl Stages<'_> {
         let count = self.router.processes(&blueprint.lab, &ours);
         let stage = Stage::begin(*progress, "daemons", count as u64);
         let begun = Instant::now();
+        // The satellites of stations are determined for the whole lab, in whole steps.
         let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
         let watched = (&stage, options.stop.as_ref(), limit);
         // Moving a process into a cgroup2 waits for an RCU grace period, and every fork on the host waits with it.
@@ -138,6 +140,7 @@ impl Stages<'_> {
         let lab_time = lab_time_of(&self.context, self.fabric, (self.helpers, self.containers));
         let (standing, _) = lab_time.wait_for_routes(steps, self.daemons, nodes, limit)?;
         let took = limit.since.elapsed().as_secs_f64();
+        // Constel's own routes cause no control traffic on the links.
         let convergence = Convergence {
             first_s: Some(took),
             pairs: standing.pairs,

@@ -91,6 +91,7 @@ impl Wanted {
             let prefix = IpPrefix { addr, len };
             wanted.addresses.push(AddressSpec::new(ifindex, prefix));
         };
+        // The kernel adds these addresses itself.
         address(LOOPBACK_IFINDEX, Ipv4Addr::LOCALHOST.into(), 8);
         if v6 {
             address(LOOPBACK_IFINDEX, Ipv6Addr::LOCALHOST.into(), 128);
@@ -178,12 +179,14 @@ impl Wanted {
                 }),
             }
         }
+        // Only interfaces that exist and are up can have addresses, neighbours and routes.
         let usable = |ifindex: u32| usable.contains(&ifindex);
         self.lost_addresses(stack, usable, &mut found);
         self.lost_neighbours(stack, usable, &mut found);
         // Rules, queueing disciplines and forwarding do not depend on an interface.
         self.rules(stack, &mut found);
         self.own_qdiscs(stack, &mut found);
+        // A node that switches forwarding off decides that itself: it is reported, and not restored.
         let forwarding = ["IPv4", "IPv6"].into_iter().zip(stack.forwards);
         for ((family, now), wanted) in forwarding.zip(self.forwards) {
             if wanted && !now {
@@ -232,6 +235,7 @@ impl Wanted {
         for link in &self.links {
             let own = self.neighbours.iter();
             let own: Vec<&NeighbourSpec> = own.filter(|n| n.ifindex == link.ifindex).collect();
+            // An entry with another MAC address counts as lost too.
             let lost = own
                 .iter()
                 .filter(|n| stack.permanent(n.ifindex, n.addr) != Some(n.mac));
@@ -331,6 +335,8 @@ impl WantedLink {
             });
         };
         let asks = |request| Cure::Requests(vec![request]);
+        // Name, MAC, MTU and group are restored by requests. An interface that is down or enslaved was changed by
+        // the node on purpose.
         if !now.up {
             differs("up", format!("{name} is down"), Cure::Node);
         }

@@ -148,6 +148,7 @@ impl Crew {
     /// Returns whether a daemon can be started: the daemon that it needs must listen. FRR's daemons that do not
     /// find zebra retry only after 10 s.
     pub(crate) fn ready(&self, (node, place): Key) -> bool {
+        // Only programs that depend on the first one have to wait.
         let waits = self.programs.iter().any(|p| p.first) && !self.programs[place].first;
         !waits || self.folder(node).join(ZAPI_SOCKET).exists()
     }
@@ -173,6 +174,7 @@ fn frr_user() -> Result<(u32, u32), EngineError> {
     })?;
     let mut lines = users.lines().filter_map(|line| line.strip_prefix("frr:"));
     let numbers = lines.next().and_then(|line| {
+        // The fields of /etc/passwd are name, password, user, group, ...
         let mut fields = line.split(':').skip(1);
         Some((fields.next()?.parse().ok()?, fields.next()?.parse().ok()?))
     });
@@ -180,6 +182,7 @@ fn frr_user() -> Result<(u32, u32), EngineError> {
         what: "FRR's daemons run as the user frr, which this host does not have".to_owned(),
         remedy: "install: apt-get install frr".to_owned(),
     })?;
+    // Each node's own folders are mounted over these two, which therefore must exist.
     let missing = FRR_FOLDERS.iter().find(|(_, at)| !Path::new(at).is_dir());
     if let Some((_, at)) = missing {
         return Err(EngineError::Unable {

@@ -88,6 +88,8 @@ impl<'a> Waves<'a> {
                 failed.fetch_or(done.is_err(), Ordering::AcqRel);
                 done
             };
+            // There are more threads than processors, because most of them wait for new processes to execute their
+            // programs.
             let hands: Vec<_> = (0..AT_ONCE * processors())
                 .map(|_| scope.spawn(watched))
                 .collect();

@@ -1,4 +1,4 @@
-//! Six hours of lab time at 10 ms steps, in virtual time: memory stays what it is after the first hour.
+//! Six hours of lab time at 10 ms steps, in virtual time: memory does not grow after the first hour.
 
 use super::*;
 use crate::testing::blueprint;
@@ -8,7 +8,7 @@ use constel_api::Happening;
 use constel_link::EdgeChange;
 use constel_plan::{EdgesApplied, RouteRow, RoutesApplied, RoutesPlan};
 
-/// Two satellites, two stations: what there is of a lab that costs nothing to step through.
+/// Two satellites and two stations: a lab whose steps cost almost nothing.
 const TINY: &str = "constel: 1
 name: tiny
 start: 2026-11-21T00:00:00Z
@@ -26,7 +26,7 @@ ground:
 routing: {mode: computed}
 ";
 
-/// Kernels that take everything and keep nothing; how late and how long changes with each update.
+/// Kernels that accept everything and store nothing. Lateness and duration change with each update.
 struct Nowhere {
     clock: Arc<LabClock>,
     updates: u64,
@@ -46,7 +46,7 @@ impl Applier for Nowhere {
     }
 
     fn edges_applied(&mut self, (): ()) -> Result<EdgesApplied, String> {
-        // Between 1 us and 1 ms, never the same for long.
+        // Between 1 us and 1 ms, with no repeated value.
         let spread = self.updates.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 44;
         Ok(EdgesApplied {
             took_ns: 1_000 + spread,
@@ -83,11 +83,11 @@ const HOUR_NS: u64 = 3_600_000_000_000;
 
 const HOURS: usize = 6;
 
-/// What a run keeps may grow by so much in the hours after the first: the allocator's own breathing. What was once kept of
-/// each step and event would be 150 MB.
+/// The growth of memory that is tolerated in the hours after the first, for the allocator. Keeping data of each
+/// step and event, as an earlier version did, would need 150 MB.
 const BREATH: u64 = 4 << 20;
 
-/// In a process of its own, so that no other test's memory is seen.
+/// The test runs in a process of its own, so that other tests' memory does not count.
 #[test]
 fn six_hours_of_10_ms_steps_take_no_more_memory_than_one() {
     let own = "routing::steps::flat::six_hours_in_a_process_of_its_own";
@@ -134,7 +134,7 @@ fn six_hours_in_a_process_of_its_own() {
         handovers += next.handovers.len();
         assert!(steps.take_effect(next, |_| false).unwrap());
         steps.times.paths_ns.record(steps.current().step % 100_000);
-        // An event and a row every 0.1 s: what is kept of them is full within the first hour.
+        // An event and a row every 0.1 s: their lists are full within the first hour.
         if steps.current().step.is_multiple_of(10) {
             let t_ns = steps.current().t_ns;
             let station = "a station with a name".to_owned();
@@ -156,7 +156,7 @@ fn six_hours_in_a_process_of_its_own() {
     println!("{hours:?}");
     let (first, most) = (hours[0], *hours.iter().max().unwrap());
     assert!(most <= first + BREATH, "{hours:?}");
-    // Of the same numbers as they were: the quantiles within what is promised.
+    // The quantiles of known numbers must be within the documented error.
     let late = &steps.times.lateness_ns;
     for share in [0.5_f64, 0.99] {
         let exact = share * f64::from(1 << 20);

@@ -94,6 +94,7 @@ impl Edges {
         let mut seen = self.links.all_edges()?;
         let now_ns = mono_ns();
         seen.retain(|edge| self.wanted.get(edge.from.0 as usize) == Some(&true));
+        // The search relies on the order of the edges, which are sorted by their ends.
         let there = |(from, to): &(PortId, PortId)| {
             seen.binary_search_by_key(&(*from, *to), |edge| (edge.from, edge.to))
                 .is_ok()

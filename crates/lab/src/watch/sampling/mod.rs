@@ -58,6 +58,7 @@ impl Sampler {
     pub(crate) fn run(mut self, clock: &LabClock, over: &AtomicBool) -> Result<(), EngineError> {
         let mut next_ns = 0;
         loop {
+            // The flag is read before the sample, so that the last sample is taken after the end.
             let last = over.load(Ordering::Acquire);
             if let Some(t_ns) = clock.now_ns() {
                 if t_ns >= next_ns || last {
