@@ -1,10 +1,11 @@
-//! What it takes to carry frames from one machine to another, without links and nodes around it.
+//! Measures the cost of carrying frames from one machine to another, without links and nodes around it.
 //!
 //!     cargo run --release -p constel-crossing --example framing -- udp|ethernet|vxlan FRAME_BYTES SECONDS
 //!
-//! Two namespaces with a veth pair between them. `udp` and `ethernet` are ours, from where the relay hands a frame over to where
-//! it gets one; `vxlan` is a plain VXLAN device of the kernel on each side, that frames are sent and received on by the same
-//! calls. As many frames as the other side takes, 512 under way at most. Prints one JSON object.
+//! The test uses two namespaces with a veth pair between them. `udp` and `ethernet` are Constel's carriages, from
+//! the relay's call that hands a frame over to its call that gets one. `vxlan` is a plain VXLAN device of the
+//! kernel on each side, on which the same calls send and receive frames. The sender sends as many frames as the
+//! other side accepts, with at most 512 in flight. Prints one JSON object.
 
 #[path = "../../drivers/tests/support/mod.rs"]
 mod support;
@@ -31,11 +32,11 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::time::{ClockId, clock_gettime};
 use support::*;
 
-/// Frames on their way at most: fewer than the kernel lets wait between the two ends of a veth pair.
+/// The largest number of frames in flight: fewer than the kernel queues between the two ends of a veth pair.
 const UNDER_WAY: u64 = 512;
-/// Frames that do not arrive for so long are lost.
+/// The time after which a frame counts as lost.
 const LOST_AFTER: Duration = Duration::from_millis(50);
-/// How long a sender waits for the other side to have taken something.
+/// The pause of a sender that waits for the other side.
 const PAUSE: Duration = Duration::from_micros(20);
 const MTU_BYTES: u32 = 1_600;
 const ETHER_TYPE: u16 = 0x88b5;
@@ -85,7 +86,7 @@ fn main() {
     );
 }
 
-/// What both ends know.
+/// The state that both ends share.
 struct Told {
     arrived: Arc<AtomicU64>,
     length: Duration,
@@ -98,7 +99,7 @@ struct Got {
     processor: Duration,
 }
 
-/// What this process has used of processors, in the kernel too.
+/// Returns the processor time that this process has used, with its time in the kernel.
 fn processor() -> Duration {
     let used = clock_gettime(ClockId::ProcessCPUTime);
     Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)

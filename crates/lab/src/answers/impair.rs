@@ -165,6 +165,7 @@ pub(crate) struct Set {
 /// laws begin at `zero_ns` of the link plane's clock.
 ///
 /// # Errors
+/// When the link plane has stopped.
 pub(crate) fn on_edges(
     links: &dyn Links,
     edges: &[EdgeEnds],

@@ -100,6 +100,7 @@ impl Files {
     pub(super) fn append(&mut self, node: NodeId, line: &[u8]) -> io::Result<()> {
         let path = self.place(node, names::EVENTS);
         let mut file = OpenOptions::new().append(true).create(true).open(&path)?;
+        // The older file is replaced, so that at most two files exist.
         if file.metadata()?.len() + line.len() as u64 > EVENTS_BYTES {
             fs::rename(&path, self.place(node, names::OLDER_EVENTS))?;
             file = OpenOptions::new().append(true).create(true).open(&path)?;

@@ -85,6 +85,7 @@ impl Informant {
             source,
         };
         let telling = Arc::new(telling);
+        // The eventfd wakes the thread, which otherwise waits in epoll.
         let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
         let bell = Arc::new(eventfd(0, flags).map_err(|e| wrong(e.into()))?);
         let (news, told) = channel();

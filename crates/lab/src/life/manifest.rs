@@ -172,6 +172,7 @@ fn host() -> Host {
             .map(|text| text.trim().to_owned())
             .ok()
     };
+    // Some architectures have no model name in /proc/cpuinfo.
     let cpu_model = read("/proc/cpuinfo").and_then(|text| {
         let line = text.lines().find(|line| line.starts_with("model name"))?;
         Some(line.split_once(':')?.1.trim().to_owned())

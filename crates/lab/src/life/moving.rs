@@ -133,6 +133,7 @@ impl Moving {
     pub(crate) fn take_in(&self, fabric: &Fabric, now_ns: u64) -> Result<Vec<Taken>, EngineError> {
         let mut early = self.early.borrow_mut();
         early.extend(self.made.try_iter());
+        // Nodes that still exist for other machines wait until all have removed them.
         let (ready, rest) = early
             .drain(..)
             .partition(|made| made.wanted.gone_ns <= now_ns);

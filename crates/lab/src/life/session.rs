@@ -371,6 +371,7 @@ impl<'a> Session<'a> {
         let Ended { outcome, stats, .. } = ended;
         let bounds = bounds(&self.scenario);
         let mut fidelity = fidelity(&stats, &outcome, &self.log, ended.stolen_ns);
+        // The end of the lab's init ended every program, so that no result is complete.
         fidelity.failures.extend(ended.init_ended);
         let software = software(&outcome);
         let words = Router::of(&self.scenario).words();

@@ -17,6 +17,7 @@ const KILLED_WITHIN: Duration = Duration::from_secs(10);
 /// # Errors
 /// The first failure, after every step was tried.
 pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
+    // A lab may have cgroups in several hierarchies.
     let groups = LabCgroup::open_all(lab)?;
     let mut outcome = Ok(());
     for group in &groups {
@@ -32,6 +33,7 @@ pub(crate) fn end_processes(lab: &LabName) -> Result<(), EngineError> {
 /// The first failure, after every step was tried.
 pub(crate) fn sweep(lab: &LabName, globals: &Globals) -> Result<(), EngineError> {
     let ended = end_processes(lab);
+    // Only empty cgroups can be removed.
     let removed = LabCgroup::open_all(lab).and_then(|groups| {
         let mut outcome = Ok(());
         for group in groups {

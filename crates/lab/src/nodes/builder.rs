@@ -222,7 +222,7 @@ impl Builder<'_> {
                 let node = finished.map_err(|error| problem.unwrap_or(error.into()))?;
                 made.push((number, node));
             }
-            // Programs are attached once per batch, because each attachment waits for a grace period.
+            // The ports of a whole batch are attached in one call.
             self.ports.attach(&self.ports_of(&numbers))?;
             let count = numbers.len() as u64;
             stage.reach(done.fetch_add(count, Ordering::Relaxed) + count);

@@ -54,6 +54,7 @@ impl Cgroups {
             .filter(|(_, limit)| !limit.is_none())
             .chain(listed)
             .collect();
+        // The kernel's range of process numbers bounds the default limits.
         let numbers = sysctl::read_as::<u64>("kernel/pid_max").ok();
         let shares = Shares::of(plan, numbers, &stated);
         let of_nodes = shares.with(&stated);

@@ -79,6 +79,7 @@ pub(crate) fn make(
     let daemons = daemons.map(|daemons| daemons.software);
     let mounts = scenario.mounts.clone();
     let blueprint = Arc::clone(blueprint);
+    // Called once for each node that is created.
     let shown_to = move |node: &str| {
         let own = folders.of_node(node);
         let mut shown = vec![(own, NODE_FOLDER)];

@@ -76,8 +76,8 @@ pub(crate) fn walk_asking(
     let blueprint = kernels.blueprint.as_ref();
     let layout = &blueprint.lab.layout;
     let ask = |node: NodeId| -> Result<Option<Route>, EngineError> {
-        // A node without a stack is asked in the link plane's table, a transit node in the map; only the rest have
-        // kernel routes.
+        // Nodes without a stack have their routes in the link plane's table, transit nodes in the map, and all others
+        // in their kernels.
         if let Some(route) = kernels.without_stack(node, goal) {
             return Ok(route);
         }

@@ -377,7 +377,7 @@ fn plan_transfer(
         server.extend(size.clone());
         client.extend(size);
     }
-    // Records are written only on request: their file can be as large as the transfer's log.
+    // Times of records are written on request only: one line for every 1400 bytes of payload.
     if transfer.records {
         client.extend(words(&["--records", &records.display().to_string()]));
     }

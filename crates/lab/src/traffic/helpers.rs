@@ -169,6 +169,7 @@ impl Helpers {
             let pairs = self.all.iter().zip(&self.logs);
             pairs.filter(|(helper, _)| helper.kind == kind)
         };
+        // The statistics are the last JSON line of each log.
         let words: Vec<serde_json::Value> =
             of_kind().filter_map(|(_, log)| last_object(log)).collect();
         let quantiles = |key: &str| {

@@ -96,6 +96,7 @@ impl Traffic {
             job.plan.server = server.filter(|server| has_come(server.launch.node));
             let time = job.time_ns();
             let begins = *time.start() >= come.back_ns || matches!(job.flow.action, Action::Run(_));
+            // A flow that is over when the nodes return does not run again.
             if *time.end() <= come.back_ns {
                 continue;
             }

@@ -295,6 +295,7 @@ impl Traffic {
         // The last check must not wait for its interval.
         clients.measured = None;
         self.bound_outputs(&mut clients)?;
+        // A flow without a recorded end was still waiting or running.
         let mut ended = clients.ended;
         let verdict = |index| ended.remove(&index).unwrap_or(Ended::CutShort);
         let jobs = self.jobs.into_iter().zip((0..).map(verdict)).collect();

@@ -162,7 +162,7 @@ fn goals(blueprint: &Blueprint) -> Vec<NodeId> {
             .map(|node| node.id)
             .collect();
         let step = all.len().div_ceil(PICKED).max(1);
-        // Starting in the middle of a step avoids the first node of each class, which is often special.
+        // Starting at half a step centres the selection.
         let first = step / 2;
         let picked = all
             .iter()
@@ -203,6 +203,7 @@ fn look(
         .flat_map(|goal| blueprint.loopbacks(*goal).into_iter().map(|a| (*goal, a)))
         .collect();
     let addresses: Vec<IpAddr> = asked.iter().map(|(_, address)| *address).collect();
+    // `next[d][n]` is the node to which node n sends packets for address d.
     let mut next = vec![vec![None; nodes.len()]; asked.len()];
     for (index, live) in nodes.iter().enumerate() {
         let node = NodeId(index as u32);

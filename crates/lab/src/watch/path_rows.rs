@@ -64,6 +64,7 @@ impl PathRows {
 
     /// Writes the rows of a step.
     pub(crate) fn flush(&mut self) {
+        // After an error no more is written; the summary reports it.
         if let Some(file) = &mut self.file
             && let Err(error) = file.write_all(self.text.as_bytes())
         {

@@ -97,6 +97,7 @@ impl Notes {
 
     /// Writes a sample that began at lab time `t_ns`, with the links of the step at `step_ns`.
     fn note(&mut self, t_ns: u64, step_ns: u64, ways: Ways) -> io::Result<()> {
+        // Only differences are written, so that a lab with stable routes writes almost nothing.
         let is_new = |(key, fate): &(&(NodeId, u32), &Fate)| self.ways.get(key) != Some(fate);
         let new = ways.iter().filter(is_new);
         let new = new.map(|(&(from, goal), fate)| (from, goal, Some(*fate)));
@@ -141,6 +142,7 @@ pub fn note_when_stood(
     let of_changes = changes.iter().enumerate();
     let of_changes = of_changes.map(|(at, row)| (row.t_ns, steady_ns(row), Row::Change(at)));
     let mut rows: Vec<(u64, u64, Row)> = of_handovers.chain(of_changes).collect();
+    // Watches must be added in order of time.
     rows.sort_by_key(|(t_ns, ..)| *t_ns);
     let mut rows = rows.into_iter().peekable();
     let mut watches = Watches::default();
@@ -191,6 +193,7 @@ fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> V
                 None => drop(own.ways.remove(&(from, goal))),
             }
         }
+        // The nodes of a lost machine forward nothing from the step of the loss on.
         for (own, noted) in seen.iter_mut().zip(noted) {
             if noted.lost_from_ns.is_some_and(|from_ns| from_ns <= step_ns) && !own.ways.is_empty()
             {

@@ -116,6 +116,7 @@ impl Record {
 
     /// Updates the time spans of differences.
     fn follow(&mut self, now_ns: u64, changed: bool, open: bool) {
+        // A change that was undone within one comparison is a span of length zero.
         match (self.since_ns, open) {
             (None, true) => self.since_ns = Some(now_ns),
             (Some(since_ns), false) => {

@@ -277,6 +277,7 @@ impl Daemons {
             return Ok(Vec::new());
         };
         let mut rows = Vec::new();
+        // Rows are per program, because a node may run several.
         for (place, program) in crew.programs.iter().enumerate() {
             let mut usages = Vec::new();
             for (_, child) in self.running.iter().filter(|((_, p), _)| *p == place) {

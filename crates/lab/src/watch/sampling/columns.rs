@@ -25,6 +25,7 @@ impl Columns {
     ) -> Result<Self, EngineError> {
         let folder = results.join(what);
         let make = || -> io::Result<_> {
+            // Creating an existing folder fails: results are never overwritten.
             fs::create_dir(&folder)?;
             fs::write(folder.join(index.0), index.1)?;
             let file = |name| File::create_new(folder.join(name)).map(BufWriter::new);

@@ -52,6 +52,7 @@ impl Interfaces {
         for (number, node) in kernels.nodes.iter().enumerate() {
             let id = NodeId(number as u32);
             let name = &layout.node(id).name;
+            // Nodes without a stack have no interfaces, and other machines sample their own nodes.
             let has_stack = !kernels.blueprint.lab.forwards(id) && kernels.ours().has(id);
             if !has_stack || !wanted.has_interfaces(name) {
                 continue;

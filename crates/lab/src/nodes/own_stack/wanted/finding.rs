@@ -58,6 +58,7 @@ impl Request {
             ifindex,
             ..LinkChange::default()
         };
+        // Requests state the wanted value, so that repeating them is harmless.
         match self {
             Self::Name(ifindex, name) => batch.change_link(&LinkChange {
                 name: Some(name),

@@ -76,6 +76,7 @@ impl Wanted {
         usable: impl Fn(u32) -> bool,
         found: &mut Vec<Finding>,
     ) {
+        // A route over an interface that is down or missing cannot be restored.
         let possible = |route: &&Route| hops(&route.target).all(|hop| hop.is_none_or(&usable));
         let own = self.own_routes.iter().filter(|(_, route)| possible(&route));
         let computed = self.routes.iter().filter(possible);
