@@ -124,7 +124,7 @@ impl Told {
             if arrived != moved.0 {
                 moved = (arrived, Instant::now());
             }
-            // What was given up may come all the same.
+            // Frames that were counted as lost may still arrive.
             if sent.saturating_sub(lost + arrived) + MOST_AT_ONCE as u64 <= UNDER_WAY {
                 batch();
                 sent += MOST_AT_ONCE as u64;

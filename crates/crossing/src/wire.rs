@@ -86,8 +86,8 @@ impl Socket {
         Ok(socket)
     }
 
-    /// Returns the destination address for the kernel. With raw Ethernet there is none: the program on the
-    /// interface reads it from the frame.
+    /// Returns the destination address for the kernel. Raw Ethernet needs no such address: the program on
+    /// the interface reads it from the frame.
     pub(crate) fn address_of(to: Endpoint) -> Option<SocketAddr> {
         match to {
             Endpoint::Udp(address) => Some(address),

@@ -210,7 +210,7 @@ impl<'a> Session<'a> {
         };
         // Held until the lab is down.
         let _provided = provide_wanted(&self.scenario, flows)?;
-        // The bridge has a name on the host, so that a crash is cleaned up by this record.
+        // The link's end on the host has a name, so that this record is needed to remove it after a crash.
         if let Some(own) = lab.management(claim.lab().as_str()) {
             claim.about_to_make(management::thing(&own))?;
         }
@@ -263,7 +263,7 @@ impl<'a> Session<'a> {
             duration_ns: self.duration_ns,
             information: site.information(),
         };
-        // The time stolen by the hypervisor is counted from here, because bring-up does not affect the results.
+        // The time stolen by the hypervisor counts from here: the creation of nodes does not affect the results.
         let stolen_before_ns = stolen_ns();
         let outcome = run_stages(context, &fabric, &mut times);
         drop(ports);
