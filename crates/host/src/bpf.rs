@@ -1,5 +1,4 @@
-//! Which BPF objects the kernel holds: ours are named `cst_*`, owned by descriptors, and must be
-//! gone soon after their owner.
+//! BPF objects in the kernel. Ours are named `cst_*`, owned by descriptors, and must disappear soon after their owner.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -21,7 +20,7 @@ pub enum ObjectKind {
     Program,
     /// A map.
     Map,
-    /// A link: an attached program. Links have no name of their own.
+    /// A link, which attaches a program. Links have no name of their own.
     Link,
 }
 
@@ -30,9 +29,9 @@ pub enum ObjectKind {
 pub struct BpfObject {
     /// Kind.
     pub kind: ObjectKind,
-    /// The kernel's number, never used twice.
+    /// The kernel's number, never reused.
     pub id: u32,
-    /// Name (of a link: its program's).
+    /// Name (for a link: that of its program).
     pub name: String,
 }
 
@@ -45,7 +44,7 @@ const OBJ_GET_INFO_BY_FD: i32 = 15;
 const LINK_GET_FD_BY_ID: i32 = 30;
 const LINK_GET_NEXT_ID: i32 = 31;
 
-/// All BPF objects of the host, sorted.
+/// Returns all BPF objects of the host, sorted.
 ///
 /// # Errors
 /// `EPERM` without `CAP_SYS_ADMIN`; `ENOSYS` on a kernel without BPF.
@@ -59,7 +58,7 @@ pub fn objects() -> Result<Vec<BpfObject>> {
         let mut id = 0;
         while let Some(found) = next_id(next, id)? {
             id = found;
-            // It may be gone by now.
+            // The object may have been freed since.
             if let Some(fd) = open_id(open, id)? {
                 out.push(BpfObject {
                     kind,
@@ -73,7 +72,7 @@ pub fn objects() -> Result<Vec<BpfObject>> {
     Ok(out)
 }
 
-/// Our BPF objects, of all labs, by name.
+/// Returns the BPF objects of all labs, by name.
 ///
 /// # Errors
 /// [`Error::Os`] when the kernel does not list its objects: without `CAP_SYS_ADMIN`.
@@ -101,7 +100,7 @@ pub fn wait_gone(objects_: &[BpfObject], timeout: Duration) -> Result<Vec<BpfObj
         if left.is_empty() || Instant::now() >= end {
             return Ok(left);
         }
-        // There is no event for this.
+        // The kernel has no event for this.
         std::thread::sleep(Duration::from_millis(5));
     }
 }
@@ -134,13 +133,13 @@ fn open_id(cmd: i32, id: u32) -> Result<Option<OwnedFd>> {
     match bpf(cmd, &mut attr) {
         // SAFETY: a descriptor that the kernel has just opened for us.
         Ok(fd) => Ok(Some(unsafe { OwnedFd::from_raw_fd(fd) })),
-        // EAGAIN: a link that somebody is making this moment; it can be opened once it stands.
+        // EAGAIN: a link that another process is creating at this moment; it can be opened later.
         Err(e) if matches!(e.raw_os_error(), Some(libc::ENOENT | libc::EAGAIN)) => Ok(None),
         Err(e) => Err(Error::os(format!("open BPF object {id}"), e)),
     }
 }
 
-/// What the kernel tells of an object, as far as there is room for it.
+/// Reads the kernel's description of an object, as far as the buffer has room for it.
 fn info(fd: &OwnedFd, info: &mut [u64; 32]) -> Result<()> {
     // struct { u32 bpf_fd; u32 info_len; u64 info; }
     let mut attr = [0u64; 16];
@@ -175,7 +174,7 @@ fn name_of(kind: ObjectKind, fd: &OwnedFd) -> Result<String> {
     Ok(String::from_utf8_lossy(name).into_owned())
 }
 
-/// Numbers of the maps that a program uses.
+/// Returns the numbers of the maps that a program uses.
 fn maps_of(program: u32) -> Result<Vec<u32>> {
     let Some(fd) = open_id(PROG_GET_FD_BY_ID, program)? else {
         return Ok(Vec::new());
@@ -189,16 +188,16 @@ fn maps_of(program: u32) -> Result<Vec<u32>> {
     Ok(ids[..(unpack(words[6]).1 as usize).min(ids.len())].to_vec())
 }
 
-/// Objects that a living process answers for: it has a descriptor of the object itself, of a link
-/// that holds the program, or of a program that uses the map.
+/// Returns the objects that a living process owns: it has a descriptor of the object itself, of a link that holds the
+/// program, or of a program that uses the map.
 ///
 /// # Errors
-/// [`Error::Os`] when `/proc` cannot be listed, or a program not asked for its maps.
+/// [`Error::Os`] when `/proc` cannot be listed, or a program's maps cannot be read.
 pub fn held() -> Result<BTreeSet<(ObjectKind, u32)>> {
     let mut out = BTreeSet::new();
     let processes = fs::read_dir("/proc").map_err(|e| Error::os("list /proc", e))?;
     for process in processes.flatten() {
-        // Anything but a process has no such directory; a process may be gone by now.
+        // Other entries have no such directory, and a process may have ended since.
         let Ok(fds) = fs::read_dir(process.path().join("fd")) else {
             continue;
         };
@@ -235,12 +234,12 @@ pub fn held() -> Result<BTreeSet<(ObjectKind, u32)>> {
     Ok(out)
 }
 
-/// Our BPF objects that no living process answers for: a dead lab's, on their way out.
+/// Returns the BPF objects of labs that no living process owns: they belong to a dead lab and are about to be freed.
 ///
 /// # Errors
 /// As [`ours`] and [`held`].
 pub fn orphans() -> Result<Vec<BpfObject>> {
-    // In this order: what is made in between is not mistaken for an orphan.
+    // In this order, an object that is created between the two calls is not mistaken for an orphan.
     let ours = ours()?;
     let held = held()?;
     Ok(ours
@@ -249,7 +248,7 @@ pub fn orphans() -> Result<Vec<BpfObject>> {
         .collect())
 }
 
-/// Two neighbouring `u32` fields in one word, in memory order.
+/// Packs two neighbouring `u32` fields into one word, in memory order.
 fn pack(first: u32, second: u32) -> u64 {
     let mut b = [0; 8];
     b[..4].copy_from_slice(&first.to_ne_bytes());

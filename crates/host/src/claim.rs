@@ -1,8 +1,8 @@
-//! Labs on this host: claimed names, their state, and who is dead.
+//! Labs on this host: claimed names, their states, and detection of dead labs.
 //!
-//! `/run/constel/<lab>/` exists as long as the lab does. Its owner holds a lock on `lock` for life
-//! and is named in `state.json` with the moment it started. A lab whose lock is free, or whose
-//! process is gone, is dead and can be cleaned up.
+//! `/run/constel/<lab>/` exists as long as the lab does. Its owner holds a lock on `lock` for its lifetime and is named
+//! in `state.json` with its start time. A lab whose lock is free, or whose process is gone, is dead and can be cleaned
+//! up.
 
 use std::fmt;
 use std::fs;
@@ -72,7 +72,7 @@ impl fmt::Display for LabName {
     }
 }
 
-/// What a lab is doing.
+/// State of a lab.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LabState {
@@ -82,18 +82,18 @@ pub enum LabState {
     Running,
     /// Being taken down.
     Stopping,
-    /// Its process is gone; what it left behind waits to be cleaned up.
+    /// The lab's process is gone; its remains must be cleaned up.
     Dead,
 }
 
-/// Something outside our own namespaces that a lab made, recorded before it is made.
+/// An object outside our own namespaces that a lab made, recorded before it is made.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "thing")]
 pub enum Thing {
-    /// An interface in the host's namespace. Removed only if it carries our mark: an alias that
-    /// starts with [`link_alias`]'s text, or the group [`LINK_GROUP`].
+    /// An interface in the host's namespace. It is removed only if it carries our mark: an alias that starts with
+    /// [`link_alias`]'s text, or the group [`LINK_GROUP`].
     HostLink {
-        /// Its name.
+        /// The interface's name.
         name: String,
     },
     /// A file, socket or symbolic link.
@@ -108,21 +108,21 @@ pub enum Thing {
     },
 }
 
-/// Interface group of our links in the host's namespace: the mark that is there from the moment
-/// of creation. ("CST" and a version.)
+/// Interface group of our links in the host's namespace: a mark that exists from the moment of creation. ("CST" and a
+/// version.)
 pub const LINK_GROUP: u32 = 0x4353_5401;
 
-/// The alias that marks a link as the lab's.
+/// Returns the alias that marks a link as the lab's.
 pub fn link_alias(lab: &LabName) -> String {
     format!("constel lab={lab}")
 }
 
-/// What `state.json` holds.
+/// Contents of `state.json`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LabRecord {
     /// The lab.
     pub lab: LabName,
-    /// What its owner said it was doing; see [`RuntimeDir::list`] for the truth.
+    /// State as recorded by its owner; [`RuntimeDir::list`] returns the actual one.
     pub state: LabState,
     /// The scenario file, as the user named it.
     pub scenario: String,
@@ -132,15 +132,15 @@ pub struct LabRecord {
     pub nodes: u64,
     /// Number of edges.
     pub edges: u64,
-    /// What to remove after a crash.
+    /// Objects to remove after a crash.
     #[serde(default)]
     pub things: Vec<Thing>,
-    /// Whatever else the engine wants to find again.
+    /// Additional data of the engine.
     #[serde(default)]
     pub extra: serde_json::Value,
 }
 
-/// Our directory on this host, `/run/constel` except in tests.
+/// The runtime directory on this host, `/run/constel` except in tests.
 #[derive(Clone, Debug)]
 pub struct RuntimeDir {
     root: PathBuf,
@@ -153,7 +153,7 @@ impl Default for RuntimeDir {
 }
 
 impl RuntimeDir {
-    /// Another directory (its parent must exist).
+    /// Uses another directory (its parent must exist).
     pub fn at(root: impl Into<PathBuf>) -> RuntimeDir {
         RuntimeDir { root: root.into() }
     }
@@ -163,12 +163,12 @@ impl RuntimeDir {
         &self.root
     }
 
-    /// The directory of a lab, whether it exists or not.
+    /// Returns the directory of a lab, whether it exists or not.
     pub fn lab_dir(&self, lab: &LabName) -> PathBuf {
         self.root.join(lab.as_str())
     }
 
-    /// The journals of host-wide settings, shared by all labs.
+    /// Returns the journals of host-wide settings, shared by all labs.
     pub fn globals(&self) -> Globals {
         Globals::at(self.root.join("host"))
     }
@@ -176,10 +176,10 @@ impl RuntimeDir {
     /// Claims a lab name for the calling process, until the claim is released.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when the name is taken, saying by whom, or that its lab is dead.
+    /// [`Error::Conflict`] when the name is taken, with the process that has it, or when its lab is dead.
     pub fn claim(&self, lab: &LabName, scenario: &str) -> Result<Claim> {
         let owner = ProcessIdent::current()?;
-        // Under the host's lock, so that nobody sees a half-made claim, let alone cleans it up.
+        // Under the host's lock, so that no other process sees a half-made claim, or cleans it up.
         let _host = self.lock()?;
         let dir = self.lab_dir(lab);
         if let Some(entry) = self.inspect(lab)? {
@@ -191,7 +191,7 @@ impl RuntimeDir {
                 (_, None) => format!("lab {lab} is running already"),
             }));
         }
-        // Whoever can open the lab's socket can have it do anything.
+        // A process that can open the lab's socket has full control of the lab, so only root may enter.
         durable::make_dir(&dir, 0o700).context(|| format!("make {}", dir.display()))?;
         let lock = Lock::try_now(&dir.join("lock"))?
             .ok_or_else(|| Error::Conflict(format!("lab {lab} has just been taken")))?;
@@ -218,14 +218,14 @@ impl RuntimeDir {
         })
     }
 
-    /// Frees a little of what a lab has kept for the moment when there is no room left: ends must be written down even
-    /// where others have filled the disk. False when nothing is left of it.
+    /// Frees a little of the disk space that a lab has reserved: the end of a lab must be recorded even if other
+    /// programs have filled the disk. Returns false when no reserve is left.
     pub fn free_reserve(&self, lab: &LabName) -> bool {
         let dir = self.lab_dir(lab);
         (0..RESERVES).any(|number| fs::remove_file(reserve(&dir, number)).is_ok())
     }
 
-    /// All labs of this host, by name.
+    /// Returns all labs of this host, by name.
     ///
     /// # Errors
     /// [`Error::Os`] when the runtime directory or a record in it cannot be read.
@@ -245,7 +245,7 @@ impl RuntimeDir {
         Ok(out)
     }
 
-    /// One lab; `None` if there is none of that name.
+    /// Returns the lab of that name; `None` if it does not exist.
     ///
     /// # Errors
     /// As [`RuntimeDir::list`].
@@ -256,13 +256,13 @@ impl RuntimeDir {
         self.inspect(lab)
     }
 
-    /// Removes the directory itself if no lab and no journal is in it.
+    /// Removes the directory itself if it contains neither a lab nor a journal.
     ///
     /// # Errors
     /// [`Error::Os`] when it is empty and cannot be locked or removed.
     pub fn remove_if_empty(&self) -> Result<bool> {
         let Some(_host) = self.existing_lock()? else {
-            // Its maker died before it made the lock, or only changed what is the whole host's, for which there is another.
+            // The folder's creator died before it made the lock, or changed only host-wide settings, which have another lock.
             self.globals().remove_dir_if_empty()?;
             return Ok(fs::remove_dir(&self.root).is_ok());
         };
@@ -277,16 +277,16 @@ impl RuntimeDir {
         Ok(fs::remove_dir(&self.root).is_ok())
     }
 
-    /// The lab's entry; to be called under the host's lock.
+    /// Returns the lab's entry; must be called under the host's lock.
     pub(crate) fn inspect(&self, lab: &LabName) -> Result<Option<LabEntry>> {
         let dir = self.lab_dir(lab);
         if !dir.is_dir() {
             return Ok(None);
         }
-        // Unreadable means half-written by a process that died; that must not block cleaning up.
+        // An unreadable record was half-written by a process that died; that must not block cleaning up.
         let record: Option<LabRecord> =
             durable::read_json(&dir.join("state.json")).unwrap_or_default();
-        // Under the host's lock nobody is between making the directory and locking it.
+        // Under the host's lock, no process is between creating the directory and locking it.
         let locked = match dir.join("lock").exists() {
             true => Lock::try_now(&dir.join("lock"))?.is_none(),
             false => false,
@@ -308,13 +308,13 @@ impl RuntimeDir {
         }))
     }
 
-    /// The host's lock: held for moments, while claims are made, looked at and removed.
+    /// Takes the host's lock. It is held for moments, while claims are made, read and removed.
     pub(crate) fn lock(&self) -> Result<Lock> {
         Lock::wait_in(&self.root, ".lock")
     }
 
-    /// The same for those who only look; `None` where no lab has made the directory or the last one has just
-    /// removed it.
+    /// Takes the lock for reading only; `None` if no lab has created the directory, or the last one has just removed
+    /// it.
     fn existing_lock(&self) -> Result<Option<Lock>> {
         Lock::wait_existing(&self.root.join(".lock"))
     }
@@ -323,25 +323,25 @@ impl RuntimeDir {
 /// A lab as found on this host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct LabEntry {
-    /// Its name.
+    /// The lab's name.
     pub lab: LabName,
-    /// What it is really doing.
+    /// Actual state.
     pub state: LabState,
     /// Its directory.
     pub dir: PathBuf,
-    /// What its owner recorded; `None` if it died before it could.
+    /// The owner's record; `None` if it died before writing one.
     pub record: Option<LabRecord>,
 }
 
 impl LabEntry {
-    /// The owner's process number, dead or alive.
+    /// Returns the owner's process number, dead or alive.
     pub fn pid(&self) -> Option<u32> {
         self.record.as_ref().map(|r| r.owner.pid)
     }
 }
 
-/// A lab name that is ours. Dropping it without [`Claim::release`] leaves a dead lab, as a crash
-/// would: whatever the lab made can still be found and cleaned up.
+/// A claimed lab name. Dropping it without [`Claim::release`] leaves a dead lab, as a crash would: everything that the
+/// lab made can still be found and cleaned up.
 #[derive(Debug)]
 pub struct Claim {
     runtime: RuntimeDir,
@@ -351,22 +351,22 @@ pub struct Claim {
 }
 
 impl Claim {
-    /// The lab.
+    /// Returns the lab's name.
     pub fn lab(&self) -> &LabName {
         &self.record.lab
     }
 
-    /// Its directory: for sockets, node files and whatever else goes when the lab goes.
+    /// Returns its directory, for sockets, node files and all other files that are removed with the lab.
     pub fn dir(&self) -> &Path {
         &self.dir
     }
 
-    /// What is recorded.
+    /// Returns the record.
     pub fn record(&self) -> &LabRecord {
         &self.record
     }
 
-    /// The owner to change host-wide settings as.
+    /// Returns the owner under which the lab changes host-wide settings.
     pub fn owner(&self) -> Owner {
         Owner {
             name: self.record.lab.to_string(),
@@ -374,7 +374,7 @@ impl Claim {
         }
     }
 
-    /// Changes the record, durably. Lab and owner stay as they are.
+    /// Changes the record, durably. Lab and owner cannot be changed.
     ///
     /// # Errors
     /// [`Error::Os`] when the record cannot be written; it is then as before.
@@ -394,16 +394,16 @@ impl Claim {
         Ok(())
     }
 
-    /// Records something that the lab is about to make outside its own namespaces.
+    /// Records an object that the lab is about to make outside its own namespaces.
     ///
     /// # Errors
-    /// As [`Claim::update`]; then nothing must be made.
+    /// As [`Claim::update`]; then the object must not be made.
     pub fn about_to_make(&mut self, thing: Thing) -> Result<()> {
         self.update(|r| r.things.push(thing))
     }
 
-    /// Gives the name back and removes the directory with everything in it, and our directory on
-    /// this host with the last lab. To be called last, when everything else of the lab is gone.
+    /// Releases the name and removes the directory with all its contents; after the last lab, the runtime directory
+    /// too. Must be called last, when all other objects of the lab are gone.
     ///
     /// # Errors
     /// [`Error::Os`] when the directory cannot be removed.
@@ -417,7 +417,7 @@ impl Claim {
     }
 }
 
-/// Files that a lab keeps so that it can write its end down on a full disk, and how large each is: a record or two.
+/// Number and size of the files that a lab keeps so that it can record its end on a full disk: a record or two each.
 const RESERVES: usize = 4;
 const RESERVE_BYTES: usize = 8192;
 
@@ -425,8 +425,8 @@ fn reserve(dir: &Path, number: usize) -> PathBuf {
     dir.join(format!(".reserve-{number}"))
 }
 
-/// Removes a directory of ours with all in it, the state last: a crash half-way leaves a lab that
-/// is still recognised as dead.
+/// Removes a lab's directory with its contents, the state last: after a crash half-way the lab is still recognized as
+/// dead.
 pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
     let what = || format!("remove {}", dir.display());
     crate::enclosure::mounts::unmount_below(dir)?;

@@ -1,4 +1,4 @@
-//! Cleaning up after labs that died, touching nothing without our mark.
+//! Cleaning up after dead labs. Only objects with our mark are touched.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,95 +16,95 @@ use crate::netlink::{Batch, Socket};
 use crate::process::{self, Whose};
 use crate::rcu::Expedited;
 
-/// How long processes may take to die of SIGKILL, and BPF objects to go after them.
+/// Time in which processes must die of SIGKILL, and BPF objects must disappear after them.
 const DYING: Duration = Duration::from_secs(10);
 
-/// One thing that was removed or given back.
+/// An object that was removed, or a setting that was restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "removed")]
 pub enum Removed {
     /// A process with our mark was killed.
     Process {
-        /// Its number.
+        /// Process number.
         pid: u32,
-        /// Its command.
+        /// Command.
         command: String,
-        /// Its node.
+        /// Node of the process.
         node: Option<String>,
     },
-    /// Processes of the lab's cgroup (beside those listed) were killed.
+    /// Processes of the lab's cgroup (in addition to those listed) were killed.
     CgroupProcesses {
-        /// How many.
+        /// Number of processes.
         count: usize,
     },
     /// A cgroup.
     Cgroup {
-        /// Its directory.
+        /// The group's directory.
         path: PathBuf,
     },
     /// An interface in the host's namespace.
     HostLink {
-        /// Its name.
+        /// The interface's name.
         name: String,
     },
-    /// A container that an engine made.
+    /// A container that a container engine made.
     Container {
-        /// Its identity there.
+        /// The engine's identifier of it.
         id: String,
         /// The engine's socket.
         engine: PathBuf,
-        /// Its node.
+        /// Node of the container.
         node: Option<String>,
     },
     /// A file.
     File {
-        /// Its path.
+        /// The file's path.
         path: PathBuf,
     },
     /// A mount.
     Mount {
-        /// Where it was.
+        /// Former mount point.
         path: PathBuf,
     },
-    /// A host-wide setting was let go of.
+    /// A host-wide setting was released.
     Setting(Release),
     /// The lab's directory.
     LabDir {
-        /// Its path.
+        /// The directory's path.
         path: PathBuf,
     },
 }
 
-/// What cleaning up after one lab did.
+/// Result of cleaning up after one lab.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CleanReport {
     /// The lab.
     pub lab: LabName,
-    /// What was removed, in order.
+    /// Removed objects, in order.
     pub removed: Vec<Removed>,
-    /// What should be gone and is not, or could not be checked. Empty: the host is as before.
+    /// Objects that still exist although they should not, or could not be checked. Empty: the host is as before.
     pub problems: Vec<String>,
 }
 
-/// What cleaning up the host did.
+/// Result of cleaning up the host.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostReport {
     /// Per lab, by name.
     pub labs: Vec<CleanReport>,
-    /// Host-wide settings given back that belonged to no lab with a directory.
+    /// Restored host-wide settings that belonged to no lab with a directory.
     pub settings: Vec<Release>,
 }
 
-/// What labs leave behind elsewhere than in this machine's kernel and files.
+/// Remains of labs outside this machine's kernel and files, such as containers.
 pub trait Beyond {
-    /// Labs of which something is there that nobody answers for.
+    /// Returns the labs with remains that no living process owns.
     fn orphans(&self) -> Vec<LabName>;
 
-    /// Removes what there is of a dead lab, whose directory may be gone, and says so.
+    /// Removes the remains of a dead lab, whose directory may be gone, and reports them.
     fn remove(&self, lab: &LabName, dir: Option<&Path>, report: &mut CleanReport);
 }
 
-/// Nothing is elsewhere.
+/// No remains exist elsewhere.
 impl Beyond for () {
     fn orphans(&self) -> Vec<LabName> {
         Vec::new()
@@ -113,13 +113,12 @@ impl Beyond for () {
     fn remove(&self, _: &LabName, _: Option<&Path>, _: &mut CleanReport) {}
 }
 
-/// Cleans up after every dead lab, and after marked things of dead owners whose lab has no
-/// directory any more (a crash in the last moments of cleaning up). Whatever a living process
-/// answers for is left alone.
+/// Cleans up after every dead lab, and removes marked objects of dead owners whose lab has no directory any more (after
+/// a crash in the last moments of cleaning up). Objects of living processes are not touched.
 ///
 /// # Errors
-/// [`Error::Os`] when labs, groups or processes cannot be listed, or a setting not given back. What a lab leaves behind
-/// is no error but among the problems of its report.
+/// [`Error::Os`] when labs, groups or processes cannot be listed, or a setting cannot be restored. Failures to remove a
+/// lab's objects are not errors but problems in its report.
 pub fn clean_all(runtime: &RuntimeDir, beyond: &dyn Beyond) -> Result<HostReport> {
     let labs = runtime.list()?;
     let mut names: Vec<LabName> = Vec::new();
@@ -141,7 +140,7 @@ pub fn clean_all(runtime: &RuntimeDir, beyond: &dyn Beyond) -> Result<HostReport
     names.extend(beyond.orphans());
     names.sort();
     names.dedup();
-    // A lab that died and was started anew has both living and dead processes; it is alive.
+    // A lab that died and was started again has both living and dead processes; it is alive.
     names.retain(|n| {
         !labs
             .iter()
@@ -156,7 +155,7 @@ pub fn clean_all(runtime: &RuntimeDir, beyond: &dyn Beyond) -> Result<HostReport
     Ok(HostReport { labs, settings })
 }
 
-/// Whether nobody answers for the group any more. An unmarked one is not ours.
+/// Returns whether no living process owns the group. A group without our mark is not ours.
 fn is_orphan(group: &LabCgroup) -> Result<bool> {
     match group.owner()? {
         Some(owner) => Ok(!owner.is_alive()?),
@@ -164,7 +163,7 @@ fn is_orphan(group: &LabCgroup) -> Result<bool> {
     }
 }
 
-/// The lab's cgroups that are there and that nobody answers for.
+/// Returns the existing cgroups of the lab that no living process owns.
 fn orphaned_groups(lab: &LabName) -> Result<Vec<LabCgroup>> {
     let mut orphans = Vec::new();
     for group in LabCgroup::open_all(lab)? {
@@ -175,9 +174,9 @@ fn orphaned_groups(lab: &LabName) -> Result<Vec<LabCgroup>> {
     Ok(orphans)
 }
 
-/// Cleans up after one lab: kills its processes, removes what it recorded, gives back host-wide
-/// settings, removes its cgroup and its directory, and checks that all that is true. Cleaning a
-/// clean lab does nothing. Goes on after a failure and lists it in the report.
+/// Cleans up after one lab: kills its processes, removes recorded objects, restores host-wide settings, removes its
+/// cgroup and its directory, and checks that all of this succeeded. Cleaning a clean lab does nothing. After a failure
+/// it continues and lists the failure in the report.
 ///
 /// # Errors
 /// [`Error::Conflict`] when the lab is alive.
@@ -204,7 +203,7 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName, beyond: &dyn Beyond) -> Re
         .map_or(&[][..], |e| &e.things);
     expedited(runtime, r, |r| remove_all(runtime, things, r));
     beyond.remove(lab, entry.as_ref().map(|e| e.dir.as_path()), r);
-    // The directory goes last, and only when nothing is left that its record is needed for.
+    // The directory is removed last, and only when its record is no longer needed.
     if r.problems.is_empty() {
         verify(runtime, lab, r);
     }
@@ -217,8 +216,8 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName, beyond: &dyn Beyond) -> Re
     Ok(report)
 }
 
-/// Does `work` while RCU grace periods are short: processes that die, and the kernel that frees a dead lab's interfaces and
-/// BPF objects, wait for them again and again. Where they cannot be expedited it takes longer.
+/// Does `work` while RCU grace periods are expedited: dying processes wait for them repeatedly, and so does the kernel
+/// when it frees a dead lab's interfaces and BPF objects. If they cannot be expedited, the work takes longer.
 fn expedited(runtime: &RuntimeDir, r: &mut CleanReport, work: impl FnOnce(&mut CleanReport)) {
     let owner = Owner::current(format!("clean-{}", std::process::id()));
     let held = owner.and_then(|owner| Expedited::hold(&runtime.globals(), &owner));
@@ -230,11 +229,12 @@ fn expedited(runtime: &RuntimeDir, r: &mut CleanReport, work: impl FnOnce(&mut C
     }
 }
 
-/// Kills what is left of a dead lab, removes what it recorded and waits until its groups and BPF objects are gone.
+/// Kills the remaining processes of a dead lab, removes recorded objects and waits until its groups and BPF objects are
+/// gone.
 fn remove_all(runtime: &RuntimeDir, things: &[Thing], r: &mut CleanReport) {
     let lab = r.lab.clone();
     kill(&lab, r);
-    // Last made, first removed.
+    // In reverse order of creation.
     for thing in things.iter().rev() {
         match remove_thing(thing, &lab) {
             Ok(removed) => r.removed.extend(removed),
@@ -258,23 +258,23 @@ fn remove_all(runtime: &RuntimeDir, things: &[Thing], r: &mut CleanReport) {
         }
         Err(e) => r.problems.push(e.to_string()),
     }
-    // Those of other labs, alive, are held by their processes.
+    // BPF objects of other living labs are held by their processes and are no orphans.
     let orphans = bpf::orphans();
     match orphans.and_then(|objects| bpf::wait_gone(&objects, DYING)) {
         Ok(left) => r.problems.extend(left.iter().map(|o| {
             format!("bpf {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
         })),
-        // A kernel without BPF, or not ours to ask: then we had none there.
+        // The kernel has no BPF, or this process may not list objects: then the lab had none there.
         Err(e) if matches!(e.errno(), Some(libc::ENOSYS | libc::EPERM)) => {}
         Err(e) => r.problems.push(e.to_string()),
     }
 }
 
-/// Kills (SIGKILL) the process that runs a lab, for one that no longer answers, and waits until
-/// it is gone. The lab is dead then. `false` if it was dead already.
+/// Kills (SIGKILL) the process that runs a lab, for one that no longer responds, and waits until it is gone. The lab is
+/// then dead. `false` if it was dead already.
 ///
 /// # Errors
-/// [`Error::Invalid`] when the lab names no process or the calling one, [`Error::Os`] when it cannot be signalled,
+/// [`Error::Invalid`] when the lab has no process or it is the calling one, [`Error::Os`] when it cannot be signalled,
 /// [`Error::Conflict`] when it does not die.
 pub fn kill_owner(lab: &claim::LabEntry) -> Result<bool> {
     let Some(record) = &lab.record else {
@@ -288,7 +288,7 @@ pub fn kill_owner(lab: &claim::LabEntry) -> Result<bool> {
         Err(rustix::io::Errno::SRCH) => return Ok(false),
         Err(e) => return Err(e).context(what),
     };
-    // The descriptor is of whoever has the number now; if that is the owner, it stays the owner.
+    // The descriptor refers to the process that has the number now. If that is the owner, it stays the owner.
     if !record.owner.is_alive()? {
         return Ok(false);
     }
@@ -318,11 +318,11 @@ fn kill(lab: &LabName, r: &mut CleanReport) {
         command: m.command,
         node: m.node,
     };
-    // By cgroup first: the kernel does it at once, so that nothing can outrun it. Who they were
-    // must be asked before.
+    // By cgroup first: the kernel kills all members at once, so that no process can escape by forking. The processes
+    // must be listed before, for the report.
     let before = process::marked_of(lab.as_str(), Whose::DeadOwners).unwrap_or_default();
     match orphaned_groups(lab).and_then(|groups| {
-        // The second is empty then, where the first has all.
+        // If the first group contains all processes, the second one is empty.
         let (mut count, mut pids) = (0, Vec::new());
         for group in groups {
             pids.extend(group.pids()?);
@@ -379,7 +379,7 @@ fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
         Thing::Mount { path } => {
             match rustix::mount::unmount(path, rustix::mount::UnmountFlags::DETACH) {
                 Ok(()) => Ok(Some(Removed::Mount { path: path.clone() })),
-                // Not mounted, or not even there.
+                // Not mounted, or the path does not exist.
                 Err(rustix::io::Errno::INVAL | rustix::io::Errno::NOENT) => Ok(None),
                 Err(e) => Err(Error::os(format!("unmount {}", path.display()), e.into())),
             }
@@ -387,7 +387,7 @@ fn remove_thing(thing: &Thing, lab: &LabName) -> Result<Option<Removed>> {
     }
 }
 
-/// Looks again whether everything is really gone.
+/// Checks that all objects are really gone.
 fn verify(runtime: &RuntimeDir, lab: &LabName, r: &mut CleanReport) {
     match process::marked_of(lab.as_str(), Whose::DeadOwners) {
         Ok(left) => r.problems.extend(
@@ -413,7 +413,7 @@ fn verify(runtime: &RuntimeDir, lab: &LabName, r: &mut CleanReport) {
     }
 }
 
-/// Removes the lab's directory, unless somebody has claimed the name anew meanwhile.
+/// Removes the lab's directory, unless the name was claimed again since.
 fn remove_dir(runtime: &RuntimeDir, lab: &LabName) -> Result<Option<PathBuf>> {
     let _host = runtime.lock()?;
     match runtime.inspect(lab)? {

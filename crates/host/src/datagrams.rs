@@ -1,4 +1,4 @@
-//! Many datagrams, or frames, with one system call.
+//! Sending and receiving many datagrams, or frames, with one system call.
 
 use std::io;
 use std::mem::{size_of, zeroed};
@@ -6,22 +6,22 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsFd, AsRawFd};
 use std::ptr;
 
-/// So many are sent or received at once.
+/// Maximum number sent or received at once.
 pub const MOST_AT_ONCE: usize = 64;
 
-/// A place that a datagram goes to or came from, as the kernel has it.
+/// A socket address, in the kernel's layout.
 #[derive(Clone, Copy)]
 #[repr(C)]
 union Name {
     family: libc::sa_family_t,
     v4: libc::sockaddr_in,
     v6: libc::sockaddr_in6,
-    /// As long as those that packet sockets give.
+    /// The longest variant, for the addresses of packet sockets.
     frame: libc::sockaddr_ll,
 }
 
 impl Name {
-    /// With its length.
+    /// Returns the address with its length.
     fn of(address: SocketAddr) -> (Self, usize) {
         match address {
             SocketAddr::V4(address) => {
@@ -51,7 +51,7 @@ impl Name {
     }
 
     fn address(&self) -> Option<SocketAddr> {
-        // SAFETY: all variants begin with the family, which says what the rest is; any bytes are valid for each.
+        // SAFETY: all variants begin with the family, which determines the rest; any bytes are valid for each.
         unsafe {
             match i32::from(self.family) {
                 libc::AF_INET => {
@@ -70,10 +70,11 @@ impl Name {
     }
 }
 
-/// What is to be sent: its bytes, and where to; `None`: where the socket sends in any case.
+/// A datagram to be sent: its destination and bytes. `None`: the destination of the connected socket.
 pub type Outgoing = (Option<SocketAddr>, Vec<u8>);
 
-/// Sends all of these, each behind `head`, without waiting: how many were sent. One that the kernel does not take holds up no other.
+/// Sends all of these, each behind `head`, without blocking. Returns how many were sent. A datagram that the kernel
+/// refuses does not stop the others.
 ///
 /// # Panics
 /// With more than [`MOST_AT_ONCE`].
@@ -104,7 +105,7 @@ pub fn send_all(socket: &impl AsFd, head: &[u8], datagrams: &[Outgoing]) -> usiz
     }
     let (mut sent, mut next) = (0, 0);
     while next < datagrams.len() {
-        // SAFETY: these messages, and what they point to, are the locals from above and what they were made of.
+        // SAFETY: these messages and their targets are the locals from above and the arguments they were made of.
         let taken = unsafe {
             libc::sendmmsg(
                 socket.as_fd().as_raw_fd(),
@@ -118,14 +119,14 @@ pub fn send_all(socket: &impl AsFd, head: &[u8], datagrams: &[Outgoing]) -> usiz
                 sent += taken;
                 next += taken;
             }
-            // The first of them was not taken; those behind it may be.
+            // The first of them was refused; the ones behind it may be accepted.
             _ => next += 1,
         }
     }
     sent
 }
 
-/// Room for what is received at once.
+/// Buffers for datagrams that are received at once.
 pub struct Incoming {
     bytes: Vec<u8>,
     room: usize,
@@ -135,7 +136,7 @@ pub struct Incoming {
 }
 
 impl Incoming {
-    /// Each of so many bytes at most; what is longer is cut off.
+    /// Creates buffers of `room` bytes each; longer datagrams are truncated.
     #[must_use]
     pub fn new(room: usize) -> Self {
         Self {
@@ -148,10 +149,10 @@ impl Incoming {
         }
     }
 
-    /// What is there, without waiting, in place of what was received before; how many.
+    /// Receives the available datagrams without blocking, in place of earlier ones. Returns how many there are.
     ///
     /// # Errors
-    /// The kernel's: nothing is there (`EAGAIN`), or what became of something that was sent before.
+    /// The kernel's error: no datagram is available (`EAGAIN`), or an error about one that was sent before.
     pub fn receive(&mut self, socket: &impl AsFd) -> io::Result<usize> {
         self.count = 0;
         // SAFETY: plain old data, of which zeros are valid.
@@ -189,7 +190,7 @@ impl Incoming {
         Ok(self.count)
     }
 
-    /// What was received: its bytes, and from where; `None`: the socket is not one of IP.
+    /// Returns the received datagrams: their bytes and sources; `None`: the socket is not an IP socket.
     pub fn received(&mut self) -> impl Iterator<Item = (&mut [u8], Option<SocketAddr>)> {
         let all = self.bytes.chunks_exact_mut(self.room);
         let told = self.lengths.iter().zip(&self.names);

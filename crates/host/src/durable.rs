@@ -1,4 +1,4 @@
-//! Files that are either the old or the new version, never half of one, and locks on directories.
+//! Files that contain either the old or the new version, never a part of one, and locks on directories.
 
 use std::fs::{self, File};
 use std::io::{ErrorKind, Write};
@@ -12,8 +12,8 @@ use serde::de::DeserializeOwned;
 
 use crate::error::{Context, Error, Result};
 
-/// Writes JSON to a temporary file beside `path`, syncs it, renames it over `path` and syncs the
-/// directory: after a crash at any moment, `path` holds the old content or the new.
+/// Writes JSON to a temporary file beside `path`, syncs it, renames it over `path` and syncs the directory: after a
+/// crash at any moment, `path` contains the old or the new version.
 pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let what = || format!("write {}", path.display());
     let mut bytes = serde_json::to_vec_pretty(value).map_err(|e| Error::os(what(), e.into()))?;
@@ -26,7 +26,7 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     let write = || {
         let mut options = File::options();
         options.write(true).create(true).truncate(true);
-        // Whatever the umask: who could write here could have others' settings changed.
+        // Independent of the umask: a user who could write here could change other users' settings.
         let mut f = options.mode(0o644).open(&tmp)?;
         f.write_all(&bytes)?;
         f.sync_all()?;
@@ -36,9 +36,9 @@ pub(crate) fn write_json(path: &Path, value: &impl Serialize) -> Result<()> {
     write().context(what)
 }
 
-/// Makes a directory of this mode, whatever the umask.
+/// Creates a directory with this mode, independent of the umask.
 pub(crate) fn make_dir(dir: &Path, mode: u32) -> std::io::Result<()> {
-    // Never wider than that, not even for a moment.
+    // The mode is never wider than requested, not even for a moment.
     fs::DirBuilder::new().mode(mode).create(dir)?;
     fs::set_permissions(dir, fs::Permissions::from_mode(mode))
 }
@@ -84,29 +84,29 @@ impl Lock {
         }
     }
 
-    /// Waits for the lock on `path` in a directory that others may be removing at this moment
-    /// (they hold the lock when they do): makes the directory as often as needed.
+    /// Waits for the lock on `name` in a directory that other processes may be removing at this moment (while they hold
+    /// the lock). Creates the directory as often as needed.
     pub(crate) fn wait_in(dir: &Path, name: &str) -> Result<Lock> {
         let path = dir.join(name);
         loop {
             match make_dir(dir, 0o755) {
                 Err(e) if e.kind() == ErrorKind::AlreadyExists => {}
-                // Made, and removed before it had its mode.
+                // Created, and removed before it got its mode.
                 Err(e) if e.kind() == ErrorKind::NotFound && has_parent(dir) => continue,
                 made => made.context(|| format!("make {}", dir.display()))?,
             }
             match open(&path, OFlags::CREATE).and_then(|fd| Self::wait(fd, &path)) {
                 Ok(lock) if lock.is_on(&path)? => return Ok(lock),
                 Ok(_) => {}
-                // Removed between making the directory and opening the lock.
+                // Removed between creating the directory and opening the lock.
                 Err(e) if e.errno() == Some(libc::ENOENT) => {}
                 Err(e) => return Err(e),
             }
         }
     }
 
-    /// Waits for the lock on `path` if there is such a file; makes nothing. `None` if there is none, also
-    /// when its holder removed it meanwhile.
+    /// Waits for the lock on `path` if that file exists, and creates nothing. `None` if it does not exist, or its
+    /// holder removed it while we waited.
     pub(crate) fn wait_existing(path: &Path) -> Result<Option<Lock>> {
         loop {
             let lock = match open(path, OFlags::empty()) {
@@ -122,7 +122,7 @@ impl Lock {
         }
     }
 
-    /// The lock on `path`, or `None` if somebody has it.
+    /// Takes the lock on `path`; `None` if another process has it.
     pub(crate) fn try_now(path: &Path) -> Result<Option<Lock>> {
         let fd = open(path, OFlags::CREATE)?;
         match rustix::fs::flock(&fd, FlockOperation::NonBlockingLockExclusive) {
@@ -132,7 +132,7 @@ impl Lock {
         }
     }
 
-    /// Whether the lock is on the file that `path` names now (not on a removed predecessor).
+    /// Returns whether the lock is on the file that `path` names now (not on a removed predecessor).
     fn is_on(&self, path: &Path) -> Result<bool> {
         let ours = rustix::fs::fstat(&self.fd).context(|| "stat a lock".into())?;
         match rustix::fs::stat(path) {

@@ -1,4 +1,4 @@
-//! The error type of every door in this crate.
+//! The error type of this crate.
 
 use std::io;
 
@@ -7,46 +7,46 @@ use crate::netlink::failures::BatchError;
 /// Result with this crate's [`Error`].
 pub type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What went wrong between us and the kernel, always saying what was being done.
+/// An error between us and the kernel, always with the step that failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// A system call or a file access failed.
     #[error("{what}: {source}")]
     Os {
-        /// What was being done, with the name of the object.
+        /// The step that failed, with the name of the object.
         what: String,
-        /// The kernel's answer.
+        /// The kernel's error.
         source: io::Error,
     },
     /// One or more requests of a netlink batch were refused.
     #[error(transparent)]
     Batch(#[from] BatchError),
-    /// The kernel sent something that we do not understand.
+    /// The kernel sent an unexpected message.
     #[error("{what}: unexpected answer from the kernel: {detail}")]
     Protocol {
-        /// What was being done.
+        /// The step that failed.
         what: String,
-        /// What was unexpected.
+        /// The unexpected part.
         detail: String,
     },
-    /// A program is not there, or is none that can be executed.
+    /// A program does not exist, or cannot be executed.
     #[error("{said}")]
     Program {
-        /// Which program, where it was looked for, and what the kernel said.
+        /// The program, where it was searched, and the kernel's error.
         said: String,
-        /// Whether there is none of the name; else there is one that cannot be executed.
+        /// Whether no program of the name exists; otherwise one exists but cannot be executed.
         missing: bool,
     },
-    /// The caller asked for something that cannot be.
+    /// The caller's request is not valid.
     #[error("{0}")]
     Invalid(String),
-    /// A change of the host was not made, or not undone, because another owner is in the way.
+    /// A change of the host was not made, or not undone, because of another owner.
     #[error("{0}")]
     Conflict(String),
 }
 
 impl Error {
-    /// Wraps an I/O error with what was being done.
+    /// Wraps an I/O error with the step that failed.
     pub fn os(what: impl Into<String>, source: io::Error) -> Self {
         Error::Os {
             what: what.into(),
@@ -59,7 +59,7 @@ impl Error {
         Self::os(what, io::Error::last_os_error())
     }
 
-    /// The kernel's error number, where there is exactly one.
+    /// Returns the kernel's error number, if there is exactly one.
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Os { source, .. } => source.raw_os_error(),
@@ -72,7 +72,7 @@ impl Error {
     }
 }
 
-/// Adds "what was being done" to raw I/O results.
+/// Adds the step that failed to raw I/O results.
 pub(crate) trait Context<T> {
     fn context(self, what: impl FnOnce() -> String) -> Result<T>;
 }

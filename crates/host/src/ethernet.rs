@@ -1,5 +1,5 @@
-//! Frames of one EtherType on an interface that others made: sent and received below IP, and nothing else of the interface's
-//! traffic is looked at.
+//! Frames of one EtherType on an existing interface: sent and received below IP, without reading any of the interface's
+//! other traffic.
 
 use std::io;
 use std::mem::size_of;
@@ -9,10 +9,10 @@ use crate::error::{Context, Error, Result};
 use crate::netlink::{Mac, Socket};
 use crate::wire::{bind_to, packet_socket};
 
-/// Both addresses and the EtherType.
+/// Length of both addresses and the EtherType.
 pub const HEADER_BYTES: usize = 14;
 
-/// The header of a frame.
+/// Returns the header of a frame.
 #[must_use]
 pub fn header(to: [u8; 6], from: [u8; 6], ether_type: u16) -> [u8; HEADER_BYTES] {
     let [high, low] = ether_type.to_be_bytes();
@@ -23,37 +23,37 @@ pub fn header(to: [u8; 6], from: [u8; 6], ether_type: u16) -> [u8; HEADER_BYTES]
     header
 }
 
-/// Who sent a frame, and what is behind its header; `None`: it is too short for one.
+/// Returns the sender of a frame, and the bytes behind its header; `None`: it is too short for one.
 pub fn split(frame: &mut [u8]) -> Option<([u8; 6], &mut [u8])> {
     let (header, rest) = frame.split_at_mut_checked(HEADER_BYTES)?;
     let (_, from) = header.split_first_chunk::<6>()?;
     Some((*from.first_chunk()?, rest))
 }
 
-/// An interface that frames can be sent on.
+/// An interface on which frames can be sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Interface {
-    /// Its name.
+    /// The interface's name.
     pub name: String,
-    /// Its index.
+    /// The interface's index.
     pub ifindex: u32,
-    /// Its address.
+    /// The interface's address.
     pub address: Mac,
-    /// What a frame may carry behind its header, bytes.
+    /// Maximum bytes of a frame behind its header.
     pub mtu_bytes: u32,
 }
 
 impl Interface {
-    /// An interface of the calling thread's namespace.
+    /// Finds an interface of the calling thread's namespace.
     ///
     /// # Errors
-    /// [`Error::Invalid`] when there is none of this name, or it is not Ethernet; the kernel's.
+    /// [`Error::Invalid`] when no interface has this name, or it is not Ethernet; the kernel's error.
     pub fn named(name: &str) -> Result<Self> {
         let links = Socket::open()?.links()?;
         let Some(link) = links.into_iter().find(|link| link.name == name) else {
             return Err(Error::Invalid(format!("no interface is called {name}")));
         };
-        // The loopback has an address of zeros.
+        // The loopback interface has an all-zero address.
         let address = link.mac.filter(|address| address.0 != [0; 6]);
         let address = address.ok_or_else(|| {
             Error::Invalid(format!(
@@ -69,27 +69,27 @@ impl Interface {
     }
 }
 
-/// Which frames a socket takes in.
+/// Filter of received frames.
 #[derive(Debug, Clone, Copy)]
 pub enum Filter<'a> {
-    /// Those that a BPF program of the type "socket filter" lets through.
+    /// Frames that a BPF program of the type "socket filter" accepts.
     Program(BorrowedFd<'a>),
-    /// Those that begin with these bytes, behind the header.
+    /// Frames that begin with these bytes, behind the header.
     Begins([u8; 4]),
 }
 
-/// Sends and receives frames of one EtherType, each with its header. It never waits.
+/// A socket for frames of one EtherType, each with its header. It never blocks.
 #[derive(Debug)]
 pub struct EthernetSocket(OwnedFd);
 
 impl EthernetSocket {
-    /// On an interface of the calling thread's namespace.
+    /// Opens a socket on an interface of the calling thread's namespace.
     ///
     /// # Errors
-    /// The kernel's: without `CAP_NET_RAW`, or when the interface is gone.
+    /// The kernel's error: without `CAP_NET_RAW`, or when the interface is gone.
     pub fn open(ifindex: u32, ether_type: u16, filter: Filter<'_>) -> Result<Self> {
         let what = || format!("open a socket for frames on interface {ifindex}");
-        // Of no protocol: nothing comes in before the filter is there.
+        // Without a protocol, so that no frame is received before the filter is attached.
         let socket = packet_socket(0).context(what)?;
         let filtered = match filter {
             Filter::Program(program) => set(&socket, libc::SO_ATTACH_BPF, &program.as_raw_fd()),
@@ -115,7 +115,7 @@ impl AsFd for EthernetSocket {
 }
 
 fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
-    // SAFETY: pointer and length describe `value`; what a filter's points to lives until the call is over.
+    // SAFETY: pointer and length describe `value`; the target of a filter's pointer lives until the call is over.
     let result = unsafe {
         libc::setsockopt(
             socket.as_raw_fd(),
@@ -131,7 +131,7 @@ fn set<T>(socket: &OwnedFd, option: i32, value: &T) -> io::Result<()> {
     }
 }
 
-/// Classic BPF: the whole frame, if its first word is this one, else nothing of it.
+/// Classic BPF: accepts the whole frame if its first word equals this one, otherwise nothing.
 fn begins_with(bytes: [u8; 4]) -> [libc::sock_filter; 4] {
     let step = |code: u32, jf: u8, k: u32| libc::sock_filter {
         code: code as u16,

@@ -1,10 +1,10 @@
-//! Settings of the whole host: changed only after the original is on disk, given back by the
-//! last lab that needs the change.
+//! Settings of the whole host: changed only after the original is on disk, and restored by the last lab that needs the
+//! change.
 //!
-//! One journal file per setting lives in `/run/constel/host/`, under one lock. It holds the
-//! original value, every value we set, and who needs it. Because it is written and synced
-//! *before* the setting, a process killed at any moment leaves enough behind to undo its change.
-//! If somebody else changed the setting meanwhile, it is theirs: we leave it and say so.
+//! One journal file per setting is in `/run/constel/host/`, under one lock. It contains the original value, every value
+//! that we set, and the owners that need it. It is written and synced *before* the setting, so a process that is killed
+//! at any moment leaves enough information to undo its change. If another program has changed the setting since, we
+//! leave its value and report that.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,17 +17,17 @@ use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::sysctl;
 
-/// Who needs a change: a lab, through the process that runs it.
+/// Owner of a change: a lab, represented by the process that runs it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Owner {
-    /// Lab name, or another name unique among Constel's processes.
+    /// Lab name, or another name that is unique among Constel's processes.
     pub name: String,
     /// The process. A dead one no longer counts as an owner.
     pub process: ProcessIdent,
 }
 
 impl Owner {
-    /// The calling process, on behalf of `name`.
+    /// Returns the calling process as the owner `name`.
     ///
     /// # Errors
     /// As [`ProcessIdent::current`].
@@ -39,28 +39,28 @@ impl Owner {
     }
 }
 
-/// What an owner needs of a setting.
+/// Value that an owner needs.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Wish {
-    /// Exactly this value. Two owners that want different ones are a conflict.
+    /// Exactly this value. Two owners that need different values conflict.
     Exactly(String),
-    /// A number that is at least this: the largest wish wins.
+    /// A number that is at least this: the largest wish counts.
     AtLeast(u64),
 }
 
-/// What became of a setting when an owner let go of it.
+/// Result of an owner's release of a setting.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case", tag = "outcome")]
 pub enum Release {
-    /// It has its original value again.
+    /// It was restored to its original value.
     Restored {
         /// The setting's file.
         path: PathBuf,
         /// The original value.
         value: String,
     },
-    /// It was at its original value already.
+    /// It had its original value already.
     WasOriginal {
         /// The setting's file.
         path: PathBuf,
@@ -72,7 +72,7 @@ pub enum Release {
         /// Names of the other owners.
         owners: Vec<String>,
     },
-    /// Somebody outside Constel changed it after us: left as they set it.
+    /// Another program has changed it after us: its value was left.
     ChangedByOthers {
         /// The setting's file.
         path: PathBuf,
@@ -81,7 +81,7 @@ pub enum Release {
         /// The value found.
         found: String,
     },
-    /// The owner had no part in it.
+    /// The owner did not hold the setting.
     NotOwned {
         /// The setting's file.
         path: PathBuf,
@@ -93,7 +93,7 @@ pub enum Release {
 struct Entry {
     path: PathBuf,
     original: String,
-    /// Every value we set or were about to set; a value not among these is somebody else's.
+    /// Every value that we set or were about to set; any other value comes from another program.
     ours: Vec<String>,
     owners: BTreeMap<String, OwnerEntry>,
 }
@@ -102,7 +102,7 @@ struct Entry {
 struct OwnerEntry {
     process: ProcessIdent,
     wish: Wish,
-    /// How many guards the owner holds.
+    /// Number of guards that the owner holds.
     count: u32,
 }
 
@@ -113,21 +113,21 @@ pub struct Globals {
 }
 
 impl Globals {
-    /// The journals under `dir` (for labs: `RuntimeDir::globals`, so that all
-    /// labs of the host share them). The directory is made when first needed.
+    /// Uses the journals under `dir` (for labs: `RuntimeDir::globals`, so that all labs of the host share them). The
+    /// directory is created when first needed.
     pub fn at(dir: impl Into<PathBuf>) -> Globals {
         Globals { dir: dir.into() }
     }
 
-    /// Makes the setting at `path` (a file under `/proc/sys` or `/sys`) as wished.
+    /// Sets the setting at `path` (a file under `/proc/sys` or `/sys`) as wished.
     ///
     /// Each call must be matched by one [`Globals::release`], or by one
     /// [`Globals::release_all`] for all of an owner's.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when another living owner needs another value; [`Error::Os`] when the
-    /// kernel refuses (then nothing remains recorded); [`Error::Protocol`] when it takes another
-    /// value than the one written (then the original is put back).
+    /// [`Error::Conflict`] when another living owner needs another value; [`Error::Os`] when the kernel refuses (then
+    /// nothing remains recorded); [`Error::Protocol`] when the kernel stores a value other than the one written (then
+    /// the original is restored).
     pub fn set(&self, owner: &Owner, path: &Path, wish: Wish) -> Result<()> {
         let _lock = self.lock_anew()?;
         let current = read_setting(path)?;
@@ -145,7 +145,7 @@ impl Globals {
         entry.drop_dead()?;
         let wanted = entry.target(&owner.name, &wish, &current)?;
         if old.is_none() && wanted == current {
-            // As the host has it anyway: not our change, so not ours to undo.
+            // The host has this value anyway: there is no change to undo.
             return Ok(());
         }
         let mine = entry
@@ -188,7 +188,7 @@ impl Globals {
         done
     }
 
-    /// Sets as [`Globals::set`] does, until the returned guard is finished or dropped.
+    /// Does the same as [`Globals::set`], until the returned guard is finished or dropped.
     ///
     /// # Errors
     /// As [`Globals::set`].
@@ -202,10 +202,11 @@ impl Globals {
         })
     }
 
-    /// The owner lets go of one of its holds on a setting; the last owner's last hold restores.
+    /// Releases one of the owner's holds on a setting; the last owner's last hold restores it.
     ///
     /// # Errors
-    /// [`Error::Os`] when the journal cannot be read or written, or the setting not be restored; it stays recorded then.
+    /// [`Error::Os`] when the journal cannot be read or written, or the setting cannot be restored; it then stays
+    /// recorded.
     pub fn release(&self, owner_name: &str, path: &Path) -> Result<Release> {
         if !self.dir.exists() {
             return Ok(Release::NotOwned { path: path.into() });
@@ -214,9 +215,9 @@ impl Globals {
         self.release_locked(owner_name, &self.journal_of(path), path, false)
     }
 
-    /// The owner lets go of everything: at the end of a lab, or when cleaning up after it.
-    /// Settings that the owner had no part in are not mentioned. All are tried; if some fail,
-    /// the first error is returned after the rest has been done.
+    /// Releases everything of an owner: at the end of a lab, or when cleaning up after it. Settings that the owner does
+    /// not hold are not reported. All settings are tried; if some fail, the first error is returned after the others
+    /// are done.
     ///
     /// # Errors
     /// The first failure, after all have been tried.
@@ -224,8 +225,8 @@ impl Globals {
         self.release_each(owner_name, false)
     }
 
-    /// As [`Globals::release_all`] for an owner whose process is dead; what a living process of that name needs stays:
-    /// a lab that died may have been started anew meanwhile.
+    /// Does the same as [`Globals::release_all`] for an owner whose process is dead. Settings of a living process of
+    /// that name stay: a lab that died may have been started again since.
     ///
     /// # Errors
     /// The first failure, after all have been tried.
@@ -264,7 +265,7 @@ impl Globals {
         }
     }
 
-    /// Removes owners whose process is dead, restoring what nobody needs any more.
+    /// Removes owners whose process is dead, and restores settings without owners.
     ///
     /// # Errors
     /// As [`Globals::release`], after all have been tried.
@@ -292,10 +293,10 @@ impl Globals {
         Ok(out)
     }
 
-    /// Names of all owners of recorded changes, alive or dead.
+    /// Returns the names of all owners of recorded changes, alive or dead.
     ///
     /// # Errors
-    /// [`Error::Os`] when a journal cannot be read, [`Error::Invalid`] when one makes no sense.
+    /// [`Error::Os`] when a journal cannot be read, [`Error::Invalid`] when one is not valid.
     pub fn owners(&self) -> Result<Vec<String>> {
         if !self.dir.exists() {
             return Ok(Vec::new());
@@ -326,14 +327,14 @@ impl Globals {
         if !self.journals()?.is_empty() {
             return Ok(false);
         }
-        // Writers hold the lock, so a half-written journal is that of one who was killed.
+        // Writers hold the lock, so a half-written journal belongs to a process that was killed.
         for entry in fs::read_dir(&self.dir).into_iter().flatten().flatten() {
             let name = entry.file_name();
             if name.to_string_lossy().starts_with('.') && name.to_string_lossy().ends_with(".tmp") {
                 durable::remove(&entry.path())?;
             }
         }
-        // Waiters on the old lock file notice that it is gone (see `lock`).
+        // Waiters on the old lock file detect that it was removed (see `lock`).
         durable::remove(&self.lock_path())?;
         Ok(fs::remove_dir(&self.dir).is_ok())
     }
@@ -366,7 +367,7 @@ impl Globals {
         }
         let found = match read_setting(&path) {
             Ok(v) => v,
-            // A setting that went away (with its module) needs no restoring.
+            // A setting that no longer exists (with its module) needs no restoring.
             Err(e) if e.errno() == Some(libc::ENOENT) => {
                 durable::remove(journal)?;
                 return Ok(Release::WasOriginal { path });
@@ -400,8 +401,8 @@ impl Globals {
         Ok(result)
     }
 
-    /// The lock, of a folder that is made with its parent (`/run/constel`) where no lab has been claimed. Whoever ends the last
-    /// lab removes both between the two steps: then they are made again.
+    /// Takes the lock. Its folder, and the parent (`/run/constel`), are created if no lab has been claimed. The process
+    /// that ends the last lab may remove both between the two steps; then they are created again.
     fn lock_anew(&self) -> Result<Lock> {
         const TRIES: u32 = 1_000;
         let mut tries = 0;
@@ -471,7 +472,7 @@ impl Entry {
         Ok(())
     }
 
-    /// The value that satisfies `name`'s new wish and those of all others.
+    /// Returns the value that satisfies `name`'s new wish and those of all other owners.
     fn target(&self, name: &str, wish: &Wish, current: &str) -> Result<String> {
         let others = self.owners.iter().filter(|(n, _)| *n != name);
         match wish {
@@ -521,7 +522,7 @@ pub struct Held {
 }
 
 impl Held {
-    /// Lets go and says what became of the setting.
+    /// Releases the hold and returns the result.
     ///
     /// # Errors
     /// As [`Globals::release`].

@@ -1,4 +1,4 @@
-//! Which process this is, in a way that survives the reuse of process numbers.
+//! Identity of a process that survives the reuse of process numbers.
 
 use std::fs;
 use std::sync::OnceLock;
@@ -8,31 +8,32 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Error, Result};
 use crate::time_namespace::{Clock, ahead_of_kernel_ns};
 
-/// A clock tick, as `/proc` has it on every architecture that we run on.
+/// A clock tick as in `/proc` on every supported architecture.
 const TICK_NS: i64 = 10_000_000;
 
-/// A process number with the moment the process started, on which boot of which machine.
+/// A process number with the process's start time, on one boot of one machine.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct ProcessIdent {
     /// Process number.
     pub pid: u32,
-    /// Start, in clock ticks since boot (field 22 of `/proc/<pid>/stat`, less what the reader's time namespace adds).
+    /// Start, in clock ticks since boot (field 22 of `/proc/<pid>/stat`, minus the offset of the reader's time
+    /// namespace).
     pub start_ticks: u64,
     /// `/proc/sys/kernel/random/boot_id`.
     pub boot_id: String,
 }
 
 impl ProcessIdent {
-    /// The calling process.
+    /// Returns the calling process.
     ///
     /// # Errors
-    /// [`Error::Invalid`] where `/proc` does not show the caller, [`Error::Os`] where it cannot be read.
+    /// [`Error::Invalid`] if `/proc` does not show the caller, [`Error::Os`] if it cannot be read.
     pub fn current() -> Result<ProcessIdent> {
         let pid = std::process::id();
         Self::of(pid)?.ok_or_else(|| Error::Invalid(format!("/proc does not show process {pid}")))
     }
 
-    /// The process that has this number now; `None` if there is none (or only a zombie).
+    /// Returns the process that has this number now; `None` without such a process (or if it is a zombie).
     ///
     /// # Errors
     /// [`Error::Os`] when `/proc` cannot be read.
@@ -47,13 +48,12 @@ impl ProcessIdent {
         }))
     }
 
-    /// As a word for marks: `<pid>.<start ticks>`. Marks do not outlive a boot, so the boot is not
-    /// part of it.
+    /// Returns the text for marks: `<pid>.<start ticks>`. Marks do not outlive a boot, so the boot is not part of it.
     pub fn mark(&self) -> String {
         format!("{}.{}", self.pid, self.start_ticks)
     }
 
-    /// The process that a mark of this boot names, whether it lives or not.
+    /// Returns the process that a mark of this boot names, alive or not.
     ///
     /// # Errors
     /// [`Error::Os`] when this boot's identity cannot be read.
@@ -71,7 +71,7 @@ impl ProcessIdent {
         }))
     }
 
-    /// Whether exactly this process still runs. A zombie does not: it holds nothing any more.
+    /// Returns whether exactly this process still runs. A zombie does not count: it holds no resources any more.
     ///
     /// # Errors
     /// [`Error::Os`] when `/proc` cannot be read.
@@ -95,7 +95,7 @@ fn start_ticks(pid: u32) -> Result<Option<u64>> {
         Err(e) if is_gone(&e) => return Ok(None),
         Err(e) => return Err(Error::os(format!("read {path}"), e)),
     };
-    // The command name may hold anything, even ") ": the fields start behind the last one.
+    // The command name may contain anything, even ") ": the fields begin behind the last one.
     let fields: Vec<_> = stat
         .rsplit_once(')')
         .map_or("", |(_, rest)| rest)
@@ -111,8 +111,8 @@ fn start_ticks(pid: u32) -> Result<Option<u64>> {
     }
 }
 
-/// What the kernel adds to starts of processes when this process asks: a lab of another time namespace must not look dead from
-/// outside.
+/// Returns the offset that the kernel adds to start times of processes for this process. Without it, a lab of another
+/// time namespace would look dead from outside.
 fn added_ticks() -> Result<i64> {
     static ADDED: OnceLock<i64> = OnceLock::new();
     if let Some(added) = ADDED.get() {
@@ -122,7 +122,7 @@ fn added_ticks() -> Result<i64> {
     Ok(*ADDED.get_or_init(|| added))
 }
 
-/// A `/proc/<pid>` file of a process that is gone: ENOENT when opening, ESRCH when reading.
+/// Whether a `/proc/<pid>` file belongs to a process that is gone: ENOENT when opening, ESRCH when reading.
 pub(crate) fn is_gone(e: &std::io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ESRCH))
 }

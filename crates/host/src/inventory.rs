@@ -1,4 +1,4 @@
-//! What of the host we could have changed, as a picture to compare: equal before and after.
+//! A snapshot of everything that we could change on the host, to compare before and after.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -38,7 +38,7 @@ pub const SETTINGS: &[&str] = &[
     "/sys/kernel/rcu_expedited",
 ];
 
-/// A picture of the host.
+/// A snapshot of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct HostInventory {
     /// Inode numbers of network namespaces: those of processes, those that processes hold open,
@@ -46,48 +46,48 @@ pub struct HostInventory {
     pub namespaces: BTreeSet<u64>,
     /// Names in `/run/netns`.
     pub named_namespaces: BTreeSet<String>,
-    /// Interfaces of the calling thread's namespace: name and what is stable of them.
+    /// Interfaces of the calling thread's namespace: name and stable attributes.
     pub links: BTreeMap<String, String>,
-    /// Queueing disciplines there.
+    /// Queueing disciplines in that namespace.
     pub qdiscs: BTreeSet<String>,
     /// Processes with our mark.
     pub processes: BTreeSet<String>,
-    /// [`SETTINGS`] and their values, those that exist.
+    /// [`SETTINGS`] that exist, and their values.
     pub settings: BTreeMap<String, String>,
     /// BPF objects.
     pub bpf: BTreeSet<BpfObject>,
     /// Our cgroups.
     pub cgroups: BTreeSet<String>,
-    /// What is in our runtime directory.
+    /// Contents of the runtime directory.
     pub runtime: BTreeSet<PathBuf>,
     /// Mount points of this mount namespace.
     pub mounts: BTreeSet<String>,
 }
 
-/// One difference between two pictures.
+/// One difference between two snapshots.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Difference {
-    /// What kind of thing: the field of [`HostInventory`].
+    /// Kind of object: the field of [`HostInventory`].
     pub kind: String,
-    /// `-` for what is gone, `+` for what is new, `~` for what changed.
+    /// `-` if it is gone, `+` if it is new, `~` if it changed.
     pub sign: char,
-    /// Which.
+    /// The object.
     pub what: String,
 }
 
 impl HostInventory {
-    /// Takes a picture, with our runtime directory at its usual place.
+    /// Takes a snapshot, with the runtime directory at its usual place.
     ///
     /// # Errors
-    /// [`Error::Os`] naming what cannot be listed.
+    /// [`Error::Os`] with the objects that cannot be listed.
     pub fn take() -> Result<HostInventory> {
         Self::take_with(&RuntimeDir::default())
     }
 
-    /// Takes a picture with another runtime directory.
+    /// Takes a snapshot with another runtime directory.
     ///
     /// # Errors
-    /// [`Error::Os`] naming what cannot be listed.
+    /// [`Error::Os`] with the objects that cannot be listed.
     pub fn take_with(runtime: &RuntimeDir) -> Result<HostInventory> {
         let mut socket = Socket::open()?;
         let links = socket.links()?;
@@ -138,8 +138,8 @@ impl HostInventory {
         })
     }
 
-    /// Only what is ours by mark or by the settings we may change: for hosts where other programs
-    /// come and go between two pictures. Namespaces, mounts and links of others are left out.
+    /// Keeps only objects with our mark and the settings that we may change: for hosts on which other programs start
+    /// and end between two snapshots. Namespaces, mounts and other programs' links are left out.
     pub fn ours_only(mut self) -> HostInventory {
         self.namespaces.clear();
         self.named_namespaces.clear();
@@ -151,7 +151,7 @@ impl HostInventory {
     }
 }
 
-/// What differs, in words; empty when the pictures are equal.
+/// Returns the differences; empty when the snapshots are equal.
 pub fn diff(before: &HostInventory, after: &HostInventory) -> Vec<Difference> {
     let mut out = Vec::new();
     let mut sets = |kind: &str, a: BTreeSet<String>, b: BTreeSet<String>| {
@@ -212,11 +212,11 @@ pub fn diff(before: &HostInventory, after: &HostInventory) -> Vec<Difference> {
     out
 }
 
-/// Inodes of all network namespaces that processes are in or hold open, and of named ones.
+/// Returns the inodes of all network namespaces that processes are in or hold open, and of named ones.
 fn namespaces(named: &BTreeSet<String>) -> Result<BTreeSet<u64>> {
     let mut out = BTreeSet::new();
     let mut add_link = |path: &Path| {
-        // The link's text is "net:[4026531840]"; following it would need more rights.
+        // The link's text is "net:[4026531840]"; following it would require more rights.
         if let Ok(text) = fs::read_link(path)
             && let Some(n) = text
                 .to_str()
@@ -272,7 +272,7 @@ fn names_in(dir: &Path) -> Result<BTreeSet<String>> {
     }
 }
 
-/// All paths below `dir`.
+/// Returns all paths below `dir`.
 fn tree(dir: &Path) -> Result<BTreeSet<PathBuf>> {
     let mut out = BTreeSet::new();
     let mut todo = vec![dir.to_path_buf()];

@@ -1,21 +1,21 @@
-//! The one door to the kernel: namespaces, netlink, sysctls, cgroups, processes, ownership marks.
+//! Access to the kernel: namespaces, netlink, sysctls, cgroups, processes, ownership marks.
 //!
-//! Every other crate asks here; nothing else in Constel talks to the kernel about configuration,
-//! and no `ip`, `tc` or `sysctl` process is ever started.
+//! Every other crate uses this one; no other code in Constel configures the kernel, and no `ip`, `tc` or `sysctl`
+//! process is ever started.
 //!
-//! | module | door to |
+//! | module | purpose |
 //! |---|---|
-//! | [`netns`], [`template`] | network namespaces held by descriptors; born with their settings |
+//! | [`netns`], [`template`] | network namespaces held by descriptors; created with their settings |
 //! | [`netlink`] | batched changes of links, addresses, routes, neighbours; dumps; a monitor |
-//! | [`sysctl`], [`globals`], [`rcu`] | settings; those of the whole host recorded and given back |
-//! | [`process`], [`cgroup`] | processes started in namespaces, marked, watched, bounded, ended |
-//! | [`enclosure`] | what separates a lab's programs from the host's |
-//! | [`claim`], [`clean`] | lab names and their owners; cleaning up after the dead |
-//! | [`wire`] | interfaces that others made |
+//! | [`sysctl`], [`globals`], [`rcu`] | settings; those of the whole host are recorded and restored |
+//! | [`process`], [`cgroup`] | processes started in namespaces, marked, watched, limited, ended |
+//! | [`enclosure`] | isolation of a lab's programs from the host's |
+//! | [`claim`], [`clean`] | lab names and their owners; cleaning up after dead labs |
+//! | [`wire`] | interfaces that exist independently of the lab |
 //! | [`ethernet`], [`datagrams`] | frames of our own on such an interface; many frames or datagrams with one system call |
 //! | [`node_file`] | files that a node may have replaced |
-//! | [`sealed`] | this program, as nothing that it starts can write it |
-//! | [`inventory`], [`bpf`], [`probe`], [`limits`] | what the host holds and can do |
+//! | [`sealed`] | this program's file, protected from writes by programs that it starts |
+//! | [`inventory`], [`bpf`], [`probe`], [`limits`] | contents and capabilities of the host |
 
 pub mod bpf;
 pub mod cgroup;

@@ -1,10 +1,10 @@
-//! Limits of our own process.
+//! Resource limits of this process.
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::error::{Context, Result};
 
-/// A row of `/proc/meminfo` such as `MemTotal:`, in bytes; `None` where there is none.
+/// Returns a row of `/proc/meminfo` such as `MemTotal:`, in bytes; `None` if it does not exist.
 #[must_use]
 pub fn memory_bytes(row: &str) -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
@@ -12,11 +12,11 @@ pub fn memory_bytes(row: &str) -> Option<u64> {
     Some(line.split_ascii_whitespace().nth(1)?.parse::<u64>().ok()? * 1024)
 }
 
-/// How many files this process may have open if it asks for it; `u64::MAX` for no limit.
+/// Returns how many open files this process may request; `u64::MAX` for no limit.
 #[must_use]
 pub fn most_open_files() -> u64 {
     let hard = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
-    // Whoever is privileged may raise the hard limit so far.
+    // A privileged process may raise the hard limit up to this value.
     let privileged = rustix::process::geteuid().is_root();
     let kernels = crate::sysctl::read_as::<u64>("fs/nr_open").ok();
     kernels
@@ -24,8 +24,8 @@ pub fn most_open_files() -> u64 {
         .map_or(hard, |most| hard.max(most))
 }
 
-/// Raises the limit of open files as far as it goes: to `wanted` where we may raise the hard
-/// limit, else to the hard limit. Returns what it is then; `u64::MAX` for no limit.
+/// Raises the limit of open files as far as possible: to `wanted` if we may raise the hard limit, otherwise to the hard
+/// limit. Returns the new limit; `u64::MAX` for no limit.
 ///
 /// A node costs one descriptor for its namespace and one for its netlink socket.
 ///

@@ -1,7 +1,7 @@
 //! Network namespaces, held by file descriptors only.
 //!
-//! A namespace without a name under `/run/netns` lives exactly as long as something refers to it:
-//! a descriptor, a process or a socket. When the engine is killed, its nodes go with it.
+//! A namespace without a name under `/run/netns` lives exactly as long as a descriptor, a process or a socket refers to
+//! it. When the engine is killed, its nodes are removed too.
 
 use std::fs::File;
 use std::marker::PhantomData;
@@ -21,7 +21,7 @@ pub struct NetNs {
 }
 
 impl NetNs {
-    /// Makes an empty namespace. Its only interface is `lo`, down.
+    /// Creates an empty namespace. Its only interface is `lo`, down.
     ///
     /// # Errors
     /// As [`NetNs::create_many`].
@@ -29,17 +29,17 @@ impl NetNs {
         Self::create_many(1, None).map(|mut v| v.remove(0))
     }
 
-    /// Makes `n` namespaces on a few helper threads.
+    /// Creates `n` namespaces on a few helper threads.
     ///
     /// With a `template`, each is created from inside it, so with
     /// `net.core.devconf_inherit_init_net = 3` it copies the template's `conf/{all,default}`
     /// settings (see [`crate::template::NodeTemplate`], which also checks that it did).
     ///
     /// # Errors
-    /// [`Error::Os`] when the kernel refuses one (rights, memory, descriptors); none of them is left then.
+    /// [`Error::Os`] when the kernel refuses one (rights, memory, descriptors); none of them remains then.
     pub fn create_many(n: usize, template: Option<&NetNs>) -> Result<Vec<NetNs>> {
-        // A namespace costs about 0.6 ms, mostly under locks that are shared for reading;
-        // more than a few threads only queue up behind each other.
+        // A namespace costs about 0.6 ms, mostly under shared locks; more than a few threads would only wait for each
+        // other.
         let workers = thread::available_parallelism()
             .map_or(1, |p| p.get())
             .min(4)
@@ -61,7 +61,7 @@ impl NetNs {
         })
     }
 
-    /// The namespace of the calling thread.
+    /// Returns the namespace of the calling thread.
     ///
     /// # Errors
     /// As [`NetNs::open`].
@@ -69,7 +69,7 @@ impl NetNs {
         Self::open("/proc/thread-self/ns/net")
     }
 
-    /// The namespace of a process.
+    /// Returns the namespace of a process.
     ///
     /// # Errors
     /// As [`NetNs::open`]: when there is no such process.
@@ -98,12 +98,12 @@ impl NetNs {
         Ok(NetNs { fd })
     }
 
-    /// The descriptor, for netlink requests that move or create devices elsewhere.
+    /// Returns the descriptor, for netlink requests that move or create devices elsewhere.
     pub fn fd(&self) -> BorrowedFd<'_> {
         self.fd.as_fd()
     }
 
-    /// A second handle on the same namespace.
+    /// Returns a second handle of the same namespace.
     ///
     /// # Errors
     /// [`Error::Os`] when no descriptor is left.
@@ -115,8 +115,8 @@ impl NetNs {
         Ok(NetNs { fd })
     }
 
-    /// A path under which *another* process can open this namespace while we live:
-    /// `/proc/<our pid>/fd/<fd>`. Must not be used after `self` is dropped.
+    /// Returns a path under which *another* process can open this namespace while we live: `/proc/<our pid>/fd/<fd>`.
+    /// Must not be used after `self` is dropped.
     pub fn proc_path(&self) -> PathBuf {
         PathBuf::from(format!(
             "/proc/{}/fd/{}",
@@ -125,10 +125,10 @@ impl NetNs {
         ))
     }
 
-    /// The kernel's inode number of the namespace: equal for two handles of one namespace.
+    /// Returns the kernel's inode number of the namespace: equal for two handles of one namespace.
     ///
     /// # Errors
-    /// [`Error::Os`] when the kernel does not say.
+    /// [`Error::Os`] when the kernel does not report it.
     pub fn inode(&self) -> Result<u64> {
         Ok(rustix::fs::fstat(&self.fd)
             .context(|| "stat a namespace".into())?
@@ -139,7 +139,7 @@ impl NetNs {
     /// calling it). A panic of `f` is passed on.
     ///
     /// # Errors
-    /// [`Error::Os`] when no thread can be started or the namespace not be entered; `f` has not run then.
+    /// [`Error::Os`] when no thread can be started or the namespace cannot be entered; `f` has not run then.
     pub fn run<T: Send>(&self, f: impl FnOnce() -> T + Send) -> Result<T> {
         thread::scope(|s| {
             let h = thread::Builder::new()
@@ -150,8 +150,8 @@ impl NetNs {
         })
     }
 
-    /// Moves the calling thread into the namespace until the guard is dropped: for worker
-    /// threads that hop between many namespaces (a few microseconds per hop).
+    /// Moves the calling thread into the namespace until the guard is dropped: for worker threads that switch between
+    /// many namespaces (a few microseconds per switch).
     ///
     /// # Errors
     /// [`Error::Os`] when the kernel refuses; the thread is where it was.
@@ -164,8 +164,8 @@ impl NetNs {
         })
     }
 
-    /// Moves the calling thread into the namespace, with no way back. For threads that live in
-    /// one namespace, or hop directly from one to the next.
+    /// Moves the calling thread into the namespace permanently. For threads that stay in one namespace, or switch
+    /// directly from one to the next.
     ///
     /// # Errors
     /// [`Error::Os`] when the kernel refuses; the thread is where it was.
@@ -198,14 +198,14 @@ pub struct Entered {
 impl Drop for Entered {
     fn drop(&mut self) {
         if let Err(e) = self.home.enter_for_good() {
-            // A worker left in the wrong namespace would configure the wrong node. Nothing sane
-            // can follow, and it cannot happen while we hold the descriptor and CAP_SYS_ADMIN.
+            // A worker left in the wrong namespace would configure the wrong node, so it must not continue. This cannot
+            // happen while we hold the descriptor and CAP_SYS_ADMIN.
             panic!("cannot leave a network namespace: {e}");
         }
     }
 }
 
-/// Creates namespaces on the calling thread, which ends in the last one: call on a helper only.
+/// Creates namespaces on the calling thread, which ends in the last one: call it on a helper thread only.
 fn create_here(n: usize, template: Option<&NetNs>) -> Result<Vec<NetNs>> {
     let mut out = Vec::with_capacity(n);
     for _ in 0..n {

@@ -1,12 +1,12 @@
 //! Files that a node, or a program of it, may have replaced since they were made.
 //!
-//! The lab's parent runs as root. If it opened such a path as it is, a symbolic link would make it read or write any file of
-//! the host, a FIFO would make it wait for good, and a device would do whatever devices do on `open`. [`open`] looks at
-//! the object before it opens it: a regular file with one name, or an error. Nothing is followed in the last component, and nothing
-//! is waited for.
+//! The lab's parent process runs as root. If it opened such a path directly, a symbolic link would make it read or
+//! write any file of the host, a FIFO would block it for ever, and a device's driver would run. [`open`] checks the
+//! object before it opens it: a regular file with one name, or an error. It does not follow a link in the last
+//! component, and never blocks.
 //!
-//! The object is opened through a descriptor of it, by the host's `/proc`. A thread that is in a node's view has another `/proc`, or one that
-//! the node made: `prepare` keeps the host's.
+//! The object is opened through a descriptor of it, by the host's `/proc`. A thread in a node's view has another
+//! `/proc`, or one that the node made: `prepare` keeps the host's.
 
 use std::fs::File;
 use std::io;
@@ -18,10 +18,10 @@ use rustix::fs::{FileType, Mode, OFlags};
 
 use crate::error::{Context, Error, Result};
 
-/// This process's descriptors as files, by the host's `/proc`.
+/// This process's descriptors as files, in the host's `/proc`.
 static DESCRIPTORS: OnceLock<OwnedFd> = OnceLock::new();
 
-/// Keeps the host's `/proc/self/fd` for threads that go where it is not.
+/// Keeps the host's `/proc/self/fd` for threads in namespaces without it.
 ///
 /// # Errors
 /// When there is no `/proc`.
@@ -40,25 +40,26 @@ fn descriptors() -> io::Result<&'static OwnedFd> {
     Ok(DESCRIPTORS.get_or_init(|| opened))
 }
 
-/// How a file is opened.
+/// Mode in which a file is opened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum How {
-    /// To be read; it must exist.
+    /// For reading; it must exist.
     Read,
-    /// To be written from its beginning: it is made, or emptied.
+    /// For writing from the beginning: the file is created, or emptied.
     Create,
-    /// To be written at its end; it is made if it does not exist.
+    /// For writing at the end; the file is created if it does not exist.
     Append,
 }
 
-/// Opens a regular file, and nothing else. The folder that holds it is trusted: no node may write in that.
+/// Opens a regular file; all other objects are refused. The folder that contains it is trusted: no node may write in
+/// that.
 ///
 /// # Errors
-/// [`Error::Os`] when it does not exist (to be read), cannot be opened, or is a symbolic link, FIFO, socket, device or folder
-/// (`EINVAL`). To be written, a file with a second name (hard link) is refused as well.
+/// [`Error::Os`] when it does not exist (for reading), cannot be opened, or is a symbolic link, FIFO, socket, device or
+/// folder (`EINVAL`). For writing, a file with a second name (hard link) is refused as well.
 pub fn open(path: &Path, how: How) -> Result<File> {
     let what = || format!("open {}", path.display());
-    // Twice, since the file may be removed between the two steps; a third time would be an attack.
+    // Twice, because the file may be removed between the two steps; a third time would be an attack.
     for _ in 0..2 {
         if how != How::Read {
             let flags = OFlags::CREATE | OFlags::EXCL | write_flags(how);
@@ -68,7 +69,7 @@ pub fn open(path: &Path, how: How) -> Result<File> {
                 Err(error) => return Err(error).context(what),
             }
         }
-        // A handle without an open file behind it: no driver runs, no writer is awaited.
+        // A handle without an open file: no driver runs, and opening a FIFO does not wait for a writer.
         let flags = OFlags::PATH | OFlags::NOFOLLOW | OFlags::CLOEXEC;
         match rustix::fs::open(path, flags, Mode::empty()) {
             Ok(handle) => return reopen(&handle, how).context(what),
@@ -88,7 +89,7 @@ fn write_flags(how: How) -> OFlags {
     }
 }
 
-/// Opens what a handle stands for, if it is a regular file.
+/// Opens the object of a handle, if it is a regular file.
 fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
     let found = rustix::fs::fstat(handle)?;
     let kind = FileType::from_raw_mode(found.st_mode);
@@ -104,7 +105,7 @@ fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
     let name = handle.as_raw_fd().to_string();
     let opened = rustix::fs::openat(descriptors()?, name, write_flags(how), Mode::empty())?;
     let again = rustix::fs::fstat(&opened)?;
-    // A process that was forked has its own descriptors, and this folder has those of its parent.
+    // A forked process has its own descriptors, but this folder still has those of its parent.
     if (again.st_dev, again.st_ino) != (found.st_dev, found.st_ino) {
         return Err(io::Error::other("/proc belongs to another process"));
     }
@@ -115,10 +116,10 @@ fn reopen(handle: &OwnedFd, how: How) -> io::Result<File> {
     Ok(file)
 }
 
-/// Returns where a file has data, as beginnings and ends in bytes; a hole lies between two of them.
+/// Returns the ranges of a file that contain data, as beginnings and ends in bytes; the rest are holes.
 ///
 /// # Errors
-/// Those of `lseek`.
+/// The errors of `lseek`.
 pub fn data_of(file: &File, length: u64) -> io::Result<Vec<(u64, u64)>> {
     let mut data = Vec::new();
     let mut at = 0;
@@ -128,7 +129,7 @@ pub fn data_of(file: &File, length: u64) -> io::Result<Vec<(u64, u64)>> {
             begin => begin?,
         };
         at = match rustix::fs::seek(file, rustix::fs::SeekFrom::Hole(begin)) {
-            // It has become shorter since.
+            // The file has been shortened since.
             Err(rustix::io::Errno::NXIO) => break,
             hole => hole?,
         };
@@ -175,7 +176,7 @@ mod tests {
         assert_eq!(fs::read(&path).unwrap(), b"c");
     }
 
-    /// Each kind of object that is no file of ours, in each way of opening: an error at once, and what it leads to is as it was.
+    /// Each kind of object that is no file of ours, in each way of opening: an error at once, and its target is unchanged.
     #[test]
     fn what_a_node_may_put_in_their_place_is_refused() {
         let dir = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! What this host can do, found out by trying: for `constel doctor`, and before a run.
+//! Capabilities of this host, found by trying: for `constel doctor`, and before a run.
 
 use std::fs;
 use std::path::Path;
@@ -14,25 +14,25 @@ use crate::netlink::{
 use crate::netns::NetNs;
 use crate::{bpf, sysctl};
 
-/// One thing that was tried.
+/// Result of one test.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeItem {
-    /// Short name, stable for scripts.
+    /// Short name, stable for use in scripts.
     pub name: String,
     /// Whether it works.
     pub ok: bool,
-    /// Whether Constel can do without.
+    /// Whether Constel requires it.
     pub required: bool,
-    /// What was found.
+    /// Details of the result.
     pub detail: String,
-    /// What to do about it; empty when it works.
+    /// How to fix it; empty when it works.
     pub remedy: String,
 }
 
-/// Whether the process may do what bringing up a lab needs.
+/// Checks that the process has the rights for bringing up a lab.
 ///
 /// # Errors
-/// [`Error::Invalid`] naming the missing capabilities and what to do.
+/// [`Error::Invalid`] with the missing capabilities and a remedy.
 pub fn require_privilege() -> Result<()> {
     let missing = missing_capabilities()?;
     if missing.is_empty() {
@@ -70,8 +70,8 @@ fn missing_capabilities() -> Result<Vec<String>> {
         .collect())
 }
 
-/// Tries everything this crate relies on, in namespaces of its own. Leaves nothing behind and
-/// changes nothing of the host.
+/// Tries everything that this crate relies on, in temporary namespaces. Leaves nothing behind and changes nothing on
+/// the host.
 pub fn probe() -> Vec<ProbeItem> {
     let mut items = Vec::new();
     let mut add = |name: &str, required, found: Result<String>, remedy: &str| {
@@ -250,7 +250,7 @@ fn try_cgroup() -> Result<String> {
 }
 
 fn open_files() -> Result<String> {
-    // Two per node and some for the rest: enough for the largest shell published so far.
+    // Two per node and some for other purposes: enough for the largest shell published so far.
     const WANTED: u64 = 10_000;
     let limit = limits::raise_open_files(WANTED)?;
     if limit < WANTED {

@@ -1,4 +1,4 @@
-//! Short RCU grace periods while we attach programs and delete devices.
+//! Expedited RCU grace periods while we attach programs and delete devices.
 //!
 //! Attaching one tcx program costs 25-50 ms of grace period under RTNL, or 20-55 us with
 //! `/sys/kernel/rcu_expedited = 1`. Expedited grace periods interrupt every CPU, which would
@@ -19,8 +19,8 @@ pub struct Expedited {
 }
 
 impl Expedited {
-    /// Starts expediting. On a kernel without the switch this does nothing, nor where there is no room to write down
-    /// what the switch was: that a full disk makes things slow is no reason not to take a lab down. See
+    /// Starts expediting. Has no effect on a kernel without the switch, or if the disk is too full to record the
+    /// switch's value: a full disk, which makes things slow, is no reason not to take a lab down. See
     /// [`Expedited::is_effective`] and [`Expedited::lacks_room`].
     ///
     /// # Errors
@@ -44,17 +44,17 @@ impl Expedited {
         }
     }
 
-    /// Whether grace periods are expedited.
+    /// Returns whether grace periods are expedited.
     pub fn is_effective(&self) -> bool {
         self.held.is_some()
     }
 
-    /// Whether they are not because the disk is full.
+    /// Returns whether they are not expedited because the disk is full.
     pub fn lacks_room(&self) -> bool {
         self.lacks_room
     }
 
-    /// Ends it, saying what became of the switch.
+    /// Ends it, and returns what happened to the switch.
     ///
     /// # Errors
     /// As [`Held::finish`].

@@ -1,11 +1,12 @@
-//! This program, executed in a way that nothing that it starts can write to its file.
+//! Execution of this program such that programs that it starts cannot write to its file.
 //!
-//! For the moment between `clone` and `exec`, `/proc/self/exe` of a container's process is the file of this program. An image
-//! whose program is a script that begins with `#!/proc/self/exe` has the kernel execute it inside, with the image's own
-//! dynamic loader, which can open the file for writing as soon as no process runs it any more (CVE-2019-5736 is
-//! the same in other runtimes). So every verb that puts programs into nodes executes itself again, from a mount of its own file
-//! that cannot be written and that is in nobody's mount namespace, or from a sealed copy in memory where the kernel has no such
-//! mounts (before Linux 5.12). Then `/proc/self/exe` is that, wherever it is opened.
+//! For the moment between `clone` and `exec`, `/proc/self/exe` of a container's process is the file of this program. An
+//! image whose program is a script that begins with `#!/proc/self/exe` makes the kernel execute it inside, with the
+//! image's own dynamic loader. The loader can open the file for writing as soon as no process runs it any more
+//! (CVE-2019-5736 is the same problem in other runtimes). So every command that puts programs into nodes executes
+//! itself again. It uses a read-only mount of its own file that is in no mount namespace, or a sealed copy in memory if
+//! the kernel does not have such mounts (before Linux 5.12). Then `/proc/self/exe` refers to that, wherever it is
+//! opened.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -21,8 +22,9 @@ use crate::error::{Context, Error, Result};
 
 const OWN: &str = "/proc/self/exe";
 
-/// Executes this program again, with the same arguments, so that its file cannot be written through `/proc/self/exe`; returns if it
-/// is so already, and for users other than root, who cannot put programs into nodes. Call it before other threads exist.
+/// Executes this program again, with the same arguments, so that its file cannot be written through `/proc/self/exe`.
+/// Returns if that has been done already, and for users other than root, who cannot put programs into nodes. Call it
+/// before other threads exist.
 ///
 /// # Errors
 /// [`Error::Os`] when neither a read-only mount nor a sealed copy can be made and executed.
@@ -44,10 +46,10 @@ pub fn enter() -> Result<()> {
     Err(Error::os(what(), execute(&sealed, &path)))
 }
 
-/// Where this program's file is: that of [`enter`]'s caller, whatever the kernel calls the sealed one.
+/// Returns the path of this program's file: that of [`enter`]'s caller, whatever name the kernel gives the sealed one.
 ///
 /// # Errors
-/// When the kernel does not say.
+/// When the kernel does not report it.
 pub fn own_program() -> io::Result<PathBuf> {
     let own = std::env::current_exe()?;
     match (is_nameless(&own), std::env::args_os().next()) {
@@ -56,12 +58,12 @@ pub fn own_program() -> io::Result<PathBuf> {
     }
 }
 
-/// Whether a name is one that the kernel gives to a detached mount or a copy in memory.
+/// Returns whether a name is one that the kernel gives to a detached mount or a copy in memory.
 fn is_nameless(own: &Path) -> bool {
     own == Path::new("/") || own.as_os_str().as_bytes().starts_with(b"/memfd:")
 }
 
-/// Whether nobody can write what `/proc/self/exe` is.
+/// Returns whether no process can write to the file of `/proc/self/exe`.
 fn is_sealed() -> Result<bool> {
     let what = || format!("look at {OWN}");
     let own = File::open(OWN).context(what)?;
@@ -70,17 +72,17 @@ fn is_sealed() -> Result<bool> {
     Ok(mount.f_flag.contains(StatVfsMountFlags::RDONLY) || seals.contains(SealFlags::WRITE))
 }
 
-/// The kernel names a process after the descriptor that it was executed from.
+/// Restores the process's name, which the kernel derives from the descriptor that was executed.
 fn keep_name() {
     let name = own_program().ok();
     let name = name.as_deref().and_then(Path::file_name);
     if let Some(name) = name.and_then(|name| CString::new(name.as_bytes()).ok()) {
-        // A name is for people: it may fail.
+        // The name is only informative, so a failure is ignored.
         let _ = rustix::thread::set_name(&name);
     }
 }
 
-/// A copy in memory that nobody can change any more.
+/// Returns a copy in memory that cannot be changed any more.
 fn copy(mut own: File) -> io::Result<OwnedFd> {
     let flags = MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING;
     let mut copy = File::from(rustix::fs::memfd_create("constel", flags)?);
@@ -93,7 +95,8 @@ fn copy(mut own: File) -> io::Result<OwnedFd> {
     Ok(rustix::fs::open(path, flags, Mode::empty())?)
 }
 
-/// Executes it with this process's arguments and environment, its path in the place of the first argument; returns what kept it.
+/// Executes the file with this process's arguments and environment, and its path in place of the first argument;
+/// returns the error.
 fn execute(program: &OwnedFd, path: &Path) -> io::Error {
     let arguments = std::iter::once(OsString::from(path)).chain(std::env::args_os().skip(1));
     let arguments: Result<Vec<CString>, _> = arguments

@@ -1,7 +1,7 @@
 //! Kernel settings, read and written through `/proc/sys` without helper processes.
 //!
-//! What `/proc/sys/net` shows belongs to the network namespace of the *calling thread*: enter a
-//! node's namespace first. For settings of the whole host use [`crate::globals`], which restores.
+//! `/proc/sys/net` shows the settings of the *calling thread's* network namespace: enter a node's namespace first. For
+//! settings of the whole host use [`crate::globals`], which restores them.
 
 use std::fs;
 use std::io;
@@ -10,8 +10,7 @@ use std::str::FromStr;
 
 use crate::error::{Context, Error, Result};
 
-/// The file of a setting: `net.ipv4.ip_forward` or, where a name holds dots,
-/// `net/ipv4/conf/eth0.5/forwarding`.
+/// Returns the file of a setting: `net.ipv4.ip_forward` or, if a name contains dots, `net/ipv4/conf/eth0.5/forwarding`.
 pub fn path_of(key: &str) -> PathBuf {
     let rel = if key.contains('/') {
         key.to_owned()
@@ -24,7 +23,7 @@ pub fn path_of(key: &str) -> PathBuf {
 /// Reads a setting, with blanks at the ends removed and those inside collapsed.
 ///
 /// # Errors
-/// [`Error::Os`] naming the setting, when there is none of the name or it cannot be read.
+/// [`Error::Os`] with the setting, when it does not exist or cannot be read.
 pub fn read(key: &str) -> Result<String> {
     let raw = fs::read_to_string(path_of(key)).context(|| format!("read sysctl {key}"))?;
     Ok(normal(&raw))
@@ -33,7 +32,7 @@ pub fn read(key: &str) -> Result<String> {
 /// Reads a setting of one value as `T`.
 ///
 /// # Errors
-/// As [`read`]; [`Error::Protocol`] when the value is no `T`.
+/// As [`read`]; [`Error::Protocol`] when the value is not a valid `T`.
 pub fn read_as<T: FromStr>(key: &str) -> Result<T> {
     let text = read(key)?;
     text.parse().map_err(|_| Error::Protocol {
@@ -42,7 +41,7 @@ pub fn read_as<T: FromStr>(key: &str) -> Result<T> {
     })
 }
 
-/// Whether this kernel has the setting in the calling thread's namespace.
+/// Returns whether this kernel has the setting in the calling thread's namespace.
 pub fn exists(key: &str) -> bool {
     path_of(key).exists()
 }
@@ -50,15 +49,15 @@ pub fn exists(key: &str) -> bool {
 /// Writes a setting.
 ///
 /// # Errors
-/// [`Error::Os`] naming setting and value, when there is none of the name or the kernel refuses.
+/// [`Error::Os`] with setting and value, when it does not exist or the kernel refuses.
 pub fn write(key: &str, value: &str) -> Result<()> {
     write_file(&path_of(key), value).context(|| format!("set sysctl {key} to {value}"))
 }
 
-/// Writes a setting, then reads it back; the kernel silently bounds some.
+/// Writes a setting, then reads it back; the kernel silently limits some values.
 ///
 /// # Errors
-/// [`Error::Protocol`] when the kernel shows another value afterwards.
+/// [`Error::Protocol`] when the kernel has another value afterwards.
 pub fn write_checked(key: &str, value: &str) -> Result<()> {
     write(key, value)?;
     let now = read(key)?;
@@ -71,7 +70,7 @@ pub fn write_checked(key: &str, value: &str) -> Result<()> {
     Ok(())
 }
 
-/// One write system call, as sysctl and sysfs files want it; never creates a file.
+/// Writes with a single system call, as sysctl and sysfs files require; never creates a file.
 pub(crate) fn write_file(path: &std::path::Path, value: &str) -> io::Result<()> {
     let mut f = fs::OpenOptions::new()
         .write(true)
@@ -80,7 +79,7 @@ pub(crate) fn write_file(path: &std::path::Path, value: &str) -> io::Result<()> 
     io::Write::write_all(&mut f, value.as_bytes())
 }
 
-/// Blanks as one space each: sysctls separate their values with tabs.
+/// Returns the value with single spaces: sysctls separate their values with tabs.
 pub(crate) fn normal(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ")
 }

@@ -1,10 +1,9 @@
-//! Nodes that are born with the right settings.
+//! Creation of nodes with the right settings.
 //!
-//! A router needs some twenty settings (forwarding on, no address detection, no redirects, ...).
-//! Writing them one by one in thousands of namespaces costs more than the namespaces. With
-//! `net.core.devconf_inherit_init_net = 3` a new namespace copies `conf/all` and `conf/default`
-//! from the namespace its creator is in: we prepare one template, and create all nodes from
-//! inside it. The global switch is on only while nodes are being made (see [`crate::globals`]).
+//! A router needs some twenty settings (forwarding on, no address detection, no redirects, ...). Writing them one by
+//! one in thousands of namespaces costs more than the namespaces. With `net.core.devconf_inherit_init_net = 3` a new
+//! namespace copies `conf/all` and `conf/default` from its creator's namespace: we prepare one template, and create all
+//! nodes from inside it. The global switch is on only while nodes are being created (see [`crate::globals`]).
 
 use std::collections::BTreeSet;
 use std::thread;
@@ -21,10 +20,13 @@ const INHERIT: &str = "net/core/devconf_inherit_init_net";
 /// A sysctl key (with `/`) and its value.
 pub type Setting = (&'static str, &'static str);
 
-/// What every node that forwards needs: IPv4 and IPv6 forwarding, every interface usable at once
-/// (no duplicate address detection, no router solicitations), no filtering by reverse path
-/// (paths over a constellation are not symmetric), no redirects, and packets that may pass 255 nodes: shortest paths
-/// over a grid of 72 planes have up to 58 hops, and one that is lengthened under way would meet the usual end at 64.
+/// Settings of every node that forwards:
+///
+/// - IPv4 and IPv6 forwarding;
+/// - every interface usable at once (no duplicate address detection, no router solicitations);
+/// - no filtering by reverse path, because paths over a constellation are not symmetric, and no redirects;
+/// - packets that may cross 255 nodes: shortest paths over a grid of 72 planes have up to 58 hops, and a path that is
+///   lengthened while a packet is in transit would exceed the usual limit of 64.
 ///
 /// Turning forwarding on resets other settings, so it comes first.
 pub const ROUTER: &[Setting] = &[
@@ -53,15 +55,15 @@ pub const ROUTER: &[Setting] = &[
     ("net/ipv6/conf/default/hop_limit", "255"),
 ];
 
-/// What nodes need besides where routes have several next hops: packets of one flow (addresses, protocol and ports)
-/// take one of them, so that none overtakes another.
+/// Additional settings of nodes if routes have several next hops: packets of one flow (addresses, protocol and ports)
+/// take one of them, so that they stay in order.
 pub const BY_FLOW: [Setting; 2] = [
     ("net/ipv4/fib_multipath_hash_policy", "1"),
     ("net/ipv6/fib_multipath_hash_policy", "1"),
 ];
 
-/// What namespaces that only hold our ends of the links need: no IPv6, hence no addresses, no
-/// multicast reports, and half the cost of setting an interface up. Frames pass below IP.
+/// Settings of namespaces that only contain our ends of the links: no IPv6, hence no addresses, no multicast reports,
+/// and half the cost of setting an interface up. Frames pass below IP.
 pub const SWITCH: &[Setting] = &[
     ("net/ipv6/conf/all/disable_ipv6", "1"),
     ("net/ipv6/conf/default/disable_ipv6", "1"),
@@ -69,21 +71,21 @@ pub const SWITCH: &[Setting] = &[
     ("net/ipv4/conf/default/forwarding", "0"),
 ];
 
-/// What container engines turn off where they make no network.
+/// Settings that restore what container engines turn off when they create no network.
 const WITH_IPV6: [Setting; 3] = [
     ("net/ipv6/conf/all/disable_ipv6", "0"),
     ("net/ipv6/conf/default/disable_ipv6", "0"),
     ("net/ipv6/conf/lo/disable_ipv6", "0"),
 ];
 
-/// What container engines give a container's namespace: users without rights send pings and listen on every port, as Docker
-/// has it since 20.10.
+/// Settings of a container's namespace as in container engines: users without rights may send pings and listen on every
+/// port, as in Docker since 20.10.
 pub const UNPRIVILEGED: [Setting; 2] = [
     ("net/ipv4/ping_group_range", "0 2147483647"),
     ("net/ipv4/ip_unprivileged_port_start", "0"),
 ];
 
-/// A prepared namespace to create nodes from.
+/// A prepared namespace from which nodes are created.
 #[derive(Debug)]
 pub struct NodeTemplate {
     ns: NetNs,
@@ -91,21 +93,21 @@ pub struct NodeTemplate {
     written: Vec<Setting>,
 }
 
-/// Nodes and how they got their settings.
+/// Created nodes, and how they got their settings.
 #[derive(Debug)]
 pub struct Created {
     /// The nodes, in no particular order.
     pub nodes: Vec<NetNs>,
-    /// How many copied their settings from the template. The others were written one by one,
-    /// which is slower but gives the same result.
+    /// Number of nodes that copied their settings from the template. In the others they were written one by one, which
+    /// is slower but gives the same result.
     pub inherited: usize,
 }
 
 impl NodeTemplate {
     /// Prepares a namespace with the given settings (in this order) and checks each.
     ///
-    /// Any `net/...` setting of a namespace can be given; those outside `conf/{all,default}`, and two within, are
-    /// not inherited and will be written in every node.
+    /// Any `net/...` setting of a namespace can be given. Those outside `conf/{all,default}`, and two inside, are not
+    /// inherited and will be written in every node.
     ///
     /// # Errors
     /// [`Error::Os`] when the kernel refuses the namespace or a setting, [`Error::Invalid`] when a setting does not stay.
@@ -119,23 +121,24 @@ impl NodeTemplate {
         })
     }
 
-    /// The template's own namespace.
+    /// Returns the template's own namespace.
     pub fn ns(&self) -> &NetNs {
         &self.ns
     }
 
-    /// Makes `n` nodes that have all the template's settings, each one checked.
+    /// Creates `n` nodes that have all the template's settings, each one checked.
     ///
-    /// The calling thread must be in the host's namespace: the global switch is only visible
-    /// there. Where it cannot be set (a restricted container), or where another program turns it
-    /// off meanwhile, the settings are written in each node that lacks them.
+    /// The calling thread must be in the host's namespace: the global switch is only visible there. If it cannot be set
+    /// (in a restricted container), or another program turns it off in that time, the settings are written in each node
+    /// that lacks them.
     ///
     /// # Errors
-    /// [`Error::Os`] when a node cannot be made or set up, or the journal not be written; none of them is left then.
+    /// [`Error::Os`] when a node cannot be created or configured, or the journal cannot be written; none of them
+    /// remains then.
     pub fn create(&self, n: usize, globals: &Globals, owner: &Owner) -> Result<Created> {
         let path = sysctl::path_of(INHERIT);
-        // Refused or absent: not an error, there is the slower way. A journal that cannot be
-        // written is one: then nothing of the host may be touched.
+        // A refused or missing switch is not an error, because there is the slower way. A journal that cannot be
+        // written is one: then nothing of the host may be changed.
         let held = match globals.hold(owner, &path, Wish::Exactly("3".into())) {
             Ok(h) => Some(h),
             Err(Error::Conflict(_)) => None,
@@ -158,8 +161,8 @@ impl NodeTemplate {
         Ok(Created { nodes, inherited })
     }
 
-    /// Gives namespaces that somebody else made the template's settings, each one checked; and IPv6, if they were made
-    /// without it.
+    /// Gives namespaces created by other software the template's settings, each one checked; and IPv6, if it is
+    /// disabled there.
     ///
     /// # Errors
     /// [`Error::Os`] when the kernel refuses a setting, [`Error::Invalid`] when one does not stay.
@@ -173,8 +176,7 @@ impl NodeTemplate {
         })?
     }
 
-    /// Checks every node and completes those that lack something. Returns how many were born
-    /// complete.
+    /// Checks every node and completes those that lack settings. Returns how many had them from the start.
     fn check_all(&self, nodes: &[NetNs]) -> Result<usize> {
         let workers = thread::available_parallelism()
             .map_or(1, |p| p.get())
@@ -189,8 +191,8 @@ impl NodeTemplate {
                         let mut born = 0;
                         for (i, ns) in part.iter().enumerate() {
                             ns.enter_for_good()?;
-                            // One namespace copies all of conf/ or nothing. Every node gets a
-                            // look at one setting of each family, the first and last at all.
+                            // One namespace copies all of conf/ or nothing. In every node one setting of each family is
+                            // checked, in the first and last one all.
                             let thorough = i == 0 || i == last;
                             if self.looks_inherited(thorough)? {
                                 born += 1;
@@ -207,10 +209,10 @@ impl NodeTemplate {
         })
     }
 
-    /// Whether the calling thread's namespace has the template's inheritable settings.
+    /// Returns whether the calling thread's namespace has the template's inheritable settings.
     ///
-    /// A look by netlink costs a few microseconds, by file (`/proc/sys` is looked up name by name) a
-    /// hundred: so forwarding stands for its family where the template sets it.
+    /// A check by netlink costs a few microseconds, by file (`/proc/sys` is looked up name by name) a hundred. So
+    /// forwarding represents its family if the template sets it.
     fn looks_inherited(&self, thorough: bool) -> Result<bool> {
         let mut socket = None;
         let mut families = BTreeSet::new();
@@ -243,7 +245,7 @@ impl NodeTemplate {
     }
 }
 
-/// Gives a namespace that exists these settings, in this order, each checked.
+/// Gives an existing namespace these settings, in this order, each checked.
 ///
 /// # Errors
 /// As [`NodeTemplate::complete`].
@@ -251,7 +253,7 @@ pub fn settle(ns: &NetNs, settings: &[Setting]) -> Result<()> {
     ns.run(|| apply(settings))?
 }
 
-/// A namespace with the given settings (in this order), each checked.
+/// Returns a new namespace with the given settings (in this order), each checked.
 ///
 /// # Errors
 /// As [`NodeTemplate::prepare`].
@@ -261,7 +263,7 @@ pub fn namespace_with(settings: &[Setting]) -> Result<NetNs> {
     Ok(ns)
 }
 
-/// What the kernel gives each namespace as it gives all, whatever else is copied (`addrconf_init_net`).
+/// Settings that the kernel sets to fixed defaults in each namespace, whatever else is copied (`addrconf_init_net`).
 const NEVER_COPIED: [&str; 2] = [
     "net/ipv6/conf/default/autoconf",
     "net/ipv6/conf/default/disable_ipv6",
@@ -279,7 +281,7 @@ fn is_inherited(key: &str) -> bool {
     copied && !NEVER_COPIED.contains(&key)
 }
 
-/// Writes settings in the calling thread's namespace, then checks all: some reset others.
+/// Writes settings in the calling thread's namespace, then checks all, because some reset others.
 fn apply(settings: &[Setting]) -> Result<()> {
     for (key, value) in settings {
         sysctl::write(key, value)?;

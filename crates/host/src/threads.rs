@@ -1,15 +1,15 @@
-//! Threads that somebody waits for.
+//! Joining of threads.
 
 use std::panic::resume_unwind;
 use std::thread::ScopedJoinHandle;
 
-/// What a thread comes to, once it has ended; its panic is the caller's.
+/// Returns the result of a thread, once it has ended; its panic is raised in the caller.
 pub fn result_of<T>(thread: ScopedJoinHandle<'_, T>) -> T {
     let ended = thread.join();
     ended.unwrap_or_else(|panic| resume_unwind(panic))
 }
 
-/// What all of these come to: each has ended before a panic of one is the caller's.
+/// Returns the results of all threads: all have ended before a panic of one is raised in the caller.
 pub fn results_of<'s, T>(threads: impl IntoIterator<Item = ScopedJoinHandle<'s, T>>) -> Vec<T>
 where
     T: 's,

@@ -1,4 +1,4 @@
-//! By how much this process's clocks are ahead of the kernel's own (`time_namespaces(7)`).
+//! Offset of this process's clocks from the kernel's own (`time_namespaces(7)`).
 
 use std::fs;
 use std::io::ErrorKind;
@@ -7,19 +7,19 @@ use crate::error::{Error, Result};
 
 const OFFSETS: &str = "/proc/self/timens_offsets";
 
-/// A clock that a time namespace may have set apart.
+/// A clock that a time namespace may shift.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Clock {
-    /// `CLOCK_MONOTONIC`: what BPF programs read is the kernel's own.
+    /// `CLOCK_MONOTONIC`; BPF programs read the kernel's own.
     Monotonic,
-    /// `CLOCK_BOOTTIME`, and with it the starts of processes that `/proc` shows.
+    /// `CLOCK_BOOTTIME`, and with it the start times of processes in `/proc`.
     Boottime,
 }
 
-/// Nanoseconds that this process's time namespace adds to the kernel's own clock.
+/// Returns the nanoseconds that this process's time namespace adds to the kernel's own clock.
 ///
 /// # Errors
-/// [`Error::Os`] where the kernel's list cannot be read, [`Error::Protocol`] where it has no such clock.
+/// [`Error::Os`] when the kernel's list cannot be read, [`Error::Protocol`] when it does not contain the clock.
 pub fn ahead_of_kernel_ns(clock: Clock) -> Result<i64> {
     match fs::read_to_string(OFFSETS) {
         Ok(text) => offset_ns(&text, clock).ok_or_else(|| Error::Protocol {
@@ -32,7 +32,7 @@ pub fn ahead_of_kernel_ns(clock: Clock) -> Result<i64> {
     }
 }
 
-/// Lines of a clock's name, seconds, and nanoseconds that are added to them.
+/// Parses lines with a clock's name, seconds, and nanoseconds.
 fn offset_ns(offsets: &str, clock: Clock) -> Option<i64> {
     let name = match clock {
         Clock::Monotonic => "monotonic ",

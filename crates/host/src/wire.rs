@@ -1,5 +1,5 @@
-//! Interfaces of the host that we did not make: looked at, never changed. What is asked of them goes with the descriptor
-//! that asks.
+//! Interfaces of the host that exist independently of Constel: they are inspected, never changed permanently. Every
+//! setting ends with the descriptor that requested it.
 
 use std::io;
 use std::mem::size_of;
@@ -10,7 +10,7 @@ use crate::error::{Context, Result};
 
 /// IEEE 802's EtherType for local experiments.
 const EXPERIMENTAL: u16 = 0x88b5;
-/// A group of our own, which switches pass on like any other.
+/// A multicast group of our own, which switches forward like any other.
 const PROBE_GROUP: [u8; 6] = [0x03, 0xc5, 0x74, 0, 0, 1];
 const PROBE_BYTES: usize = 60;
 const TOKEN_AT: usize = 18;
@@ -26,11 +26,11 @@ pub(crate) fn packet_socket(protocol: u16) -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: a fresh descriptor that nobody else owns.
+    // SAFETY: a fresh descriptor that has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
-/// Has the socket take in frames of this EtherType on this interface, and send there.
+/// Binds the socket to frames of this EtherType on this interface.
 pub(crate) fn bind_to(socket: &OwnedFd, ifindex: u32, protocol: u16) -> io::Result<()> {
     let address = address_of(ifindex, protocol);
     // SAFETY: pointer and length describe `address`.
@@ -57,21 +57,21 @@ fn checked(result: libc::ssize_t) -> io::Result<usize> {
     usize::try_from(result).map_err(|_| io::Error::last_os_error())
 }
 
-/// An interface that receives frames for others as well, as long as this is held. It stays promiscuous for those who made it
-/// so themselves.
+/// Keeps an interface in promiscuous mode while this is held. It stays promiscuous for other programs that requested
+/// it.
 #[derive(Debug)]
 pub struct Promiscuous {
     _socket: OwnedFd,
 }
 
 impl Promiscuous {
-    /// For an interface of the calling thread's namespace.
+    /// Requests it for an interface of the calling thread's namespace.
     ///
     /// # Errors
     /// [`Error::Os`](crate::Error::Os) when there is no such interface, or without `CAP_NET_RAW`.
     pub fn hold(ifindex: u32) -> Result<Promiscuous> {
         let what = || format!("receive frames for others on interface {ifindex}");
-        // Protocol 0: nothing is received by the socket itself.
+        // Protocol 0: the socket itself receives no frames.
         let socket = packet_socket(0).context(what)?;
         // SAFETY: plain old data.
         let mut request: libc::packet_mreq = unsafe { std::mem::zeroed() };
@@ -92,8 +92,8 @@ impl Promiscuous {
     }
 }
 
-/// Whether hardware hands over several frames merged into one in a way that cannot be undone (LRO). An interface that
-/// cannot say does not.
+/// Returns whether the hardware merges received frames in a way that cannot be undone (LRO); false if the interface
+/// does not report it.
 #[must_use]
 pub fn merges_frames(interface: &str) -> bool {
     #[repr(C)]
@@ -117,12 +117,12 @@ pub fn merges_frames(interface: &str) -> bool {
     result == 0 && words[1] & LARGE_RECEIVE != 0
 }
 
-/// Sends a frame on each of these interfaces and listens for a while on all: the pairs (sent on, seen on) of those between
-/// which there is a way already, by a cable, a switch or a bridge. Frames put on wires that lead into a box would go round
-/// for ever.
+/// Sends a frame on each of these interfaces and listens for a while on all. Returns the pairs (sent on, received on)
+/// of interfaces between which a path exists already, by a cable, a switch or a bridge. On such wires, frames of a box
+/// would circulate for ever.
 ///
 /// # Errors
-/// [`Error::Os`](crate::Error::Os) when an interface cannot be sent on or listened to.
+/// [`Error::Os`](crate::Error::Os) when sending or receiving on an interface fails.
 pub fn find_loops(interfaces: &[u32], listen: Duration) -> Result<Vec<(u32, u32)>> {
     let what = || "look for loops".to_owned();
     let all = libc::ETH_P_ALL as u16;
@@ -133,7 +133,7 @@ pub fn find_loops(interfaces: &[u32], listen: Duration) -> Result<Vec<(u32, u32)
         sockets.push(socket);
     }
     let mut token = [0u8; 16];
-    // SAFETY: as many bytes as there are.
+    // SAFETY: the length is that of the buffer.
     let drawn = unsafe { libc::getrandom(token.as_mut_ptr().cast(), token.len(), 0) };
     checked(drawn).context(what)?;
     for (socket, ifindex) in sockets.iter().zip(interfaces) {
@@ -143,7 +143,7 @@ pub fn find_loops(interfaces: &[u32], listen: Duration) -> Result<Vec<(u32, u32)
         frame[12..14].copy_from_slice(&EXPERIMENTAL.to_be_bytes());
         frame[14..TOKEN_AT].copy_from_slice(&ifindex.to_be_bytes());
         frame[TOKEN_AT..TOKEN_AT + token.len()].copy_from_slice(&token);
-        // SAFETY: as many bytes as there are.
+        // SAFETY: the length is that of the buffer.
         let sent = unsafe {
             libc::send(
                 socket.as_raw_fd(),
@@ -188,7 +188,7 @@ pub fn find_loops(interfaces: &[u32], listen: Duration) -> Result<Vec<(u32, u32)
     Ok(loops)
 }
 
-/// The interface that a probe was sent on which waits in this socket, all other frames thrown away.
+/// Returns the interface on which a probe was sent that waits in this socket; all other frames are discarded.
 fn probe_in(socket: &OwnedFd, token: &[u8; 16]) -> Option<u32> {
     loop {
         let mut frame = [0u8; PROBE_BYTES];

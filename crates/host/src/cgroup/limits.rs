@@ -1,8 +1,8 @@
-//! How much memory and how many processes a lab, or one of its nodes, may have at once.
+//! Limits of memory, processes and processor time for a lab, or one of its nodes.
 //!
-//! The controllers may be cgroup2's or cgroup v1's, each on its own: what they are told and where differs, what they do
-//! does not. A program that wants more memory than there is left is killed, the largest first; one that wants another
-//! process is refused it.
+//! The controllers may be cgroup2's or cgroup v1's, each independently: their files differ, their effects do not. When
+//! memory runs out, the kernel kills a program, the largest first. A program that exceeds the limit of processes cannot
+//! start another.
 
 use std::path::Path;
 
@@ -11,30 +11,31 @@ use crate::claim::LabName;
 use crate::error::{Context, Error, Result};
 use crate::sysctl::write_file;
 
-/// What may be had at once.
+/// Limits.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
-    /// Bytes of memory: processes, files of theirs in memory (`/tmp` and `/run` of nodes), what the kernel has for them.
+    /// Bytes of memory: of processes, of their files in memory (`/tmp` and `/run` of nodes), and of the kernel on their
+    /// behalf.
     pub memory_bytes: Option<u64>,
     /// Processes and threads.
     pub processes: Option<u64>,
-    /// Processor time, thousandths of a processor. Of a lab as a whole it is not limited.
+    /// Processor time, thousandths of a processor. For a lab as a whole it is not limited.
     pub cpu_thousandths: Option<u64>,
 }
 
-/// The controller that nothing of a whole lab is told.
+/// The controller without limits for a whole lab.
 const CPU: &str = "cpu";
 
-/// A controller that limits.
+/// A controller with limits.
 struct Controller {
-    /// Its name in both versions.
+    /// The controller's name in both versions.
     name: &'static str,
-    /// The file that takes the limit, in cgroup2 and in cgroup v1.
+    /// The file for the limit, in cgroup2 and in cgroup v1.
     files: [&'static str; 2],
     of: fn(&Limits) -> Option<[String; 2]>,
 }
 
-/// In this many microseconds the limit of processor time is reached, or not.
+/// Period over which the limit of processor time applies, in microseconds.
 const PERIOD_US: u64 = 100_000;
 
 fn same(limit: u64) -> [String; 2] {
@@ -43,7 +44,7 @@ fn same(limit: u64) -> [String; 2] {
 
 fn quota(thousandths: u64) -> [String; 2] {
     let us = thousandths * PERIOD_US / 1000;
-    // cgroup v1's groups are born with this period.
+    // The period is cgroup v1's default, so only the quota must be written there.
     [format!("{us} {PERIOD_US}"), us.to_string()]
 }
 
@@ -65,8 +66,8 @@ const CONTROLLERS: [Controller; 3] = [
     },
 ];
 
-/// How many processes of these groups were killed so far because a limit of memory was reached; `None` where none of them is
-/// there, or counts.
+/// Returns how many processes of these groups were killed so far because a limit of memory was reached; `None` if no
+/// group exists or counts.
 #[must_use]
 pub fn killed_for_memory(groups: &[LabCgroup]) -> Option<u64> {
     let files = ["memory.events", "memory.oom_control"];
@@ -83,19 +84,19 @@ pub fn killed_for_memory(groups: &[LabCgroup]) -> Option<u64> {
     texts.filter_map(count).reduce(|sum, more| sum + more)
 }
 
-/// Groups whose members are under a lab's limits.
+/// Groups whose members are subject to a lab's limits.
 #[derive(Clone, Debug, Default)]
 pub struct LimitedGroups {
     groups: Vec<LabCgroup>,
-    /// Where nodes with limited processor time have theirs, in cgroup v1.
+    /// Parent of the groups of nodes with limited processor time, in cgroup v1.
     cpu: Option<LabCgroup>,
     missing: Vec<&'static str>,
 }
 
 impl LimitedGroups {
-    /// Puts limits on a lab: on `unified`, its group of cgroup2, where that has the controllers, else on groups that are
-    /// made in cgroup v1's hierarchies. `with_nodes`: some nodes will have limits of their own; `with_cpu`: of processor
-    /// time too, for which `cpu` is the lab's group in cgroup v1.
+    /// Sets limits of a lab: on `unified`, its group of cgroup2, if that has the controllers, otherwise on groups
+    /// created in cgroup v1's hierarchies. `with_nodes`: some nodes will have limits of their own; `with_cpu`: of
+    /// processor time too, for which `cpu` is the lab's group in cgroup v1.
     ///
     /// # Errors
     /// [`Error::Conflict`] when a group is left over from a lab that was not cleaned up, [`Error::Os`] when the kernel
@@ -119,7 +120,7 @@ impl LimitedGroups {
                     in_unified.push(controller.name);
                     Some(group.clone())
                 }
-                // Others than those nodes' processes are not in it.
+                // In cgroup v1 this group contains only processes of those nodes.
                 _ if of_nodes => {
                     made.cpu = cpu.cloned();
                     if cpu.is_none() {
@@ -137,7 +138,7 @@ impl LimitedGroups {
                 }
             }
         }
-        // A group of cgroup2 whose subgroups have limits has no processes of its own.
+        // A group of cgroup2 whose subgroups have limits must not have processes of its own.
         if let (Some(group), true, false) = (unified, with_nodes, in_unified.is_empty()) {
             let on: Vec<_> = in_unified.iter().map(|name| format!("+{name}")).collect();
             let path = group.path().join("cgroup.subtree_control");
@@ -159,7 +160,7 @@ impl LimitedGroups {
         };
         let cpu = self.cpu.iter().filter(|_| limits.cpu_thousandths.is_some());
         for group in self.groups.iter().chain(cpu) {
-            // Beside the group of all others, where there is one.
+            // Next to the group `others`, if there is one.
             let lab = match group.path().file_name().and_then(|n| n.to_str()) {
                 Some("others") => LabCgroup::at(parent(group.path())?.to_owned()),
                 _ => group.clone(),
@@ -179,19 +180,19 @@ impl LimitedGroups {
         }
     }
 
-    /// The groups that a process joins to be under the limits; none twice.
+    /// Returns the groups that a process must join to be subject to the limits, each once.
     #[must_use]
     pub fn groups(&self) -> &[LabCgroup] {
         &self.groups
     }
 
-    /// How many of their processes were killed so far because a limit of memory was reached.
+    /// Returns how many of their processes were killed so far because a limit of memory was reached.
     #[must_use]
     pub fn killed_for_memory(&self) -> u64 {
         killed_for_memory(&self.groups).unwrap_or(0)
     }
 
-    /// Controllers that this host lacks: what they limit is not limited.
+    /// Returns the controllers that this host lacks: their resources are not limited.
     #[must_use]
     pub fn missing(&self) -> &[&'static str] {
         &self.missing
@@ -203,7 +204,7 @@ fn parent(path: &Path) -> Result<&Path> {
         .ok_or_else(|| Error::Invalid(format!("{} lies nowhere", path.display())))
 }
 
-/// Tells a group its limit, if it has one and is in that controller's hierarchy.
+/// Sets the limit of a group, if it has one and is in that controller's hierarchy.
 fn set(group: &LabCgroup, controller: &Controller, limits: &Limits) -> Result<()> {
     let Some(limit) = (controller.of)(limits) else {
         return Ok(());

@@ -1,9 +1,9 @@
-//! The lab's cgroup: every process a lab starts is in it, whatever it forks, so that the kernel
-//! itself can list and kill them all.
+//! The lab's cgroup: every process that a lab starts is in it, including all that it forks, so that the kernel itself
+//! can list and kill them all.
 //!
-//! On hosts where controllers are cgroup v1's there are others in their hierarchies: for those that share
-//! processor time as one ([`LabCgroup::create_cpu`]), for [`limits`] of memory and processes, and so that containers
-//! are in no hierarchy's uppermost group ([`LabCgroup::create_others`]).
+//! On hosts with controllers of cgroup v1 there are further groups in their hierarchies: for labs that share processor
+//! time as one unit ([`LabCgroup::create_cpu`]), for [`limits`] of memory and processes, and so that containers are not
+//! in the root group of any hierarchy ([`LabCgroup::create_others`]).
 
 pub mod limits;
 
@@ -20,14 +20,14 @@ use crate::claim::LabName;
 use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 
-/// Every cgroup of ours is named `constel-<lab>`.
+/// Every cgroup of a lab is named `constel-<lab>`.
 pub const PREFIX: &str = "constel-";
 
-/// Extended attribute that names the process that made the group ([`ProcessIdent::mark`]).
+/// Extended attribute with the process that created the group ([`ProcessIdent::mark`]).
 const OWNER_ATTRIBUTE: &str = "trusted.constel.owner";
 
-/// Where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts.
-/// `None` where it is not, or only to be read.
+/// Returns where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts. `None` if it is not
+/// mounted, or read-only.
 ///
 /// # Errors
 /// [`Error::Os`] when the mount table cannot be read.
@@ -35,12 +35,12 @@ pub fn mount_point() -> Result<Option<PathBuf>> {
     Ok(find_mount(&mount_table()?, "cgroup2", None))
 }
 
-/// Where cgroup v1's controller of that name is mounted; `None` where it is not, or only to be read.
+/// Returns where cgroup v1's controller of that name is mounted; `None` if it is not mounted, or read-only.
 fn v1_mount_point(controller: &str) -> Result<Option<PathBuf>> {
     Ok(find_mount(&mount_table()?, "cgroup", Some(controller)))
 }
 
-/// The top of every hierarchy that can be written, in which labs may have groups; that of cgroup2 first.
+/// Returns the root of every writable hierarchy, in which labs may have groups; that of cgroup2 first.
 ///
 /// # Errors
 /// [`Error::Os`] when the mount table cannot be read.
@@ -62,7 +62,8 @@ fn roots_in(table: &str) -> Vec<PathBuf> {
     roots
 }
 
-/// Of a line of the mount table: the device, the options of the file system and the place of a hierarchy of cgroup v1 that can be written.
+/// Parses a line of the mount table: returns the device, the file system options and the mount point of a writable
+/// hierarchy of cgroup v1.
 fn v1_mount(line: &str) -> Option<(&str, &str, PathBuf)> {
     let device = line.split(' ').nth(2)?;
     let (_, right) = line.split_once(" - ")?;
@@ -98,14 +99,15 @@ fn find_mount(table: &str, fs_type: &str, controller: Option<&str>) -> Option<Pa
     None
 }
 
-/// Where the groups are that `/proc/PID/cgroup` says, by the mount table.
+/// Returns the directories of the groups listed in `/proc/PID/cgroup`, by the mount table.
 fn groups_in(said: &str, table: &str) -> Vec<PathBuf> {
     let group = |line: &str| {
         // "<id>:<controllers>:<path>"; cgroup2's has no controllers.
         let (controllers, path) = line.split_once(':')?.1.split_once(':')?;
         let root = match controllers {
             "" => find_mount(table, "cgroup2", None),
-            // Hierarchies that share controllers are one; one without is called `name=NAME`.
+            // Controllers that share a hierarchy are listed together; a hierarchy without controllers is called
+            // `name=NAME`.
             of => find_mount(table, "cgroup", of.split(',').next()),
         };
         Some(root?.join(path.strip_prefix('/')?))
@@ -120,34 +122,34 @@ pub struct LabCgroup {
 }
 
 impl LabCgroup {
-    /// Makes the lab's cgroup. `None` on hosts without a usable cgroup2: then the mark in the
-    /// environment of processes has to do.
+    /// Creates the lab's cgroup. `None` on hosts without a usable cgroup2: then processes are found by the mark in
+    /// their environment only.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when it exists: left over from a lab that was not cleaned up.
+    /// [`Error::Conflict`] when it exists: it is left over from a lab that was not cleaned up.
     pub fn create(lab: &LabName) -> Result<Option<LabCgroup>> {
         mount_point()?.map_or(Ok(None), |root| Self::create_in(&root, lab))
     }
 
-    /// Makes the lab's group for processor time, in which all members together weigh as much as
-    /// one other group (or session, under the scheduler's autogroups) of the host, so that
-    /// thousands of processes cannot starve the few that move the lab. `None` where cgroup v1
-    /// does not have the `cpu` controller: with cgroup v2's, [`LabCgroup::create`]'s group is that
-    /// group, see [`LabCgroup::has_weight`].
+    /// Creates the lab's group for processor time. All members together weigh as much as one other group (or session,
+    /// under the scheduler's autogroups) of the host, so that thousands of processes cannot starve the few that move
+    /// the lab's frames. `None` if cgroup v1 does not have the `cpu` controller: with cgroup v2's,
+    /// [`LabCgroup::create`]'s group has that role, see [`LabCgroup::has_weight`].
     ///
     /// # Errors
-    /// [`Error::Conflict`] when it exists, as there.
+    /// [`Error::Conflict`] when it exists, as for [`LabCgroup::create`].
     pub fn create_cpu(lab: &LabName) -> Result<Option<LabCgroup>> {
         Self::create_v1("cpu", lab)
     }
 
-    /// The lab's group in the hierarchy of one of cgroup v1's controllers, which it may share with others.
+    /// Creates the lab's group in the hierarchy of one of cgroup v1's controllers, which may contain other controllers
+    /// too.
     fn create_v1(controller: &str, lab: &LabName) -> Result<Option<LabCgroup>> {
         v1_mount_point(controller)?.map_or(Ok(None), |root| Self::create_in(&root, lab))
     }
 
-    /// Makes the lab's group in every hierarchy of cgroup v1 in which it has none: a program that may mount such a
-    /// hierarchy sees, and makes, groups below its own only, which go with the lab.
+    /// Creates the lab's group in every hierarchy of cgroup v1 in which it has none. A program that can mount such a
+    /// hierarchy then sees and creates only groups below its own, which are removed with the lab.
     ///
     /// # Errors
     /// [`Error::Os`] when the kernel refuses a group, or the mount table cannot be read.
@@ -167,7 +169,8 @@ impl LabCgroup {
         Ok(made)
     }
 
-    /// A group of the controller `cpuset` takes no process until it is told which processors and memory it has: all of them.
+    /// Gives the group all processors and memory nodes: a group of the controller `cpuset` accepts no process before
+    /// these are set.
     fn take_processors(&self, root: &Path) -> Result<()> {
         for file in ["cpuset.cpus", "cpuset.mems"] {
             let (from, to) = (root.join(file), self.path.join(file));
@@ -201,7 +204,7 @@ impl LabCgroup {
         }
     }
 
-    /// The lab's cgroup, if it exists.
+    /// Returns the lab's cgroup, if it exists.
     ///
     /// # Errors
     /// [`Error::Os`] when the mount table cannot be read.
@@ -210,7 +213,7 @@ impl LabCgroup {
         Ok(path.filter(|p| p.is_dir()).map(|path| LabCgroup { path }))
     }
 
-    /// The lab's cgroups in all hierarchies, that of cgroup2 first.
+    /// Returns the lab's cgroups in all hierarchies, that of cgroup2 first.
     ///
     /// # Errors
     /// [`Error::Os`] when the mount table cannot be read.
@@ -223,7 +226,7 @@ impl LabCgroup {
             .collect())
     }
 
-    /// All of our cgroups on this host, by lab name.
+    /// Returns all labs' cgroups on this host, by lab name.
     ///
     /// # Errors
     /// [`Error::Os`] when the mount table or a hierarchy cannot be read.
@@ -250,14 +253,14 @@ impl LabCgroup {
         Ok(out)
     }
 
-    /// Whether its members share processor time as one: the `cpu` controller is on in it.
+    /// Returns whether its members share processor time as one unit: the `cpu` controller is enabled in it.
     #[must_use]
     pub fn has_weight(&self) -> bool {
         let has = |file| self.path.join(file).exists();
         has("cpu.weight") || has("cpu.shares")
     }
 
-    /// The process that made it, alive or dead; `None` if it does not carry our mark.
+    /// Returns the process that created it, alive or dead; `None` if it does not carry our mark.
     ///
     /// # Errors
     /// [`Error::Os`] when the mark, or this boot's identity, cannot be read.
@@ -273,24 +276,25 @@ impl LabCgroup {
         }
     }
 
-    /// Since it was made, the time in which some process in it or below waited for a processor, nanoseconds in steps of 1 us
-    /// (`cpu.pressure`). `None` where the kernel does not count it.
+    /// Returns the time since its creation in which any process in it or below waited for a processor, nanoseconds in
+    /// steps of 1 us (`cpu.pressure`). `None` if the kernel does not count it.
     #[must_use]
     pub fn processor_wait_ns(&self) -> Option<u64> {
         processor_wait_ns(&self.path.join("cpu.pressure"))
     }
 
-    /// Its directory.
+    /// Returns its directory.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// The group at this path, as the process that made it says.
+    /// Returns the group at a path that was passed by the process that created it.
     pub fn at(path: PathBuf) -> LabCgroup {
         LabCgroup { path }
     }
 
-    /// The groups that a process is in, in the hierarchies in which labs have groups: somebody else may have made them.
+    /// Returns the groups that a process is in, in the hierarchies in which labs have groups. They may have been
+    /// created by other software.
     ///
     /// # Errors
     /// [`Error::Os`] when there is no such process, or the mount table cannot be read.
@@ -301,10 +305,10 @@ impl LabCgroup {
         Ok(groups.into_iter().map(LabCgroup::at).collect())
     }
 
-    /// A subgroup, for one node's limits. Killing and removing the lab's group includes it.
+    /// Creates a subgroup, for one node's limits. Killing and removing the lab's group includes it.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a name that is none of a folder, [`Error::Os`] when the kernel refuses.
+    /// [`Error::Invalid`] for a name that is not a valid folder name, [`Error::Os`] when the kernel refuses.
     pub fn subgroup(&self, name: &str) -> Result<LabCgroup> {
         if name.is_empty() || name.starts_with('.') || name.contains('/') {
             return Err(Error::Invalid(format!(
@@ -326,10 +330,10 @@ impl LabCgroup {
             .context(|| format!("move process {pid} into {}", self.path.display()))
     }
 
-    /// Where to write "0" so that the writer, which has one thread, moves into the group.
+    /// Returns the file to which a process with one thread writes "0" to move itself into the group.
     pub(crate) fn procs(&self) -> PathBuf {
-        // cgroup v1 can move a thread as well, which Linux does without stopping all forks and exits of the host
-        // for a grace period (tens of milliseconds).
+        // In cgroup v1 a thread can be moved too. Linux does that without stopping all forks and exits of the host for
+        // a grace period (tens of milliseconds).
         let tasks = self.path.join("tasks");
         if tasks.exists() {
             tasks
@@ -338,10 +342,10 @@ impl LabCgroup {
         }
     }
 
-    /// The processes in the group and its subgroups. A group that is gone has none.
+    /// Returns the processes in the group and its subgroups. A removed group has none.
     ///
     /// # Errors
-    /// [`Error::Os`] when a group that is there does not list its members.
+    /// [`Error::Os`] when an existing group does not list its members.
     pub fn pids(&self) -> Result<Vec<u32>> {
         let mut out = Vec::new();
         for dir in self.tree()? {
@@ -358,8 +362,8 @@ impl LabCgroup {
         Ok(out)
     }
 
-    /// Kills (SIGKILL) all processes of the group and waits until it is empty. Returns how many
-    /// there were at first.
+    /// Kills (SIGKILL) all processes of the group and waits until it is empty. Returns how many processes there were at
+    /// first.
     ///
     /// # Errors
     /// [`Error::Conflict`] when the caller itself is in the group, or when some still live after
@@ -386,7 +390,8 @@ impl LabCgroup {
                 )));
             }
             if !by_kernel {
-                // Kernels before 5.14: again and again, since they may fork meanwhile.
+                // Kernels before 5.14 have no `cgroup.kill`. Repeat it, because processes may fork between listing and
+                // killing.
                 for pid in left {
                     let _ = kill_process(Pid::from_raw(pid as i32).expect("not 0"), Signal::KILL);
                 }
@@ -395,7 +400,7 @@ impl LabCgroup {
         }
     }
 
-    /// Removes the group and its subgroups, which must be empty; `false` if it was gone.
+    /// Removes the group and its subgroups, which must be empty; `false` if it did not exist.
     ///
     /// # Errors
     /// [`Error::Os`] when a group still has members after `timeout`.
@@ -410,7 +415,7 @@ impl LabCgroup {
                 match fs::remove_dir(&dir) {
                     Ok(()) => break,
                     Err(e) if is_absent(&e) => break,
-                    // The last process has been killed but not quite buried.
+                    // The last process has been killed but not reaped yet.
                     Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
                         self.wait_event(Duration::from_millis(10))?;
                     }
@@ -437,15 +442,15 @@ impl LabCgroup {
     /// Waits for a change of `cgroup.events`, at most `timeout`.
     fn wait_event(&self, timeout: Duration) -> Result<()> {
         let Ok(f) = File::open(self.path.join("cgroup.events")) else {
-            // Gone, or of cgroup v1, which has no events.
+            // Removed, or of cgroup v1, which has no events.
             std::thread::sleep(Duration::from_millis(1).min(timeout));
             return Ok(());
         };
-        // The first look arms the notification.
+        // Reading the file arms the notification.
         let mut text = String::new();
         let _ = io::Read::read_to_string(&mut &f, &mut text);
         if !text.lines().any(|l| l == "populated 1") {
-            // Nothing to wait for but the burial, which has no event.
+            // The processes only have to be reaped, for which there is no event.
             std::thread::sleep(Duration::from_millis(1).min(timeout));
             return Ok(());
         }
@@ -462,7 +467,7 @@ impl LabCgroup {
         }
     }
 
-    /// The group's directory and all below it, outer before inner.
+    /// Returns the group's directory and all below it, outer before inner.
     fn tree(&self) -> Result<Vec<PathBuf>> {
         let mut out = vec![self.path.clone()];
         let mut next = 0;
@@ -484,7 +489,7 @@ impl LabCgroup {
     }
 }
 
-/// Puts our mark on a new group, or removes the group again: unmarked, nobody could clean it up.
+/// Puts our mark on a new group, or removes the group again: without a mark it would never be cleaned up.
 fn mark(path: PathBuf) -> Result<LabCgroup> {
     let owner = ProcessIdent::current()?.mark();
     let flags = rustix::fs::XattrFlags::empty();
@@ -498,14 +503,14 @@ fn mark(path: PathBuf) -> Result<LabCgroup> {
     Ok(LabCgroup { path })
 }
 
-/// Since boot, the time in which some process of this host waited for a processor, nanoseconds in steps of 1 us. `None` where the
-/// kernel does not count it.
+/// Returns the time since boot in which any process of this host waited for a processor, nanoseconds in steps of 1 us.
+/// `None` if the kernel does not count it.
 #[must_use]
 pub fn host_processor_wait_ns() -> Option<u64> {
     processor_wait_ns(Path::new("/proc/pressure/cpu"))
 }
 
-/// What a file of pressure stall information says of "some".
+/// Parses the "some" line of a file with pressure stall information.
 fn processor_wait_ns(file: &Path) -> Option<u64> {
     let text = fs::read_to_string(file).ok()?;
     let some = text.lines().find(|line| line.starts_with("some "))?;
@@ -513,7 +518,7 @@ fn processor_wait_ns(file: &Path) -> Option<u64> {
     Some(total_us * 1000)
 }
 
-/// The group vanished: ENOENT, or ENODEV when its files were open or being opened.
+/// Whether the group vanished: ENOENT, or ENODEV when its files were open or being opened.
 fn is_absent(e: &io::Error) -> bool {
     matches!(e.raw_os_error(), Some(libc::ENOENT | libc::ENODEV))
 }

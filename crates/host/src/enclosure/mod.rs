@@ -1,16 +1,17 @@
-//! What separates a lab's programs from the host: processes of their own, and each node's own view of the file system.
+//! Isolation of a lab's programs from the host: a process namespace of the lab, and each node's own view of the file
+//! system.
 //!
 //! An [`Enclosure`] is a process namespace of the lab, with an init of its own, and a mount namespace from which those
-//! of the nodes are copied. A program in a [`View`] sees and signals the lab's processes only; `/tmp`, `/run` and
-//! `/dev/shm` are its node's, `/sys` can only be read, and of `/proc/sys` only `net`, which is its node's, can be written.
-//! All else is the host's: programs run as who they are and may write what that user may. It keeps honest programs
-//! apart; it is no boundary against a hostile root.
+//! of the nodes are copied. A program in a [`View`] sees and signals the lab's processes only. `/tmp`, `/run` and
+//! `/dev/shm` belong to its node, `/sys` is read-only, and of `/proc/sys` only `net`, which belongs to the node, is
+//! writable. All other files are the host's: programs run with their user's identity and may write what that user may.
+//! The enclosure keeps well-behaved programs apart; it is no security boundary against a hostile root.
 //!
-//! A [`Room`] is made of a container image: its programs see the image's files, and nothing of the host but what they are
-//! shown. Their process namespaces lie within the lab's.
+//! A [`Room`] is made of a container image: its programs see the image's files, and no files of the host except those
+//! shown to them. Their process namespaces lie within the lab's.
 //!
-//! When the init ends, whatever ends it, the kernel kills every process of the lab; the init itself ends with the
-//! thread that made the enclosure.
+//! When the init ends, for any reason, the kernel kills every process of the lab. The init itself ends with the thread
+//! that made the enclosure.
 
 pub(crate) mod mounts;
 mod room;
@@ -30,31 +31,32 @@ pub use mounts::{Memory, mount_memory};
 pub use room::{Inside, Room};
 pub use view::{NODE_FOLDER, Shown, View, is_own};
 
-/// The init of a lab. It does nothing, and since it ignores SIGCHLD the kernel buries orphans for it.
+/// The init of a lab. It does nothing; because it ignores SIGCHLD, the kernel reaps orphans for it.
 const INIT: [&str; 2] = ["sleep", "infinity"];
 
-/// A lab's process namespace, and what its nodes' views have in common.
+/// A lab's process namespace, and the parts common to its nodes' views.
 #[derive(Debug)]
 pub struct Enclosure {
     init: Child,
     pids: Arc<OwnedFd>,
     template: OwnedFd,
-    /// From which rooms are made; once there is one.
+    /// Template of rooms, once there is one.
     bare: OnceLock<OwnedFd>,
-    /// What every node sees of the host although its place is hidden.
+    /// Files of the host that every node sees although their places are hidden.
     shown: Vec<Shown>,
 }
 
 impl Enclosure {
-    /// Encloses the lab; its init carries the lab's mark, and ends with the calling thread. Every node will see `shown`.
+    /// Encloses the lab. Its init carries the lab's mark, and ends with the calling thread. Every node will see
+    /// `shown`.
     ///
     /// # Errors
-    /// [`Error::Os`] naming the step that the kernel refused, [`Error::Invalid`] where there is no `sleep`; nothing is
-    /// left then.
+    /// [`Error::Os`] with the step that the kernel refused, [`Error::Invalid`] if there is no `sleep`; nothing remains
+    /// then.
     pub fn new(lab: &str, shown: Vec<Shown>) -> Result<Enclosure> {
         let template = mounts::template()?;
         let init = Spawn::new(lab, INIT).init_in(template.as_fd()).start()?;
-        // Ended at once if what follows fails: it is nobody's yet.
+        // If a later step fails, the init must be ended here: it has no owner yet.
         let made = Self::around(&init, &template);
         match made {
             Ok(pids) => Ok(Enclosure {
@@ -77,15 +79,15 @@ impl Enclosure {
         Ok(pids)
     }
 
-    /// The number of its init, as the host has it.
+    /// Returns the process number of its init on the host.
     pub fn init_pid(&self) -> u32 {
         self.init.pid()
     }
 
-    /// How its init ended, and every process of the lab with it; `None` as long as it lives.
+    /// Returns how its init ended, and with it every process of the lab; `None` while it lives.
     ///
     /// # Errors
-    /// [`Error::Os`] when the kernel does not say.
+    /// [`Error::Os`] when the kernel does not report it.
     pub fn ended(&self) -> Result<Option<Exit>> {
         self.init.try_wait()
     }
@@ -93,8 +95,8 @@ impl Enclosure {
     /// Kills every process of the lab, and waits until none is left.
     ///
     /// # Errors
-    /// [`Error::Conflict`] when some are still there after `within`: those that sleep where no signal reaches them, or
-    /// that their parents outside do not bury.
+    /// [`Error::Conflict`] when some remain after `within`: processes in uninterruptible sleep, or not reaped by their
+    /// parents outside.
     pub fn kill(&self, within: Duration) -> Result<()> {
         self.init.signal(Signal::KILL)?;
         match self.init.wait_timeout(within)? {
@@ -109,7 +111,7 @@ impl Enclosure {
 
 impl Drop for Enclosure {
     fn drop(&mut self) {
-        // Reported by whoever called `kill` before; this is for ways out that did not come by there.
+        // A caller of `kill` has reported errors already; this is for paths on which `kill` was not called.
         drop(self.kill(Duration::from_secs(1)));
     }
 }

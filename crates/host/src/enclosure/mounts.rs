@@ -1,7 +1,7 @@
 //! The lab's mount namespace, from which those of its nodes are copied.
 //!
-//! Every step is made by a thread that lives for it: to be in another mount namespace a thread must have a root and a
-//! working directory of its own, and Rust's other threads share theirs.
+//! Every step is done by a thread that exists only for it: to be in another mount namespace, a thread must have its own
+//! root and working directory, and Rust's other threads share theirs.
 
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::path::Path;
@@ -17,7 +17,7 @@ use rustix::thread::{LinkNameSpaceType, UnshareFlags, move_into_link_name_space,
 use crate::error::{Context, Result};
 use crate::threads::result_of;
 
-/// Of the lab's `/proc` nobody writes these: they are the host's.
+/// Host-wide parts of the lab's `/proc`, which are read-only.
 const HOSTS_OWN: [&str; 5] = [
     "/proc/sys",
     "/proc/sysrq-trigger",
@@ -26,11 +26,11 @@ const HOSTS_OWN: [&str; 5] = [
     "/proc/fs",
 ];
 
-/// Except this, which is each network namespace's.
+/// The exception, which belongs to each network namespace.
 const NODES_OWN: &str = "/proc/sys/net";
 
-/// Runs `work` on a thread with a root and a working directory of its own. It is given the host's `/proc`, which stays
-/// good wherever the thread goes.
+/// Runs `work` on a thread with its own root and working directory. It gets the host's `/proc`, which stays valid in
+/// every namespace.
 pub(super) fn aside<T: Send>(work: impl FnOnce(BorrowedFd<'_>) -> Result<T> + Send) -> Result<T> {
     thread::scope(|scope| {
         let thread = thread::Builder::new()
@@ -48,31 +48,31 @@ pub(super) fn aside<T: Send>(work: impl FnOnce(BorrowedFd<'_>) -> Result<T> + Se
 }
 
 fn unshare(what: UnshareFlags) -> Result<()> {
-    // SAFETY: neither flag concerns memory or descriptors; root, working directory and mounts are those of the calling
-    // thread alone from here on, which lives for this.
+    // SAFETY: neither flag concerns memory or descriptors. Root, working directory and mounts belong to the calling
+    // thread alone from here on, and it exists only for this.
     unsafe { unshare_unsafe(what) }.context(|| format!("leave what threads share ({what:?})"))
 }
 
-/// Goes on in a copy of the mount namespace that the calling thread is in.
+/// Continues in a copy of the calling thread's mount namespace.
 pub(super) fn copy() -> Result<()> {
     unshare(UnshareFlags::NEWNS)
 }
 
-/// Goes on in another mount namespace.
+/// Continues in another mount namespace.
 pub(super) fn enter(mounts: BorrowedFd<'_>) -> Result<()> {
     move_into_link_name_space(mounts, Some(LinkNameSpaceType::Mount))
         .context(|| "enter a mount namespace".to_owned())
 }
 
-/// The mount namespace of the calling thread, by the host's `/proc`: the lab's knows nothing of this thread.
+/// Returns the mount namespace of the calling thread, by the host's `/proc`: this thread does not exist in the lab's.
 pub(super) fn current(proc: BorrowedFd<'_>) -> Result<OwnedFd> {
     let flags = OFlags::RDONLY | OFlags::CLOEXEC;
     rustix::fs::openat(proc, "thread-self/ns/mnt", flags, Mode::empty())
         .context(|| "open a mount namespace".to_owned())
 }
 
-/// A copy of the host's mounts that hears nothing of the host's and tells it nothing, with an empty `/run` that has
-/// place for all nodes' folders. Its `/proc` is still the host's.
+/// Returns a copy of the host's mounts without propagation in either direction, with an empty `/run` for all nodes'
+/// folders. Its `/proc` is still the host's.
 pub(super) fn template() -> Result<OwnedFd> {
     aside(|proc| {
         copy()?;
@@ -91,15 +91,16 @@ pub(super) fn template() -> Result<OwnedFd> {
 /// A file system in memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Memory {
-    /// The most that its files hold, bytes.
+    /// Maximum size of its files, bytes.
     pub bytes: u64,
-    /// The most files and folders that it has; `None`: the kernel's default, half as many as the machine has pages.
+    /// Maximum number of files and folders; `None`: the kernel's default, half as many as the machine has pages.
     pub files: Option<u64>,
-    /// Whether programs in it can be executed.
+    /// Whether programs in it may be executed.
     pub programs: bool,
 }
 
-/// Mounts a tmpfs on a folder of the host, without devices and without `setuid`. Of a lab's runtime folder it goes with that.
+/// Mounts a tmpfs on a folder of the host, without devices and `setuid`. In a lab's runtime folder it is removed with
+/// that.
 ///
 /// # Errors
 /// When the kernel refuses.
@@ -118,14 +119,14 @@ pub fn mount_memory(folder: &Path, memory: Memory) -> Result<()> {
     mount("constel", folder, "tmpfs", flags, Some(options.as_c_str())).context(what)
 }
 
-/// Unmounts everything below a folder of the host, the innermost first; who uses it goes on.
+/// Unmounts everything below a folder of the host, the innermost first; programs that use it may continue.
 ///
 /// # Errors
-/// When the kernel refuses, or does not say what is mounted.
+/// When the kernel refuses, or the mount table cannot be read.
 pub(crate) fn unmount_below(folder: &Path) -> Result<()> {
     let listed = std::fs::read_to_string("/proc/self/mountinfo");
     let listed = listed.context(|| "read /proc/self/mountinfo".to_owned())?;
-    // In the order in which they were mounted. Spaces in names are written as \040; labs' folders have none.
+    // In the order of mounting. Spaces in names are written as \040; labs' folders have none.
     let places = listed.lines().filter_map(|line| line.split(' ').nth(4));
     let below: Vec<&Path> = places
         .map(Path::new)
@@ -138,7 +139,7 @@ pub(crate) fn unmount_below(folder: &Path) -> Result<()> {
     Ok(())
 }
 
-/// Protects what is the host's in the lab's `/proc`, once its init has mounted it.
+/// Makes the host's parts of the lab's `/proc` read-only, once its init has mounted it.
 pub(super) fn protect(template: BorrowedFd<'_>) -> Result<()> {
     aside(|_| {
         enter(template)?;
@@ -156,12 +157,12 @@ pub(super) fn protect(template: BorrowedFd<'_>) -> Result<()> {
     })
 }
 
-/// A copy of what is mounted at and below a path, mounted nowhere.
+/// Returns a copy of the mounts at and below a path that is not mounted anywhere.
 pub(super) fn tree(source: &Path) -> Result<OwnedFd> {
     tree_at(source).context(|| format!("show {}", source.display()))
 }
 
-/// The same, with the kernel's own word for what is wrong.
+/// Does the same as [`tree`], with the kernel's own error.
 pub(super) fn tree_at(source: &Path) -> rustix::io::Result<OwnedFd> {
     let flags = OpenTreeFlags::OPEN_TREE_CLONE
         | OpenTreeFlags::OPEN_TREE_CLOEXEC
@@ -169,14 +170,14 @@ pub(super) fn tree_at(source: &Path) -> rustix::io::Result<OwnedFd> {
     open_tree(CWD, source, flags)
 }
 
-/// `source` is seen at `target` as well.
+/// Makes `source` visible at `target` too.
 pub(super) fn bind(source: impl AsRef<Path>, target: impl AsRef<Path>) -> Result<()> {
     let (source, target) = (source.as_ref(), target.as_ref());
     mount_bind(source, target)
         .context(|| format!("mount {} on {}", source.display(), target.display()))
 }
 
-/// What is mounted at `target`, and below it, cannot be written there.
+/// Makes the mounts at and below `target` read-only.
 pub(super) fn read_only(target: impl AsRef<Path>) -> Result<()> {
     let target = target.as_ref();
     let what = || format!("make {} read-only", target.display());
@@ -186,7 +187,7 @@ pub(super) fn read_only(target: impl AsRef<Path>) -> Result<()> {
         | MountAttrFlags::MOUNT_ATTR_NOSUID
         | MountAttrFlags::MOUNT_ATTR_NODEV;
     match set_attributes(libc::AT_FDCWD, &path, libc::AT_RECURSIVE, attributes) {
-        // Before Linux 5.12 only the uppermost mount can be changed.
+        // Before Linux 5.12 only the topmost mount can be changed.
         Err(error) if error.raw_os_error() == Some(libc::ENOSYS) => {
             let flags =
                 MountFlags::BIND | MountFlags::RDONLY | MountFlags::NOSUID | MountFlags::NODEV;
@@ -196,13 +197,14 @@ pub(super) fn read_only(target: impl AsRef<Path>) -> Result<()> {
     }
 }
 
-/// A mount of an open file, seen nowhere, through which nothing can write to it. It lives as long as the descriptor or
-/// a file that was opened through it.
+/// Returns a mount of an open file that is not visible anywhere and does not permit writing. It lives as long as the
+/// descriptor or a file that was opened through it.
 ///
 /// # Errors
-/// The kernel's: `EINVAL` for a file of another mount namespace, `EPERM` without the right to mount, `ENOSYS` before Linux 5.12.
+/// The kernel's error: `EINVAL` for a file of another mount namespace, `EPERM` without the right to mount, `ENOSYS`
+/// before Linux 5.12.
 pub(crate) fn read_only_clone(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> {
-    // AT_EMPTY_PATH is no flag of rustix's `open_tree`: the path of a descriptor is the same.
+    // rustix's `open_tree` does not have AT_EMPTY_PATH; the path of the descriptor has the same effect.
     let path = format!("/proc/self/fd/{}", file.as_raw_fd());
     let flags = OpenTreeFlags::OPEN_TREE_CLONE | OpenTreeFlags::OPEN_TREE_CLOEXEC;
     let clone = open_tree(CWD, path, flags)?;
@@ -211,7 +213,7 @@ pub(crate) fn read_only_clone(file: BorrowedFd<'_>) -> std::io::Result<OwnedFd> 
     Ok(clone)
 }
 
-/// As `struct mount_attr` of the kernel.
+/// The kernel's `struct mount_attr`.
 #[repr(C)]
 struct Attributes {
     set: u64,
@@ -220,7 +222,7 @@ struct Attributes {
     userns_fd: u64,
 }
 
-/// Sets attributes of what is mounted at a path.
+/// Sets attributes of the mount at a path.
 fn set_attributes(
     folder: i32,
     path: &std::ffi::CStr,

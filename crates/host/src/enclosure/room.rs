@@ -1,8 +1,9 @@
-//! What programs of an image see: its files, below what they write, and nothing of the host but what they are shown.
+//! Root file systems of containers: the image's files under the container's own changes, and no files of the host
+//! except those shown.
 //!
-//! A room is a mount namespace whose root is an overlay: the image's layers, which many rooms share, and a folder for the
-//! room's own state. It lives as long as its [`View`] or a program in it does; nothing of it is on the host's disk unless
-//! its state was asked to be there.
+//! A room is a mount namespace whose root is an overlay: the image's layers, which many rooms share, and a folder for
+//! the room's own state. It lives as long as its [`View`] or a program in it. It leaves nothing on the host's disk
+//! unless its state is placed there.
 
 use std::ffi::CString;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -23,28 +24,29 @@ use super::view::{Shown, View, show};
 use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
 
-/// Longest text that the kernel takes as a single option of a mount.
+/// Longest text that the kernel accepts as a single mount option.
 const OPTION_BYTES: usize = 255;
 
-/// What a room is made of.
+/// Parts of a room.
 #[derive(Debug, Clone, Copy)]
 pub struct Room<'a> {
     /// The node's name; its state has a folder of that name.
     pub name: &'a str,
     /// The image's layers, the highest first.
     pub layers: &'a [PathBuf],
-    /// Where what its programs write is kept: an empty folder of a file system that overlayfs can write to; `None`: in
-    /// memory.
+    /// Place of the files that its programs write: an empty folder of a file system that overlayfs can write to;
+    /// `None`: in memory.
     pub state: Option<&'a Path>,
-    /// How many bytes of files it may keep in memory; `None`: as many as the lab.
+    /// Maximum size of its files in memory, bytes; `None`: the lab's limit.
     pub files_bytes: Option<u64>,
-    /// Files and folders of the host, each at a place that is made if need be; of two at one place the later one.
+    /// Files and folders of the host, each at a place that is created if needed. If two have the same place, the later
+    /// one counts.
     pub shown: &'a [Shown],
-    /// Folders that there are, made if need be: where programs begin.
+    /// Folders that must exist, created if needed: working directories of programs.
     pub folders: &'a [PathBuf],
 }
 
-/// A device that every room has.
+/// Devices of every room.
 const DEVICES: [(&str, u32, u32); 6] = [
     ("null", 1, 3),
     ("zero", 1, 5),
@@ -54,7 +56,7 @@ const DEVICES: [(&str, u32, u32); 6] = [
     ("tty", 5, 0),
 ];
 
-/// Names that programs expect beside the devices.
+/// Links that programs expect next to the devices.
 const LINKS: [(&str, &str); 5] = [
     ("/proc/self/fd", "fd"),
     ("/proc/self/fd/0", "stdin"),
@@ -63,7 +65,7 @@ const LINKS: [(&str, &str); 5] = [
     ("pts/ptmx", "ptmx"),
 ];
 
-/// What a room has for its own, in memory: the folder behind it, where it is, its mode.
+/// Folders in memory of each room: name of the folder, place, and mode.
 const OWN: [(&str, &str, u32); 4] = [
     ("dev", "/dev", 0o755),
     ("shm", "/dev/shm", 0o1777),
@@ -71,23 +73,23 @@ const OWN: [(&str, &str, u32); 4] = [
     ("run", "/run", 0o755),
 ];
 
-/// Where the root of a room is until it is the root.
+/// Place of a room's root before it becomes the root.
 const BEFORE: &str = "/room";
 
 impl Enclosure {
     /// Makes a room for the node of that name, whose interfaces are in `netns`.
     ///
     /// # Errors
-    /// [`Error::Os`] naming what is not there or cannot be mounted; nothing is left then.
+    /// [`Error::Os`] with the object that does not exist or cannot be mounted; nothing remains then.
     pub fn room(&self, netns: &NetNs, room: &Room<'_>) -> Result<View> {
         let (template, bare) = (self.template.as_fd(), self.bare()?);
         let mounts = mounts::aside(|proc| {
-            // As the host has them.
+            // Copied in the host's mount namespace, where the sources are visible.
             let trees = room.shown.iter().map(|shown| tree(&shown.source));
             let trees = trees.collect::<Result<Vec<_>>>()?;
             mounts::enter(template)?;
             if let Some(bytes) = room.files_bytes {
-                // In a copy, which goes with this thread: what is made in it stays with who uses it.
+                // In a copy that ends with this thread: mounts made in it survive only in the room that uses them.
                 mounts::copy()?;
                 own_memory(room.name, bytes)?;
             }
@@ -109,8 +111,8 @@ impl Enclosure {
         Ok(View::new(mounts, Arc::clone(&self.pids)))
     }
 
-    /// A mount namespace with nothing in it but a place for a root; made when it is first needed. Copies of it cost little,
-    /// while the host has dozens of mounts.
+    /// Returns a mount namespace that contains only a place for a root; created when first needed. Copies of it are
+    /// cheap, while the host has dozens of mounts.
     fn bare(&self) -> Result<BorrowedFd<'_>> {
         if let Some(bare) = self.bare.get() {
             return Ok(bare.as_fd());
@@ -120,7 +122,7 @@ impl Enclosure {
             mounts::enter(template)?;
             mounts::copy()?;
             let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC;
-            // Where a tmpfs is: it hides nothing that is needed here.
+            // On a tmpfs, so that it hides no files that are needed here.
             mount("constel", "/run", "tmpfs", flags, Some(c"mode=755"))
                 .context(|| "mount a tmpfs".to_owned())?;
             let place = Path::new("/run").join(&BEFORE[1..]);
@@ -132,7 +134,8 @@ impl Enclosure {
     }
 }
 
-/// The overlay of a room, mounted nowhere; made where the layers and the lab's memory can be seen.
+/// Creates the overlay of a room, not mounted anywhere. Must be called where the layers and the lab's memory are
+/// visible.
 fn root(room: &Room<'_>) -> Result<OwnedFd> {
     let base = base(room.name);
     let state = room.state.unwrap_or(&base);
@@ -143,7 +146,7 @@ fn root(room: &Room<'_>) -> Result<OwnedFd> {
     let none = base.join("none");
     let mut layers: Vec<&Path> = room.layers.iter().map(PathBuf::as_path).collect();
     match layers.first() {
-        // Its root is that of the highest layer.
+        // The root folder has the attributes of the highest layer's.
         Some(highest) => like(&upper, highest)?,
         None => {
             std::fs::create_dir_all(&none).context(|| format!("make {}", none.display()))?;
@@ -183,7 +186,7 @@ fn root(room: &Room<'_>) -> Result<OwnedFd> {
     fsmount(&overlay, FsMountFlags::FSMOUNT_CLOEXEC, attributes).context(what)
 }
 
-/// The same on kernels before Linux 6.8, which take all layers as one text of at most a page.
+/// Does the same on kernels before Linux 6.8, which take all layers as one text of at most a page.
 fn in_one_option(
     base: &Path,
     layers: &[&Path],
@@ -219,17 +222,17 @@ fn in_one_option(
         Some(options.as_c_str()),
     )?;
     let tree = mounts::tree_at(&at);
-    // It stays where the tree is.
+    // The overlay stays mounted in the tree.
     unmount(&at, UnmountFlags::DETACH)?;
     tree
 }
 
-/// Where the lab's memory has what is a room's own; no node has such a name.
+/// Returns the folder of a room's own files in the lab's memory; no node has such a name.
 fn base(name: &str) -> PathBuf {
     Path::new("/run").join(format!("{name}.room"))
 }
 
-/// Memory for a room's own files that is no other's: one that fills it fills it for itself.
+/// Gives a room its own memory for files: a room that fills it does not affect others.
 fn own_memory(name: &str, bytes: u64) -> Result<()> {
     let base = base(name);
     let what = || format!("mount a tmpfs of {bytes} bytes for {name}");
@@ -242,7 +245,7 @@ fn own_memory(name: &str, bytes: u64) -> Result<()> {
     mount("constel", &base, "tmpfs", flags, Some(options.as_c_str())).context(what)
 }
 
-/// Gives a folder owner, group and mode of another one.
+/// Gives a folder the owner, group and mode of another one.
 fn like(folder: &Path, other: &Path) -> Result<()> {
     let what = || format!("make {} as {}", folder.display(), other.display());
     let as_it = std::fs::metadata(other).context(what)?;
@@ -250,7 +253,7 @@ fn like(folder: &Path, other: &Path) -> Result<()> {
     std::fs::set_permissions(folder, as_it.permissions()).context(what)
 }
 
-/// What the room has for its own, as trees, in the order in which they are mounted.
+/// Returns the room's own folders as mount trees, in the order in which they are mounted.
 fn own_folders(name: &str) -> Result<Vec<OwnedFd>> {
     let base = base(name);
     let own = |(folder, _, mode): &(&str, &str, u32)| {
@@ -277,7 +280,7 @@ fn make_devices(folder: &Path) -> std::io::Result<()> {
             mode,
             makedev(major, minor),
         )?;
-        // Whatever the mask of the calling process took away.
+        // Restores the bits that the umask of the calling process removed.
         std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o666))?;
     }
     for (to, name) in LINKS {
@@ -291,7 +294,7 @@ fn make_devices(folder: &Path) -> std::io::Result<()> {
     Ok(())
 }
 
-/// The overlay becomes the root of the calling thread's mount namespace, and all else goes from it.
+/// Makes the overlay the root of the calling thread's mount namespace, and removes all other mounts from it.
 fn become_root(root: BorrowedFd<'_>) -> Result<()> {
     move_mount(
         root,
@@ -307,13 +310,13 @@ fn become_root(root: BorrowedFd<'_>) -> Result<()> {
 fn exchange_root(to: &str) -> Result<()> {
     let what = || format!("make {to} the root");
     rustix::process::chdir(to).context(what)?;
-    // One above the other at the same place: the old one is what is unmounted.
+    // Both roots are stacked at the same place: the old one is on top and is unmounted.
     rustix::process::pivot_root(".", ".").context(what)?;
     unmount(".", UnmountFlags::DETACH).context(what)?;
     rustix::process::chdir("/").context(what)
 }
 
-/// Puts what every room has where programs look for it.
+/// Mounts the folders of every room where programs expect them.
 fn furnish(netns: &NetNs, own: &[OwnedFd]) -> Result<()> {
     for ((_, at, _), tree) in OWN.iter().zip(own) {
         let at = Path::new(at);
@@ -322,7 +325,7 @@ fn furnish(netns: &NetNs, own: &[OwnedFd]) -> Result<()> {
         let flags = MoveMountFlags::MOVE_MOUNT_F_EMPTY_PATH;
         move_mount(tree, "", CWD, at, flags).context(what)?;
         let flags = match at.starts_with("/dev") {
-            // Devices are for using.
+            // Device files must be usable.
             true => MountFlags::NOSUID | MountFlags::NOEXEC,
             false => MountFlags::NOSUID | MountFlags::NODEV,
         };
@@ -335,18 +338,18 @@ fn furnish(netns: &NetNs, own: &[OwnedFd]) -> Result<()> {
     make_folder(Path::new("/proc"))?;
     make_folder(Path::new("/sys"))?;
     netns.enter_for_good()?;
-    // A fresh one shows the interfaces of the namespace its mounter is in.
+    // A new sysfs mount shows the interfaces of its mounter's network namespace.
     let flags = MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
     mount("sysfs", "/sys", "sysfs", flags, None).context(|| "mount sysfs on /sys".to_owned())
 }
 
 fn make_folder(path: &Path) -> Result<()> {
-    // Of the image's own links the last one may lead nowhere.
+    // A link of the image may dangle: replace it.
     make_way(path)?;
     std::fs::create_dir_all(path).context(|| format!("make {}", path.display()))
 }
 
-/// A link of the image that leads nowhere is no place for anything.
+/// Removes a link of the image that dangles: nothing could be mounted on it.
 fn make_way(path: &Path) -> Result<()> {
     let dangles = path.is_symlink() && !path.exists();
     if dangles {
@@ -359,7 +362,7 @@ fn ended() -> Error {
     Error::Conflict("the node's program has ended, and its container with it".to_owned())
 }
 
-/// A container as others enter it: what its programs see, and the first of them, with which it ends.
+/// A container as seen by processes that enter it: its file system, and its first process, with which it ends.
 #[derive(Debug)]
 pub struct Inside {
     view: View,
@@ -367,10 +370,10 @@ pub struct Inside {
 }
 
 impl Inside {
-    /// The container whose first process this is, in its room.
+    /// Returns the container whose first process this is, in its room.
     ///
     /// # Errors
-    /// [`Error::Os`] when it has ended, and was waited for.
+    /// [`Error::Os`] when it has ended and was reaped.
     pub fn of(room: &View, first: &crate::process::Child) -> Result<Inside> {
         let pids = super::open_namespace(&format!("/proc/{}/ns/pid", first.pid()))?;
         let what = || "enter a container".to_owned();
@@ -380,7 +383,8 @@ impl Inside {
         })
     }
 
-    /// Opens what another process holds, by the paths that [`View::paths`] gave, and the number of the first process.
+    /// Opens a container held by another process, by the paths that [`View::paths`] returned, and the number of the
+    /// first process.
     ///
     /// # Errors
     /// [`Error::Conflict`] when the container has ended.
@@ -392,7 +396,8 @@ impl Inside {
         let number = number.ok_or_else(ended)?;
         let flags = rustix::process::PidfdFlags::empty();
         let first_process = rustix::process::pidfd_open(number, flags).map_err(|_| ended())?;
-        // Its number may be another's by now. The namespace is held, so that no other one has its identity.
+        // The number may belong to another process by now. The namespace is held open, so its inode number cannot be
+        // reused.
         let identity = |file: std::io::Result<std::fs::Metadata>| file.map(|file| file.ino());
         let own = rustix::fs::fstat(view.pids()).context(|| "look at a namespace".to_owned())?;
         let its = identity(std::fs::metadata(format!("/proc/{first}/ns/pid")));
@@ -405,23 +410,23 @@ impl Inside {
         })
     }
 
-    /// The number of the first of its programs, as this process has it.
+    /// Returns the number of its first process, as seen by this process.
     ///
     /// # Errors
     /// [`Error::Conflict`] when it has ended.
     pub fn first_pid(&self) -> Result<u32> {
-        // One that was buried has the number -1.
+        // A reaped process has the number -1.
         let number = crate::process::number_of(&self.first).ok();
         number.filter(|number| *number > 0).ok_or_else(ended)
     }
 
-    /// What its programs see.
+    /// Returns its view of the file system.
     #[must_use]
     pub fn view(&self) -> &View {
         &self.view
     }
 
-    /// The first of them.
+    /// Returns a descriptor of its first process.
     pub(crate) fn first(&self) -> BorrowedFd<'_> {
         self.first.as_fd()
     }

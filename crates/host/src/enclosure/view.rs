@@ -17,30 +17,31 @@ use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
 use crate::node_file;
 
-/// Where a node's folder of the results is seen inside.
+/// Place of a node's results folder inside the node.
 pub const NODE_FOLDER: &str = "/run/constel-node";
 
-/// What is hidden: a node has its own in place of the host's. The names are those of the folders behind them.
+/// Hidden folders: a node has its own in place of the host's. Each entry has the name of the folder behind it, the
+/// place and the mode.
 const OWN: [(&str, &str, u32); 3] = [
     ("tmp", "/tmp", 0o1777),
     ("shm", "/dev/shm", 0o1777),
     ("run", "/run", 0o755),
 ];
 
-/// A file or folder of the host that a node sees.
+/// A file or folder of the host that is visible to a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
-    /// What is seen; it must exist.
+    /// File or folder on the host; it must exist.
     pub source: PathBuf,
-    /// Where, absolute. It must exist as what `source` is (a file over a file, a folder over a folder), but in a place that is
-    /// the node's own (`/tmp`, `/run`, `/dev/shm`), where it is made.
+    /// Place in the node, absolute. It must exist with the type of `source` (a file for a file, a folder for a folder).
+    /// In the node's own folders (`/tmp`, `/run`, `/dev/shm`) it is created.
     pub target: PathBuf,
-    /// Whether it cannot be written there.
+    /// Whether it is read-only there.
     pub read_only: bool,
 }
 
 impl Shown {
-    /// A path that is seen where it is.
+    /// Shows a path at the same place.
     pub fn in_place(path: impl Into<PathBuf>, read_only: bool) -> Shown {
         let source = path.into();
         Shown {
@@ -50,8 +51,8 @@ impl Shown {
         }
     }
 
-    /// A file that is seen, to be read, in the place of the host's own. `None` where the host has none: nothing of the host is made
-    /// to be covered.
+    /// Shows a file, read-only, in place of the host's. `None` if the host has no such file: no file is created on the
+    /// host to be covered.
     pub fn instead_of(target: &str, source: PathBuf) -> Option<Shown> {
         let target = PathBuf::from(target);
         target.exists().then_some(Shown {
@@ -61,20 +62,21 @@ impl Shown {
         })
     }
 
-    /// Whether it lies below what each node has for its own, so that nodes see it only if they are shown it.
+    /// Returns whether it lies below the folders that each node has for itself, so that nodes see it only if it is
+    /// shown.
     #[must_use]
     pub fn is_hidden(&self) -> bool {
         is_own(&self.source) && OWN.iter().all(|(_, at, _)| self.source != Path::new(at))
     }
 }
 
-/// Whether a path lies in what each node has for its own.
+/// Returns whether a path lies in the folders that each node has for itself.
 #[must_use]
 pub fn is_own(path: &Path) -> bool {
     OWN.iter().any(|(_, at, _)| path.starts_with(at))
 }
 
-/// What programs of one node see. It lives as long as this or a program in it does.
+/// One node's view of the file system. It lives as long as this value or a program in it.
 #[derive(Debug)]
 pub struct View {
     mounts: Arc<OwnedFd>,
@@ -82,7 +84,7 @@ pub struct View {
 }
 
 impl View {
-    /// Programs in this mount namespace, born into that of processes.
+    /// Creates a view of this mount namespace, whose programs start in this process namespace.
     pub(super) fn new(mounts: OwnedFd, pids: Arc<OwnedFd>) -> View {
         View {
             mounts: Arc::new(mounts),
@@ -90,10 +92,10 @@ impl View {
         }
     }
 
-    /// Opens what another process holds, by the paths that [`View::paths`] gave.
+    /// Opens a view held by another process, by the paths that [`View::paths`] returned.
     ///
     /// # Errors
-    /// [`Error::Os`] when that process is gone.
+    /// [`Error::Os`] when that process has ended.
     pub fn open(mounts: &Path, pids: &Path) -> Result<View> {
         let open = |path: &Path| open_namespace(&path.to_string_lossy());
         Ok(View {
@@ -102,7 +104,7 @@ impl View {
         })
     }
 
-    /// Paths under which other processes can open its mount and its process namespace as long as this lives.
+    /// Returns paths under which other processes can open its mount and its process namespace while this value lives.
     #[must_use]
     pub fn paths(&self) -> (PathBuf, PathBuf) {
         let path = |fd: &OwnedFd| {
@@ -112,11 +114,11 @@ impl View {
         (path(self.mounts.as_ref()), path(self.pids.as_ref()))
     }
 
-    /// Does something with files as the node's programs see them: paths lead where they lead there, links too. It is done by a
-    /// thread of its own, with all rights of this process.
+    /// Runs `work` on files as the node's programs see them: paths and links are resolved in the node. A thread of its
+    /// own does it, with all rights of this process.
     ///
     /// # Errors
-    /// When the view cannot be entered, and those of `work`.
+    /// When the view cannot be entered, and the errors of `work`.
     pub fn within<T: Send>(&self, work: impl FnOnce() -> Result<T> + Send) -> Result<T> {
         node_file::prepare()?;
         mounts::aside(|_| {
@@ -125,12 +127,12 @@ impl View {
         })
     }
 
-    /// The mount namespace.
+    /// Returns the mount namespace.
     pub(crate) fn mounts(&self) -> BorrowedFd<'_> {
         self.mounts.as_ref().as_fd()
     }
 
-    /// The same files, with processes born into another namespace.
+    /// Returns a view of the same files, with processes started in another namespace.
     pub(super) fn with_pids(&self, pids: OwnedFd) -> View {
         View {
             mounts: Arc::clone(&self.mounts),
@@ -138,22 +140,23 @@ impl View {
         }
     }
 
-    /// The process namespace.
+    /// Returns the process namespace.
     pub(crate) fn pids(&self) -> BorrowedFd<'_> {
         self.pids.as_ref().as_fd()
     }
 }
 
 impl Enclosure {
-    /// Makes the view of the node of that name, whose interfaces are in `netns`. It sees what the enclosure shows to
-    /// all and `own`, outer places before those within them: of two at one place the later one.
+    /// Makes the view of the node of that name, whose interfaces are in `netns`. It shows the files that the enclosure
+    /// shows to all nodes, and `own`, outer places before those within them. If two have the same place, the later one
+    /// counts.
     ///
     /// # Errors
-    /// [`Error::Os`] naming the path that is not there or cannot be mounted, [`Error::Invalid`] for one that is not
+    /// [`Error::Os`] with the path that does not exist or cannot be mounted, [`Error::Invalid`] for one that is not
     /// absolute.
     pub fn view(&self, netns: &NetNs, name: &str, own: &[Shown]) -> Result<View> {
         let mut all: Vec<&Shown> = self.shown.iter().chain(own).collect();
-        // What is outside would hide what is within it.
+        // An outer mount would hide an inner one that was mounted before it.
         all.sort_by(|a, b| a.target.cmp(&b.target));
         if let Some(odd) = all.iter().find(|shown| !shown.target.is_absolute()) {
             let target = odd.target.display();
@@ -161,20 +164,20 @@ impl Enclosure {
         }
         let template = self.template.as_fd();
         let mounts = mounts::aside(|proc| {
-            // As the host has them: what is mounted next hides some.
+            // Copied in the host's namespace first: later mounts hide some of the sources.
             let trees = all.iter().map(|shown| mounts::tree(&shown.source));
             let trees = trees.collect::<Result<Vec<_>>>()?;
             mounts::enter(template)?;
             mounts::copy()?;
             own_folders(name)?;
             netns.enter_for_good()?;
-            // A fresh one shows the interfaces of the namespace its mounter is in.
+            // A new sysfs mount shows the interfaces of its mounter's network namespace.
             let flags =
                 MountFlags::NOSUID | MountFlags::NODEV | MountFlags::NOEXEC | MountFlags::RDONLY;
             mount("sysfs", "/sys", "sysfs", flags, None)
                 .context(|| "mount sysfs on /sys".to_owned())?;
             for (shown, tree) in all.iter().zip(&trees) {
-                // Mounted on what links lead to, it is seen by both names.
+                // Mounted on the target of a link, it is visible under both names.
                 let target = followed(&shown.target).context(|| what(shown))?;
                 show(shown, &target, tree.as_fd(), is_own(&target))?;
             }
@@ -184,7 +187,7 @@ impl Enclosure {
     }
 }
 
-/// Puts the node's own folders in the place of the lab's.
+/// Mounts the node's own folders over the lab's.
 fn own_folders(name: &str) -> Result<()> {
     for (folder, at, mode) in OWN {
         let source = Path::new("/run").join(name).join(folder);
@@ -193,14 +196,14 @@ fn own_folders(name: &str) -> Result<()> {
         std::fs::set_permissions(&source, mode)
             .context(|| format!("set the mode of {}", source.display()))?;
         if Path::new(at).is_dir() {
-            // `/run` is the last, and hides the other nodes' folders.
+            // `/run` comes last and hides the other nodes' folders.
             mounts::bind(&source, at)?;
         }
     }
     Ok(())
 }
 
-/// Mounts such a copy at `target`, where it is to be seen or what that leads to; the place is made if need be where that `may` be done.
+/// Mounts such a copy at `target`, a path without links. The place is created if needed, provided that it `may` be.
 pub(super) fn show(shown: &Shown, target: &Path, tree: BorrowedFd<'_>, may: bool) -> Result<()> {
     let what = || what(shown);
     if may && !target.exists() {
@@ -221,10 +224,10 @@ fn what(shown: &Shown) -> String {
     format!("show {source} as {target}")
 }
 
-/// Links that one path may lead over, as the kernel has it.
+/// Maximum number of links in a path, as in the kernel.
 const MOST_LINKS: usize = 40;
 
-/// Where a path leads, also where nothing is there yet.
+/// Resolves the links of a path, even if the path does not exist yet.
 fn followed(path: &Path) -> std::io::Result<PathBuf> {
     let mut links = 0;
     let mut ahead: Vec<_> = path.iter().rev().map(OsStr::to_owned).collect();
@@ -240,7 +243,7 @@ fn followed(path: &Path) -> std::io::Result<PathBuf> {
                     links += 1;
                     ahead.extend(link.iter().rev().map(OsStr::to_owned));
                 }
-                // It is no link, or is not there.
+                // It is not a link, or does not exist.
                 Err(_) => at.push(&name),
             },
         }
@@ -248,7 +251,7 @@ fn followed(path: &Path) -> std::io::Result<PathBuf> {
     Ok(at)
 }
 
-/// Makes the folder, or the file, that something is mounted on.
+/// Creates the folder or file on which something is mounted.
 fn make_place(target: &Path, tree: BorrowedFd<'_>) -> std::io::Result<()> {
     let kind = rustix::fs::FileType::from_raw_mode(rustix::fs::fstat(tree)?.st_mode);
     if kind.is_dir() {

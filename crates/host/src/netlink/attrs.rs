@@ -1,4 +1,4 @@
-//! Our request types as rtnetlink messages.
+//! Conversion of our request types to rtnetlink messages.
 
 use std::net::IpAddr;
 use std::os::fd::AsRawFd;
@@ -144,7 +144,7 @@ pub(super) fn address(s: &AddressSpec) -> AddressMessage {
     msg.attributes.push(AddressAttribute::Local(s.local.addr));
     msg.attributes
         .push(AddressAttribute::Address(s.peer.unwrap_or(s.local.addr)));
-    // Without it programs that ask for the broadcast address of an interface are told 0.0.0.0.
+    // Without it, programs that query an interface's broadcast address get 0.0.0.0.
     if let (IpAddr::V4(own), None, len @ 1..=30) = (s.local.addr, s.peer, s.local.len) {
         let broadcast = u32::from(own) | (u32::MAX >> len);
         let broadcast = AddressAttribute::Broadcast(broadcast.into());

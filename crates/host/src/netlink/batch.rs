@@ -1,4 +1,4 @@
-//! A batch of requests, and what the kernel refused of it.
+//! A batch of requests, and its results.
 
 use netlink_packet_core::{
     NLM_F_APPEND, NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE, NLM_F_REQUEST, NetlinkSerializable,
@@ -16,49 +16,48 @@ use crate::error::{Error, Result};
 /// Length of `struct nlmsghdr`.
 pub(super) const NLMSG_HDRLEN: usize = 16;
 
-/// Requests waiting to be sent together. Requests are carried out in order; one that fails does
-/// not stop those after it.
+/// Requests to be sent together. They are carried out in order; one that fails does not stop those after it.
 #[derive(Debug, Default)]
 pub struct Batch {
     buf: Vec<u8>,
     requests: Vec<Request>,
 }
 
-/// Where a request starts in the buffer, and which error number it may end with unreported.
+/// Start of a request in the buffer, and the error number that is not reported for it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Request {
     pub(super) start: usize,
     pub(super) tolerated: i32,
 }
 
-/// What a request asks, for a kernel of memory.
+/// A request's meaning, for a kernel in memory.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Decoded {
     /// A route is added or replaced.
     SetRoute(InstalledRoute),
-    /// A route is removed.
+    /// A route is deleted.
     DeleteRoute(InstalledRoute),
-    /// Something else.
+    /// Any other request.
     Other,
 }
 
 impl Batch {
-    /// An empty batch.
+    /// Returns an empty batch.
     pub fn new() -> Batch {
         Batch::default()
     }
 
-    /// Number of requests.
+    /// Returns the number of requests.
     pub fn len(&self) -> usize {
         self.requests.len()
     }
 
-    /// Whether there is nothing to send.
+    /// Returns whether there are no requests.
     pub fn is_empty(&self) -> bool {
         self.requests.is_empty()
     }
 
-    /// Forgets all requests, keeping the memory.
+    /// Removes all requests, keeping the memory.
     pub fn clear(&mut self) {
         self.buf.clear();
         self.requests.clear();
@@ -98,7 +97,7 @@ impl Batch {
     /// Creates a bridge, down.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an impossible name, or an index below [`FIRST_OWN_IFINDEX`].
+    /// [`Error::Invalid`] for an invalid name, or an index below [`FIRST_OWN_IFINDEX`].
     pub fn create_bridge(&mut self, name: &str, ifindex: u32, mac: Mac) -> Result<&mut Self> {
         check_name(name)?;
         check_index(name, ifindex)?;
@@ -106,23 +105,23 @@ impl Batch {
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
 
-    /// Makes an interface a port of a bridge that exchanges no frame with other such ports, only with the bridge itself. Takes two
-    /// requests.
+    /// Makes an interface a port of a bridge that exchanges frames only with the bridge itself, not with other such
+    /// ports. Takes two requests.
     pub fn join_bridge_isolated(&mut self, ifindex: u32, bridge: u32) -> &mut Self {
         let join = attrs::member_of_bridge(ifindex, bridge);
         self.push(RouteNetlinkMessage::SetLink(join), 0);
-        // Only a new-link request changes what a bridge keeps of its ports.
+        // Only a new-link request changes a bridge's settings of its ports.
         self.push(
             RouteNetlinkMessage::NewLink(attrs::isolated_port(ifindex)),
             0,
         )
     }
 
-    /// Adds a rule: IPv4 packets that came in at an interface, or with `lo` those that programs of this kernel send, are looked up
-    /// in a table. Rules of lower priority numbers come first.
+    /// Adds a rule: IPv4 packets that came in at an interface, or with `lo` packets that programs in this namespace
+    /// send, are looked up in a table. Rules with lower priority numbers come first.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an impossible name.
+    /// [`Error::Invalid`] for an invalid name.
     pub fn add_rule(&mut self, from: &str, table: u32, priority: u32) -> Result<&mut Self> {
         check_name(from)?;
         let msg = RouteNetlinkMessage::NewRule(attrs::rule(from, table, priority));
@@ -133,7 +132,7 @@ impl Batch {
     /// `link_local`, otherwise one. Moving (`netns`) and setting up do not go together.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for an impossible name or alias.
+    /// [`Error::Invalid`] for an invalid name or alias.
     pub fn change_link(&mut self, change: &LinkChange<'_>) -> Result<&mut Self> {
         if change.netns.is_some() && change.up.is_some() {
             return Err(Error::Invalid(format!(
@@ -154,7 +153,7 @@ impl Batch {
         }
         let mut change = *change;
         if change.up == Some(true) && change.link_local.is_some() {
-            // In one request the kernel would first set it up, link-local address and all.
+            // In one request the kernel would first set the interface up, with a link-local address.
             let first = LinkChange { up: None, ..change };
             self.push(RouteNetlinkMessage::SetLink(attrs::link_change(&first)), 0);
             change = LinkChange {
@@ -220,8 +219,9 @@ impl Batch {
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_EXCL))
     }
 
-    /// Adds a route or, in one step, replaces the one of the same destination, table and metric. A lookup that holds the old
-    /// one just when the kernel lets go of it finds none (Linux 6.18: nanoseconds in IPv4, 0.2 us in IPv6).
+    /// Adds a route or, in one step, replaces the one with the same destination, table and metric. A lookup that holds
+    /// the old route at the moment when the kernel frees it finds none (Linux 6.18: nanoseconds in IPv4, 0.2 us in
+    /// IPv6).
     ///
     /// # Errors
     /// As [`Batch::add_route`].
@@ -230,7 +230,7 @@ impl Batch {
         Ok(self.push(msg, NLM_F_CREATE | NLM_F_REPLACE))
     }
 
-    /// Appends a route to those of the same destination and metric (IPv6: another next hop).
+    /// Appends a route to those with the same destination and metric (IPv6: another next hop).
     ///
     /// # Errors
     /// As [`Batch::add_route`].
@@ -258,7 +258,7 @@ impl Batch {
         self.push(RouteNetlinkMessage::DelNeighbour(attrs::neighbour(n)), 0)
     }
 
-    /// Adds one of the rules that every namespace is born with: all packets of a family are looked up in `table`.
+    /// Adds one of the rules that every new namespace has: all packets of a family are looked up in `table`.
     pub fn add_born_rule(&mut self, rule: &Rule) -> &mut Self {
         self.push_bytes(
             libc::RTM_NEWRULE,
@@ -267,7 +267,7 @@ impl Batch {
         )
     }
 
-    /// Any other request of the library's, with its flags beside `NLM_F_REQUEST`.
+    /// Adds any other request of the library, with its flags in addition to `NLM_F_REQUEST`.
     pub fn push(&mut self, msg: RouteNetlinkMessage, flags: u16) -> &mut Self {
         let start = self.buf.len();
         let len = NLMSG_HDRLEN + msg.buffer_len();
@@ -285,7 +285,7 @@ impl Batch {
         self
     }
 
-    /// A request of which only the bytes behind the netlink header are at hand.
+    /// Adds a request of which only the bytes behind the netlink header are given.
     pub(super) fn push_bytes(&mut self, kind: u16, flags: u16, body: &[u8]) -> &mut Self {
         let start = self.buf.len();
         let len = NLMSG_HDRLEN + body.len();
@@ -302,8 +302,8 @@ impl Batch {
         self
     }
 
-    /// Lets the request pushed last end with this error number without being reported, for
-    /// example `libc::ENODEV` when deleting what may be gone already.
+    /// Makes this error number of the last request pass without being reported, for example `libc::ENODEV` when
+    /// deleting an object that may be gone already.
     ///
     /// # Panics
     /// When the batch is empty.
@@ -315,7 +315,7 @@ impl Batch {
         self
     }
 
-    /// What the requests ask, as far as a kernel of memory needs to know.
+    /// Returns the requests' meanings, as far as a kernel in memory needs them.
     pub fn decoded(&self) -> impl Iterator<Item = Decoded> + '_ {
         let end_of = |i: usize| self.requests.get(i + 1).map_or(self.buf.len(), |r| r.start);
         self.requests.iter().enumerate().map(move |(i, request)| {
@@ -335,7 +335,7 @@ impl Batch {
     }
 }
 
-/// Rejects what the kernel would refuse with a bare EINVAL or, worse, would expand (`%d`).
+/// Rejects names that the kernel would refuse with a bare EINVAL or, worse, would expand (`%d`).
 fn check_name(name: &str) -> Result<()> {
     let ok = (1..=15).contains(&name.len())
         && name != "."
@@ -351,8 +351,8 @@ fn check_name(name: &str) -> Result<()> {
     )))
 }
 
-/// Rejects an interface number that a device of the kernel's own may have: it is free on hosts without tunnel modules, so
-/// that only other people's hosts would show the fault.
+/// Rejects an interface number that one of the kernel's own devices may have. The number is free on hosts without
+/// tunnel modules, so that the error would appear on other users' hosts only.
 fn check_index(name: &str, ifindex: u32) -> Result<()> {
     if ifindex >= FIRST_OWN_IFINDEX {
         return Ok(());

@@ -1,4 +1,4 @@
-//! What a request asked for, in words, read back from its bytes: costs nothing unless it fails.
+//! Descriptions of requests, read back from their bytes: they cost nothing unless a request fails.
 
 use std::net::IpAddr;
 

@@ -1,4 +1,4 @@
-//! Typed dumps of what a namespace holds.
+//! Typed dumps of a namespace's objects.
 
 use super::parse::{
     Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo, RTM_GETNETCONF,
@@ -9,13 +9,13 @@ use super::socket::Socket;
 use crate::error::{Error, Result};
 
 impl Socket {
-    /// All interfaces of the namespace.
+    /// Returns all interfaces of the namespace.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn links(&mut self) -> Result<Vec<LinkInfo>> {
-        // Statistics are most of an answer and nobody reads them here: RTEXT_FILTER_SKIP_STATS.
+        // Statistics would be most of an answer and are not needed here: RTEXT_FILTER_SKIP_STATS.
         let mut body = vec![0u8; 16];
         body.extend(8u16.to_ne_bytes());
         body.extend(libc::IFLA_EXT_MASK.to_ne_bytes());
@@ -25,11 +25,11 @@ impl Socket {
         })
     }
 
-    /// What all interfaces of the namespace have counted; nothing else is looked at, so that it may be asked often.
+    /// Returns the counters of all interfaces of the namespace. Nothing else is read, so it may be called often.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn link_counters(&mut self) -> Result<Vec<LinkCounters>> {
         let mut body = [0u8; 12];
         body[8..].copy_from_slice(&STATS_LINK_64_ONLY.to_ne_bytes());
@@ -38,31 +38,31 @@ impl Socket {
         })
     }
 
-    /// The interface of that name, if there is one.
+    /// Returns the interface of that name, if there is one.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn link_named(&mut self, name: &str) -> Result<Option<LinkInfo>> {
         Ok(self.links()?.into_iter().find(|l| l.name == name))
     }
 
-    /// All addresses, IPv4 and IPv6.
+    /// Returns all addresses, IPv4 and IPv6.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn addresses(&mut self) -> Result<Vec<Address>> {
         self.dump("list addresses", libc::RTM_GETADDR, &[0; 8], |kind, p| {
             Ok((kind == libc::RTM_NEWADDR).then(|| address(p)).flatten())
         })
     }
 
-    /// All routes of all tables, IPv4 and IPv6. Cached exceptions are left out.
+    /// Returns all routes of all tables, IPv4 and IPv6, without cached exceptions.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn routes(&mut self) -> Result<Vec<InstalledRoute>> {
         let mut all = Vec::new();
         for family in [libc::AF_INET, libc::AF_INET6] {
@@ -77,11 +77,11 @@ impl Socket {
         Ok(all)
     }
 
-    /// All neighbour entries, IPv4 and IPv6.
+    /// Returns all neighbour entries, IPv4 and IPv6.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn neighbours(&mut self) -> Result<Vec<Neighbour>> {
         self.dump(
             "list neighbours",
@@ -91,20 +91,20 @@ impl Socket {
         )
     }
 
-    /// Whether the namespace as a whole (`conf/all`) forwards IPv4.
+    /// Returns whether the namespace as a whole (`conf/all`) forwards IPv4.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn forwards_ipv4(&mut self) -> Result<bool> {
         self.forwards(libc::AF_INET)
     }
 
-    /// Whether the namespace as a whole (`conf/all`) forwards IPv6.
+    /// Returns whether the namespace as a whole (`conf/all`) forwards IPv6.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn forwards_ipv6(&mut self) -> Result<bool> {
         self.forwards(libc::AF_INET6)
     }
@@ -122,11 +122,11 @@ impl Socket {
         })
     }
 
-    /// All queueing disciplines, except the built-in ones that the kernel does not list.
+    /// Returns all queueing disciplines, except the built-in ones that the kernel does not list.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid.
     pub fn qdiscs(&mut self) -> Result<Vec<QdiscInfo>> {
         self.dump(
             "list queueing disciplines",

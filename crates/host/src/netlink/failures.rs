@@ -16,18 +16,18 @@ pub struct BatchError {
 pub struct RequestError {
     /// Position in the batch, from 0.
     pub index: usize,
-    /// What was asked, such as `create veth h12/isl0`.
+    /// Description of the request, such as `create veth h12/isl0`.
     pub what: String,
     /// The kernel's error number, positive.
     pub errno: i32,
-    /// The kernel's explanation (extended ACK), where it gave one.
+    /// The kernel's explanation (extended ACK), if it sent one.
     pub explanation: Option<String>,
 }
 
 impl fmt::Display for RequestError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let text = std::io::Error::from_raw_os_error(self.errno).to_string();
-        // std appends " (os error 17)", which says nothing to a person.
+        // std appends " (os error 17)", which does not help a reader.
         let text = text.split(" (os error").next().unwrap_or_default();
         write!(f, "{}: {text}", self.what)?;
         match &self.explanation {
@@ -61,7 +61,7 @@ impl fmt::Display for BatchError {
     }
 }
 
-/// As for people: a batch may hold ten thousand failures, and `unwrap` would print them all.
+/// As `Display`: a batch may have ten thousand failures, and `unwrap` would print them all.
 impl fmt::Debug for BatchError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "BatchError({self})")

@@ -1,4 +1,4 @@
-//! Asks the kernel which route it would take: one answer per address, however long the table is.
+//! Queries for the kernel's route to an address: one answer per address, however large the table is.
 
 use std::net::IpAddr;
 
@@ -9,16 +9,16 @@ use super::parse::{InstalledRoute, route};
 use super::socket::{NLMSG_ERROR, Socket};
 use crate::error::{Context, Result};
 
-/// Answer with the entry of the table, not with what would be made of it for a packet.
+/// Makes the kernel return the entry of the table, not the route that it would construct for a packet.
 const RTM_F_FIB_MATCH: u32 = 0x2000;
-/// So many answers, some 0.7 KB each with overhead, fit into the receive buffer at once.
+/// Number of answers, some 0.7 KB each with overhead, that fit into the receive buffer at once.
 const AT_ONCE: usize = 1024;
 const BODY: usize = 12;
 
 impl Socket {
-    /// The entry by which the kernel would route a packet of its own to each address, in the order asked: the
-    /// longest prefix of all tables, local ones included. `None` where it has none, for whatever reason. For IPv6 the destination is the
-    /// address itself and the rest what its entry says.
+    /// Returns the entry by which the kernel would route a packet of its own to each address, in the given order: the
+    /// longest prefix of all tables, including local ones. `None` if it has none, for any reason. For IPv6 the
+    /// destination is the address itself and the other fields are those of its entry.
     ///
     /// # Errors
     /// When the socket fails.
@@ -41,8 +41,8 @@ impl Socket {
                     }
                     missing -= 1;
                     if msg.kind == NLMSG_ERROR {
-                        // Whatever the number says (unreachable, prohibited by a rule, IPv6 switched off): this node has no
-                        // way there at present. What a node did to its own stack is no failure of the question.
+                        // Any error number (unreachable, prohibited by a rule, IPv6 disabled) means that this node has
+                        // no route at present. A node's changes of its own stack are not a failure of the query.
                         return msg.error().map(drop);
                     }
                     found[place + offset] = route(msg.payload);
@@ -66,8 +66,8 @@ fn request(out: &mut Vec<u8>, address: IpAddr, seq: u32) {
     out.extend(NLM_F_REQUEST.to_ne_bytes());
     out.extend(seq.to_ne_bytes());
     out.extend([0; 4]);
-    // IPv4: the table's entry; the way itself would be told as a clone of it. IPv6: the way itself. With next hops
-    // that are objects of their own (FRR's are), Linux finds the entry by the next hop, and so tells of another
+    // IPv4: request the table's entry, because the route itself would be returned as a clone of it. IPv6: request the
+    // route itself. With next hop objects (as FRR's), Linux finds the entry by the next hop, and would return another
     // route that shares it.
     let flags = match address {
         IpAddr::V4(_) => RTM_F_FIB_MATCH,

@@ -1,8 +1,8 @@
 //! rtnetlink: batched changes, typed dumps and a change monitor.
 //!
-//! One [`Socket`] belongs to one namespace and is used by one thread at a time. A [`Batch`] packs
-//! any number of requests; [`Socket::send`] hands them to the kernel in few, large system calls
-//! and names every request that was refused.
+//! One [`Socket`] belongs to one namespace and is used by one thread at a time. A [`Batch`] packs any number of
+//! requests; [`Socket::send`] passes them to the kernel in few, large system calls and reports every request that was
+//! refused.
 
 mod attrs;
 mod batch;

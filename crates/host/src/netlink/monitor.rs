@@ -1,4 +1,4 @@
-//! Watches what changes in a namespace: in tests, the proof that a handover rebuilt nothing.
+//! Monitor of changes in a namespace. Tests use it to prove that a handover rebuilt no object.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -10,7 +10,7 @@ use super::socket::{force_buffer, set_receive_timeout, walk};
 use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
 
-/// What a [`Change`] is about.
+/// The changed object of a [`Change`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ChangeKind {
     /// An interface.
@@ -26,9 +26,9 @@ pub enum ChangeKind {
 /// One change that the kernel announced.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
-    /// `true`: it is gone. `false`: it is new, or one of its properties is.
+    /// `true`: the object was deleted. `false`: it is new, or one of its properties is.
     pub deleted: bool,
-    /// What it is about.
+    /// The object.
     pub what: ChangeKind,
 }
 
@@ -43,7 +43,7 @@ impl ChangeMonitor {
     /// Starts watching a namespace.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the namespace cannot be entered or the socket not be had.
+    /// [`Error::Os`](crate::Error::Os) when the namespace cannot be entered or no socket is available.
     pub fn open_in(ns: &NetNs) -> Result<ChangeMonitor> {
         ns.run(Self::open)?
     }
@@ -66,11 +66,11 @@ impl ChangeMonitor {
         Ok(ChangeMonitor { raw })
     }
 
-    /// All changes announced so far and not yet read. The kernel announces a change before the
-    /// request that made it returns, so this needs no waiting.
+    /// Returns all changes announced so far and not yet read. The kernel announces a change before the request that
+    /// made it returns, so there is no need to wait.
     ///
     /// # Errors
-    /// `ENOBUFS` when there were more than fit: then "nothing changed" cannot be claimed.
+    /// `ENOBUFS` when there were more than fit: then it cannot be concluded that nothing changed.
     pub fn drain(&mut self) -> Result<Vec<Change>> {
         let mut out = Vec::new();
         while self.read(&mut out, libc::MSG_DONTWAIT)? {}
@@ -100,13 +100,13 @@ impl ChangeMonitor {
             if left.is_zero() {
                 return Ok(None);
             }
-            // A timeout of zero would mean "for ever" to the kernel.
+            // To the kernel a timeout of zero means "for ever".
             set_receive_timeout(&self.raw, left.max(Duration::from_millis(1)))?;
             self.read(&mut all, 0)?;
         }
     }
 
-    /// Reads one datagram; `false` when there is none.
+    /// Reads one datagram; `false` when none is queued.
     fn read(&mut self, out: &mut Vec<Change>, flags: i32) -> Result<bool> {
         let mut buf = Vec::with_capacity(64 * 1024);
         match self.raw.recv(&mut buf, flags) {

@@ -1,19 +1,19 @@
-//! What a namespace holds, read from the kernel's messages.
+//! Parsers of the kernel's messages about a namespace's objects.
 
 use std::net::IpAddr;
 
 use super::types::{IpPrefix, Mac, NextHop, RouteTarget};
 use super::wire::{attributes, text};
 
-/// Of the kernel's `netconf.h` and `rtnetlink.h`.
+/// From the kernel's `netconf.h` and `rtnetlink.h`.
 pub(super) const RTM_NEWNETCONF: u16 = 80;
 pub(super) const RTM_GETNETCONF: u16 = 82;
 pub(super) const RTM_NEWSTATS: u16 = 92;
 pub(super) const RTM_GETSTATS: u16 = 94;
-/// `IFLA_STATS_LINK_64` of the kernel's `if_link.h`, and the filter that lets nothing else through.
+/// `IFLA_STATS_LINK_64` of the kernel's `if_link.h`, and the filter that selects only it.
 const IFLA_STATS_LINK_64: u16 = 1;
 pub(super) const STATS_LINK_64_ONLY: u32 = 1;
-/// Of `struct if_stats_msg`.
+/// Size of `struct if_stats_msg`.
 const STATS_HEADER: usize = 12;
 const NETCONFA_IFINDEX: u16 = 1;
 const NETCONFA_FORWARDING: u16 = 2;
@@ -61,7 +61,7 @@ pub struct LinkInfo {
     pub gso_max_segs: u32,
 }
 
-/// What an interface has counted since it was made (`struct rtnl_link_stats64`).
+/// Counters of an interface since it was created (`struct rtnl_link_stats64`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct LinkCounters {
     /// Interface index.
@@ -74,13 +74,13 @@ pub struct LinkCounters {
     pub rx_bytes: u64,
     /// Bytes sent.
     pub tx_bytes: u64,
-    /// Packets that came and were dropped.
+    /// Received packets that were dropped.
     pub rx_dropped: u64,
-    /// Packets that were to be sent and were dropped.
+    /// Packets to be sent that were dropped.
     pub tx_dropped: u64,
 }
 
-/// From the payload of an `RTM_NEWSTATS`.
+/// Parses the payload of an `RTM_NEWSTATS`.
 pub(super) fn link_counters(payload: &[u8]) -> Option<LinkCounters> {
     let ifindex = u32::from_ne_bytes(payload.get(4..8)?.try_into().ok()?);
     let mut of_kind = attributes(payload.get(STATS_HEADER..)?);
@@ -114,7 +114,7 @@ pub struct Address {
 }
 
 impl Address {
-    /// Not usable yet: duplicate address detection is under way.
+    /// Returns whether it is not usable yet: duplicate address detection is in progress.
     pub fn is_tentative(&self) -> bool {
         self.flags & libc::IFA_F_TENTATIVE != 0
     }
@@ -125,13 +125,13 @@ impl Address {
 pub struct InstalledRoute {
     /// Destination.
     pub dst: IpPrefix,
-    /// What happens to its packets.
+    /// Target of its packets.
     pub target: RouteTarget,
     /// Preferred source.
     pub prefsrc: Option<IpAddr>,
-    /// Metric, 0 when the kernel shows none.
+    /// Metric, 0 when the kernel reports none.
     pub metric: u32,
-    /// Who put it there: 2 the kernel, 3 boot, [`super::ROUTE_PROTOCOL`] we.
+    /// Origin: 2 the kernel, 3 boot, [`super::ROUTE_PROTOCOL`] Constel.
     pub protocol: u8,
     /// Table.
     pub table: u32,
@@ -146,7 +146,7 @@ pub struct Neighbour {
     pub ifindex: u32,
     /// The neighbour's address.
     pub addr: IpAddr,
-    /// Its Ethernet address, when known.
+    /// The neighbour's Ethernet address, if known.
     pub mac: Option<Mac>,
     /// `NUD_*` state bits; 0x80 is permanent.
     pub state: u16,
@@ -165,7 +165,7 @@ pub struct QdiscInfo {
     pub parent: u32,
 }
 
-/// Forwarding, if the message (`struct netconfmsg`, then attributes) is about `conf/all`.
+/// Returns the forwarding setting, if the message (`struct netconfmsg`, then attributes) is about `conf/all`.
 pub(super) fn forwarding_of_all(p: &[u8]) -> Option<bool> {
     let (mut about_all, mut forwards) = (false, None);
     for (kind, value) in attributes(p.get(4..)?) {

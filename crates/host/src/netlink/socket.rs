@@ -1,4 +1,4 @@
-//! A netlink socket of one namespace: sends batches, reads dumps.
+//! A netlink socket of one namespace, which sends batches and reads dumps.
 
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -16,12 +16,12 @@ use crate::netns::NetNs;
 
 /// At most this many bytes of requests go into one system call.
 const CHUNK_BYTES: usize = 256 * 1024;
-/// And at most this many requests: if every one of them fails, its answer (some 1.3 KB with
-/// overhead) must still fit into the receive buffer, or we would not know which failed.
+/// Maximum number of requests per system call: if every one of them fails, its answer (some 1.3 KB with overhead) must
+/// still fit into the receive buffer. Otherwise the failed requests could not be identified.
 const CHUNK_REQUESTS: usize = 2048;
 const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 const SEND_BUFFER_BYTES: i32 = 1 << 20;
-/// The kernel answers within the `send` call, so a missing answer means that something is broken.
+/// The kernel answers within the `send` call, so a missing answer is an error.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 pub(super) const NLMSG_ERROR: u16 = 2;
@@ -30,7 +30,7 @@ const NLM_F_CAPPED: u16 = 0x100;
 const NLM_F_ACK_TLVS: u16 = 0x200;
 const NLMSGERR_ATTR_MSG: u16 = 1;
 
-/// An rtnetlink socket. It keeps its namespace alive, like a [`NetNs`] does.
+/// An rtnetlink socket. It keeps its namespace alive, as a [`NetNs`] does.
 #[derive(Debug)]
 pub struct Socket {
     raw: Raw,
@@ -39,29 +39,30 @@ pub struct Socket {
 }
 
 impl Socket {
-    /// A socket of the given namespace (on a helper thread; the caller stays where it is).
+    /// Opens a socket of the given namespace (on a helper thread; the caller's namespace does not change).
     ///
     /// A thread that is inside the namespace already uses the cheaper [`Socket::open`].
     ///
     /// # Errors
-    /// [`Error::Os`] when the namespace cannot be entered or the socket not be had.
+    /// [`Error::Os`] when the namespace cannot be entered or no socket is available.
     pub fn open_in(ns: &NetNs) -> Result<Socket> {
         ns.run(Socket::open)?
     }
 
-    /// A socket of the calling thread's namespace.
+    /// Opens a socket of the calling thread's namespace.
     ///
     /// # Errors
-    /// [`Error::Os`] when the socket cannot be had.
+    /// [`Error::Os`] when no socket is available.
     pub fn open() -> Result<Socket> {
         Self::open_at(None)
     }
 
-    /// As [`Socket::open`], with the port number by which a [`StackWatch`](super::StackWatch) tells our own changes from
-    /// those of others. Where the number is taken, it is an ordinary socket, whose changes the watch reports.
+    /// Opens a socket as [`Socket::open`] does, with the port number by which a [`StackWatch`](super::StackWatch)
+    /// distinguishes our own changes from others. If the number is taken, the result is an ordinary socket, whose
+    /// changes the watch reports.
     ///
     /// # Errors
-    /// As there.
+    /// As [`Socket::open`].
     pub fn open_known() -> Result<Socket> {
         Self::open_at(Some(super::watch::OWN_PORT))
     }
@@ -75,7 +76,7 @@ impl Socket {
         }
         raw.connect(&SocketAddr::new(0, 0)).context(what)?;
         raw.set_ext_ack(true).context(what)?;
-        // Errors need not carry our own request back.
+        // Errors need not contain our own request.
         raw.set_cap_ack(true).context(what)?;
         force_buffer(
             &raw,
@@ -99,13 +100,12 @@ impl Socket {
 
     /// Carries out all requests of the batch, in order, and empties it.
     ///
-    /// Successful requests are not acknowledged one by one: the kernel reports every failure by
-    /// itself, and only the last request of a chunk asks for an answer, which proves that all
-    /// before it were treated.
+    /// Successful requests are not acknowledged one by one: the kernel reports every failure in any case. Only the last
+    /// request of a chunk requests an answer, which proves that all before it were handled.
     ///
     /// # Errors
-    /// [`Error::Batch`] names each refused request; the others were carried out.
-    /// [`Error::Os`] when the socket itself failed: then nothing is known about the last chunk.
+    /// [`Error::Batch`] names each refused request; the others were carried out. [`Error::Os`] when the socket itself
+    /// failed: then the result of the last chunk is unknown.
     pub fn send(&mut self, batch: &mut Batch) -> Result<()> {
         let total = batch.len();
         let mut failures = Vec::new();
@@ -174,7 +174,7 @@ impl Socket {
             let mut done = false;
             self.receive(|msg| {
                 let offset = msg.seq.wrapping_sub(first_seq);
-                // Anything else is the late answer of a call that failed half-way.
+                // Any other message is a late answer to a call that failed half-way.
                 if msg.kind != NLMSG_ERROR || offset >= count {
                     return Ok(());
                 }
@@ -189,9 +189,9 @@ impl Socket {
         }
     }
 
-    /// Sends one dump request (`kind`, then `body` behind the netlink header) and hands every
-    /// answer's payload to `each`. Repeats when the kernel says that the dump was torn by a
-    /// change; `each` then sees a fresh `restart` first.
+    /// Sends one dump request (`kind`, then `body` behind the netlink header) and passes every answer's payload to
+    /// `each`. If the kernel reports that a change interrupted the dump, the dump is repeated and only the results of
+    /// the last try are returned.
     pub(super) fn dump<T>(
         &mut self,
         what: &str,
@@ -249,12 +249,12 @@ impl Socket {
         first
     }
 
-    /// Sends finished messages.
+    /// Sends complete messages.
     pub(super) fn send_raw(&self, messages: &[u8]) -> io::Result<()> {
         self.raw.send(messages, 0).map(|_| ())
     }
 
-    /// Receives one datagram and walks its messages.
+    /// Receives one datagram and calls `each` for its messages.
     pub(super) fn receive(
         &mut self,
         mut each: impl FnMut(Message<'_>) -> Result<()>,
@@ -289,7 +289,7 @@ pub(super) struct Message<'a> {
 }
 
 impl Message<'_> {
-    /// The error number (positive, 0 for success) and the explanation of an ERROR or DONE message.
+    /// Returns the error number (positive, 0 for success) and the explanation of an ERROR or DONE message.
     pub(super) fn error(&self) -> Result<(i32, Option<String>)> {
         let Some(code) = self.payload.first_chunk::<4>() else {
             // Old kernels end a dump without a code.
@@ -300,7 +300,7 @@ impl Message<'_> {
         if self.flags & NLM_F_ACK_TLVS != 0 {
             let mut skip = 4;
             if self.kind == NLMSG_ERROR {
-                // Behind the code: our request's header, and all of it unless capped.
+                // Behind the code: our request's header, and the whole request unless capped.
                 let header = self
                     .payload
                     .get(4..8)
@@ -322,7 +322,7 @@ impl Message<'_> {
     }
 }
 
-/// Walks the messages of a datagram.
+/// Calls `each` for the messages of a datagram.
 pub(super) fn walk(
     mut rest: &[u8],
     each: &mut impl FnMut(Message<'_>) -> Result<()>,
@@ -350,7 +350,7 @@ fn protocol(detail: &str) -> Error {
     }
 }
 
-/// Sets a buffer size beyond `net.core.[rw]mem_max` where we may, else as far as we may.
+/// Sets a buffer size beyond `net.core.[rw]mem_max` if we may, otherwise as large as permitted.
 pub(super) fn force_buffer(raw: &Raw, force: i32, plain: i32, bytes: i32) -> Result<()> {
     let set = |option: i32| {
         // SAFETY: the option value is a live i32 of the stated length.

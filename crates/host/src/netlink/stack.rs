@@ -1,4 +1,4 @@
-//! A namespace's network stack as one value, as far as a lab sets it up.
+//! A namespace's network stack as one value, as far as a lab configures it.
 
 use std::net::IpAddr;
 
@@ -8,7 +8,7 @@ use super::types::{IpPrefix, ROUTE_PROTOCOL};
 use super::wire::attributes;
 use crate::error::Result;
 
-/// Of the kernel's `fib_rules.h`.
+/// From the kernel's `fib_rules.h`.
 const FRA_PRIORITY: u16 = 6;
 const FRA_TABLE: u16 = 15;
 const FRA_PROTOCOL: u16 = 21;
@@ -18,13 +18,13 @@ const RULE_HEADER: usize = 12;
 /// Interfaces, addresses, neighbours, rules and queueing disciplines of a namespace.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Stack {
-    /// Its interfaces.
+    /// Interfaces.
     pub links: Vec<LinkInfo>,
-    /// Their addresses.
+    /// Addresses of the interfaces.
     pub addresses: Vec<Address>,
-    /// Their neighbours.
+    /// Neighbour entries.
     pub neighbours: Vec<Neighbour>,
-    /// Its rules of routing, IPv4 and IPv6.
+    /// Routing rules, IPv4 and IPv6.
     pub rules: Vec<Rule>,
     /// Queueing disciplines, except the built-in ones.
     pub qdiscs: Vec<QdiscInfo>,
@@ -32,24 +32,24 @@ pub struct Stack {
     pub forwards: [bool; 2],
 }
 
-/// A rule of routing: packets are looked up in a table.
+/// A routing rule: packets are looked up in a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Rule {
-    /// Whether it is of IPv4, else of IPv6.
+    /// Whether it is an IPv4 rule; otherwise IPv6.
     pub ipv4: bool,
-    /// Rules of lower numbers come first.
+    /// Priority; rules with lower numbers come first.
     pub priority: u32,
-    /// The table; 0 for rules that look nothing up.
+    /// The table; 0 for rules without a lookup.
     pub table: u32,
-    /// Whether all packets are looked up there: no selector, no other action.
+    /// Whether all packets are looked up there: no selector and no other action.
     pub plain: bool,
-    /// The number of the software that made it; 2: the kernel.
+    /// Protocol number of the software that created it; 2: the kernel.
     pub protocol: u8,
 }
 
 impl Rule {
-    /// The rules that every namespace is born with in a family: own addresses, the main table and, in IPv4, the default
-    /// table.
+    /// Returns the rules that every new namespace has in a family: local addresses, the main table and, in IPv4, the
+    /// default table.
     #[must_use]
     pub fn born(ipv4: bool) -> Vec<Rule> {
         let rule = |(priority, table)| Rule {
@@ -64,13 +64,13 @@ impl Rule {
         all.into_iter().take(count).map(rule).collect()
     }
 
-    /// Whether this software made it.
+    /// Returns whether Constel created it.
     #[must_use]
     pub fn is_ours(&self) -> bool {
         self.protocol == ROUTE_PROTOCOL
     }
 
-    /// The body of the request that adds it.
+    /// Returns the body of the request that adds it.
     pub(super) fn request(&self) -> Vec<u8> {
         let family = if self.ipv4 {
             libc::AF_INET
@@ -99,7 +99,7 @@ impl Rule {
             libc::AF_INET6 => false,
             _ => return None,
         };
-        // Prefix lengths, TOS and flags (inversion) select as well.
+        // Prefix lengths, TOS and flags (inversion) select packets too.
         let mut plain =
             header[7] == FR_ACT_TO_TBL && header[1..4] == [0; 3] && header[8..12] == [0; 4];
         let (mut priority, mut table, mut protocol) = (0, u32::from(header[4]), 0);
@@ -109,7 +109,7 @@ impl Rule {
                 FRA_PRIORITY => priority = number?,
                 FRA_TABLE => table = number?,
                 FRA_PROTOCOL => protocol = *value.first()?,
-                // Suppressors at their defaults; whatever else there is selects packets.
+                // Suppressors at their default values; any other attribute selects packets.
                 13 | 14 if number == Some(u32::MAX) => {}
                 _ => plain = false,
             }
@@ -125,13 +125,13 @@ impl Rule {
 }
 
 impl Stack {
-    /// The interface of this number.
+    /// Returns the interface of this number.
     #[must_use]
     pub fn link(&self, ifindex: u32) -> Option<&LinkInfo> {
         self.links.iter().find(|link| link.ifindex == ifindex)
     }
 
-    /// Whether an interface has this address.
+    /// Returns whether an interface has this address.
     #[must_use]
     pub fn has_address(&self, ifindex: u32, prefix: IpPrefix) -> bool {
         let own = self.addresses.iter();
@@ -139,7 +139,7 @@ impl Stack {
             .any(|own| own.local == prefix)
     }
 
-    /// The Ethernet address that an interface keeps for a neighbour without asking.
+    /// Returns the Ethernet address of a permanent neighbour entry of an interface.
     #[must_use]
     pub fn permanent(&self, ifindex: u32, addr: IpAddr) -> Option<super::Mac> {
         let same = |entry: &&Neighbour| {
@@ -150,11 +150,11 @@ impl Stack {
 }
 
 impl Socket {
-    /// The namespace's stack without its routes, which [`Socket::routes`] has.
+    /// Returns the namespace's stack without its routes, which [`Socket::routes`] returns.
     ///
     /// # Errors
-    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol) when its
-    /// answer makes no sense, or all of it changed during each of many tries.
+    /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)
+    /// when its answer is not valid, or the stack changed during each of many tries.
     pub fn stack(&mut self) -> Result<Stack> {
         Ok(Stack {
             links: self.links()?,
@@ -162,12 +162,12 @@ impl Socket {
             neighbours: self.neighbours()?,
             rules: self.rules()?,
             qdiscs: self.qdiscs()?,
-            // A kernel without IPv6 has no answer.
+            // A kernel without IPv6 does not answer.
             forwards: [self.forwards_ipv4()?, self.forwards_ipv6().unwrap_or(false)],
         })
     }
 
-    /// All rules of routing, IPv4 and IPv6.
+    /// Returns all routing rules, IPv4 and IPv6.
     ///
     /// # Errors
     /// As [`Socket::stack`].

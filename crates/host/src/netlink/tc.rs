@@ -1,4 +1,4 @@
-//! Traffic control: queueing disciplines, classes and filters, with options as the kernel's headers lay them out.
+//! Traffic control: queueing disciplines, classes and filters, with options in the layout of the kernel's headers.
 
 use netlink_packet_core::{NLM_F_CREATE, NLM_F_EXCL, NLM_F_REPLACE};
 
@@ -7,7 +7,7 @@ use super::socket::Socket;
 use super::wire::{attributes, text};
 use crate::error::Result;
 
-/// Of the kernel's `rtnetlink.h` and `gen_stats.h`.
+/// From the kernel's `rtnetlink.h` and `gen_stats.h`.
 const TCA_KIND: u16 = 1;
 const TCA_OPTIONS: u16 = 2;
 const TCA_STATS2: u16 = 7;
@@ -15,30 +15,30 @@ const TCA_STATS_BASIC: u16 = 1;
 const TCA_STATS_QUEUE: u16 = 3;
 const TCA_STATS_APP: u16 = 4;
 
-/// The handle `major:minor`.
+/// Returns the handle `major:minor`.
 #[must_use]
 pub const fn handle(major: u16, minor: u16) -> u32 {
     ((major as u32) << 16) | minor as u32
 }
 
-/// What to do with a traffic control object.
+/// Operation on a traffic control object.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum TcVerb {
-    /// A new queueing discipline; fails with `EEXIST` if the place is taken.
+    /// Adds a queueing discipline; fails with `EEXIST` if the place is taken.
     AddQdisc,
-    /// A queueing discipline, or other options for the one there.
+    /// Adds a queueing discipline, or changes the options of the existing one.
     ReplaceQdisc,
-    /// Away with a queueing discipline.
+    /// Deletes a queueing discipline.
     DeleteQdisc,
-    /// A new class.
+    /// Adds a class.
     AddClass,
-    /// A class, or other options for the one there.
+    /// Adds a class, or changes the options of the existing one.
     ReplaceClass,
-    /// Away with a class.
+    /// Deletes a class.
     DeleteClass,
-    /// A new filter.
+    /// Adds a filter.
     AddFilter,
-    /// Away with filters.
+    /// Deletes filters.
     DeleteFilter,
 }
 
@@ -63,41 +63,41 @@ impl TcVerb {
 pub struct Tc<'a> {
     /// Interface it belongs to.
     pub ifindex: u32,
-    /// Its handle, 0 for one the kernel chooses.
+    /// Handle of the object; 0 to let the kernel choose.
     pub handle: u32,
-    /// What it hangs below.
+    /// Handle of the parent.
     pub parent: u32,
     /// Filters: priority and protocol.
     pub info: u32,
     /// `fq`, `netem`, `bpf`, ...
     pub kind: &'a str,
-    /// Options, where the kind has any.
+    /// Options, if the kind has any.
     pub options: Option<Attributes>,
 }
 
 impl Tc<'_> {
-    /// Below this, a queueing discipline is the interface's root.
+    /// Parent of an interface's root discipline.
     pub const ROOT: u32 = 0xffff_ffff;
-    /// Below this stands `clsact`.
+    /// Parent of `clsact`.
     pub const CLSACT: u32 = 0xffff_fff1;
-    /// Below this, filters see what the interface receives.
+    /// Parent of filters on received frames.
     pub const INGRESS: u32 = 0xffff_fff2;
-    /// Below this, filters see what the interface is about to send.
+    /// Parent of filters on frames about to be sent.
     pub const EGRESS: u32 = 0xffff_fff3;
 
-    /// [`Tc::info`] of a filter for frames of all protocols.
+    /// Returns [`Tc::info`] of a filter for frames of all protocols.
     #[must_use]
     pub const fn all_protocols(priority: u16) -> u32 {
         ((priority as u32) << 16) | (libc::ETH_P_ALL as u16).to_be() as u32
     }
 }
 
-/// Attributes being written.
+/// Attributes to be sent.
 #[derive(Clone, Debug, Default)]
 pub struct Attributes(Vec<u8>);
 
 impl Attributes {
-    /// Attributes behind a structure that some kinds want in front of them.
+    /// Returns attributes that follow a structure, as some kinds require.
     #[must_use]
     pub fn behind(structure: &[u8]) -> Attributes {
         let mut bytes = structure.to_vec();
@@ -105,7 +105,7 @@ impl Attributes {
         Attributes(bytes)
     }
 
-    /// One more, of these bytes.
+    /// Adds an attribute with these bytes.
     #[must_use]
     pub fn put(mut self, kind: u16, value: &[u8]) -> Attributes {
         self.0.extend(((4 + value.len()) as u16).to_ne_bytes());
@@ -115,19 +115,19 @@ impl Attributes {
         self
     }
 
-    /// One more, a number of four bytes.
+    /// Adds an attribute with a number of four bytes.
     #[must_use]
     pub fn u32(self, kind: u16, value: u32) -> Attributes {
         self.put(kind, &value.to_ne_bytes())
     }
 
-    /// One more, a number of eight bytes.
+    /// Adds an attribute with a number of eight bytes.
     #[must_use]
     pub fn u64(self, kind: u16, value: u64) -> Attributes {
         self.put(kind, &value.to_ne_bytes())
     }
 
-    /// One more, a text.
+    /// Adds an attribute with a text.
     #[must_use]
     pub fn text(self, kind: u16, value: &str) -> Attributes {
         let mut bytes = value.as_bytes().to_vec();
@@ -135,7 +135,7 @@ impl Attributes {
         self.put(kind, &bytes)
     }
 
-    /// One more, which holds others.
+    /// Adds an attribute that contains others.
     #[must_use]
     pub fn nest(self, kind: u16, inner: Attributes) -> Attributes {
         self.put(kind, &inner.0)
@@ -143,7 +143,7 @@ impl Attributes {
 }
 
 impl Batch {
-    /// Makes, changes or removes a traffic control object.
+    /// Adds, changes or deletes a traffic control object.
     pub fn tc(&mut self, verb: TcVerb, tc: &Tc<'_>) -> &mut Self {
         let mut body = vec![0; 4];
         for word in [tc.ifindex, tc.handle, tc.parent, tc.info] {
@@ -161,7 +161,7 @@ impl Batch {
     }
 }
 
-/// What a queueing discipline has counted.
+/// Counters of a queueing discipline.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct QdiscStats {
     /// Interface.
@@ -170,22 +170,22 @@ pub struct QdiscStats {
     pub kind: String,
     /// Handle.
     pub handle: u32,
-    /// What it hangs below.
+    /// Its parent.
     pub parent: u32,
     /// Packets sent.
     pub packets: u64,
-    /// Bytes of those.
+    /// Bytes of the sent packets.
     pub bytes: u64,
-    /// Packets dropped, for whatever cause.
+    /// Packets dropped, for all causes.
     pub drops: u64,
     /// Packets inside.
     pub queued: u64,
-    /// The kind's own statistics, as its kernel header lays them out.
+    /// The kind's own statistics, in the layout of its kernel header.
     pub own: Vec<u8>,
 }
 
 impl Socket {
-    /// The counters of all queueing disciplines of the namespace.
+    /// Returns the counters of all queueing disciplines of the namespace.
     ///
     /// # Errors
     /// When the kernel does not answer.

@@ -1,7 +1,7 @@
-//! Ends TCP connections whose owners are gone (`sock_diag(7)`, `SOCK_DESTROY`).
+//! Ending of TCP connections whose owners are gone (`sock_diag(7)`, `SOCK_DESTROY`).
 //!
-//! A killed program's connection with unacknowledged data lives on in the kernel, retransmitting for
-//! minutes, and keeps its namespace alive with it. A namespace that is taken down needs them gone now.
+//! A killed program's connection with unacknowledged data lives on in the kernel, retransmits for minutes, and keeps
+//! its namespace alive. When a namespace is removed, such connections must be ended at once.
 
 use std::io;
 
@@ -26,11 +26,11 @@ const ERROR: u16 = 2;
 const HEADER: usize = 16;
 /// `struct inet_diag_sockid`.
 const SOCKET_ID: usize = 48;
-/// Where the id stands in `struct inet_diag_msg`.
+/// Offset of the id in `struct inet_diag_msg`.
 const ID_IN_ANSWER: usize = 4;
 
-/// Ends every TCP connection of the namespace, and says how many there were. Listening sockets are left:
-/// they end with their owners.
+/// Ends every TCP connection of the namespace, and returns how many there were. Listening sockets are left: they end
+/// with their owners.
 ///
 /// # Errors
 /// When the kernel does not list sockets, or cannot end them (`CONFIG_INET_DIAG_DESTROY`).
@@ -38,7 +38,7 @@ pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
     let what = || "end TCP connections".to_owned();
     let mut raw = {
         let _inside = ns.enter()?;
-        // Listing walks the host's whole table of connections; a namespace without any is spared it.
+        // Listing walks the host's whole table of connections, which is avoided for a namespace without any.
         if !has_tcp() {
             return Ok(0);
         }
@@ -54,7 +54,7 @@ pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
                 .context(what)?;
             match answer(&raw)? {
                 0 => ended += 1,
-                // It ended by itself meanwhile.
+                // It has ended by itself since.
                 libc::ENOENT => {}
                 errno => return Err(io::Error::from_raw_os_error(errno)).context(what),
             }
@@ -63,7 +63,7 @@ pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
     Ok(ended)
 }
 
-/// Whether the calling thread's namespace has TCP sockets, by its own count. Unsure counts as yes.
+/// Returns whether the calling thread's namespace has TCP sockets, by its own count. True if that is unknown.
 fn has_tcp() -> bool {
     ["sockstat", "sockstat6"].iter().any(|file| {
         let Ok(text) = std::fs::read_to_string(format!("/proc/thread-self/net/{file}")) else {
@@ -76,7 +76,7 @@ fn has_tcp() -> bool {
     })
 }
 
-/// `nlmsghdr` and `inet_diag_req_v2` for all TCP states but LISTEN (1 << 10).
+/// Returns `nlmsghdr` and `inet_diag_req_v2` for all TCP states except LISTEN (1 << 10).
 fn message(kind: u16, flags: u16, family: u8, id: &[u8; SOCKET_ID]) -> Vec<u8> {
     let mut out = Vec::with_capacity(HEADER + 8 + SOCKET_ID);
     out.extend(((HEADER + 8 + SOCKET_ID) as u32).to_ne_bytes());
@@ -89,7 +89,7 @@ fn message(kind: u16, flags: u16, family: u8, id: &[u8; SOCKET_ID]) -> Vec<u8> {
     out
 }
 
-/// The ids of all connections of a family.
+/// Returns the ids of all connections of a family.
 fn list(raw: &Raw, family: u8) -> Result<Vec<[u8; SOCKET_ID]>> {
     let what = || "list TCP connections".to_owned();
     raw.send(&message(LIST, REQUEST | DUMP, family, &[0; SOCKET_ID]), 0)
@@ -115,13 +115,13 @@ fn list(raw: &Raw, family: u8) -> Result<Vec<[u8; SOCKET_ID]>> {
     }
     match errno {
         0 => Ok(ids),
-        // The kernel was built without this family's diagnosis: then it has no such sockets to show.
+        // The kernel was built without diagnosis for this family: then it lists no such sockets.
         libc::ENOENT if family == libc::AF_INET6 as u8 => Ok(ids),
         _ => Err(io::Error::from_raw_os_error(errno)).context(what),
     }
 }
 
-/// The error number that answers a request; 0 for success.
+/// Returns the error number of the answer to a request; 0 for success.
 fn answer(raw: &Raw) -> Result<i32> {
     let mut buffer = Vec::with_capacity(4096);
     raw.recv(&mut buffer, 0)

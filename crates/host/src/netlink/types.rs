@@ -1,4 +1,4 @@
-//! What can be asked of the kernel: links, addresses, routes, neighbours.
+//! Types of requests to the kernel: links, addresses, routes, neighbours.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -9,16 +9,16 @@ use crate::error::Error;
 
 /// The routing protocol number of our routes, which no routing software uses for its own.
 ///
-/// A daemon takes a route that carries its own number for one that an earlier run of it left behind. It then deletes the
-/// route, or keeps it as its own. Taken are: up to 18, 42, 99 and 186 to 192 (the kernel's `rtnetlink.h`), 84 (OVN), 186 to
-/// 198 (FRR) and whatever `rt_protos` of iproute2 lists.
+/// A daemon regards a route with its own number as left behind by an earlier run. It then deletes the route, or keeps
+/// it as its own. Used numbers are: up to 18, 42, 99 and 186 to 192 (the kernel's `rtnetlink.h`), 84 (OVN), 186 to 198
+/// (FRR) and those that `rt_protos` of iproute2 lists.
 pub const ROUTE_PROTOCOL: u8 = 227;
 
-/// The lowest interface number that may be asked for.
+/// The lowest interface number that may be requested.
 ///
-/// The kernel numbers the devices of a fresh namespace from 1: `lo`, then a fallback device for each tunnel module that is
-/// loaded on the host (`tunl0`, `gre0`, `gretap0`, `erspan0`, `ip_vti0`, `ip6_vti0`, `sit0`, `ip6tnl0`, `ip6gre0`). A request
-/// for one of their numbers is refused with `EBUSY`.
+/// The kernel numbers the devices of a new namespace from 1: `lo`, then a fallback device for each tunnel module that
+/// is loaded on the host (`tunl0`, `gre0`, `gretap0`, `erspan0`, `ip_vti0`, `ip6_vti0`, `sit0`, `ip6tnl0`, `ip6gre0`).
+/// A request for one of their numbers is refused with `EBUSY`.
 pub const FIRST_OWN_IFINDEX: u32 = 64;
 
 /// An Ethernet address.
@@ -48,10 +48,10 @@ pub struct IpPrefix {
 }
 
 impl IpPrefix {
-    /// A prefix; fails when `len` exceeds the family's width.
+    /// Returns a prefix.
     ///
     /// # Errors
-    /// [`Error::Invalid`](crate::Error::Invalid) then.
+    /// [`Error::Invalid`](crate::Error::Invalid) when `len` exceeds the family's width.
     pub fn new(addr: IpAddr, len: u8) -> Result<IpPrefix, Error> {
         let max = if addr.is_ipv4() { 32 } else { 128 };
         if len > max {
@@ -62,7 +62,7 @@ impl IpPrefix {
         Ok(IpPrefix { addr, len })
     }
 
-    /// The prefix that covers this one address (`/32` or `/128`).
+    /// Returns the prefix that covers only this address (`/32` or `/128`).
     pub fn host(addr: IpAddr) -> IpPrefix {
         IpPrefix {
             addr,
@@ -70,7 +70,7 @@ impl IpPrefix {
         }
     }
 
-    /// Whether an address begins with the prefix; one of another family does not.
+    /// Returns whether an address begins with the prefix; an address of another family does not.
     pub fn contains(&self, address: IpAddr) -> bool {
         let same = |a: u128, b: u128, width: u32| {
             let rest = width - u32::from(self.len).min(width);
@@ -115,8 +115,8 @@ pub struct VethEnd<'a> {
     pub name: &'a str,
     /// Namespace to create it in; `None`: that of the socket.
     pub netns: Option<BorrowedFd<'a>>,
-    /// Explicit interface index. The kernel honours the second end's only if the first end has
-    /// one as well; [`crate::netlink::Batch::create_veth`] refuses the combination it would ignore.
+    /// Explicit interface index. The kernel uses the second end's only if the first end has one as well;
+    /// [`crate::netlink::Batch::create_veth`] refuses the combination that it would ignore.
     pub ifindex: Option<u32>,
     /// Ethernet address.
     pub mac: Option<Mac>,
@@ -124,25 +124,25 @@ pub struct VethEnd<'a> {
     pub mtu: Option<u32>,
     /// `txqueuelen` in packets.
     pub tx_queue_len: Option<u32>,
-    /// Number of TX and of RX queues. `None` means 1 here (the kernel would make one per CPU).
+    /// Number of TX and of RX queues. `None` means 1 here (the kernel would create one per CPU).
     pub queues: Option<u32>,
-    /// Number of TX queues, where it is another than that of RX queues.
+    /// Number of TX queues, if it differs from that of RX queues.
     pub tx_queues: Option<u32>,
     /// Largest GSO super-packet in segments.
     pub gso_max_segs: Option<u32>,
     /// Largest GSO super-packet in bytes.
     pub gso_max_size: Option<u32>,
-    /// Interface group: the only mark that the kernel takes at creation (aliases come later).
+    /// Interface group: the only mark that can be set at creation (aliases are set later).
     pub group: Option<u32>,
-    /// Create it up. Only the first end can be: the kernel opens the second before it has a peer
-    /// (ENOTCONN), so [`crate::netlink::Batch::create_veth`] refuses it there.
+    /// Create it up. Only the first end can be: the kernel opens the second before it has a peer (ENOTCONN), so
+    /// [`crate::netlink::Batch::create_veth`] refuses it there.
     pub up: bool,
 }
 
-/// A change of an existing interface. `None` leaves a property alone.
+/// A change of an existing interface. `None` leaves a property unchanged.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct LinkChange<'a> {
-    /// Which interface.
+    /// The interface.
     pub ifindex: u32,
     /// Up or down.
     pub up: Option<bool>,
@@ -169,7 +169,7 @@ pub struct LinkChange<'a> {
 /// An interface address.
 #[derive(Clone, Copy, Debug)]
 pub struct AddressSpec {
-    /// Which interface.
+    /// The interface.
     pub ifindex: u32,
     /// Our own address and the prefix length.
     pub local: IpPrefix,
@@ -177,7 +177,7 @@ pub struct AddressSpec {
     pub peer: Option<IpAddr>,
     /// Do not add the connected route of the prefix.
     pub no_prefix_route: bool,
-    /// IPv6: usable at once, without duplicate address detection. Ignored by IPv4, which has none.
+    /// IPv6: usable at once, without duplicate address detection. Ignored by IPv4, which does not have it.
     pub no_dad: bool,
 }
 
@@ -194,17 +194,17 @@ impl AddressSpec {
     }
 }
 
-/// One way out of a route.
+/// A next hop of a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct NextHop {
-    /// Outgoing interface; may be `None` when `via` lies in a connected prefix.
+    /// Outgoing interface; may be `None` when `via` is in a connected prefix.
     pub ifindex: Option<u32>,
     /// Gateway; `None` for a directly connected destination. An IPv6 gateway of an IPv4 route is
     /// sent as `RTA_VIA` (RFC 5549).
     pub via: Option<IpAddr>,
     /// Share among several next hops, 1 to 256.
     pub weight: u16,
-    /// Take the gateway as reachable on `ifindex` even if no connected prefix covers it.
+    /// Treat the gateway as reachable on `ifindex` even if no connected prefix covers it.
     pub onlink: bool,
 }
 
@@ -230,27 +230,27 @@ impl NextHop {
     }
 }
 
-/// What happens to packets of a route.
+/// Target of a route's packets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum RouteTarget {
     /// Forward to this next hop.
     Hop(NextHop),
-    /// Spread over several (at least one).
+    /// Distribute over several (at least one).
     Multipath(Vec<NextHop>),
-    /// Answer "destination unreachable".
+    /// Reply "destination unreachable".
     Unreachable,
-    /// Drop without an answer.
+    /// Drop without a reply.
     Blackhole,
 }
 
 /// A kernel route.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Route {
-    /// Destination (host bits must be zero, or the kernel answers EINVAL).
+    /// Destination (host bits must be zero, otherwise the kernel returns EINVAL).
     pub dst: IpPrefix,
-    /// What happens to its packets.
+    /// Target of its packets.
     pub target: RouteTarget,
-    /// Source address preferred for packets that start here.
+    /// Preferred source address of packets from this node.
     pub prefsrc: Option<IpAddr>,
     /// Metric; lower wins. `None`: the kernel's default (0 for IPv4, 1024 for IPv6).
     pub metric: Option<u32>,
@@ -282,10 +282,10 @@ impl Route {
 /// A permanent neighbour entry: no ARP or neighbour discovery for this address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct NeighbourSpec {
-    /// On which interface.
+    /// The interface.
     pub ifindex: u32,
     /// The neighbour's address.
     pub addr: IpAddr,
-    /// Its Ethernet address.
+    /// The neighbour's Ethernet address.
     pub mac: Mac,
 }

@@ -1,10 +1,10 @@
-//! Watches what others than we change in the stacks of many namespaces, by one socket for all of them.
+//! Watching for changes by other software in the stacks of many namespaces, with one socket for all of them.
 //!
 //! The kernel offers every announcement on the host to every netlink socket that has joined its group, one after the
-//! other: a socket a namespace would make each change of any namespace cost as many looks as there are namespaces. One
-//! socket with `NETLINK_LISTEN_ALL_NSID` receives from all namespaces that have a number in its own namespace, and takes
-//! one descriptor. A filter in the kernel drops the announcements of our own changes, and those of changes that take
-//! nothing from us.
+//! other. With a socket per namespace, each change in any namespace would be offered as many times as there are
+//! namespaces. One socket with `NETLINK_LISTEN_ALL_NSID` receives from all namespaces that have a number in its own
+//! namespace, and needs one descriptor. A filter in the kernel drops the announcements of our own changes, and those of
+//! changes that do not affect our configuration.
 
 use std::collections::BTreeSet;
 use std::io;
@@ -20,13 +20,14 @@ use super::types::ROUTE_PROTOCOL;
 use crate::error::{Context, Error, Result};
 use crate::netns::NetNs;
 
-/// The netlink port of our own sockets in watched namespaces. Ports are numbered in each namespace by itself.
+/// The netlink port of our own sockets in watched namespaces. Ports are numbered per namespace.
 pub(super) const OWN_PORT: u32 = 0x0c05_7e11;
 
-/// Announcements of some thousand routes that an interface takes with it when it goes down.
+/// Room for announcements of some thousand routes that are deleted when an interface goes down.
 const RECEIVE_BUFFER_BYTES: i32 = 8 << 20;
 
-/// Announcements that one call reads at most, so that a namespace which changes all the time does not block the reader.
+/// Maximum number of announcements read by one call, so that a namespace with constant changes does not block the
+/// reader.
 const AT_ONCE: usize = 4_096;
 
 const NETNSA_NSID: u16 = 1;
@@ -44,19 +45,19 @@ const GROUPS: [u32; 8] = [
     24,
     25,
 ];
-/// Those of what a lab with computed routes also sets up.
+/// Groups for objects that a lab with computed routes also configures.
 const GROUPS_OF_ROUTES: [u32; 3] = [
     libc::RTNLGRP_NEIGH,
     libc::RTNLGRP_IPV4_ROUTE,
     libc::RTNLGRP_IPV6_ROUTE,
 ];
 
-/// What was announced since it was last asked.
+/// Announcements since the last call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Touched {
-    /// Numbers of namespaces in which something changed.
+    /// Numbers of namespaces with changes.
     pub ids: BTreeSet<u32>,
-    /// Whether there were more announcements than fit: every namespace may have changed.
+    /// Whether announcements were lost because there were more than fit: every namespace may have changed.
     pub lost: bool,
 }
 
@@ -64,16 +65,16 @@ pub struct Touched {
 #[derive(Debug)]
 pub struct StackWatch {
     raw: Raw,
-    /// Numbers namespaces, from inside the namespace of `raw`, in which no program is.
+    /// Numbers namespaces. It belongs to the namespace of `raw`, in which no program runs.
     numbers: Mutex<Socket>,
 }
 
 impl StackWatch {
-    /// Watches interfaces, addresses, rules and queueing disciplines and, with `routes`, routes and neighbours as well. No
-    /// namespace yet.
+    /// Watches interfaces, addresses, rules and queueing disciplines and, with `routes`, routes and neighbours as well.
+    /// No namespace is watched yet.
     ///
     /// # Errors
-    /// [`Error::Os`] when a namespace or a socket cannot be had.
+    /// [`Error::Os`] when no namespace or socket is available.
     pub fn open(routes: bool) -> Result<StackWatch> {
         NetNs::new()?.run(|| Self::open_here(routes))?
     }
@@ -106,7 +107,7 @@ impl StackWatch {
         })
     }
 
-    /// From now on watches this namespace too, and reports it by this number, which no other has.
+    /// Watches this namespace too from now on, and reports it by this number, which must be unique.
     ///
     /// # Errors
     /// When the kernel refuses: the namespace is watched already, or the number is taken.
@@ -123,8 +124,8 @@ impl StackWatch {
         numbers.unwrap_or_else(|e| e.into_inner()).send(&mut batch)
     }
 
-    /// What was announced so far and not yet read; does not wait. The kernel announces a change before the request that
-    /// made it returns.
+    /// Returns the announcements so far that were not read yet, without blocking. The kernel announces a change before
+    /// the request that made it returns.
     ///
     /// # Errors
     /// [`Error::Os`] when the socket fails.
@@ -142,9 +143,9 @@ impl StackWatch {
         Ok(touched)
     }
 
-    /// The number of the namespace of the next announcement, where it has one; `None`: there is no announcement.
+    /// Returns the namespace number of the next announcement, if it has one; `None`: there is no announcement.
     fn next(&self) -> io::Result<Option<Option<u32>>> {
-        // The announcement itself is not looked at: who asks looks at the stack, which says what is so now.
+        // The announcement itself is not read: the caller reads the stack, which has the present state.
         let mut header = [0u8; NLMSG_HDRLEN];
         let mut control = Control([0; 64]);
         let mut part = libc::iovec {
@@ -176,11 +177,11 @@ impl StackWatch {
     }
 }
 
-/// Room for control messages, aligned as they are.
+/// Buffer for control messages, with their alignment.
 #[repr(align(8))]
 struct Control([u8; 64]);
 
-/// The number of the namespace that a received message is from.
+/// Returns the number of the namespace that a received message is from.
 fn number(message: &libc::msghdr) -> Option<u32> {
     // SAFETY: the kernel filled the control data, and `message` states its length; CMSG_FIRSTHDR stays within it.
     let mut at = unsafe { libc::CMSG_FIRSTHDR(message) };
@@ -218,12 +219,12 @@ fn set_option<T>(raw: &Raw, level: i32, option: i32, value: &T) -> io::Result<()
     }
 }
 
-/// A load of this size at this place of the announcement, in network order whatever the host's is.
+/// Returns a load of this size at this offset of the announcement. The result is in network order on every host.
 const fn load(size: u32, at: u32) -> libc::sock_filter {
     instruction(libc::BPF_LD | size | libc::BPF_ABS, at, 0, 0)
 }
 
-/// Skips `yes` instructions if what was loaded compares so, else `no`.
+/// Returns a jump that skips `yes` instructions if the comparison with the loaded value is true, otherwise `no`.
 const fn skip(how: u32, value: u32, yes: u8, no: u8) -> libc::sock_filter {
     instruction(libc::BPF_JMP | how | libc::BPF_K, value, yes, no)
 }
@@ -241,7 +242,7 @@ const fn instruction(code: u32, k: u32, jt: u8, jf: u8) -> libc::sock_filter {
     }
 }
 
-/// A number of two bytes as a load in network order gives it.
+/// Returns a two-byte number as a load in network order returns it.
 const fn short(value: u16) -> u32 {
     u16::from_be_bytes(value.to_ne_bytes()) as u32
 }
@@ -258,8 +259,8 @@ const ROUTE_PROTOCOL_AT: u32 = 16 + 5;
 const NEIGHBOUR_FAMILY_AT: u32 = 16;
 const NEIGHBOUR_STATE_AT: u32 = 16 + 8;
 
-/// Drops: our own changes; new routes beside ours; routes of other software that go; neighbours that the kernel finds by
-/// itself.
+/// Drops announcements of: our own changes; new routes next to ours; deleted routes of other software; neighbours that
+/// the kernel finds by itself.
 static FILTER: [libc::sock_filter; 19] = [
     load(libc::BPF_W, PORT_AT),
     skip(
@@ -274,15 +275,15 @@ static FILTER: [libc::sock_filter; 19] = [
     skip(libc::BPF_JEQ, short(libc::RTM_NEWNEIGH), 7, 0),
     skip(libc::BPF_JEQ, short(libc::RTM_DELNEIGH), 11, 0),
     KEEP,
-    // A new route: one that takes another's place.
+    // A new route matters if it replaces another.
     load(libc::BPF_H, FLAGS_AT),
     skip(libc::BPF_JSET, short(libc::NLM_F_REPLACE as u16), 7, 8),
-    // A route that goes: one of ours, or of those that come with an address.
+    // A deleted route matters if it is ours, or one of those that come with an address.
     load(libc::BPF_B, ROUTE_PROTOCOL_AT),
     skip(libc::BPF_JEQ, ROUTE_PROTOCOL as u32, 5, 0),
     skip(libc::BPF_JEQ, libc::RTPROT_KERNEL as u32, 4, 5),
-    // A neighbour: one that is permanent, or was. The kernel first calls it failed when somebody deletes it; that it is gone
-    // is then announced as the kernel's own doing, even if the deletion was ours.
+    // A neighbour matters if it is or was permanent. When an entry is deleted, the kernel first marks it as failed. The
+    // deletion is then announced as the kernel's own action, even if it was ours.
     load(libc::BPF_B, NEIGHBOUR_FAMILY_AT),
     skip(libc::BPF_JEQ, libc::AF_BRIDGE as u32, 3, 0),
     load(libc::BPF_H, NEIGHBOUR_STATE_AT),

@@ -1,9 +1,9 @@
 //! Attributes of netlink messages.
 
-/// Walks attributes (type without its flag bits, value); stops at malformed ones.
+/// Iterates over attributes (type without its flag bits, value); stops at malformed ones.
 ///
-/// Dumps are read by hand instead of through typed messages: newer kernels add and lengthen
-/// attributes, and one that we do not even want must not make a whole dump unreadable.
+/// Dumps are parsed by hand instead of as typed messages: newer kernels add and extend attributes, and an unused one
+/// must not make a whole dump unreadable.
 pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let h = rest.first_chunk::<4>()?;
@@ -15,7 +15,7 @@ pub(super) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> 
     })
 }
 
-/// A NUL-terminated string attribute.
+/// Returns a NUL-terminated string attribute.
 pub(super) fn text(value: &[u8]) -> String {
     String::from_utf8_lossy(value.split(|&b| b == 0).next().unwrap_or_default()).into_owned()
 }

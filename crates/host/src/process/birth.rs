@@ -1,7 +1,7 @@
-//! From a plan to a process: `clone`, and what the child does until it executes its program.
+//! Creation of a process: `clone`, and the steps of the child until it executes its program.
 //!
-//! The child shares the engine's memory until then, and the calling thread waits for it: between the two it makes nothing
-//! but system calls on arguments that were prepared before.
+//! Until then the child shares the engine's memory, and the calling thread is suspended. So the child makes only system
+//! calls, with arguments that were prepared before.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
@@ -15,21 +15,22 @@ use super::confine::{Prepared, Step};
 use super::{deaf, first};
 use crate::error::{Context, Error, Result};
 
-/// A process is in so many hierarchies of cgroups at most: Linux has 15 controllers, and hosts have a few hierarchies with a name alone.
+/// Maximum number of hierarchies of cgroups that a process is in: Linux has 15 controllers, and hosts have a few
+/// hierarchies without controllers.
 pub(super) const CGROUPS_MAX: usize = 24;
 
-/// How it lives beside the calling process.
+/// Relation of the child to the calling process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manners {
     /// Leader of a session of its own.
     Apart,
-    /// Apart, and killed when the calling thread ends.
+    /// As `Apart`, and killed when the calling thread ends.
     Attached,
-    /// Apart, and killed when the calling thread ends; its orphans are buried by the kernel.
+    /// As `Attached`, and the kernel reaps its orphans.
     Init,
 }
 
-/// The process namespace of this process.
+/// Returns the process namespace of this process.
 fn home() -> Result<BorrowedFd<'static>> {
     static HOME: OnceLock<OwnedFd> = OnceLock::new();
     if let Some(home) = HOME.get() {
@@ -40,55 +41,56 @@ fn home() -> Result<BorrowedFd<'static>> {
     Ok(HOME.get_or_init(|| file.into()).as_fd())
 }
 
-/// From here on children of the calling thread are born into this process namespace.
+/// Makes children of the calling thread start in this process namespace from here on.
 fn bear_children_in(pids: BorrowedFd<'_>) -> Result<()> {
     move_into_link_name_space(pids, Some(LinkNameSpaceType::ProcessID))
         .context(|| "start processes in a process namespace".to_owned())
 }
 
-/// A stream before there is a child.
+/// A standard stream of the child.
 pub(super) enum Stream {
-    /// Opened by the child, which has few descriptors of its own: a path that no node can replace, maybe that of a
-    /// descriptor of the engine.
+    /// A file that the child opens, because it has few descriptors of its own. The path is one that no node can
+    /// replace, possibly that of a descriptor of the engine.
     File(CString, c_int),
-    /// Known only by its number in the engine.
+    /// A descriptor of the engine.
     Fd(OwnedFd),
 }
 
-/// All the child needs, prepared so that it only makes system calls.
+/// All data of the child, prepared so that it only makes system calls.
 pub(super) struct Plan<'a> {
-    /// Tried one after the other until one is there.
+    /// Tried one after the other until one exists.
     pub(super) programs: Vec<CString>,
     pub(super) argv: Vec<*const c_char>,
     pub(super) env: Vec<*const c_char>,
     pub(super) streams: [Option<Stream>; 3],
-    /// Which of the streams is the terminal that the child's session gets.
+    /// The stream that becomes the controlling terminal of the child's session.
     pub(super) terminal: Option<RawFd>,
-    /// The child needs no descriptor of ours but the standard streams and the network namespace's: it is spared a
-    /// copy of the table, which in a lab of thousands of nodes has tens of thousands of them, and closing them again.
+    /// Whether the child needs no descriptor of ours except the standard streams and the network namespace's. Then it
+    /// need not copy the table, which in a lab of thousands of nodes has tens of thousands of descriptors, and close
+    /// them again.
     pub(super) alone: bool,
     pub(super) cgroups: Vec<CString>,
     pub(super) netns: Option<RawFd>,
-    /// A path of the mount namespace it goes to.
+    /// Path of the mount namespace that it enters.
     pub(super) mounts: Option<&'a CStr>,
-    /// The process namespace it is born into.
+    /// The process namespace in which it starts.
     pub(super) pids: Option<BorrowedFd<'a>>,
     pub(super) dir: Option<&'a CStr>,
-    /// Whether `dir` was asked for, so that it must be there.
+    /// Whether `dir` was requested explicitly, so that it must exist.
     pub(super) own_dir: bool,
     pub(super) deaf: bool,
     pub(super) manners: Manners,
-    /// The name that the machine has for it, if it is a node's without being of a container.
+    /// Host name of a node's process that is not in a container.
     pub(super) machine: Option<&'a CStr>,
-    /// The name that the machine has for it, if it is the first process of a container.
+    /// Host name of the first process of a container.
     pub(super) hostname: Option<&'a CStr>,
     /// The first process of the container that it joins.
     pub(super) first: Option<BorrowedFd<'a>>,
-    /// What it may do, if not all that the engine may.
+    /// The process's restricted rights; `None` to keep all of the engine's.
     pub(super) confined: Option<Prepared>,
 }
 
-/// How far the child came.
+/// Step at which the child failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Stage {
     Session,
@@ -99,11 +101,11 @@ pub(super) enum Stage {
     Proc,
     Parent,
     Dir,
-    /// Its working directory is no folder that it can see.
+    /// The working directory is not a folder that it can see.
     Outside,
     Streams,
     Deaf,
-    /// What cannot be done for the container's first process, or one beside it.
+    /// A step of a container's first process, or of one that joins it.
     Container(&'static str),
     Machine,
     Confined(Step),
@@ -111,7 +113,7 @@ pub(super) enum Stage {
 }
 
 impl Stage {
-    /// What could not be done.
+    /// Returns a description of the failed step.
     pub(super) fn words(self, program: &str) -> String {
         match self {
             Stage::Container(what) => format!("{what} for {program}"),
@@ -140,23 +142,23 @@ pub(super) enum Started {
     Failed(Stage, i32),
 }
 
-/// Shared between the calling thread (which waits) and the child (until it executes).
+/// Data shared by the calling thread (which waits) and the child (until it executes).
 struct Shared<'a> {
     plan: &'a Plan<'a>,
     failure: Option<(Stage, i32)>,
-    /// Of a container's first process, which has a stack of its own below that of its mother.
+    /// Stack of a container's first process, separate from that of its mother process.
     stack: *mut c_void,
     pidfd: c_int,
 }
 
 const STACK_BYTES: usize = 64 * 1024;
 
-/// A stack for a child: 16-byte aligned, and far larger than it needs.
+/// Returns a stack for a child: 16-byte aligned, and far larger than needed.
 fn stack() -> Vec<u128> {
     vec![0u128; STACK_BYTES / size_of::<u128>()]
 }
 
-/// Where a stack begins: it grows downwards.
+/// Returns the top of a stack, which grows downwards.
 fn top(stack: &mut [u128]) -> *mut c_void {
     stack.as_mut_ptr_range().end.cast()
 }
@@ -222,7 +224,7 @@ impl Plan<'_> {
             (failure, (&raw const shared.pidfd).read_volatile())
         };
         if is_first {
-            // Its mother has ended: she gave birth, or could not.
+            // The mother process has ended, whether or not it could create the child.
             born.wait()?;
             if first >= 0 {
                 // SAFETY: opened by the kernel in the table that the mother shared with us.
@@ -230,7 +232,7 @@ impl Plan<'_> {
                 born = Child::new(number_of(&pidfd)?, pidfd);
             }
         }
-        // A thread whose children are born elsewhere could not start threads.
+        // A thread whose children start in another namespace could not start threads.
         back?;
         match failure {
             None => Ok(Started::Running(born)),
@@ -242,7 +244,7 @@ impl Plan<'_> {
         }
     }
 
-    /// In the child. Returns only on failure.
+    /// The child's steps. Returns only on failure.
     fn carry_out(&self) -> (Stage, i32) {
         macro_rules! call {
             ($stage:expr, $e:expr) => {
@@ -253,7 +255,7 @@ impl Plan<'_> {
                 }
             };
         }
-        // Signals to a process group, and a terminal's, stay among its own.
+        // The child is the leader of a group of its own, which gets its own signals, also from a terminal.
         call!(Stage::Session, libc::setsid());
         if self.manners != Manners::Apart {
             call!(
@@ -276,7 +278,7 @@ impl Plan<'_> {
         }
         if self.alone {
             // SAFETY: as above. From here on the table of descriptors is the child's own, with the standard streams.
-            // Older kernels lack the call, and copy them all.
+            // Older kernels do not have this call, and copy the whole table.
             let own = unsafe {
                 libc::syscall(
                     libc::SYS_close_range,
@@ -289,7 +291,7 @@ impl Plan<'_> {
                 call!(Stage::Streams, libc::unshare(libc::CLONE_FILES));
             }
         }
-        // Before the mounts, which may hide all these files.
+        // Before the mounts, which may hide these files.
         let mut groups = [-1; CGROUPS_MAX];
         for (group, path) in groups.iter_mut().zip(&self.cgroups) {
             // SAFETY: as above.
@@ -319,8 +321,8 @@ impl Plan<'_> {
         if let Err(failure) = self.go_in() {
             return failure;
         }
-        // Before anything of the node is looked at: a path there may lead to `/proc/self/fd`. Namespaces, sockets and locks
-        // of the engine must not live on in its children either, whoever opened them without O_CLOEXEC.
+        // Before any path of the node is used: it may lead to `/proc/self/fd`. The engine's namespaces, sockets and
+        // locks must not live on in its children either, even if some code opened them without O_CLOEXEC.
         let mut kept = [-1; CGROUPS_MAX + 1];
         kept[..CGROUPS_MAX].copy_from_slice(&groups);
         kept[CGROUPS_MAX] = self.first.map_or(-1, |first| first.as_raw_fd());
@@ -343,7 +345,8 @@ impl Plan<'_> {
         {
             return (Stage::Deaf, errno);
         }
-        // Last: from here on it waits for a processor with all the others of its group, and the calling thread for it.
+        // Last: from here on the child competes for a processor with all others of its group, and the calling thread
+        // waits for it.
         for fd in groups.into_iter().filter(|fd| *fd >= 0) {
             call!(
                 Stage::Cgroup,
@@ -353,7 +356,7 @@ impl Plan<'_> {
         if let Err(failure) = self.confine() {
             return failure;
         }
-        // Nothing of ours is at a number that a program's path or interpreter could name.
+        // No descriptor of ours remains at a number that a program's path or interpreter could name.
         close_all_but([-1; CGROUPS_MAX + 1]);
         let mut why = libc::ENOENT;
         for program in &self.programs {
@@ -361,7 +364,7 @@ impl Plan<'_> {
             unsafe { libc::execve(program.as_ptr(), self.argv.as_ptr(), self.env.as_ptr()) };
             match errno() {
                 libc::ENOENT | libc::ENOTDIR => {}
-                // Another one of that name may be better.
+                // A later program of that name may be executable.
                 libc::EACCES => why = libc::EACCES,
                 errno => return (Stage::Exec, errno),
             }
@@ -369,7 +372,7 @@ impl Plan<'_> {
         (Stage::Exec, why)
     }
 
-    /// In the child: groups as seen from where it is now, and what it may do from here on.
+    /// In the child: enters the namespace of control groups, and gives up rights.
     fn confine(&self) -> std::result::Result<(), (Stage, i32)> {
         // SAFETY: system calls on numbers.
         let entered = unsafe {
@@ -391,7 +394,7 @@ impl Plan<'_> {
         if self.manners != Manners::Attached {
             return Ok(());
         }
-        // Whoever becomes another user loses it.
+        // A change of the user clears this setting, so it is set again.
         // SAFETY: as above.
         match unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, libc::SIGKILL) } {
             0.. => Ok(()),
@@ -399,7 +402,7 @@ impl Plan<'_> {
         }
     }
 
-    /// In the child: its own view of the file system, and its place there.
+    /// In the child: enters its view of the file system, and mounts `/proc` for an init.
     fn go_in(&self) -> std::result::Result<(), (Stage, i32)> {
         if let Some(path) = self.mounts {
             // SAFETY: system calls on a path that is live in the calling thread, which waits, and on the descriptor that
@@ -439,7 +442,8 @@ impl Plan<'_> {
     }
 }
 
-/// In the child, whose table of descriptors is its own: closes all but the standard streams and these; -1 is none.
+/// In the child, whose table of descriptors is its own: closes all except the standard streams and these; -1 stands for
+/// none.
 fn close_all_but(mut kept: [RawFd; CGROUPS_MAX + 1]) {
     kept.sort_unstable();
     let mut from = 3;
@@ -450,7 +454,7 @@ fn close_all_but(mut kept: [RawFd; CGROUPS_MAX + 1]) {
     close_range(from, RawFd::MAX);
 }
 
-/// Closes descriptors from the one number to the other, both included.
+/// Closes a range of descriptors, both ends included.
 fn close_range(from: RawFd, to: RawFd) {
     if from > to {
         return;
@@ -460,7 +464,7 @@ fn close_range(from: RawFd, to: RawFd) {
     if closed >= 0 {
         return;
     }
-    // Kernels before 5.9 lack the call.
+    // Kernels before 5.9 do not have this call.
     // SAFETY: plain values on our stack, and system calls on numbers.
     unsafe {
         let mut most: libc::rlimit = std::mem::zeroed();
@@ -472,23 +476,24 @@ fn close_range(from: RawFd, to: RawFd) {
     }
 }
 
-/// Whether the working directory lies below the root. Of one that does not, the kernel says so in place of a path.
+/// Returns whether the working directory is below the root. For one that is not, the kernel returns a text instead of a
+/// path.
 fn is_inside() -> bool {
     let mut path = [0u8; libc::PATH_MAX as usize];
-    // The C library's `getcwd` would go looking for it.
-    // SAFETY: the buffer is as long as is said.
+    // The system call itself: the C library's `getcwd` would search for the directory.
+    // SAFETY: the buffer has the given length.
     let said = unsafe { libc::syscall(libc::SYS_getcwd, path.as_mut_ptr(), path.len()) };
     said > 0 && path[0] == b'/'
 }
 
-/// The calling thread's error number.
+/// Returns the calling thread's error number.
 pub(super) fn errno() -> i32 {
     // SAFETY: always a valid pointer to the calling thread's own variable.
     unsafe { *libc::__errno_location() }
 }
 
 extern "C" fn child(arg: *mut c_void) -> c_int {
-    // SAFETY: `arg` is the `Shared` of the suspended calling thread; nobody else touches it.
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread, which does not use it meanwhile.
     let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
     let failure = shared.plan.carry_out();
     // SAFETY: a valid place; volatile, since the reader is another task.
@@ -499,11 +504,11 @@ extern "C" fn child(arg: *mut c_void) -> c_int {
     }
 }
 
-/// In the process namespace of the lab, for a moment: bears a container's first process, which is the calling thread's child
-/// and not hers. The calling thread cannot do that itself: it is in another process namespace than its children are born
-/// into, and the kernel makes a new one only inside the one's own.
+/// Runs in the process namespace of the lab, for a moment: it creates a container's first process, as a child of the
+/// calling thread. The calling thread cannot do that itself: it is in a different process namespace than its children
+/// start in, and the kernel creates a new one only inside the caller's own.
 extern "C" fn mother(arg: *mut c_void) -> c_int {
-    // SAFETY: `arg` is the `Shared` of the suspended calling thread; nobody else touches it.
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread, which does not use it meanwhile.
     let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
     let flags = libc::CLONE_VM
         | libc::CLONE_VFORK
@@ -512,7 +517,7 @@ extern "C" fn mother(arg: *mut c_void) -> c_int {
         | libc::CLONE_NEWPID
         | libc::CLONE_PIDFD
         | libc::SIGCHLD;
-    // SAFETY: as in `Plan::start`. She is suspended until her child has executed or exited.
+    // SAFETY: as in `Plan::start`. This process is suspended until its child has executed or exited.
     unsafe {
         let stack = shared.stack;
         let pidfd = &raw mut shared.pidfd;
@@ -524,7 +529,7 @@ extern "C" fn mother(arg: *mut c_void) -> c_int {
     }
 }
 
-/// The number of a process, as this one's namespace has it.
+/// Returns the number of a process in this process's namespace.
 pub(crate) fn number_of(pidfd: &OwnedFd) -> Result<u32> {
     let path = format!("/proc/self/fdinfo/{}", pidfd.as_raw_fd());
     let text = std::fs::read_to_string(&path).context(|| format!("read {path}"))?;
@@ -554,14 +559,13 @@ fn restore_signals(old: &libc::sigset_t) {
     }
 }
 
-/// All signals at their defaults and unblocked (Rust programs ignore SIGPIPE, and a child would
-/// inherit that).
+/// Sets all signals to their defaults and unblocks them (Rust programs ignore SIGPIPE, and a child would inherit that).
 pub(super) fn default_signals() {
-    // By system call: the C library would refuse its own two signals, which may be ignored as well.
-    // All zero is "default action, no flags, empty mask", in the kernel's layout on every machine.
+    // By system call: the C library would refuse its own two signals, which may be ignored as well. All zero means
+    // "default action, no flags, empty mask", in the kernel's layout on every machine.
     let default = [0u64; 4];
-    // SAFETY: plain values on our stack. KILL and STOP answer with an error that does not matter.
-    // In a child that shares our memory the table of handlers is its own.
+    // SAFETY: plain values on our stack. KILL and STOP return an error that does not matter. In a child that shares our
+    // memory, the table of handlers is its own.
     unsafe {
         for signal in 1..=64 {
             let none = ptr::null_mut::<c_void>();

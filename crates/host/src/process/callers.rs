@@ -1,9 +1,10 @@
-//! The caller's streams, as a command in a node gets them.
+//! The standard streams of a command in a node.
 //!
-//! A command never gets the caller's terminal: a process that it leaves behind could read what is typed later, and what its
-//! terminal sends to a process group would reach the caller's. It gets a pseudo-terminal of the node, and this process carries bytes
-//! between the two. A container gets no file of the caller either, since `/proc/self/fd` opens a file again, with other rights than the
-//! descriptor has: what it writes goes through pipes, and a file that it reads is one that it cannot write.
+//! A command never gets the caller's terminal: a process that it leaves behind could read later input, and signals that
+//! its terminal sends to a process group would reach the caller's. It gets a pseudo-terminal of the node, and this
+//! process copies bytes between the two. A container gets no file of the caller either, because `/proc/self/fd` opens a
+//! file again, with other rights than the descriptor has. Its output goes through pipes, and a file that it reads is
+//! one that it cannot write.
 
 use std::fs::File;
 use std::io::{self, IsTerminal, PipeReader, PipeWriter, Seek, SeekFrom, Write};
@@ -28,39 +29,40 @@ use crate::error::{Context, Error, Result};
 /// `DEVPTS_SUPER_MAGIC` of the kernel.
 const DEVPTS: i64 = 0x1cd1;
 
-/// Bytes that are carried at a time.
+/// Maximum number of bytes copied at a time.
 const PIECE_BYTES: usize = 64 << 10;
 
-/// How often it is looked whether the terminal has come back to this process: the kernel has no event for it.
+/// Interval of checks whether the terminal belongs to this process again: the kernel has no event for it.
 const LOOK: Timespec = Timespec {
     tv_sec: 0,
     tv_nsec: 100_000_000,
 };
 
-/// What the command gets in the place of the caller's streams, and what has to be carried between them.
+/// Streams for the command in place of the caller's, and the copying that they need.
 pub(super) struct Callers {
-    /// For the command.
+    /// Streams for the command.
     streams: [Stdio; 3],
-    /// Which of them is its terminal.
+    /// The stream that is the command's terminal.
     terminal: Option<RawFd>,
-    /// This end of it.
+    /// Our end of the terminal.
     master: Option<OwnedFd>,
     input: Option<Input>,
     outputs: Vec<(OwnedFd, OwnedFd)>,
 }
 
-/// How a command's input comes to it.
+/// Source of a command's input.
 enum Input {
-    /// What is typed goes to the pseudo-terminal.
+    /// Keyboard input goes to the pseudo-terminal.
     Typed,
-    /// Its bytes are carried.
+    /// Bytes are copied to a pipe.
     Carried(PipeWriter),
-    /// It reads a file, of which this is the same open file as its own: where it stops, the caller goes on.
+    /// The command reads a file. This is the same open file as the command's: the caller continues where it stops
+    /// reading.
     File(File),
 }
 
 impl Callers {
-    /// Looks at the caller's streams and makes what takes their places.
+    /// Inspects the caller's streams and creates their replacements.
     ///
     /// # Errors
     /// When the kernel refuses, or a container would get a folder as its input.
@@ -83,7 +85,8 @@ impl Callers {
             stderr.context(what)?,
         ];
         let is_terminal = [0, 1, 2].map(|n: usize| own[n].is_terminal());
-        // What is typed is the command's only where its output is seen: else another program of a pipe may read it, as a pager.
+        // Keyboard input is the command's only if its output is visible. Otherwise another program of a pipe, such as a
+        // pager, may read it.
         let typed = is_terminal[0] && is_terminal[1];
         let terminals = [typed, is_terminal[1], is_terminal[2]];
         let mut made = Self {
@@ -138,12 +141,12 @@ impl Callers {
         Ok(made)
     }
 
-    /// A container's standard input.
+    /// Creates a container's standard input.
     fn contained_input(&mut self, stdin: &OwnedFd, owner: Uid) -> Result<Stdio> {
         let what = || "look at standard input".to_owned();
         let found = rustix::fs::fstat(stdin).context(what)?;
         match FileType::from_raw_mode(found.st_mode) {
-            // A pipe has no other rights when it is opened again, and a command that does not read leaves what is in it.
+            // A pipe has no other rights when it is opened again, and bytes that the command does not read stay in it.
             FileType::Fifo => return Ok(Stdio::Inherit),
             FileType::Directory => {
                 let why = "standard input is a folder of the host, which a container must not get";
@@ -153,7 +156,7 @@ impl Callers {
                 return Ok(Stdio::Null);
             }
             FileType::RegularFile => {
-                // Where that cannot be, its bytes are carried.
+                // If there is no read-only mount, its bytes are copied.
                 if let Ok(file) = read_only(stdin.as_fd()) {
                     let own = file.try_clone().context(what)?;
                     self.input = Some(Input::File(own));
@@ -167,7 +170,7 @@ impl Callers {
         Ok(Stdio::Fd(reader.into()))
     }
 
-    /// Gives the streams to a command that is about to be started.
+    /// Passes the streams to a command that is about to be started.
     pub(super) fn give<'a>(&mut self, spawn: Spawn<'a>) -> Spawn<'a> {
         let [stdin, stdout, stderr] = std::mem::take(&mut self.streams);
         let spawn = spawn.stdin(stdin).stdout(stdout).stderr(stderr);
@@ -177,10 +180,10 @@ impl Callers {
         }
     }
 
-    /// The command runs: carries bytes from now on.
+    /// Starts copying bytes; called once the command runs.
     ///
     /// # Errors
-    /// When the kernel gives no pipe, or a terminal's modes cannot be set.
+    /// When no pipe is available, or a terminal's modes cannot be set.
     pub(super) fn carry(self) -> Result<Carrying> {
         let what = || "make a pipe".to_owned();
         let (ended, ends) = io::pipe().context(what)?;
@@ -213,7 +216,7 @@ impl Callers {
     }
 }
 
-/// What carries the bytes of a command that runs.
+/// The copying for a running command.
 pub(super) struct Carrying {
     /// Closed when the command has ended.
     ends: Option<PipeWriter>,
@@ -224,14 +227,14 @@ pub(super) struct Carrying {
 }
 
 impl Carrying {
-    /// The caller's terminal has another size now.
+    /// Adapts to a new size of the caller's terminal.
     pub(super) fn resize(&self) {
         if let Some(master) = &self.master {
             same_size(master.as_fd(), io::stdout().as_fd());
         }
     }
 
-    /// The caller goes on after it was stopped, maybe with the terminal again.
+    /// Called when the caller continues after a stop, possibly in the foreground again.
     pub(super) fn go_on(&self) {
         if let Some(raw) = &self.raw {
             raw.set();
@@ -239,7 +242,8 @@ impl Carrying {
         self.resize();
     }
 
-    /// The command has ended: what it has written is carried still, what processes that it left behind write is not.
+    /// Called when the command has ended. Output that it has written is still copied; output of processes that it left
+    /// behind is not.
     pub(super) fn end(mut self) {
         drop(self.ends.take());
         for output in self.outputs.drain(..) {
@@ -250,13 +254,13 @@ impl Carrying {
         if let Some(mut file) = self.file.take()
             && let Ok(at) = file.stream_position()
         {
-            // A loop of a script that reads the same file goes on behind it, as after any other command.
+            // A loop of a script that reads the same file continues behind it, as after any other command.
             let _ = rustix::fs::seek(io::stdin(), rustix::fs::SeekFrom::Start(at));
         }
     }
 }
 
-/// The caller's terminal, whose keys go to the command one by one. Dropped, it is as it was.
+/// The caller's terminal in raw mode, so that each key reaches the command. The previous modes are restored on drop.
 struct Raw {
     before: Termios,
 }
@@ -269,14 +273,14 @@ impl Raw {
         Ok(raw)
     }
 
-    /// Sets it, unless it is another job's now.
+    /// Sets raw mode, unless another job is in the foreground now.
     fn set(&self) {
         if !has_terminal() {
             return;
         }
         let mut raw = self.before.clone();
         raw.make_raw();
-        // A terminal that is gone needs no modes.
+        // The terminal may be gone; then it needs no modes.
         let _ = tcsetattr(io::stdin(), OptionalActions::Now, &raw);
     }
 }
@@ -289,13 +293,13 @@ impl Drop for Raw {
     }
 }
 
-/// Whether this process's group is the one that its terminal talks to.
+/// Returns whether this process's group is in the foreground of its terminal.
 fn has_terminal() -> bool {
     tcgetpgrp(io::stdin()).is_ok_and(|group| group == getpgrp())
 }
 
-/// A pseudo-terminal of the node, with modes and size of another terminal; its ends for this process and for the command, whose user
-/// owns it.
+/// Creates a pseudo-terminal of the node, with modes and size of another terminal. Returns its ends for this process
+/// and for the command, whose user owns it.
 fn pseudo_terminal(
     view: &View,
     like: BorrowedFd<'_>,
@@ -307,7 +311,7 @@ fn pseudo_terminal(
         let resolve = ResolveFlags::NO_SYMLINKS | ResolveFlags::NO_MAGICLINKS;
         let folder = rustix::fs::openat2(CWD, "/dev/pts", flags, Mode::empty(), resolve);
         let folder = folder.context(what)?;
-        // In this file system only the kernel makes anything: no program of the node replaces what is in it.
+        // In this file system only the kernel creates files: no program of the node can replace one.
         let kind = rustix::fs::fstatfs(&folder).context(what)?;
         if kind.f_type as i64 != DEVPTS {
             let why = "/dev/pts of the node is not a devpts file system";
@@ -329,14 +333,14 @@ fn pseudo_terminal(
     Ok((master, slave))
 }
 
-/// Gives a terminal the size of another one; one that has none leaves it as it is.
+/// Gives a terminal the size of another one; without such a size it is not changed.
 fn same_size(of: BorrowedFd<'_>, like: BorrowedFd<'_>) {
     if let Ok(size) = tcgetwinsize(like) {
         let _ = tcsetwinsize(of, size);
     }
 }
 
-/// The terminal passes output on as it is.
+/// Makes the terminal pass output on unchanged.
 fn leave_output(terminal: BorrowedFd<'_>) -> Result<()> {
     let what = || "set a terminal up".to_owned();
     let mut modes = tcgetattr(terminal).context(what)?;
@@ -344,7 +348,7 @@ fn leave_output(terminal: BorrowedFd<'_>) -> Result<()> {
     tcsetattr(terminal, OptionalActions::Now, &modes).context(what)
 }
 
-/// A pipe whose ends that user can open again, as `/dev/stdout`.
+/// Creates a pipe whose ends that user can open again, as `/dev/stdout`.
 pub(super) fn owned_pipe(owner: Uid) -> Result<(PipeReader, PipeWriter)> {
     let what = || "make a pipe".to_owned();
     let (reader, writer) = io::pipe().context(what)?;
@@ -352,7 +356,7 @@ pub(super) fn owned_pipe(owner: Uid) -> Result<(PipeReader, PipeWriter)> {
     Ok((reader, writer))
 }
 
-/// The same file at the same place, through a mount by which it cannot be written.
+/// Opens the same file at the same position, through a mount that does not permit writing.
 fn read_only(of: BorrowedFd<'_>) -> io::Result<File> {
     let clone = read_only_clone(of)?;
     let path = super::spawn::descriptor_path(clone.as_fd()).map_err(io::Error::other)?;
@@ -363,7 +367,8 @@ fn read_only(of: BorrowedFd<'_>) -> io::Result<File> {
     Ok(file)
 }
 
-/// Carries what a command writes until nobody has its end open any more; once the command has ended, until nothing is there.
+/// Copies a command's output until no process has its end open any more, or, once the command has ended, until no
+/// output is left.
 fn carry_output(from: &OwnedFd, mut to: File, ended: &PipeReader) {
     let mut piece = vec![0; PIECE_BYTES];
     loop {
@@ -383,24 +388,24 @@ fn carry_output(from: &OwnedFd, mut to: File, ended: &PipeReader) {
         if !there {
             continue;
         }
-        // A terminal whose other end is closed gives an error in place of its end.
+        // A terminal whose other end is closed returns an error instead of end-of-file.
         let Ok(count @ 1..) = rustix::io::read(from, &mut piece[..]) else {
             return;
         };
         if write_all(&mut to, &piece[..count]).is_err() {
-            // Nobody reads any more: the command gets SIGPIPE, as soon as this end is closed.
+            // The reader is gone: the command gets SIGPIPE as soon as this end is closed.
             return;
         }
     }
 }
 
-/// Carries the caller's input to the command, until either has an end.
+/// Copies the caller's input to the command, until either side ends.
 fn carry_input(mut to: File, ended: &PipeReader) {
     let stdin = io::stdin();
     let is_terminal = stdin.is_terminal();
     let mut piece = vec![0; PIECE_BYTES];
     loop {
-        // Who reads from a terminal that is another job's is stopped.
+        // Reading from the terminal in the background would stop this process.
         let away = is_terminal && !has_terminal();
         let stdin_wanted = if away {
             PollFlags::empty()
@@ -430,7 +435,7 @@ fn carry_input(mut to: File, ended: &PipeReader) {
     }
 }
 
-/// Writes all of it, also where others have made the stream one that does not wait.
+/// Writes all bytes, even if another program has made the stream non-blocking.
 fn write_all(to: &mut File, mut piece: &[u8]) -> io::Result<()> {
     while !piece.is_empty() {
         match to.write(piece) {

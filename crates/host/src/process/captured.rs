@@ -1,4 +1,4 @@
-//! A command in a node whose output is kept: for many nodes at a time.
+//! A command in a node with captured output: for many nodes at a time.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -15,21 +15,21 @@ use super::exec::{Entry, Within, spawn_in};
 use super::spawn::Stdio;
 use crate::error::{Context, Result};
 
-/// What a command came to.
+/// Result of a command.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Captured {
     /// How it ended.
     pub exit: Exit,
-    /// What it wrote to its standard output.
+    /// Bytes of standard output.
     pub stdout: Vec<u8>,
-    /// What it wrote to its standard error.
+    /// Bytes of standard error.
     pub stderr: Vec<u8>,
-    /// Whether it wrote more to one of them than is kept.
+    /// Whether one of them was longer than the part that was kept.
     pub cut: bool,
 }
 
-/// Runs the command in the node without input, keeps at most `most_bytes` of each of its streams, and waits for its end: not
-/// for that of processes that it leaves behind. It ends with the calling thread.
+/// Runs the command in the node without input, keeps at most `most_bytes` of each of its output streams, and waits
+/// until it ends, but not for processes that it leaves behind. It ends with the calling thread.
 ///
 /// # Errors
 /// As [`run_inside`](super::run_inside).
@@ -103,7 +103,7 @@ impl Stream {
         })
     }
 
-    /// Takes what is there.
+    /// Reads the available bytes.
     fn take(&mut self) -> Result<()> {
         let mut buffer = [0; 16 << 10];
         while !self.over {

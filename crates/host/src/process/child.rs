@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, Error, Result};
 
-/// A killed process that is not gone by then sleeps where nothing reaches it.
+/// Time within which a killed process must end; after it, it is in uninterruptible sleep.
 pub(super) const KILLED_WITHIN: Duration = Duration::from_secs(10);
 
 /// How a process ended.
@@ -21,7 +21,7 @@ pub enum Exit {
     Code(i32),
     /// A signal of this number killed it.
     Signal(i32),
-    /// It is gone, and whoever [buried](Foreign) it does not say how.
+    /// It is gone, and the process that [reaped](Foreign) it does not report how.
     Unknown,
 }
 
@@ -31,7 +31,7 @@ impl Exit {
         self == Exit::Code(0)
     }
 
-    /// As a shell shows it: the code, or 128 + the signal; 255 where nobody says.
+    /// Returns the code that a shell shows: the exit code, or 128 + the signal; 255 if unknown.
     pub fn shell_code(self) -> i32 {
         match self {
             Exit::Code(c) => c,
@@ -51,20 +51,20 @@ impl fmt::Display for Exit {
     }
 }
 
-/// A process that somebody else started for us, and buries.
+/// A process that another process started for us, and reaps.
 pub trait Foreign: fmt::Debug + Send + Sync {
-    /// How it ended; asked once its descriptor is readable.
+    /// Returns how it ended; called once its descriptor is readable.
     fn exit(&self) -> Exit;
 
-    /// Sends it a signal; one that has ended gets none.
+    /// Sends it a signal; no effect if it has ended.
     ///
     /// # Errors
     /// When the kernel refuses the signal.
     fn signal(&self, signal: Signal) -> Result<()>;
 }
 
-/// A process we started, leader of its own session and process group, or one that somebody [else](Foreign) started. Dropping
-/// it neither ends nor reaps the process.
+/// A process that we started, leader of its own session and process group, or one started by [another
+/// process](Foreign). Dropping it neither ends nor reaps the process.
 #[derive(Debug)]
 pub struct Child {
     pid: u32,
@@ -85,8 +85,8 @@ impl Child {
         }
     }
 
-    /// A process that somebody else started; the descriptor becomes readable when it has ended. Its number is of a process
-    /// that hears of signals to it.
+    /// Returns a process that another process started. The descriptor becomes readable when it has ended. Its number is
+    /// that of a process that receives signals for it.
     pub fn foreign(pid: u32, name: String, ended: OwnedFd, foreign: Box<dyn Foreign>) -> Child {
         Child {
             foreign: Some(foreign),
@@ -99,17 +99,17 @@ impl Child {
         self
     }
 
-    /// Process number. Once the process has been waited for, the number may be somebody else's.
+    /// Returns the process number. Once the process has been reaped, the number may belong to another process.
     pub fn pid(&self) -> u32 {
         self.pid
     }
 
-    /// The command as it was given.
+    /// Returns the first word of the command.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Becomes readable when the process ends.
+    /// Returns a descriptor that becomes readable when the process ends.
     pub fn pidfd(&self) -> BorrowedFd<'_> {
         self.pidfd.as_fd()
     }
@@ -117,17 +117,17 @@ impl Child {
     /// Waits until it ends.
     ///
     /// # Errors
-    /// [`Error::Os`] when it cannot be waited for.
+    /// [`Error::Os`] when waiting for it fails.
     pub fn wait(&self) -> Result<Exit> {
         Ok(self
             .reap(WaitIdOptions::EXITED)?
             .expect("a blocking wait ends with an exit"))
     }
 
-    /// How it ended, or `None` while it runs.
+    /// Returns how it ended, or `None` while it runs.
     ///
     /// # Errors
-    /// [`Error::Os`] when it cannot be waited for.
+    /// [`Error::Os`] when waiting for it fails.
     pub fn try_wait(&self) -> Result<Option<Exit>> {
         self.reap(WaitIdOptions::EXITED | WaitIdOptions::NOHANG)
     }
@@ -135,7 +135,7 @@ impl Child {
     /// Waits until it ends, at most `timeout`.
     ///
     /// # Errors
-    /// [`Error::Os`] when it cannot be waited for.
+    /// [`Error::Os`] when waiting for it fails.
     pub fn wait_timeout(&self, timeout: Duration) -> Result<Option<Exit>> {
         let end = Instant::now() + timeout;
         loop {
@@ -150,8 +150,8 @@ impl Child {
         }
     }
 
-    /// Sends a signal to it and to its process group (its own children, unless they left it).
-    /// Nothing happens once it has been waited for.
+    /// Sends a signal to it and to its process group (its own children, unless they left it). No effect once it has
+    /// been reaped.
     ///
     /// # Errors
     /// [`Error::Os`] when the kernel refuses the signal.
@@ -170,7 +170,7 @@ impl Child {
         }
     }
 
-    /// Asks it to end (SIGTERM), and after `grace` makes it (SIGKILL). Waits for the end.
+    /// Requests its end (SIGTERM), and after `grace` forces it (SIGKILL). Waits until it has ended.
     ///
     /// # Errors
     /// [`Error::Conflict`] when it does not die of SIGKILL within 10 s; [`Error::Os`] when it cannot be signalled or waited
@@ -207,7 +207,7 @@ impl Child {
         let status = loop {
             match waitid(WaitId::PidFd(self.pidfd.as_fd()), options) {
                 Err(rustix::io::Errno::INTR) => {}
-                // Another thread of ours has just reaped it.
+                // Another thread has just reaped it.
                 Err(rustix::io::Errno::CHILD) if self.exit.get().is_some() => {
                     return Ok(self.exit.get().copied());
                 }
@@ -229,7 +229,7 @@ fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> Result<()> {
     is_readable(fd, Some(timeout)).map(drop)
 }
 
-/// Whether the descriptor is readable, after `timeout` at most or at a signal; `None`: it is waited for without an end.
+/// Returns whether the descriptor is readable, after at most `timeout` or at a signal; `None`: waits without a limit.
 fn is_readable(fd: BorrowedFd<'_>, timeout: Option<Duration>) -> Result<bool> {
     let timeout = timeout.map(|timeout| Timespec {
         tv_sec: timeout.as_secs() as i64,

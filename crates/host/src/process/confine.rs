@@ -1,7 +1,8 @@
-//! What a program of an image may do: who it is, which capabilities it has, which system calls it may make.
+//! Rights of a container's program: its user, its capabilities, and the system calls it may make.
 //!
-//! All of it is prepared before there is a child. The child takes it on with system calls only, between `vfork` and
-//! `exec`; not by the C library's functions for users and groups, which would change those of the calling process.
+//! Everything is prepared before there is a child. The child applies it with system calls only, between `vfork` and
+//! `exec`. It does not use the C library's functions for users and groups, which would change those of the calling
+//! process.
 
 use std::ffi::{c_int, c_long};
 
@@ -44,7 +45,7 @@ impl Capability {
     pub const BPF: Self = Self(39);
 }
 
-/// The last capability that the kernel may ever number: it keeps them in 64 bits.
+/// The highest number that a capability can have: the kernel keeps them in 64 bits.
 const LAST: u8 = 63;
 
 /// A set of capabilities: bit N is capability N.
@@ -53,12 +54,13 @@ const LAST: u8 = 63;
 pub struct CapabilitySet(pub u64);
 
 impl CapabilitySet {
-    /// These.
+    /// Returns the set of these capabilities.
     pub fn of(all: impl IntoIterator<Item = Capability>) -> Self {
         Self(all.into_iter().fold(0, |set, one| set | 1 << one.0))
     }
 
-    /// What container engines give by default, but `MKNOD`: what devices a node may open is not limited by anything else.
+    /// Returns the default set of container engines, without `MKNOD`: no other mechanism limits the devices that a node
+    /// may open.
     #[must_use]
     pub fn default_of_containers() -> Self {
         use Capability as C;
@@ -79,35 +81,35 @@ impl CapabilitySet {
         ])
     }
 
-    /// Whether it has this one.
+    /// Returns whether the set has this capability.
     #[must_use]
     pub fn has(self, one: Capability) -> bool {
         self.0 & (1 << one.0) != 0
     }
 }
 
-/// What a program may do, and as whom.
+/// Rights of a program, and its user.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// User.
+    /// User id.
     pub uid: u32,
-    /// First group.
+    /// Primary group.
     pub gid: u32,
     /// Further groups.
     pub groups: Vec<u32>,
-    /// The most that it, or what it executes, can have. Root has them all.
+    /// Maximum set for it and the programs that it executes. Root has all of them.
     pub capabilities: CapabilitySet,
-    /// Those of them that another user has too.
+    /// Those of them that a user other than root has too.
     pub ambient: CapabilitySet,
     /// Whether system calls that reach beyond a container are refused.
     pub filtered: bool,
-    /// Whether nothing that it executes gives it more: no `setuid` file, no file with capabilities.
+    /// Whether executing a file cannot add rights: neither by `setuid` nor by file capabilities.
     pub no_new_privileges: bool,
-    /// Whether it does not hear what the kernel announces: binding a netlink socket fails.
+    /// Whether it receives no announcements of the kernel: binding a netlink socket fails.
     pub deaf: bool,
 }
 
-/// How far the child came.
+/// Step at which the child failed.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
     Bounds,
@@ -119,7 +121,7 @@ pub(super) enum Step {
 }
 
 impl Step {
-    /// What could not be done.
+    /// Returns a description of the failed step.
     pub(super) fn words(self) -> &'static str {
         match self {
             Step::Bounds => "limit the capabilities of",
@@ -132,13 +134,13 @@ impl Step {
     }
 }
 
-/// A confinement, ready to be taken on.
+/// A prepared confinement.
 pub(super) struct Prepared {
     uid: u32,
     gid: u32,
     groups: Vec<u32>,
     bounds: u64,
-    /// What it has between now and `exec`, which decides what it has then.
+    /// Capabilities between now and `exec`, which determine those after it.
     own: u64,
     ambient: u64,
     filter: Vec<libc::sock_filter>,
@@ -146,7 +148,7 @@ pub(super) struct Prepared {
     deaf: bool,
 }
 
-/// As `capset` has it; capabilities are cut in halves.
+/// The kernel's `struct __user_cap_header_struct`; capabilities are split into halves.
 #[repr(C)]
 struct Header {
     version: u32,
@@ -167,7 +169,7 @@ const VERSION: u32 = 0x2008_0522;
 impl Prepared {
     pub(super) fn new(confinement: &Confinement) -> Self {
         let bounds = confinement.capabilities.0;
-        // Root gets from `exec` what the bounds are.
+        // At `exec`, root gets the whole bounding set.
         let (own, ambient) = match confinement.uid {
             0 => (bounds, 0),
             _ => {
@@ -191,10 +193,10 @@ impl Prepared {
         }
     }
 
-    /// In the child, which has been root so far: takes it on. System calls only.
+    /// In the child, which has been root so far: applies the confinement. System calls only.
     pub(super) fn take_on(&self) -> Result<(), (Step, i32)> {
-        // Its memory is the engine's until it executes: whoever has the same rights from here on must not look into it. The
-        // engine stays so too, which takes nothing from root.
+        // Until it executes, its memory is the engine's: a process with the same reduced rights must not be able to
+        // read it. The engine keeps this setting too, which does not restrict root.
         let closed = [libc::PR_SET_DUMPABLE as usize, 0, 0];
         call(libc::SYS_prctl, closed).map_err(|errno| (Step::Privileges, errno))?;
         for number in 0..=LAST {
@@ -207,12 +209,12 @@ impl Prepared {
             );
             match done {
                 Ok(()) => {}
-                // The kernel has no more.
+                // The kernel does not have further capabilities.
                 Err(libc::EINVAL) => break,
                 Err(errno) => return Err((Step::Bounds, errno)),
             }
         }
-        // While it may still filter without giving privileges up for good.
+        // While it may still install a filter without giving up new privileges.
         if self.deaf {
             deaf::enter().map_err(|errno| (Step::Filter, errno))?;
         }
@@ -229,7 +231,7 @@ impl Prepared {
         self.set_capabilities()
             .map_err(|errno| (Step::Capabilities, errno))?;
         if self.no_new_privileges {
-            // Five arguments are looked at: the last two are 0.
+            // The kernel checks five arguments: the last two must be 0.
             let never = [libc::PR_SET_NO_NEW_PRIVS as usize, 1, 0];
             call(libc::SYS_prctl, never).map_err(|errno| (Step::Privileges, errno))?;
         }
@@ -264,11 +266,11 @@ impl Prepared {
     }
 }
 
-/// A system call whose further arguments are 0; its error number where it fails.
+/// Makes a system call whose further arguments are 0; the error is its error number.
 fn call(number: c_long, [a, b, c]: [usize; 3]) -> Result<(), i32> {
     let none = 0usize;
-    // SAFETY: pointers among the arguments are to what lives longer than the call, and the calls of this file write
-    // nothing to memory.
+    // SAFETY: pointers among the arguments refer to values that outlive the call, and the calls of this file do not
+    // write to memory.
     let done = unsafe { libc::syscall(number, a, b, c, none, none) };
     if done < 0 {
         return Err(errno());

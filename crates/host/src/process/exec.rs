@@ -1,7 +1,8 @@
-//! A command in a node on behalf of whoever called: `constel exec` and `constel shell`.
+//! A command in a node on behalf of the caller: `constel exec` and `constel shell`.
 //!
-//! The command is born into the lab's process namespace, which a running process cannot enter itself. So it is a child, in a
-//! session of its own, and the caller stays for it: passes signals on, carries what it reads and writes, ends as it ends.
+//! The command must start in the lab's process namespace, which a running process cannot enter itself. So it is a
+//! child, in a session of its own. The caller stays while it runs: it passes signals on, copies input and output, and
+//! ends with the same result.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -18,45 +19,45 @@ use crate::error::{Context, Error, Result};
 use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
 
-/// Where to enter, and as what.
+/// Node to enter, and identity of the command.
 #[derive(Debug)]
 pub struct Entry {
     /// Lab name, for the mark.
     pub lab: String,
     /// Node name, for the mark.
     pub node: String,
-    /// The process that runs the lab ([`crate::claim::LabRecord::owner`]): when it is gone,
-    /// cleaning up ends this one too.
+    /// The process that runs the lab ([`crate::claim::LabRecord::owner`]): when it is gone, cleaning up ends the
+    /// command too.
     pub owner: ProcessIdent,
-    /// The node's network namespace: open it with [`NetNs::open`] on the path that the engine
-    /// gives ([`NetNs::proc_path`]).
+    /// The node's network namespace: open it with [`NetNs::open`] on the path that the engine provides
+    /// ([`NetNs::proc_path`]).
     pub netns: NetNs,
-    /// What the node's programs see.
+    /// View or container of the node.
     pub within: Within,
-    /// The lab's cgroups, whose limits it is under.
+    /// The lab's cgroups, whose limits apply.
     pub cgroups: Vec<LabCgroup>,
-    /// Variables beside the caller's own environment.
+    /// Variables in addition to the caller's own environment.
     pub env: Vec<(OsString, OsString)>,
 }
 
-/// What a command in a node sees, and what it may do.
+/// View and rights of a command in a node.
 #[derive(Debug)]
 pub enum Within {
-    /// What the node's programs see of the host ([`View::open`]). The command has the caller's rights and environment.
+    /// The view of the node's programs ([`View::open`]). The command has the caller's rights and environment.
     View(View),
-    /// The container that the node is ([`Inside::open`]).
+    /// The node's container ([`Inside::open`]).
     Container {
-        /// What is in it.
+        /// The container.
         inside: Inside,
-        /// What programs may do there.
+        /// Rights of programs there.
         confinement: Confinement,
-        /// Where they begin.
+        /// Working directory of programs.
         workdir: PathBuf,
     },
 }
 
 impl Within {
-    /// What is seen there.
+    /// Returns the file system view.
     #[must_use]
     pub fn view(&self) -> &View {
         match self {
@@ -66,7 +67,7 @@ impl Within {
     }
 }
 
-/// Signals that are the command's, when somebody sends them to the caller.
+/// Signals that are passed to the command when the caller receives them.
 const PASSED_ON: [i32; 6] = [
     libc::SIGINT,
     libc::SIGQUIT,
@@ -76,24 +77,24 @@ const PASSED_ON: [i32; 6] = [
     libc::SIGUSR2,
 ];
 
-/// Signals that tell the caller something: the command has ended, its terminal has another size, it goes on after a stop.
+/// Signals for the caller itself: the command has ended, its terminal has another size, it continues after a stop.
 const OWN: [i32; 3] = [libc::SIGCHLD, libc::SIGWINCH, libc::SIGCONT];
 
-/// Runs the command in the node with the caller's streams and, where the node has it, working directory, and waits for its end. It has a
-/// session and a process group of its own and, where the caller has a terminal, a terminal of the node; of the caller's streams a
-/// container gets copies. It ends with the calling thread.
+/// Runs the command in the node with the caller's streams and, if the node has it, working directory, and waits until
+/// it ends. The command has a session and a process group of its own and, if the caller has a terminal, a terminal of
+/// the node; a container gets copies of the caller's streams. It ends with the calling thread.
 ///
 /// # Errors
-/// [`Error::Program`] for a command that does not exist, [`Error::Os`] naming the step that kept it from running.
+/// [`Error::Program`] for a command that does not exist, [`Error::Os`] with the step that failed.
 pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
     if argv.is_empty() {
         return Err(Error::Invalid("no command to execute was given".into()));
     }
-    // Before there is a child whose end could be missed, or a thread that could take a signal.
+    // Before there is a child whose end could be missed, or a thread that could receive a signal.
     let signals = blocked()?;
     let mut callers = Callers::look(&entry)?;
     let child = callers.give(spawn_in(&entry, argv)).start();
-    // Holding the node's namespaces would keep them when the lab goes down.
+    // An open descriptor would keep the node's namespaces after the lab goes down.
     drop(entry);
     let child = child?;
     let carrying = callers.carry()?;
@@ -102,7 +103,7 @@ pub fn run_inside(entry: Entry, argv: &[OsString]) -> Result<Exit> {
     exit
 }
 
-/// A command to be started in the node, with the caller's streams unless others are given.
+/// Prepares a command in the node, by default with the caller's streams.
 pub(super) fn spawn_in<'a>(entry: &'a Entry, argv: &[OsString]) -> Spawn<'a> {
     let spawn = Spawn::new(&entry.lab, argv)
         .attached()
@@ -146,7 +147,7 @@ fn blocked() -> Result<libc::sigset_t> {
 
 fn wait(child: &Child, signals: &libc::sigset_t, carrying: &Carrying) -> Result<Exit> {
     loop {
-        // A command that is stopped may be continued in the node; only its end is the caller's business.
+        // A stopped command may be continued in the node; the caller only handles its end.
         if let Some(exit) = child.try_wait()? {
             return Ok(exit);
         }
@@ -162,7 +163,7 @@ fn wait(child: &Child, signals: &libc::sigset_t, carrying: &Carrying) -> Result<
                 let Some(signal) = Signal::from_named_raw(signal) else {
                     continue;
                 };
-                // What a terminal sends is for all of a job, what a process sends for the command.
+                // A signal from a terminal is for the whole job, one from a process is for the command.
                 match info.si_code {
                     libc::SI_KERNEL => child.signal(signal)?,
                     _ => match pidfd_send_signal(child, signal) {

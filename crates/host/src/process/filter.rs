@@ -1,6 +1,6 @@
-//! Filters of system calls: their instructions, and how a process takes one on.
+//! Filters of system calls: their instructions, and how a process installs one.
 //!
-//! A filter sees a call's number and arguments as numbers, and no memory.
+//! A filter can read a call's number and arguments as numbers, but not memory.
 
 use std::mem::offset_of;
 
@@ -13,7 +13,7 @@ pub(super) const ARCHITECTURE: u32 = 0xc000_00b7;
 #[cfg(target_arch = "riscv64")]
 pub(super) const ARCHITECTURE: u32 = 0xc000_00f3;
 
-/// Where the low half of an argument is: all of these machines are little-endian.
+/// Returns the offset of an argument's low half: all of these machines are little-endian.
 pub(super) const fn argument(number: usize) -> usize {
     offset_of!(libc::seccomp_data, args) + number * size_of::<u64>()
 }
@@ -26,7 +26,7 @@ pub(super) const fn load(at: usize) -> libc::sock_filter {
     )
 }
 
-/// Compares what was loaded, and skips so many if it holds, or if it does not.
+/// Compares the loaded value, and skips `holds` instructions if the comparison is true, otherwise `fails`.
 pub(super) const fn jump(how: u32, value: u32, holds: u8, fails: u8) -> libc::sock_filter {
     statement(libc::BPF_JMP | how | libc::BPF_K, (holds, fails), value)
 }
@@ -44,18 +44,18 @@ const fn statement(code: u32, (jt, jf): (u8, u8), k: u32) -> libc::sock_filter {
     }
 }
 
-/// From here on the filter holds for the calling thread, for what it executes and for what that forks. Only a system
-/// call: safe between `vfork` and `exec`.
+/// Installs the filter for the calling thread, for the programs that it executes and for their children. Makes a single
+/// system call: safe between `vfork` and `exec`.
 ///
 /// # Errors
-/// The error number, where the kernel has no such filters or we are not root.
+/// The error number, if the kernel does not have such filters or we are not root.
 pub(super) fn take_on(filter: &[libc::sock_filter]) -> Result<(), i32> {
     let program = libc::sock_fprog {
         len: filter.len() as u16,
         // The kernel only reads it.
         filter: filter.as_ptr().cast_mut(),
     };
-    // Without the flag, older kernels make every branch of the process slow: it is trusted as before.
+    // Without the flag, older kernels slow down every branch of the process with speculation mitigations.
     let flags = libc::SECCOMP_FILTER_FLAG_SPEC_ALLOW;
     // SAFETY: the program and its filter are live, and copied by the call.
     let done = unsafe {

@@ -1,5 +1,5 @@
-//! What the first process of a container makes for it, in its namespaces: the machine's name, `/proc`, and what of that is
-//! hidden or can only be read. System calls on static strings only: its memory is the engine's.
+//! Setup of a container by its first process, in its namespaces: the host name, `/proc`, and its hidden or read-only
+//! parts. System calls on static strings only, because its memory is the engine's.
 
 use std::ffi::{CStr, c_ulong, c_void};
 use std::ptr;
@@ -8,7 +8,7 @@ use super::birth::errno;
 
 const PROTECTED: c_ulong = libc::MS_NOSUID | libc::MS_NODEV | libc::MS_NOEXEC;
 
-/// Files of `/proc` and `/sys` that tell of the whole machine: they are empty.
+/// Files of `/proc` and `/sys` with information about the whole machine, which appear empty.
 const EMPTY_FILES: [&CStr; 8] = [
     c"/proc/interrupts",
     c"/proc/kcore",
@@ -20,7 +20,7 @@ const EMPTY_FILES: [&CStr; 8] = [
     c"/proc/kpagecount",
 ];
 
-/// Folders of the same kind.
+/// Folders with such information.
 const EMPTY_FOLDERS: [&CStr; 5] = [
     c"/proc/acpi",
     c"/proc/asound",
@@ -29,7 +29,7 @@ const EMPTY_FOLDERS: [&CStr; 5] = [
     c"/sys/devices/virtual/powercap",
 ];
 
-/// What of `/proc` can only be read.
+/// Parts of `/proc` that are read-only.
 const READ_ONLY: [&CStr; 5] = [
     c"/proc/bus",
     c"/proc/fs",
@@ -38,7 +38,7 @@ const READ_ONLY: [&CStr; 5] = [
     c"/proc/sysrq-trigger",
 ];
 
-/// In the child, which is in the container's mount namespace and has a process namespace to itself.
+/// In the child, which is in the container's mount namespace and has a process namespace of its own.
 pub(super) fn set_up(hostname: &CStr) -> Result<(), (&'static str, i32)> {
     let own = libc::CLONE_NEWUTS | libc::CLONE_NEWIPC;
     // SAFETY: a system call on a number.
@@ -47,11 +47,11 @@ pub(super) fn set_up(hostname: &CStr) -> Result<(), (&'static str, i32)> {
     unsafe {
         let named = libc::sethostname(hostname.as_ptr(), hostname.to_bytes().len());
         ok(named, "set the name of the machine")?;
-        // From the first process before this one, whose namespace is gone.
+        // This `/proc` is of the parent's process namespace.
         libc::umount2(c"/proc".as_ptr(), libc::MNT_DETACH);
     }
     mount(Some(c"proc"), c"/proc", c"proc", PROTECTED, None).map_err(|e| ("mount /proc", e))?;
-    // POSIX's queues are of the namespace of whoever mounts them. Kernels without them have no such folder to give.
+    // POSIX queues belong to the namespace of the mounting process. Kernels without them do not have such a folder.
     let _ = mount(Some(c"mqueue"), c"/dev/mqueue", c"mqueue", PROTECTED, None);
     for path in READ_ONLY {
         let again = libc::MS_BIND | libc::MS_REMOUNT | libc::MS_RDONLY | PROTECTED;
@@ -101,7 +101,7 @@ fn ok<T>(done: i32, what: T) -> Result<(), (T, i32)> {
     }
 }
 
-/// What this kernel does not have need not be hidden.
+/// Paths that this kernel does not have need not be hidden.
 fn unless_absent(done: Result<(), i32>) -> Result<(), i32> {
     match done {
         Err(libc::ENOENT | libc::ENOTDIR) => Ok(()),

@@ -1,7 +1,7 @@
 //! Our mark on processes: a variable in their environment, which their children inherit.
 //!
-//! With cgroups this is the second net: it also holds where there is no cgroup2, and catches what
-//! moved itself out of the lab's group.
+//! In addition to cgroups, this is a second mechanism: it also works without cgroup2, and finds processes that moved
+//! themselves out of the lab's group.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -14,21 +14,21 @@ use serde::{Deserialize, Serialize};
 use crate::error::{Context, Error, Result};
 use crate::ident::{ProcessIdent, is_gone};
 
-/// Variable that names the lab a process belongs to.
+/// Variable with the lab that a process belongs to.
 pub const LAB_VARIABLE: &str = "CONSTEL_LAB";
-/// Variable that names the node a process belongs to.
+/// Variable with the node that a process belongs to.
 pub const NODE_VARIABLE: &str = "CONSTEL_NODE";
 
-/// Variable that names the process that answers for it ([`ProcessIdent::mark`]).
+/// Variable with the process that owns it ([`ProcessIdent::mark`]).
 pub const OWNER_VARIABLE: &str = "CONSTEL_OWNER";
 
-/// Whose processes to end.
+/// Selection of processes to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Whose {
-    /// Those the calling process answers for: taking down its own lab.
+    /// Processes of the calling process: taking down its own lab.
     Mine,
-    /// Those nobody answers for any more: cleaning up. A process without a (readable) owner is
-    /// never touched: its mark is not one that we made.
+    /// Processes without a living owner: cleaning up. A process without a (readable) owner is never touched: its mark
+    /// was not made by Constel.
     DeadOwners,
 }
 
@@ -39,16 +39,16 @@ pub struct Marked {
     pub lab: String,
     /// Node name, if it belongs to one.
     pub node: Option<String>,
-    /// The process that answers for it, alive or dead.
+    /// The process that owns it, alive or dead.
     pub owner: Option<ProcessIdent>,
     /// Process number.
     pub pid: u32,
-    /// Command name as the kernel has it.
+    /// Command name as recorded by the kernel.
     pub command: String,
 }
 
-/// All living processes that carry our mark, of one lab or of all, without the caller and its
-/// ancestors (a shell inside a node may run `constel clean`).
+/// Returns all living processes that carry our mark, of one lab or of all, except the caller and its ancestors (a shell
+/// inside a node may run `constel clean`).
 ///
 /// # Errors
 /// [`Error::Os`] when `/proc` cannot be read.
@@ -77,12 +77,12 @@ pub fn marked(lab: Option<&str>) -> Result<Vec<Marked>> {
     Ok(out)
 }
 
-/// The mark of one process. Zombies have no environment any more, hence no mark.
+/// Returns the mark of one process. Zombies have no environment any more, and thus no mark.
 fn mark_of(pid: u32) -> Result<Option<Marked>> {
     let environ = match fs::read(format!("/proc/{pid}/environ")) {
         Ok(e) => e,
         Err(e) if is_gone(&e) => return Ok(None),
-        // Not ours to look at (no root, or a hardened process): then not ours either.
+        // Not permitted (not root, or a hardened process): then it is not one of ours.
         Err(e) if e.kind() == std::io::ErrorKind::PermissionDenied => return Ok(None),
         Err(e) => return Err(Error::os(format!("read /proc/{pid}/environ"), e)),
     };
@@ -127,7 +127,7 @@ fn self_and_ancestors() -> BTreeSet<u32> {
 }
 
 impl Marked {
-    /// Whether the process is one of those.
+    /// Returns whether the process belongs to the selection.
     ///
     /// # Errors
     /// [`Error::Os`] when `/proc` cannot be read.
@@ -142,7 +142,7 @@ impl Marked {
     }
 }
 
-/// Processes with the lab's mark, without those that are not `whose`.
+/// Returns the processes with the lab's mark that belong to the selection.
 ///
 /// # Errors
 /// [`Error::Os`] when `/proc` cannot be read.
@@ -156,11 +156,11 @@ pub fn marked_of(lab: &str, whose: Whose) -> Result<Vec<Marked>> {
     Ok(out)
 }
 
-/// Kills (SIGKILL) all those processes with the lab's mark, repeatedly until none is left, since they
-/// may be starting others. Returns those killed.
+/// Kills (SIGKILL) all these processes, repeatedly until none is left, because they may start others. Returns the
+/// killed ones.
 ///
 /// # Errors
-/// [`Error::Conflict`] naming those that still live after `timeout`.
+/// [`Error::Conflict`] with those that still live after `timeout`.
 pub fn kill_marked(lab: &str, whose: Whose, timeout: Duration) -> Result<Vec<Marked>> {
     let end = Instant::now() + timeout;
     let mut killed: BTreeSet<Marked> = BTreeSet::new();
@@ -185,7 +185,7 @@ pub fn kill_marked(lab: &str, whose: Whose, timeout: Duration) -> Result<Vec<Mar
             let Ok(fd) = pidfd_open(pid, PidfdFlags::empty()) else {
                 continue;
             };
-            // The descriptor is of whoever has the number now: look at the mark again.
+            // The descriptor refers to the process that has the number now: check the mark again.
             if mark_of(m.pid)?.is_none_or(|now| now.lab != lab || now.owner != m.owner) {
                 continue;
             }

@@ -34,19 +34,20 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Error, Result};
 
-/// The nice value of a thread that goes first.
+/// The nice value of a thread with high priority.
 const FIRST: i32 = -20;
 
-/// The calling thread goes before normal ones from here on, and what it starts; without the right to that, nothing changes.
+/// Gives the calling thread, and processes that it starts, precedence over normal ones. Without the right to do that,
+/// it has no effect.
 pub fn go_first() {
     let _ = rustix::process::setpriority_process(None, FIRST);
 }
 
-/// Finds a command as a shell would: a name with `/` as it is, any other along `search`
-/// (the value of a `PATH`).
+/// Finds a command as a shell would: a name with `/` is used directly, any other name is searched along `search` (the
+/// value of a `PATH`).
 ///
 /// # Errors
-/// [`Error::Program`] naming the command and where it was looked for.
+/// [`Error::Program`] with the command and where it was searched.
 pub fn find_command(name: &OsStr, search: &OsStr) -> Result<PathBuf> {
     let runs = |p: &Path| {
         p.metadata()
@@ -80,7 +81,7 @@ pub fn find_command(name: &OsStr, search: &OsStr) -> Result<PathBuf> {
     })
 }
 
-/// A string for a system call.
+/// Returns a string for a system call.
 fn c_string(s: impl AsRef<OsStr>) -> Result<CString> {
     let s = s.as_ref();
     CString::new(s.as_bytes())

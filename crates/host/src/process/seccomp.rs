@@ -1,28 +1,28 @@
 //! The system calls that programs of images may make.
 //!
-//! The filter refuses what reaches beyond a container, or what kernels had most of their holes in: other namespaces,
-//! mounts, kernel modules, keys, other processes' memory, the clock, `io_uring`. A row with capabilities is open to whoever
-//! was given one of them. Calls that came after this table was written do not exist for them, so that programs take the
-//! older way; so do those of the machine's other instruction sets (32-bit programs).
+//! The filter refuses calls that reach beyond a container, or in which kernels had most of their vulnerabilities: other
+//! namespaces, mounts, kernel modules, keys, other processes' memory, the clock, `io_uring`. A row with capabilities
+//! does not apply to programs that have one of them. Calls that are newer than this table appear as not implemented, so
+//! that programs use the older way. The same holds for the machine's other instruction sets (32-bit programs).
 //!
-//! Everything else is allowed: what remains is held by capabilities, namespaces and groups.
+//! All other calls are allowed: capabilities, namespaces and groups restrict them.
 
 use std::mem::offset_of;
 
 use super::confine::{Capability, CapabilitySet};
 use super::filter::{ARCHITECTURE, answer, argument, jump, load};
 
-/// The last system call of the table that Linux has on all machines (`file_setattr`, Linux 6.17).
+/// The last system call of the table that is common to all machines (`file_setattr`, Linux 6.17).
 const LAST_KNOWN: u32 = 469;
 
-/// Calls that libc has no name for yet; their numbers are the same on all machines.
+/// Calls without a name in libc yet; their numbers are the same on all machines.
 const OPEN_TREE_ATTR: i64 = 467;
 
-/// Requests of terminals: `TIOCSTI`, and `TIOCLINUX`, which pastes.
+/// Terminal requests: `TIOCSTI`, and `TIOCLINUX`, which pastes.
 const TYPE_AHEAD: u32 = 0x5412;
 const CONSOLE: u32 = 0x541c;
 
-/// Flags of `clone` that make namespaces.
+/// Flags of `clone` that create namespaces.
 const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWCGROUP
     | libc::CLONE_NEWUTS
@@ -31,15 +31,15 @@ const NEW_NAMESPACES: u32 = (libc::CLONE_NEWNS
     | libc::CLONE_NEWPID
     | libc::CLONE_NEWNET) as u32;
 
-/// Personalities that change nothing of what is protected: Linux, and its 32-bit kind, with and without old names.
+/// Personalities that do not affect protection: Linux, and its 32-bit variant, with and without old names.
 const PERSONALITIES: [u32; 5] = [0, 0x0008, 0x2_0000, 0x2_0008, 0xffff_ffff];
 
-/// A system call, and who may make it nevertheless.
+/// A system call, and the capabilities of which one permits it.
 type Row = (i64, &'static [Capability]);
 
 use Capability as C;
 
-/// Refused with `EPERM`.
+/// Calls refused with `EPERM`.
 const REFUSED: &[Row] = &[
     // Namespaces and mounts.
     (libc::SYS_mount, &[C::SYS_ADMIN]),
@@ -58,7 +58,7 @@ const REFUSED: &[Row] = &[
     (libc::SYS_open_by_handle_at, &[C::DAC_READ_SEARCH]),
     (libc::SYS_sethostname, &[C::SYS_ADMIN]),
     (libc::SYS_setdomainname, &[C::SYS_ADMIN]),
-    // What the kernel is and does.
+    // State of the kernel.
     (libc::SYS_init_module, &[C::SYS_MODULE]),
     (libc::SYS_finit_module, &[C::SYS_MODULE]),
     (libc::SYS_delete_module, &[C::SYS_MODULE]),
@@ -79,7 +79,7 @@ const REFUSED: &[Row] = &[
     (libc::SYS_vhangup, &[C::SYS_TTY_CONFIG]),
     (libc::SYS_settimeofday, &[C::SYS_TIME]),
     (libc::SYS_clock_settime, &[C::SYS_TIME]),
-    // Keys know no namespaces.
+    // Keys do not belong to namespaces.
     (libc::SYS_add_key, &[]),
     (libc::SYS_request_key, &[]),
     (libc::SYS_keyctl, &[]),
@@ -89,7 +89,7 @@ const REFUSED: &[Row] = &[
     (libc::SYS_process_vm_readv, &[C::SYS_PTRACE]),
     (libc::SYS_process_vm_writev, &[C::SYS_PTRACE]),
     (libc::SYS_process_madvise, &[C::SYS_PTRACE]),
-    // Where memory lies.
+    // Placement of memory.
     (libc::SYS_get_mempolicy, &[C::SYS_NICE]),
     (libc::SYS_set_mempolicy, &[C::SYS_NICE]),
     (libc::SYS_set_mempolicy_home_node, &[C::SYS_NICE]),
@@ -102,7 +102,7 @@ const REFUSED: &[Row] = &[
     (libc::SYS_io_uring_register, &[]),
 ];
 
-/// The same of calls that only this machine has.
+/// Further refused calls that only this machine has.
 #[cfg(target_arch = "x86_64")]
 const OF_THIS_MACHINE: &[Row] = &[
     (libc::SYS_iopl, &[C::SYS_RAWIO]),
@@ -115,7 +115,7 @@ const OF_THIS_MACHINE: &[Row] = &[
 #[cfg(not(target_arch = "x86_64"))]
 const OF_THIS_MACHINE: &[Row] = &[];
 
-/// The filter for programs with these capabilities.
+/// Returns the filter for programs with these capabilities.
 pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
     const REFUSE: u32 = libc::SECCOMP_RET_ERRNO | libc::EPERM as u32;
     const UNKNOWN: u32 = libc::SECCOMP_RET_ERRNO | libc::ENOSYS as u32;
@@ -133,7 +133,7 @@ pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
         }
     }
     if !capabilities.has(C::SYS_ADMIN) {
-        // Its flags lie in memory, where no filter sees them; C libraries then use the older call.
+        // The flags of clone3 are in memory, which a filter cannot read; C libraries then use the older call.
         filter.extend([
             jump(libc::BPF_JEQ, libc::SYS_clone3 as u32, 0, 1),
             answer(UNKNOWN),
@@ -145,14 +145,14 @@ pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
         ];
         about(&mut filter, libc::SYS_clone, &check);
     }
-    // Hosts of virtual machines listen there, and have no namespaces.
+    // Hosts of virtual machines listen there, and these sockets are not separated by namespaces.
     let check = [
         load(argument(0)),
         jump(libc::BPF_JEQ, libc::AF_VSOCK as u32, 0, 1),
         answer(REFUSE),
     ];
     about(&mut filter, libc::SYS_socket, &check);
-    // `constel exec` lends its terminal, in which nobody else is to type.
+    // `constel exec` lends its terminal, and no other process may insert input there.
     let check = [
         load(argument(1)),
         jump(libc::BPF_JEQ, TYPE_AHEAD, 0, 1),
@@ -172,7 +172,7 @@ pub(super) fn filter(capabilities: CapabilitySet) -> Vec<libc::sock_filter> {
     filter
 }
 
-/// Adds a check of one call's arguments; what passes it is allowed.
+/// Adds a check of one call's arguments; a call that passes it is allowed.
 fn about(filter: &mut Vec<libc::sock_filter>, call: i64, check: &[libc::sock_filter]) {
     let skip = (check.len() + 1) as u8;
     filter.push(jump(libc::BPF_JEQ, call as u32, 0, skip));

@@ -1,9 +1,8 @@
 //! Starting a process inside a namespace without copying the engine.
 //!
-//! `fork` in an engine with a large address space costs milliseconds per child, for page tables
-//! that `exec` throws away. The child here shares the engine's memory until it executes (as with
-//! `vfork`, the calling thread waits), so starting costs the same at any size. Between the two it
-//! makes nothing but system calls on arguments that were prepared before.
+//! `fork` in an engine with a large address space costs milliseconds per child, for page tables that `exec` discards.
+//! The child here shares the engine's memory until it executes (as with `vfork`, the calling thread waits), so starting
+//! costs the same at any size. Until then it makes only system calls, with arguments that were prepared before.
 
 use std::ffi::{CString, OsStr, OsString, c_char, c_int};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
@@ -22,19 +21,19 @@ use crate::ident::ProcessIdent;
 use crate::netns::NetNs;
 use crate::node_file::{self, How};
 
-/// Where a standard stream goes.
+/// Target of a standard stream.
 #[derive(Debug, Default)]
 pub enum Stdio {
     /// `/dev/null`.
     #[default]
     Null,
-    /// The engine's own.
+    /// The engine's own stream.
     Inherit,
-    /// A new or emptied file, opened as [`node_file`] does: never what somebody put in its place.
+    /// A new or emptied file, opened as in [`node_file`]: never an object that another process put in its place.
     Create(PathBuf),
-    /// The end of a file, which is made if need be; opened in the same way.
+    /// Append to a file, which is created if needed; opened in the same way.
     Append(PathBuf),
-    /// Any descriptor: a pipe, a file already open.
+    /// Any descriptor: a pipe, or an open file.
     Fd(OwnedFd),
 }
 
@@ -57,24 +56,24 @@ pub struct Spawn<'a> {
     confinement: Option<&'a Confinement>,
 }
 
-/// Whose processes and files the process sees.
+/// The processes and files that the process sees.
 #[derive(Clone, Copy, Debug, Default)]
 enum Place<'a> {
-    /// The calling process's.
+    /// Those of the calling process.
     #[default]
     Host,
-    /// A node's.
+    /// Those of a node.
     View(&'a View),
     /// A process namespace that begins with it, and the mount namespace in which it mounts its `/proc`.
     Init(BorrowedFd<'a>),
-    /// A container of its own, in this view, with this name for the machine.
+    /// A new container in this view, with this host name.
     First(&'a View, &'a str),
-    /// A container that is there.
+    /// An existing container.
     Container(&'a Inside),
 }
 
 impl<'a> Spawn<'a> {
-    /// `argv[0]` is the command: a path, or a name to be found along the child's `PATH`.
+    /// Prepares a process. `argv[0]` is the command: a path, or a name to be found along the child's `PATH`.
     ///
     /// The environment starts with the engine's `PATH`, `HOME`, `LANG`, `TERM` and `TZ`, and
     /// always carries our mark (`CONSTEL_LAB`, `CONSTEL_NODE`, `CONSTEL_OWNER`: the calling process).
@@ -101,14 +100,14 @@ impl<'a> Spawn<'a> {
         }
     }
 
-    /// The process hears no announcements of the kernel: binding a netlink socket, which joins its groups, fails with
-    /// `EPERM`. Costs its other system calls next to nothing.
+    /// Makes the process receive no announcements of the kernel: binding a netlink socket, which joins its groups,
+    /// fails with `EPERM`. The cost for its other system calls is negligible.
     pub fn deaf(mut self) -> Self {
         self.deaf = true;
         self
     }
 
-    /// Which node the process belongs to.
+    /// Sets the node that the process belongs to.
     pub fn node(mut self, name: &'a str) -> Self {
         self.node = Some(name);
         self
@@ -128,23 +127,24 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// Starts in this cgroup, with everything it will start; one in each hierarchy.
+    /// Starts in this cgroup, with all processes that it will start; one in each hierarchy.
     pub fn cgroup(mut self, group: &'a LabCgroup) -> Self {
         assert!(self.cgroups.len() < CGROUPS_MAX, "one in each hierarchy");
         self.cgroups.push(group);
         self
     }
 
-    /// Sees processes and files as the node of this view does; for it the machine is called as the [node](Self::node).
+    /// Makes the process see processes and files as the node of this view does. Its host name is the [node's
+    /// name](Self::node).
     pub fn view(mut self, view: &'a View) -> Self {
         self.place = Place::View(view);
         self
     }
 
-    /// Becomes the first process of a container: it sees files as this view does, has namespaces of processes, of the
-    /// machine's name, of System V's and POSIX's queues and of control groups to itself, and may do what the confinement says. When it ends,
-    /// all that it left behind there ends. Its environment is what is given from here on, and its working directory `/`
-    /// unless another one is given.
+    /// Makes the process the first of a container. It sees files as this view does, and has its own namespaces of
+    /// processes, host name, System V's and POSIX's queues and control groups, and the rights of the confinement. When
+    /// it ends, all processes that it left behind there end. Its environment consists of the variables set from here
+    /// on, and its working directory is `/` by default.
     pub fn first_of(
         mut self,
         view: &'a View,
@@ -155,7 +155,7 @@ impl<'a> Spawn<'a> {
         self.contained(confinement)
     }
 
-    /// Is beside the first process of a container, with an environment and a working directory as that has them.
+    /// Makes the process join the first process of a container, with the container's environment and working directory.
     pub fn beside(mut self, inside: &'a Inside, confinement: &'a Confinement) -> Self {
         self.place = Place::Container(inside);
         self.contained(confinement)
@@ -168,17 +168,17 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// Becomes the init of a process namespace of its own, whose `/proc` it mounts in this mount namespace; it ends
-    /// with the calling thread.
+    /// Makes the process the init of its own process namespace, whose `/proc` it mounts in this mount namespace; it
+    /// ends with the calling thread.
     pub(crate) fn init_in(mut self, mounts: BorrowedFd<'a>) -> Self {
         self.place = Place::Init(mounts);
         self.manners = Manners::Init;
-        // The caller's might be unmounted meanwhile, but for this.
+        // The caller's working directory would keep its mount busy.
         self.dir = Some("/".into());
         self
     }
 
-    /// Shares the caller's streams and environment; killed when the calling thread ends.
+    /// Makes it share the caller's streams and environment; killed when the calling thread ends.
     pub(super) fn attached(mut self) -> Self {
         self.manners = Manners::Attached;
         self.stdio = [Stdio::Inherit, Stdio::Inherit, Stdio::Inherit];
@@ -186,49 +186,48 @@ impl<'a> Spawn<'a> {
         self
     }
 
-    /// The stream of that number is a terminal, which is its session's own.
+    /// Marks the stream of that number as the terminal of its session.
     pub(super) fn terminal(mut self, number: RawFd) -> Self {
         self.terminal = Some(number);
         self
     }
 
-    /// Who answers for it, if not the calling process.
+    /// Sets the owner, by default the calling process.
     pub(super) fn owner(mut self, owner: &'a ProcessIdent) -> Self {
         self.owner = Some(owner);
         self
     }
 
-    /// Working directory; by default the caller's, or `/` where the process does not see that.
+    /// Sets the working directory; by default the caller's, or `/` if the process cannot see that.
     pub fn dir(mut self, dir: impl Into<PathBuf>) -> Self {
         self.dir = Some(dir.into());
         self
     }
 
-    /// Standard input; by default `/dev/null`.
+    /// Sets standard input; by default `/dev/null`.
     pub fn stdin(mut self, s: Stdio) -> Self {
         self.stdio[0] = s;
         self
     }
 
-    /// Standard output; by default `/dev/null`.
+    /// Sets standard output; by default `/dev/null`.
     pub fn stdout(mut self, s: Stdio) -> Self {
         self.stdio[1] = s;
         self
     }
 
-    /// Standard error; by default `/dev/null`.
+    /// Sets standard error; by default `/dev/null`.
     pub fn stderr(mut self, s: Stdio) -> Self {
         self.stdio[2] = s;
         self
     }
 
-    /// Starts the process, as leader of a session of its own, with all signals at their defaults
-    /// and no descriptor of the engine beyond the standard streams. Returns once it executes the
-    /// command.
+    /// Starts the process, as leader of a session of its own, with all signals at their defaults and no descriptor of
+    /// the engine except the standard streams. Returns once it executes the command.
     ///
     /// # Errors
-    /// [`Error::Program`] for a command that does not exist or cannot be executed, [`Error::Os`] for whatever kept the
-    /// child from coming so far, naming the step. No process is left in either case.
+    /// [`Error::Program`] for a command that does not exist or cannot be executed, [`Error::Os`] with the step at which
+    /// the child failed. No process remains in either case.
     pub fn start(self) -> Result<Child> {
         let name = self.argv.first().cloned().unwrap_or_default();
         let mut env = self.env;
@@ -244,7 +243,7 @@ impl<'a> Spawn<'a> {
             .iter()
             .find(|(k, _)| k == "PATH")
             .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, v)| v);
-        // What a container has is known inside only.
+        // A container's files are visible inside only.
         let programs = match self.place {
             Place::First(..) | Place::Container(_) => candidates(&name, search),
             _ => vec![find_command(&name, search)?],
@@ -287,7 +286,7 @@ impl<'a> Spawn<'a> {
             Place::First(_, hostname) => Some(c_string(hostname)?),
             _ => None,
         };
-        // A name of a node is no longer than a label of the domain name system; the kernel takes one byte more.
+        // A node's name is at most as long as a label of the domain name system; the kernel permits one byte more.
         let machine = match self.place {
             Place::View(_) => self.node.map(c_string).transpose()?,
             _ => None,
@@ -353,7 +352,7 @@ impl<'a> Spawn<'a> {
     }
 }
 
-/// Where a command may be: as it is, or in each folder of a search path.
+/// Returns the possible paths of a command: the path itself, or one in each folder of a search path.
 fn candidates(name: &OsStr, search: &OsStr) -> Vec<PathBuf> {
     if name.as_encoded_bytes().contains(&b'/') {
         return vec![name.into()];
@@ -363,7 +362,7 @@ fn candidates(name: &OsStr, search: &OsStr) -> Vec<PathBuf> {
         .collect()
 }
 
-/// Where the child opens what the engine holds: its own table of descriptors is closed by then.
+/// Returns a path by which the child opens a descriptor of the engine: its own table of descriptors is closed by then.
 pub(super) fn descriptor_path(fd: BorrowedFd<'_>) -> Result<CString> {
     let (pid, fd) = (std::process::id(), fd.as_raw_fd());
     c_string(format!("/proc/{pid}/fd/{fd}"))
@@ -371,7 +370,8 @@ pub(super) fn descriptor_path(fd: BorrowedFd<'_>) -> Result<CString> {
 
 /// Prepares a stream; `None` leaves the engine's own in place.
 fn prepare(s: Stdio, number: i32, held: &mut Vec<OwnedFd>) -> Result<Option<Stream>> {
-    // Opened once, and for the child again by its descriptor: the path may be another file's by then.
+    // The file is opened once here. The child opens it by this descriptor, because the path may name another file by
+    // then.
     let mut file = |path: &Path, how: How, flags: c_int| {
         let fd = OwnedFd::from(node_file::open(path, how)?);
         let again = descriptor_path(fd.as_fd())?;
@@ -390,7 +390,7 @@ fn prepare(s: Stdio, number: i32, held: &mut Vec<OwnedFd>) -> Result<Option<Stre
         }
         Stdio::Create(path) => file(&path, How::Create, libc::O_WRONLY),
         Stdio::Append(path) => file(&path, How::Append, libc::O_WRONLY | libc::O_APPEND),
-        // Below 3 it could be overwritten while the others are put in place.
+        // A descriptor below 3 could be overwritten while the others are put in place.
         Stdio::Fd(fd) if fd.as_raw_fd() < 3 => {
             let up = rustix::io::fcntl_dupfd_cloexec(fd.as_fd(), 3)
                 .context(|| "duplicate a descriptor".into())?;
@@ -400,7 +400,7 @@ fn prepare(s: Stdio, number: i32, held: &mut Vec<OwnedFd>) -> Result<Option<Stre
     }
 }
 
-/// A NULL-terminated array of pointers into `strings`, which must outlive it.
+/// Returns a NULL-terminated array of pointers into `strings`, which must outlive it.
 fn pointers(strings: &[CString]) -> Vec<*const c_char> {
     strings
         .iter()

@@ -1,4 +1,5 @@
-//! Many children at once: who ended, and how. The cost grows with those that end, not with those that live.
+//! Supervision of many children: which ended, and how. The cost grows with the number that end, not with the number
+//! that live.
 
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
@@ -11,30 +12,30 @@ use rustix::process::Signal;
 use super::child::{Child, Exit, KILLED_WITHIN};
 use crate::error::{Context, Error, Result};
 
-/// So many ends are taken note of at a time.
+/// Maximum number of ends handled at a time.
 const AT_ONCE: usize = 256;
 
-/// Something a [`Supervisor`] reports: a child ended.
+/// An event of a [`Supervisor`]: a child ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exited<K> {
-    /// Which child.
+    /// The child's key.
     pub key: K,
-    /// Its number while it lived.
+    /// The child's process number.
     pub pid: u32,
-    /// Its command.
+    /// The child's command.
     pub name: String,
     /// How it ended.
     pub exit: Exit,
 }
 
-/// Many children under keys of the caller's choice: reaps them and says who ended how.
+/// Many children under keys of the caller's choice: reaps them and reports how they ended.
 #[derive(Debug)]
 pub struct Supervisor<K> {
     children: BTreeMap<K, Child>,
-    /// Whose pidfd is whose; those that the kernel has not been asked to watch yet apart.
+    /// Key of each process number; and the numbers that are not registered with the kernel yet.
     by_pid: BTreeMap<u32, K>,
     fresh: Vec<u32>,
-    /// Made when first needed.
+    /// Created when first needed.
     epoll: Option<OwnedFd>,
 }
 
@@ -50,12 +51,12 @@ impl<K> Default for Supervisor<K> {
 }
 
 impl<K: Ord + Clone> Supervisor<K> {
-    /// Supervises nobody yet.
+    /// Returns a supervisor without children.
     pub fn new() -> Supervisor<K> {
         Supervisor::default()
     }
 
-    /// Takes charge of a child; returns the one that had the key before, if any.
+    /// Adds a child; returns the one that had the key before, if any.
     pub fn add(&mut self, key: K, child: Child) -> Option<Child> {
         let before = self.remove(&key);
         self.by_pid.insert(child.pid(), key.clone());
@@ -64,40 +65,41 @@ impl<K: Ord + Clone> Supervisor<K> {
         before
     }
 
-    /// A child still in charge.
+    /// Returns a supervised child.
     pub fn get(&self, key: &K) -> Option<&Child> {
         self.children.get(key)
     }
 
-    /// Gives a child back.
+    /// Removes a child and returns it.
     pub fn remove(&mut self, key: &K) -> Option<Child> {
         let child = self.children.remove(key)?;
         self.by_pid.remove(&child.pid());
         let fresh = self.fresh.len();
         self.fresh.retain(|pid| *pid != child.pid());
         if let (Some(epoll), true) = (&self.epoll, fresh == self.fresh.len()) {
-            // It was asked for and is open: this cannot fail, and if it did, an end nobody waits for is passed over.
+            // The child was registered and its descriptor is open, so this cannot fail. If it did, an unexpected end
+            // would be ignored.
             let _ = epoll::delete(epoll, &child);
         }
         Some(child)
     }
 
-    /// Number of children not yet reported as ended.
+    /// Returns the number of children not yet reported as ended.
     pub fn len(&self) -> usize {
         self.children.len()
     }
 
-    /// Whether all have been reported as ended.
+    /// Returns whether all have been reported as ended.
     pub fn is_empty(&self) -> bool {
         self.children.is_empty()
     }
 
-    /// The children in charge.
+    /// Iterates over the supervised children.
     pub fn iter(&self) -> impl Iterator<Item = (&K, &Child)> {
         self.children.iter()
     }
 
-    /// Waits at most `timeout` for at least one child to end; reports and forgets those that have.
+    /// Waits at most `timeout` for at least one child to end; reports and removes those that have ended.
     ///
     /// # Errors
     /// [`Error::Os`] when a child cannot be watched or waited for.
@@ -122,7 +124,7 @@ impl<K: Ord + Clone> Supervisor<K> {
         Ok(out)
     }
 
-    /// Who has ended, by number, after at most `timeout`, or a signal.
+    /// Returns the numbers of ended children, after at most `timeout`, or a signal.
     fn ready(&mut self, timeout: Duration) -> Result<Vec<u32>> {
         let what = || "wait for processes".to_string();
         let epoll = match &self.epoll {
@@ -161,11 +163,11 @@ impl<K: Ord + Clone> Supervisor<K> {
             .collect())
     }
 
-    /// Asks all to end, waits `grace` for all together, makes the rest. Reports every end.
+    /// Requests the end of all, waits `grace` for all together, and kills the rest. Reports every end.
     ///
     /// # Errors
-    /// [`Error::Conflict`] naming those that do not die of SIGKILL within 10 s (a process in uninterruptible sleep): they
-    /// stay in charge. [`Error::Os`] when one cannot be signalled or waited for.
+    /// [`Error::Conflict`] with those that do not die of SIGKILL within 10 s (a process in uninterruptible sleep): they
+    /// stay supervised. [`Error::Os`] when one cannot be signalled or waited for.
     pub fn terminate_all(&mut self, grace: Duration) -> Result<Vec<Exited<K>>> {
         let mut out = Vec::new();
         if !grace.is_zero() {

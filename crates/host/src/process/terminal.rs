@@ -11,11 +11,11 @@ use rustix::fs::{Mode, OFlags};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 
-/// How long a program may take to end once it was told to.
+/// Time in which a program must end after a hang-up or a request to end.
 const END_WITHIN: Duration = Duration::from_secs(2);
 
-/// What terminals send to programs. Who ignores some of it, as what `nohup` or a script's `&` started does, has its programs ignore it
-/// too, unless it is told otherwise.
+/// Signals from terminals. A process that ignores some of them (started by `nohup` or with `&` in a script) passes that
+/// on to its programs, unless they are reset.
 const OF_TERMINALS: [libc::c_int; 6] = [
     libc::SIGHUP,
     libc::SIGINT,
@@ -25,7 +25,7 @@ const OF_TERMINALS: [libc::c_int; 6] = [
     libc::SIGTTOU,
 ];
 
-/// A program and the other end of its terminal. Dropped, it hangs the program up.
+/// A program and the other end of its terminal. Dropping it hangs up the terminal.
 #[derive(Debug)]
 pub struct Terminal {
     file: File,
@@ -33,10 +33,10 @@ pub struct Terminal {
 }
 
 impl Terminal {
-    /// Starts a program on a new terminal, which is its own, so that Ctrl-C reaches it.
+    /// Starts a program on a new terminal of its own, so that Ctrl-C reaches it.
     ///
     /// # Errors
-    /// When the kernel gives no terminal, or the program cannot be started.
+    /// When no terminal is available, or the program cannot be started.
     pub fn open<S: AsRef<OsStr>>(program: &OsStr, args: &[S]) -> io::Result<Self> {
         let master = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY | OpenptFlags::CLOEXEC)?;
         grantpt(&master)?;
@@ -69,45 +69,45 @@ impl Terminal {
         })
     }
 
-    /// What the program writes is read here, and it reads what is written. Reading fails (EIO) when nobody has the terminal
-    /// open any more.
+    /// Returns the end at which the program's output is read and its input is written. Reading fails (EIO) when no
+    /// process has the terminal open any more.
     pub fn file(&mut self) -> &mut File {
         &mut self.file
     }
 
-    /// Another handle of the same end.
+    /// Returns another handle of the same end.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn another_end(&self) -> io::Result<File> {
         self.file.try_clone()
     }
 
-    /// The terminal has this size now, 1 to 1000 each way.
+    /// Sets the terminal's size, 1 to 1000 each way.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn resize(&self, columns: u16, rows: u16) -> io::Result<()> {
         resize(&self.file, columns, rows)
     }
 
-    /// How the program ended, if it has.
+    /// Returns how the program ended, if it has.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn ended(&mut self) -> io::Result<Option<ExitStatus>> {
         self.child.try_wait()
     }
 
-    /// Waits for its end.
+    /// Waits until it ends.
     ///
     /// # Errors
-    /// The kernel's.
+    /// The kernel's error.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
 
-    /// Ends it whatever it does.
+    /// Kills it.
     pub fn kill(&mut self) {
         // It may have ended just now.
         let _ = self.child.kill();
@@ -115,10 +115,10 @@ impl Terminal {
     }
 }
 
-/// A terminal, of which this is an end, has another size now.
+/// Sets the size of a terminal, of which this is an end.
 ///
 /// # Errors
-/// The kernel's.
+/// The kernel's error.
 pub fn resize(end: &File, columns: u16, rows: u16) -> io::Result<()> {
     let size = Winsize {
         ws_row: rows.clamp(1, 1000),
@@ -130,7 +130,7 @@ pub fn resize(end: &File, columns: u16, rows: u16) -> io::Result<()> {
 }
 
 impl Drop for Terminal {
-    /// A terminal that is gone hangs its programs up; one that stays is killed.
+    /// Closing the terminal sends a hang-up to its programs; one that does not end is killed.
     fn drop(&mut self) {
         if let Ok(null) = File::open("/dev/null") {
             self.file = null;
@@ -139,7 +139,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Waits for the end of a program that was told to end; kills one that does not within two seconds.
+/// Waits for the end of a program that has been asked to end; kills it after two seconds.
 pub fn end_child(child: &mut Child) {
     let end = Instant::now() + END_WITHIN;
     while Instant::now() < end {
@@ -158,7 +158,7 @@ mod tests {
     use super::*;
     use std::io::{Read, Write};
 
-    /// All that the program writes, until nobody has the terminal open any more.
+    /// Returns all output of the program, until no process has the terminal open any more.
     fn said_on(terminal: &mut Terminal) -> String {
         let (mut said, mut bytes) = (Vec::new(), [0; 256]);
         while let Ok(count @ 1..) = terminal.file().read(&mut bytes) {
