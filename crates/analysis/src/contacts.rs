@@ -54,7 +54,8 @@ impl ContactPlan {
         });
         let mut contacts: Vec<Contact> = parts.into_iter().flat_map(Part::contacts).collect();
         contacts.sort_unstable_by_key(|c| (c.a, c.b, c.from_ns));
-        // Only where two parts of the walk meet does one contact end at the very instant the link's next begins.
+        // Only where two parts of the walk meet can one contact end at the very instant at which the link's
+        // next begins.
         contacts.dedup_by(|later, earlier| earlier.joined_by(later));
         contacts.sort_unstable_by_key(|c| (c.from_ns, c.a, c.b));
         Self { interval, contacts }
@@ -62,7 +63,7 @@ impl ContactPlan {
 }
 
 impl Contact {
-    /// Takes `later` in when it is the same link going on.
+    /// Merges `later` into this contact when it is the continuation of the same link.
     fn joined_by(&mut self, later: &Self) -> bool {
         let same = (self.a, self.b, self.to_ns) == (later.a, later.b, later.from_ns);
         if same {
@@ -87,7 +88,7 @@ impl Contact {
 struct Part {
     /// Over within the part.
     closed: Vec<Contact>,
-    /// By laser link, its latest contact; whether it still goes on shows when it is next looked at.
+    /// By laser link, its latest contact; whether it continues is seen at its next sample.
     lasers: Vec<Option<Contact>>,
     /// The latest contacts of other links, in order of their ports: those there were at the last sample.
     others: Vec<Contact>,
@@ -125,7 +126,7 @@ impl Part {
                 delay_min_ns: delay_ns,
                 delay_max_ns: delay_ns,
             };
-            // Most links are lasers, and most of them go on: their contacts stay where they are.
+            // Most links are lasers, and most of them continue: their contacts stay where they are.
             if let Some(link) = layout.isl_of_port(edge.from) {
                 let latest = &mut self.lasers[link.number as usize];
                 let goes_on = latest.as_mut().is_some_and(|c| c.joined_by(&now));
@@ -249,7 +250,7 @@ impl ContactRow<'_> {
     /// Returns the columns of [`ContactPlan::CSV_CATALOGUED`] for the line.
     pub fn csv_catalogued(&self) -> String {
         let end = |name: Option<&str>, number: Option<u64>| {
-            // Names of catalogues may hold anything.
+            // Names in catalogues may have any characters.
             let name = name.map_or_else(String::new, |n| format!("\"{}\"", n.replace('"', "\"\"")));
             let number = number.map_or_else(String::new, |n| n.to_string());
             format!(",{name},{number}")

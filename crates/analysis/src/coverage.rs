@@ -143,7 +143,7 @@ struct Part {
     stations: Vec<Station>,
     asked: Vec<Option<Asked>>,
     flows: Vec<FlowTally>,
-    /// Nodes that reach each other; of stations only those that traffic passes through.
+    /// Nodes that reach each other; of stations only those that forward.
     joined: Forest,
     /// When the station's first link of the sample is usable; `u64::MAX` if none is.
     lit_from: Vec<u64>,
@@ -286,7 +286,7 @@ impl Part {
         lit(a).max(lit(b))
     }
 
-    /// Takes the part after this one in.
+    /// Merges the next part into this one.
     fn join(&mut self, later: Self) {
         self.samples += later.samples;
         for (mine, theirs) in self.stations.iter_mut().zip(later.stations) {

@@ -20,7 +20,7 @@ use constel_plan::PlanError;
 /// Samples times nodes an export may hold in memory: 24 bytes each.
 const MAX_PLACES: u64 = 50_000_000;
 
-/// Why there is no such export.
+/// The reason why an export is not possible.
 #[derive(Debug, thiserror::Error)]
 pub enum ExportError {
     /// Too much to hold.

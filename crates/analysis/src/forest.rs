@@ -1,19 +1,19 @@
 //! Union-find: the connected sets of many elements.
 
-/// Things numbered from 0, each in one group.
+/// Elements numbered from 0, each in one group.
 #[derive(Debug, Default)]
 pub(crate) struct Forest {
     parent: Vec<u32>,
 }
 
 impl Forest {
-    /// Takes all of `count` things apart.
+    /// Puts each of `count` elements into a group of its own.
     pub(crate) fn part(&mut self, count: usize) {
         self.parent.clear();
         self.parent.extend(0..count as u32);
     }
 
-    /// Makes one group of the two things' groups.
+    /// Joins the groups of two elements.
     pub(crate) fn join(&mut self, a: usize, b: usize) {
         let (a, b) = (self.root(a), self.root(b));
         self.parent[a.max(b) as usize] = a.min(b);

@@ -136,7 +136,7 @@ impl Interval {
         (self.at(sample) + self.every.get()).min(self.to_ns)
     }
 
-    /// The step a sample lies on.
+    /// Returns the step of a sample.
     fn step(&self, sample: u64) -> u64 {
         self.at(sample) / self.step_ns
     }
@@ -153,7 +153,7 @@ impl Interval {
         if samples.is_empty() {
             return;
         }
-        // Cheap where little of the past matters; how much it may be was seen when the interval was made.
+        // Cheap if little of the past matters; the limit was checked when the interval was made.
         let mut snapshot = stepper.at_step(self.step(samples.start));
         look(samples.start, &snapshot);
         for sample in samples.start + 1..samples.end {

@@ -17,8 +17,8 @@ pub struct Point {
     pub delay_ns: Option<std::num::NonZeroU64>,
     /// Links of the path; 0 without one.
     pub hops: u16,
-    /// The path takes other nodes than at the sample before, or there is one where there was none, or the other
-    /// way round. False at the first sample.
+    /// The path has other nodes than at the sample before, or a path appeared or disappeared. False at the
+    /// first sample.
     pub changed: bool,
 }
 
@@ -69,7 +69,7 @@ pub enum SeriesError {
         /// Samples.
         samples: u64,
     },
-    /// There is no such node, or no way or several ways to read the text as two of them.
+    /// A node does not exist, or the text cannot be read as two of them, or in several ways.
     #[error("`{0}` is not a pair of nodes: write A-B or A:B")]
     NoPair(String),
     /// Several ways to read it.
@@ -258,7 +258,7 @@ impl Part {
 }
 
 impl Tally {
-    /// Takes in one sample: the delay, and how many nodes the path has; none when there is no path.
+    /// Adds one sample: the delay, and the number of nodes of the path; none when there is no path.
     fn take(&mut self, delay_ns: f64, nodes: usize, changed: bool) -> Point {
         self.samples += 1;
         self.changes += u64::from(changed);

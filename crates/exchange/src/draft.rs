@@ -37,7 +37,7 @@ pub struct Draft {
     pub gsl_bps: u64,
     /// Loss of ground links.
     pub gsl_loss: f64,
-    /// Stations; names are made fit and unique.
+    /// Stations; names are made valid and unique.
     pub stations: Vec<Station>,
     /// Hosts.
     pub hosts: Vec<Host>,

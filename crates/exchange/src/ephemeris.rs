@@ -104,7 +104,7 @@ pub struct OutOfSpan {
     pub from: Utc,
     /// Last instant known.
     pub to: Utc,
-    /// The instant lies between these.
+    /// The instant is between these.
     pub hole: bool,
 }
 
@@ -119,7 +119,7 @@ pub struct Ephemeris {
     pub segments: Vec<Segment>,
 }
 
-/// The formats that positions are read in; errors are called by them.
+/// The formats of positions that can be read; errors have their names.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// CCSDS Orbit Ephemeris Message, keywords or XML.
@@ -280,7 +280,7 @@ impl Segment {
     }
 }
 
-/// States a polynomial goes through.
+/// Returns the number of states that a polynomial uses.
 fn window(method: Method, degree: u32) -> usize {
     match method {
         Method::Lagrange => degree as usize + 1,

@@ -15,7 +15,7 @@ use crate::text::{Findings, ReadErrors, number, shown};
 
 /// Positions of satellites every 15 minutes need this degree for a centimetre; the IGS recommends 9 to 11.
 const DEGREE: u32 = 11;
-/// Most epochs apart two states of one segment may be: one that is missing is a hole.
+/// Largest distance of two states of one segment, in epochs: a missing epoch is a hole.
 const MOST_STEPS: f64 = 1.5;
 
 #[derive(Default)]

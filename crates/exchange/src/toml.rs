@@ -34,7 +34,7 @@ pub(crate) fn parse(text: &str) -> Result<Map<String, Value>, ReadErrors> {
             })
         } else if let Some((key, value)) = line.split_once('=') {
             let mut value = value.trim().to_owned();
-            // An array may go on over lines.
+            // An array may continue on the next lines.
             while value.starts_with('[') && depth(&value) > 0 {
                 let Some((_, more)) = lines.next() else { break };
                 value.push(' ');

@@ -48,7 +48,7 @@ impl SinCos {
     }
 }
 
-/// How far the orbits of one height and inclination have turned from one epoch to an instant.
+/// The rotation of the orbits of one height and inclination from one epoch to an instant.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Turn {
     epoch: Utc,

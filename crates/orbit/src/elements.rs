@@ -32,7 +32,7 @@ pub struct RecordError {
     pub reason: String,
 }
 
-/// Everything that is wrong with a file, in order of lines; never empty.
+/// All errors of a file, in order of lines; never empty.
 #[derive(Debug, Clone, PartialEq, Eq, Error)]
 pub struct RecordErrors(pub Vec<RecordError>);
 

@@ -35,7 +35,7 @@ pub struct Relative {
     pub cross_m: f64,
     /// Rate of `radial_m`, m/s.
     pub radial_m_per_s: f64,
-    /// Rate of `along_m`, m/s; `None`: the one at which the craft neither falls back nor runs ahead.
+    /// Rate of `along_m`, m/s; `None`: the rate at which the craft does not drift along the orbit.
     pub along_m_per_s: Option<f64>,
     /// Rate of `cross_m`, m/s.
     pub cross_m_per_s: f64,
@@ -100,7 +100,7 @@ impl Chief {
         propagated(&self.state(), ahead_m / speed_m_per_s)
     }
 
-    /// A craft beside it.
+    /// Returns a craft relative to it.
     #[must_use]
     pub fn beside(&self, relative: &Relative) -> TemeState {
         let n = self.mean_motion_rad_per_s();
@@ -200,8 +200,8 @@ pub fn circumnavigation(chief: &Chief, craft: u32, radius_m: f64) -> Vec<TemeSta
         .collect()
 }
 
-/// Four craft that are the corners of a regular tetrahedron of edge `edge_m` at lab time zero (and nearly so once an orbit), none
-/// of which drifts away.
+/// Returns four craft at the corners of a regular tetrahedron of edge `edge_m` at lab time zero (and nearly so
+/// once per orbit), none of which drifts away.
 #[must_use]
 pub fn tetrahedron(chief: &Chief, edge_m: f64) -> Vec<TemeState> {
     let half = 0.5 * edge_m;

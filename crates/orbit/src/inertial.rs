@@ -14,8 +14,8 @@ use sofars::pnp::pn06a;
 use crate::scales::tt;
 use crate::time::{DUT1_UNKNOWN_S, gmst_rad, julian_date};
 
-/// Rotations are worked out this far apart and interpolated: the fastest terms of nutation have periods of days, and in
-/// between the rotation is off by 1e-11 rad.
+/// Rotations are computed this far apart and interpolated: the fastest terms of nutation have periods of days,
+/// and in between the rotation is off by 1e-11 rad.
 const GRAIN_NS: i64 = 900_000_000_000;
 
 /// Frames with the Earth's centre that do not rotate with it.

@@ -87,7 +87,8 @@ pub struct Sgp4Orbit {
     epoch: Utc,
     /// Farthest from the Earth's centre that the orbit of the elements may reach, km.
     farthest_km: f64,
-    /// The orbit has come down by then, minutes from the epoch; infinite if it does not within four years.
+    /// The time at which the orbit has come down, minutes from the epoch; infinite if it does not within four
+    /// years.
     down_min: f64,
 }
 
@@ -118,8 +119,9 @@ impl Sgp4Orbit {
         Ok(own)
     }
 
-    /// When the orbit comes down, minutes from the epoch. After that the series gives places again, at times near the old
-    /// orbit, but never before half as long again has passed: so looks that far apart find every such time.
+    /// Returns when the orbit comes down, minutes from the epoch. After that the series gives positions again,
+    /// at times near the old orbit, but never before half of that time has passed again: samples at that
+    /// distance find every such time.
     fn first_down(&self) -> f64 {
         let (mut up, mut look) = (0.0, FIRST_LOOK_MIN);
         while look <= LAST_LOOK_MIN {
@@ -335,7 +337,8 @@ pub fn some_positions_itrf_m(
     }
 }
 
-/// One of a batch. A shell's satellites turn alike: one sine and cosine for all of them, kept in `turn`.
+/// Returns the position of one satellite of a batch. A shell's satellites rotate alike: one sine and cosine for
+/// all of them, kept in `turn`.
 fn batch_position_teme_m(
     satellite: &Satellite,
     utc: Utc,

@@ -37,8 +37,8 @@ const MOST_COMPARED: usize = 100;
 pub enum PlaneRule {
     /// A new plane begins wherever neighbouring nodes are more than this apart.
     Gap(Angle),
-    /// There are this many planes, parted at the widest gaps. Refused if the gaps do not bear it
-    /// out: see [`SortError::UnclearPlanes`].
+    /// This number of planes, separated at the widest gaps. Refused if the gaps do not confirm it: see
+    /// [`SortError::UnclearPlanes`].
     Count(u32),
 }
 
@@ -55,7 +55,7 @@ pub struct ShellSpec {
     pub inclination: Angle,
     /// Largest distance from `inclination`.
     pub inclination_tolerance: Angle,
-    /// How to tell planes apart.
+    /// The rule by which planes are separated.
     pub planes: PlaneRule,
 }
 
@@ -116,7 +116,7 @@ pub enum LeftOutReason {
     /// name, and another epoch (or identical elements).
     #[error("another element set of this object, at index {index}, is nearer to the instant")]
     Superseded {
-        /// Index of the one that counts.
+        /// Index of the set that counts.
         index: usize,
     },
     /// SGP4 moves it to another altitude than its elements have, as it does with falling objects far from their epoch.

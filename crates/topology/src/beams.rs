@@ -126,7 +126,7 @@ impl<'a> Rules<'a> {
 }
 
 impl Beams {
-    /// The antennas of all stations, none of which has chosen.
+    /// Creates the antennas of all stations, before any has chosen.
     pub(crate) fn new(layout: &Layout) -> Beams {
         let terminals = layout.terminals();
         let starts: Vec<usize> = std::iter::once(0)
@@ -145,7 +145,7 @@ impl Beams {
         }
     }
 
-    /// Forgets everything: the next decision is a first one.
+    /// Resets the state: the next decision is a first one.
     pub(crate) fn reset(&mut self) {
         self.states.fill(Beam::default());
         self.started = false;
@@ -169,7 +169,7 @@ impl Beams {
         self.stations.len() - 1
     }
 
-    /// How many links to the ground each satellite has, those that end and those that come up included.
+    /// Counts the links to the ground of each satellite, those that end and those that come up included.
     pub(crate) fn count_links(&self, links: &mut Vec<u32>) {
         links.clear();
         links.resize(self.load.len(), 0);
@@ -368,7 +368,7 @@ impl Beams {
         let state = self.states[beam];
         let serving = state.serving.filter(|s| self.sees(terminal, *s));
         if keeps_old && state.up_from_ns > 0 {
-            // A change that has begun is carried through, or taken back when its aim is lost.
+            // A change in progress is completed, or cancelled when its target is lost.
             match (serving, state.old) {
                 (Some(_), _) => return,
                 (None, Some(old)) => {
@@ -469,7 +469,8 @@ impl Beams {
     }
 }
 
-/// The part that each satellite is in, named by the lowest place in the node table of one of its satellites.
+/// Returns the part of each satellite; its number is the lowest index in the node table of one of its
+/// satellites.
 fn parts(layout: &Layout) -> Vec<u32> {
     let satellites = layout.satellite_count();
     // A forest: each place points to a lower one of its part, or to itself.

@@ -187,10 +187,10 @@ pub static NETWORK: EdgeClass = EdgeClass {
 pub struct Medium {
     /// The word used in files and output.
     pub name: &'static str,
-    /// Whether a port can have several edges at the same time. Frames then find theirs by the destination's MAC, and
-    /// neighbours come and go with edges. Otherwise the one far port is known from the start.
+    /// Whether a port can have several edges at the same time. Frames then select theirs by the destination's
+    /// MAC, and neighbours change with the edges. Otherwise the only far port is known from the start.
     pub several: bool,
-    /// Whether Constel makes the port; otherwise it is an interface that the host has already.
+    /// Whether Constel creates the port; otherwise it is an existing interface of the host.
     pub made: bool,
 }
 
@@ -231,7 +231,7 @@ pub enum Addressing {
 /// The attachment of the end of a port that is not in the node's stack.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Attachment {
-    /// A veth pair that Constel makes, one end in the node.
+    /// A veth pair that Constel creates, one end in the node.
     Veth,
     /// This interface of the host.
     HostInterface(String),

@@ -108,7 +108,7 @@ pub enum Down {
     },
     /// The station uses another satellite.
     PolicyChose {
-        /// The one it uses.
+        /// The satellite that it uses.
         satellite: NodeId,
     },
     /// The policy left the station dark though this satellite is above the mask.

@@ -138,7 +138,7 @@ impl Scene<'_> {
     fn light_ns(&self, [a, b]: [NodeId; 2], range_m: f64) -> (u64, u64) {
         let from_ns = light_time_ns(range_m);
         let later_m = self.later[a.index()].distance(self.later[b.index()]);
-        // An orbit that ends within this step: the delay stays, the edge goes at the next.
+        // An orbit that ends within this step: the delay stays, and the edge is removed at the next.
         let to_ns = if later_m.is_nan() {
             from_ns
         } else {

@@ -23,7 +23,7 @@ pub enum SpecError {
         /// The reason in words.
         reason: String,
     },
-    /// A node of a class that cannot be where the spec puts it.
+    /// A node whose class does not fit its place in the spec.
     #[error("`{name}` is a {class}: {reason}")]
     BadClass {
         /// The node, or its constellation.

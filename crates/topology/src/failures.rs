@@ -32,28 +32,29 @@ pub struct Broken {
 }
 
 impl Broken {
-    /// The failure that takes a node out.
+    /// Returns the failure that took a node down.
     #[must_use]
     pub fn node(&self, node: NodeId) -> Option<u16> {
         let at = self.nodes.binary_search_by_key(&node, |n| n.0).ok()?;
         Some(self.nodes[at].1)
     }
 
-    /// The failure that takes a laser link out.
+    /// Returns the failure that took a laser link down.
     #[must_use]
     pub fn link(&self, number: u32) -> Option<u16> {
         let at = self.links.binary_search_by_key(&number, |l| l.0).ok()?;
         Some(self.links[at].1)
     }
 
-    /// The failure that takes a cable out.
+    /// Returns the failure that took a cable down.
     #[must_use]
     pub fn cable(&self, number: u32) -> Option<u16> {
         let at = self.cables.binary_search_by_key(&number, |c| c.0).ok()?;
         Some(self.cables[at].1)
     }
 
-    /// Whether an edge between these ports is gone because a node, laser or cable broke, not because the sky turned.
+    /// Whether an edge between these ports is down because a node, laser or cable failed, not because
+    /// satellites moved.
     #[must_use]
     pub fn cuts(&self, layout: &Layout, from: PortId, to: PortId) -> bool {
         let mut nodes = [from, to].into_iter().map(|port| layout.port(port).node);

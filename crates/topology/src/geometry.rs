@@ -16,7 +16,8 @@ pub fn slope_ns_per_s(from_ns: u64, to_ns: u64, step_ns: u64) -> i64 {
     if step_ns == SECOND_NS {
         return to_ns as i64 - from_ns as i64;
     }
-    // A division of 64 bits where they do, at every step for every link: one of 128 takes several times as long.
+    // A division of 64 bits where they suffice: this runs at every step for every link, and one of 128 takes
+    // several times as long.
     let rise_ns = to_ns.abs_diff(from_ns);
     let slope = match rise_ns.checked_mul(SECOND_NS) {
         Some(scaled) if scaled <= u64::MAX - step_ns => (scaled + step_ns / 2) / step_ns,
@@ -52,7 +53,7 @@ pub(crate) struct Motion {
 }
 
 impl Motion {
-    /// From two ITRF positions `dt_s` apart. Earth's rotation over `dt_s` is taken out first.
+    /// Computes the motion from two ITRF positions `dt_s` apart. Earth's rotation over `dt_s` is removed first.
     pub(crate) fn new(now: DVec3, later: DVec3, dt_s: f64) -> Motion {
         let (sin, cos) = (EARTH_RATE_RAD_S * dt_s).sin_cos();
         let later_still = DVec3::new(

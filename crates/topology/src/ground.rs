@@ -68,7 +68,7 @@ pub(crate) struct Watcher {
     pub(crate) arc: Vec<DVec3>,
     /// Geodetic, radians.
     pub(crate) latitude_rad: f64,
-    /// Above the ellipsoid, metres; the sea is taken to be there.
+    /// Height above the ellipsoid, metres; the sea is assumed to be there.
     pub(crate) height_m: f64,
 }
 
@@ -230,8 +230,8 @@ impl Flight {
     }
 }
 
-/// How long a satellite stays above the mask, seconds: its present motion goes on along a great circle, and the Earth
-/// is a sphere. Good to a few seconds.
+/// Returns how long a satellite stays above the mask, seconds, if its present motion continues along a great
+/// circle and the Earth is a sphere. Accurate to a few seconds.
 pub(crate) fn remaining_s(station: DVec3, flight: &Flight, sin_mask: f64) -> f64 {
     let station_m = station.length();
     let cos_mask = (1.0 - sin_mask * sin_mask).sqrt();

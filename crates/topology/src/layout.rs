@@ -247,7 +247,7 @@ impl Layout {
         self.nodes.iter().filter(chooses)
     }
 
-    /// The nodes between which users' traffic goes, by number.
+    /// Returns the nodes at which users' traffic begins and ends, by number.
     pub fn endpoints(&self) -> impl Iterator<Item = &Node> {
         self.nodes.iter().filter(|n| n.class.endpoint)
     }

@@ -1,4 +1,4 @@
-//! The edges that networks have in a step, and whether networks can be made.
+//! The edges of networks in a step, and checks of networks.
 
 use crate::check::Checker;
 use crate::class::{Access, CABLE, GSL, ISL};
@@ -56,7 +56,7 @@ impl Network {
     }
 }
 
-/// The failure in force that takes an edge of a network away, if one does.
+/// Returns the active failure that removes an edge of a network, if there is one.
 pub(crate) fn cut_by(
     layout: &Layout,
     snapshot: &Snapshot,
@@ -90,7 +90,7 @@ pub(crate) fn cut_by(
 }
 
 impl Trouble {
-    /// Takes away the edges that it cuts, and makes worse those that it makes worse. Members are at `at_m`.
+    /// Removes or worsens edges by a failure. Members are at `at_m`.
     fn befall(
         &self,
         edges: &mut Vec<NetworkEdge>,
@@ -125,7 +125,7 @@ impl Trouble {
     }
 }
 
-/// More loss and delay for some edges; where everything is lost there is no edge.
+/// Adds loss and delay to some edges; an edge that would lose all frames is removed.
 fn worsen(
     edges: &mut Vec<NetworkEdge>,
     hit: impl Fn(&NetworkEdge) -> bool,

@@ -1,4 +1,4 @@
-//! Nodes and ports: the things edges run between, and their names.
+//! Nodes and ports, which edges join, and their names.
 
 use crate::class::{Addressing, Attachment, CABLE, EdgeClass, ISL, Medium, NodeClass};
 use constel_link::PortId;

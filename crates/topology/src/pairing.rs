@@ -134,11 +134,12 @@ fn plus_grid(satellites: &[Satellite], grid: &PlusGrid, motions: &[Motion]) -> P
     pairing
 }
 
-/// Turns the planes so that the widest step from one ascending node to the next lies between the last and the
-/// first. In a star that is the seam; real planes are numbered from wherever right ascension 0 happens to be.
-/// In a delta it does no harm.
+/// Rotates the numbering of planes so that the widest step from one ascending node to the next is between the
+/// last and the first. In a star that is the seam. (Real planes are numbered from right ascension 0 on, wherever
+/// that is.) In a delta it does no harm.
 fn seam_last(rings: &mut [(u16, &[usize])], motions: &[Motion]) {
-    // Nodes of one plane lie close together; the mean of their directions knows no wrap-around.
+    // Nodes of one plane are close together; the mean of their directions is not affected by the wrap-around at
+    // 360 degrees.
     let node = |ring: &[usize]| {
         let nodes = ring.iter().map(|&i| motions[i].node_rad.sin_cos());
         let (sin, cos) = nodes.fold((0.0, 0.0), |sum, n| (sum.0 + n.0, sum.1 + n.1));

@@ -221,7 +221,8 @@ pub struct MostReachable;
 impl Policy for MostReachable {
     fn choose(&self, choice: &Choice<'_>) -> Option<NodeId> {
         let most = choice.candidates.iter().map(|c| c.stations).max()?;
-        // Among equals all stations take the same part, or they would choose past each other.
+        // If several parts are equal, all stations choose the same one; otherwise their choices would not
+        // match.
         let best = choice.candidates.iter().filter(|c| c.stations == most);
         let part = best.map(|c| c.part).min()?;
         least(choice.candidates.iter().filter(|c| c.part == part), |c| {

@@ -112,7 +112,7 @@ pub struct Handover {
 pub struct Delta {
     /// Edges that are new.
     pub added: Vec<Edge>,
-    /// Edges (from, to) that are gone.
+    /// Edges (from, to) that were removed.
     pub removed: Vec<(PortId, PortId)>,
     /// Edges that stay and have another impairment. A delay that only continues its linear change is not one.
     pub changed: Vec<Edge>,

@@ -211,8 +211,8 @@ impl Station {
 pub struct Chosen {
     /// Nanoseconds after the start of the lab.
     pub t_ns: u64,
-    /// The most wanted first. Each antenna takes the first that it can use and that no other of the station has; none: it is
-    /// dark.
+    /// The satellites, the most wanted first. Each antenna takes the first that it can use and that no other
+    /// antenna of the station has; without one the station has no link.
     pub satellites: Vec<NodeId>,
 }
 
@@ -414,11 +414,12 @@ pub enum GslPolicy {
         /// Degrees, 0..=90.
         gain_deg: f64,
     },
-    /// Keeps its satellite as long as it can; then takes the one that serves the fewest stations, the
-    /// nearest of these.
+    /// Keeps its satellite as long as possible; then takes the one that serves the fewest stations, the nearest
+    /// of these.
     LeastLoaded,
-    /// The nearest satellite of the part of the constellations that most stations can use at that time. Lasers make parts: two
-    /// satellites are of one if a chain of laser pairs joins them, whether the links are up or not.
+    /// The nearest satellite of the part of the constellations that most stations can use at that time. Parts
+    /// are connected by lasers: two satellites are in one part if a chain of laser pairs joins them, whether
+    /// the links are up or not.
     MostReachable,
     /// All stations are assigned at once at the start of every slot, in node order, each to the highest
     /// satellite that stays usable until the slot ends; between slots nothing changes. This is Starlink's

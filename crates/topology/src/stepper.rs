@@ -138,7 +138,7 @@ impl Stepper {
         }
     }
 
-    /// The sky as orbits alone foretell it: none of the spec's failures happens.
+    /// Returns a stepper for the predicted sky: none of the spec's failures occurs.
     #[must_use]
     pub fn foreseen(mut self) -> Stepper {
         self.failures = Failures::none();

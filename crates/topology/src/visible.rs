@@ -1,4 +1,4 @@
-//! Finding the satellites above a station's horizon without looking at all of them.
+//! Finding the satellites above a station's horizon without testing all of them.
 //!
 //! Satellites are sorted into cells of latitude and longitude; a station looks only into the cells its
 //! visibility cap touches. The cap is taken a little too large, and every candidate is then tested exactly.

@@ -4,7 +4,7 @@ use serde::Serialize;
 
 use crate::capacity::needs::Needs;
 
-/// Something that a lab takes of a machine.
+/// A resource of a machine that a lab needs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum What {
@@ -30,7 +30,7 @@ impl What {
         Self::Carrier,
     ];
 
-    /// Whether a lab that lacks it cannot be made; otherwise it can, and is late.
+    /// Whether a lab that lacks it cannot be made; otherwise it can, and frames are late.
     #[must_use]
     pub fn is_hard(self) -> bool {
         matches!(self, Self::Memory | Self::Descriptors | Self::Processes)

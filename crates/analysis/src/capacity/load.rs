@@ -53,7 +53,8 @@ impl Load {
         Self::with(FRAME_NS, self)
     }
 
-    /// Share of the one thread that carries the frames of all links; above 1 it cannot.
+    /// Returns the load of the single thread that carries the frames of all links, as a share; above 1 it is
+    /// overloaded.
     #[must_use]
     pub fn carrier(self) -> f64 {
         Self::with(RELAY_FRAME_NS, self)

@@ -23,7 +23,7 @@ const PARTS: usize = 4096;
 /// A link, as the later of its ends in the order sees it.
 #[derive(Debug, Clone, Copy, Default)]
 struct Back {
-    /// The end that was taken before.
+    /// The end that was visited before.
     earlier: u32,
     /// Places of the delays to it, and from it.
     to: u32,
@@ -182,7 +182,7 @@ impl Scratch {
         // The least power of two that is wide enough: a shift instead of a division.
         let most = reached.max().map_or(0, |most| most / PARTS as u64);
         let width = u64::BITS - most.leading_zeros();
-        // Those that are not reached come last.
+        // Nodes that are not reached come last.
         let part = |ns: u64| ((ns >> width) as usize).min(PARTS);
         starts.clear();
         starts.resize(PARTS + 2, 0);
@@ -215,7 +215,7 @@ fn nanoseconds(time: f64) -> u64 {
     time as u64
 }
 
-/// Distances before anything is known.
+/// Sets distances to unknown.
 pub(super) fn unknown(distances: &mut Vec<Times>, nodes: usize) {
     distances.clear();
     distances.resize(nodes, NEVER);

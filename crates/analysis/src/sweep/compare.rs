@@ -12,7 +12,7 @@ use crate::sweep::interval::{Interval, mean_and_variance};
 /// The chance that a comparison reports a difference that does not exist, over all its rows together.
 const ERROR: f64 = 0.05;
 
-/// Pieces of equal length into which the time of a single run's flow is parted.
+/// The number of segments of equal length into which the time of a single run's flow is divided.
 const PIECES: usize = 10;
 
 /// Samples of one flow of a single run: lab time in seconds, value.
@@ -105,7 +105,7 @@ struct Tested {
 }
 
 impl Comparison {
-    /// Compares; rows are those that both sides have.
+    /// Compares two sides; rows are the figures that both sides have.
     #[must_use]
     pub fn of(a: &Side, b: &Side) -> Self {
         let [of_a, of_b] = [a, b].map(|side| values(&side.summaries));

@@ -18,7 +18,7 @@ const LONGEST_SLUG: usize = 80;
 #[derive(Debug, Clone, PartialEq)]
 pub struct Axis(Vec<Choice>);
 
-/// One of the things that an axis can be.
+/// One of the values of an axis.
 #[derive(Debug, Clone, PartialEq)]
 struct Choice {
     label: String,
@@ -33,7 +33,7 @@ impl Axis {
         Self(choices.into_iter().map(choice).collect())
     }
 
-    /// Whether there is something to choose from; otherwise all runs have the one value.
+    /// Whether there are several values; otherwise all runs have the only one.
     #[must_use]
     pub fn varies(&self) -> bool {
         self.0.len() > 1
@@ -84,7 +84,7 @@ pub struct Variant {
     pub folder: String,
 }
 
-/// One run to be made.
+/// One run of a sweep.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Cell {
     /// The cell's combination of values.
@@ -93,7 +93,7 @@ pub struct Cell {
     pub seed: u64,
 }
 
-/// Why there is no such sweep.
+/// The reason why a sweep is not possible.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum DesignError {
     /// No seed is given.

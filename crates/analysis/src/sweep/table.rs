@@ -10,7 +10,7 @@ use crate::sweep::design::{Design, Variant};
 use crate::sweep::figures::{Figure, figures, rank};
 use crate::sweep::interval::Interval;
 
-/// A run that was made.
+/// A finished run.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Done {
     /// Place of its combination among all.

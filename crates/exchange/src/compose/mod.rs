@@ -24,7 +24,7 @@ use words::Variables;
 /// Most nodes that services become, copies counted.
 const MOST: usize = 10_000;
 
-/// Files beside the one that is read, by their paths relative to it; `None` for one that cannot be read.
+/// Files next to the one that is read, by their paths relative to it; `None` for one that cannot be read.
 pub type Beside<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Whether a YAML text looks like a Compose file: it has services, which scenarios have not.

@@ -9,7 +9,7 @@ use super::tree::is_nothing;
 use crate::draft::{Draft, Host, Network, fit_name};
 use crate::text::shown;
 
-/// The network that services are in which name none.
+/// The network of services that name none.
 const DEFAULT: &str = "default";
 
 /// The networks of a file, and their members.
@@ -72,7 +72,7 @@ impl Networks {
         }
     }
 
-    /// Makes the scenario's networks.
+    /// Creates the scenario's networks.
     pub(super) fn lay(self, draft: &mut Draft, hosts: &mut BTreeSet<String>) {
         let mut names = BTreeSet::new();
         let mut several: BTreeMap<&str, usize> = BTreeMap::new();
@@ -159,7 +159,7 @@ impl Memberships {
         self.0.is_empty()
     }
 
-    /// Those that the file does not have.
+    /// Returns the networks that the file does not declare.
     pub(super) fn unknown<'a>(&'a self, declared: &'a Networks) -> impl Iterator<Item = &'a str> {
         let names = self.0.iter().map(String::as_str);
         names.filter(|name| !declared.declared.contains(*name))

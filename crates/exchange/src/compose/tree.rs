@@ -107,7 +107,7 @@ impl Reader {
         }
     }
 
-    /// A yes or no; anything else is an error.
+    /// Returns a yes or no; any other value is an error.
     pub(super) fn yes(&mut self, node: &Node, what: &str) -> bool {
         let text = self.text(node, what).unwrap_or_default();
         match core_type(&text) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-/// Longest text that comes of one with variables, bytes, and all of them together.
+/// Longest result of a text with variables, bytes, and of all of them together.
 const LONGEST: usize = 64 << 10;
 const ALL: usize = 4 << 20;
 /// How deep defaults of variables may have variables.
@@ -164,7 +164,7 @@ fn closing(text: &str) -> Option<usize> {
     None
 }
 
-/// A command line as a shell takes it apart, without all else that a shell does.
+/// Splits a command line as a shell does, without a shell's other features.
 pub(super) fn split(line: &str) -> Result<Vec<String>, &'static str> {
     let mut words = Vec::new();
     let mut word: Option<String> = None;

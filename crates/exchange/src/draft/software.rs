@@ -9,7 +9,7 @@ use serde_json::Value;
 pub struct Software {
     /// Name of a container image.
     pub image: String,
-    /// The program; an empty one takes the image's away.
+    /// The program; an empty one removes the image's.
     pub entrypoint: Option<Vec<String>>,
     /// Its arguments.
     pub command: Option<Vec<String>>,

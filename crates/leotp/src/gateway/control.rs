@@ -328,7 +328,7 @@ impl Control {
         Some(self.greeting())
     }
 
-    /// When to come back.
+    /// Returns the time to come back.
     pub fn poll_timeout(&self) -> Option<Nanos> {
         match self.peer_epoch {
             None => self.greet.as_ref().map(|g| g.next),

@@ -141,7 +141,7 @@ impl Default for GatewayOptions {
 /// Counters of a gateway since its start.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct GatewayStats {
-    /// Connections taken from clients.
+    /// Connections intercepted from clients.
     pub taken: u64,
     /// Connections opened to servers.
     pub opened: u64,

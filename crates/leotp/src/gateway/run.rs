@@ -72,7 +72,7 @@ fn random() -> Result<u64, RunError> {
 }
 
 impl Gateway {
-    /// Binds its ports and takes connections from now on. Needs CAP_NET_ADMIN.
+    /// Binds its ports and intercepts connections from now on. Needs CAP_NET_ADMIN.
     ///
     /// # Errors
     /// No key although none has been allowed, an interface that does not exist, ports
@@ -81,8 +81,8 @@ impl Gateway {
         let key = options.checked_key()?;
         let any: [IpAddr; 2] = [Ipv4Addr::UNSPECIFIED.into(), Ipv6Addr::UNSPECIFIED.into()];
         let locals: Vec<IpAddr> = options.local.map_or(any.to_vec(), |local| vec![local]);
-        // Interests wait at a server that sends nothing: they must still be valid when it sends
-        // again. And the bytes that wait for TCP must not exceed the configured buffer.
+        // Interests wait at a server that sends nothing: they are repeated often enough to be valid
+        // when it sends again. And the bytes that wait for TCP must not exceed the configured buffer.
         let p = &mut options.params;
         p.rto_max_ns = p.rto_max_ns.min(2_000_000_000);
         p.recv_buffer_bytes = options.buffer_bytes.max(p.min_window_bytes);
@@ -120,7 +120,8 @@ impl Gateway {
                     match accept(&listener, LOOK) {
                         Ok(Some(taken)) => tell.tell(Told::Other(Other::Taken(taken))),
                         Ok(None) => {}
-                        // A client that has gone already, or no descriptors: the next may do.
+                        // The client has gone already, or descriptors are short: the next one may
+                        // succeed.
                         Err(_) => std::thread::sleep(Duration::from_millis(10)),
                     }
                 }

@@ -9,7 +9,7 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
-/// How often the thread looks whether its reader is gone.
+/// How often the thread checks whether its reader was dropped.
 const LOOK: Duration = Duration::from_millis(100);
 /// Bytes that wait for a reader that does not read; then the transfer waits too.
 const WAITING_BYTES: usize = 1 << 20;

@@ -21,7 +21,7 @@ pub trait Machine {
     /// Appends the next datagram due, and returns its path and the TTL or hop limit with which it
     /// leaves (transparent sockets only; `None`: the system's).
     fn tx(&mut self, now: Nanos, out: &mut Vec<u8>) -> Option<(Path, HopLimit)>;
-    /// When to come back.
+    /// Returns the time to come back.
     fn timeout(&self) -> Option<Nanos>;
 }
 
@@ -61,7 +61,7 @@ pub struct IoStats {
     pub received: u64,
     /// Datagrams handed to the kernel.
     pub sent: u64,
-    /// Datagrams the kernel would not take.
+    /// Datagrams that the kernel refused.
     pub refused: u64,
 }
 

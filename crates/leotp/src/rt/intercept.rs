@@ -1,4 +1,4 @@
-//! TCP connections of others: taken as they pass, opened in their names.
+//! TCP connections of other hosts: intercepted as they pass, opened with their addresses.
 
 use super::RunError;
 use super::nft::{Redirect, Taken, Transport, is_permission};
@@ -84,7 +84,7 @@ impl Intercept {
         let mut listeners = vec![v4];
         match tcp::listen_transparent((Ipv6Addr::UNSPECIFIED, port).into()) {
             Ok(v6) => listeners.push(v6),
-            // Without IPv6 there are no connections to take.
+            // Without IPv6 there are no connections to intercept.
             Err(e)
                 if matches!(
                     e.raw_os_error(),

@@ -398,7 +398,7 @@ fn rule(family: u8, mark: u32, table: u32, add: bool) -> Msg {
         REQUEST | ACK | flags,
         &[family, 0, 0, 0, 0, 0, 0, TO_TABLE, 0, 0, 0, 0],
     );
-    // A priority of its own makes the rule one and the same at every start.
+    // A priority of its own makes the rule identical at every start.
     m.attr(6, &PRIORITY.to_ne_bytes());
     m.attr(10, &mark.to_ne_bytes())
         .attr(15, &table.to_ne_bytes());

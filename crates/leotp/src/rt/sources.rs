@@ -1,4 +1,4 @@
-//! Sockets for sending in the names of others, a bounded number of them.
+//! Sockets that send with the addresses of other hosts, a bounded number of them.
 
 use crate::core::Recency;
 use std::collections::HashMap;
@@ -7,8 +7,8 @@ use std::net::SocketAddr;
 /// Source addresses with an open socket, at most.
 const MAX: usize = 1024;
 
-/// A socket for each source address; the one used longest ago makes room for a new one,
-/// in the same time however many there are.
+/// A socket for each source address. A new one replaces the one used longest ago, in constant
+/// time.
 pub(super) struct Sources<S> {
     index: HashMap<SocketAddr, u32>,
     slots: Vec<Option<(SocketAddr, S)>>,

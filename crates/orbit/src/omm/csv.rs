@@ -43,7 +43,7 @@ pub(super) fn records(text: &str) -> Result<Records, (usize, String)> {
 
 /// The cells of a line.
 fn cells(line: &str) -> Result<StringRecord, String> {
-    // A mark within a value is written twice, so a line with all of them closed has an even number.
+    // A quotation mark within a value is doubled, so a line in which all are closed has an even number.
     if line.bytes().filter(|byte| *byte == b'"').count() % 2 == 1 {
         return Err("a quotation mark is not closed".to_owned());
     }

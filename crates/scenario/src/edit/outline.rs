@@ -13,7 +13,7 @@ pub(crate) struct Outline {
     root: Part,
 }
 
-/// A value, from its first byte to the one behind its last.
+/// A value, from its first byte to the one after its last.
 #[derive(Debug)]
 pub(crate) struct Part {
     pub(crate) start: usize,
@@ -199,7 +199,7 @@ impl Outline {
     }
 }
 
-/// How much of it is the scalar: the parser counts blanks and comments behind a closing quote to it.
+/// Returns the length of the scalar itself: the parser includes blanks and comments after a closing quote.
 fn written_len(written: &str) -> usize {
     let quote = match written.chars().next() {
         Some(quote @ ('"' | '\'')) => quote,

@@ -1,4 +1,5 @@
-//! The scenario that lies beneath a network over a constellation: its satellites, and the network's members as stations.
+//! The scenario of the constellation that a network uses: its satellites, and the network's members as
+//! stations.
 
 use std::collections::BTreeSet;
 

@@ -118,7 +118,7 @@ pub struct Chosen {
     /// Objects that fly; `None`: all.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub only: Option<Vec<NodesNamed>>,
-    /// Those that do not.
+    /// Objects that do not fly.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub except: Vec<NodesNamed>,
 }
@@ -180,8 +180,8 @@ pub struct PlusGrid {
     /// Link the first and last plane of star patterns. Always false where there are only deltas,
     /// which have no seam.
     pub seam: bool,
-    /// How many slots ahead of the one nearest in phase a satellite's neighbour in the next plane is; always 0 where
-    /// orbits are no Walker pattern.
+    /// The number of slots by which a satellite's neighbour in the next plane is ahead of the one nearest in
+    /// phase; always 0 where orbits are no Walker pattern.
     pub slots_ahead: i16,
     /// Inter-plane links are off while either end is beyond this latitude; `None`: never.
     pub polar_cutoff: Option<Angle>,
@@ -239,7 +239,7 @@ pub enum Policy {
     Nearest,
     /// The highest.
     HighestElevation,
-    /// The one that stays longest, as long as it can.
+    /// The one that stays longest, for as long as possible.
     LongestVisible,
     /// The station's current satellite until another is higher by this.
     Hysteresis(Angle),
@@ -302,7 +302,7 @@ pub struct Link {
     pub loss: Ratio,
     /// Delay on top of the light time.
     pub extra_delay: TimeSpan,
-    /// Everything else, with laws of time that begin at lab time zero.
+    /// All other effects, with laws of time that begin at lab time zero.
     #[serde(skip_serializing_if = "Effects::is_empty")]
     pub effects: Effects,
 }

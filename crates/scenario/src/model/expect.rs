@@ -83,7 +83,7 @@ impl Window {
             && self.until.is_none_or(|until| t_ns < until.ns())
     }
 
-    /// In words, to be put behind others; empty for all of the time.
+    /// Returns the window in words, to be appended; empty for all of the time.
     #[must_use]
     pub fn in_words(&self) -> String {
         let from = self.from.map_or(String::new(), |t| format!(" from {t}"));

@@ -51,7 +51,7 @@ pub enum FailureTarget {
     },
     /// Links of a constellation with an end beyond a latitude.
     Polar(usize, Angle),
-    /// Satellites of a constellation in the Earth's shadow, but for this share of this period.
+    /// Satellites of a constellation in the Earth's shadow, except during this share of this period.
     Eclipse(usize, Ratio, TimeSpan),
     /// Links across the seam of a constellation.
     Seam(usize),

@@ -99,7 +99,7 @@ pub struct Waypoint {
 /// A router or computer on the ground that only has cables.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Host {
-    /// The interface of the machine whose far end it is; `None`: Constel makes it.
+    /// The interface of the machine at which the host is; `None`: Constel creates it.
     pub attach: Option<String>,
     /// The node name.
     pub name: Name,

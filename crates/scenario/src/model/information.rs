@@ -82,7 +82,7 @@ impl NodesNamed {
         }
     }
 
-    /// That no node of the plan is called so.
+    /// Returns the error that no node of the plan has this name.
     #[must_use]
     pub fn no_node(&self) -> Diagnostic {
         let source = &self.at.source;
@@ -110,7 +110,8 @@ pub struct UserFile {
     pub text: String,
 }
 
-/// Whether a file of the user's may be called so: letters, digits, `.`, `_` and `-`, not beginning with `.`, 64 at most.
+/// Whether a file of the user's may have this name: letters, digits, `.`, `_` and `-`, not beginning with `.`,
+/// 64 at most.
 #[must_use]
 pub fn is_user_file_name(name: &str) -> bool {
     let fit = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);

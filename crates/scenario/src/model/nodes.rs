@@ -55,7 +55,7 @@ pub enum NodesOf {
     Constellation(Name),
     /// A station or host.
     Node(Name),
-    /// Those that are all of this.
+    /// Nodes that fulfil all of these conditions.
     Chosen(Choice),
 }
 
@@ -121,7 +121,7 @@ pub struct Container {
     /// Capabilities beside the default ones.
     #[serde(serialize_with = "words", skip_serializing_if = "is_none")]
     pub capabilities_added: u64,
-    /// Capabilities of the default ones that it does not have; those that are added count more.
+    /// Default capabilities that it does not have; a capability that is also added is kept.
     #[serde(serialize_with = "words", skip_serializing_if = "is_none")]
     pub capabilities_dropped: u64,
     /// The system calls that the container may make.

@@ -18,7 +18,7 @@ pub struct Mount {
     pub nodes: Option<Vec<Name>>,
 }
 
-/// How much may be had at once.
+/// Resource limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 pub struct Limit {
     /// Processor time, thousandths of a processor; `None`: no limit.

@@ -145,7 +145,7 @@ pub struct DaemonRouting {
     pub kernel_events: bool,
     /// The longest convergence time; routes that have not converged by then never will.
     pub within: TimeSpan,
-    /// The user's template of the configuration; `None`: the one shipped.
+    /// The user's template of the configuration; `None`: the supplied one.
     pub template: Option<TextFile>,
 }
 
@@ -182,7 +182,7 @@ pub struct OspfExtra {
     pub ground: Timers,
     /// Seconds until an unacknowledged packet is sent again on a ground link, at least 1.
     pub ground_retransmit_s: u16,
-    /// How large areas are; `None`: one for everything.
+    /// The size of areas; `None`: one area for everything.
     pub areas: Option<AreaSize>,
 }
 

@@ -18,7 +18,8 @@ pub struct RuleFile {
     pub raw: Vec<RawRule>,
     /// The file itself and the files it names, with their hashes.
     pub inputs: Vec<InputFile>,
-    /// Rules that are never reached, each with the rule that takes its frames. [`Diagnostic::as_warning`] prints them.
+    /// Rules that are never reached, each with the rule that matches its frames before.
+    /// [`Diagnostic::as_warning`] prints them.
     pub warnings: Vec<Diagnostic>,
     /// The file's name and text.
     pub source: Source,

@@ -17,7 +17,7 @@ pub struct Sampling {
     pub every: TimeSpan,
     /// Nodes whose interfaces are sampled; empty: none.
     pub interfaces: Vec<NodesNamed>,
-    /// Nodes whose outgoing edges are looked at; empty: none.
+    /// Nodes whose outgoing edges are sampled; empty: none.
     pub edges: Vec<NodesNamed>,
     /// The recorded metrics, in order, each once.
     pub metrics: Vec<SampleMetric>,

@@ -61,7 +61,8 @@ impl Action {
         self.way().map(|(from, to)| (from, &to.node))
     }
 
-    /// The sender and where the flow leads; of a ping the node that asks and the one that answers. `None` for a command.
+    /// Returns the sender and the destination; for a ping the node that sends the requests and the one that
+    /// answers. `None` for a command.
     pub fn way(&self) -> Option<(&Name, &Destination)> {
         match self {
             Action::Ping(flow) => Some((&flow.from, &flow.to)),

@@ -1,4 +1,4 @@
-//! `addresses`: blocks that are well formed, unicast, large enough to be of use, and apart from each other.
+//! `addresses`: checks that blocks are well formed, unicast, large enough, and do not overlap.
 
 use std::fmt::Display;
 use std::net::{Ipv4Addr, Ipv6Addr};
@@ -215,7 +215,8 @@ impl Reader<'_> {
         })
     }
 
-    /// No two blocks overlap, but those of links may be the same; that of management counts where a network is `managed`.
+    /// Checks that no two blocks overlap, except those of links, which may be the same; that of management
+    /// counts if a network is `managed`.
     fn apart(&mut self, all: &Addresses, managed: bool) {
         const LINKS: [&str; 2] = ["links", "cables"];
         let v4 = [

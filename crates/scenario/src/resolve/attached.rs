@@ -100,7 +100,7 @@ fn one_port(parsed: &Parsed, name: &Name, path: &[Seg<'_>], errors: &mut Diagnos
     });
     let networks = networks.iter().map(|(name, _)| format!("network `{name}`"));
     let ports: Vec<String> = cables.chain(networks).collect();
-    // One that has none is reported with all hosts.
+    // A host without a port is reported with all hosts.
     if ports.len() > 1 {
         let count = ports.len();
         let message = format!("`{name}` has {count} cables and networks, and is one interface");

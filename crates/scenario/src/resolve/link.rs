@@ -43,7 +43,7 @@ pub(super) fn link_of(
     }
 }
 
-/// The effects of a path of a box, whose keys under `path` are those of a link but for `delay`.
+/// Returns the effects of a path of a box, whose keys under `path` are those of a link except `delay`.
 pub(super) fn path_effects(
     document: &Document,
     path: &[Seg<'_>],

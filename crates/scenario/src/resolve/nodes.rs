@@ -119,7 +119,8 @@ impl<'a> Nodes<'a> {
         nodes
     }
 
-    /// A node's name must not be one that programs take for an address: `ping 2` asks 0.0.0.2, whatever `/etc/hosts` has.
+    /// Checks that no node's name is one that programs read as an address: `ping 2` sends to 0.0.0.2, whatever
+    /// `/etc/hosts` has.
     fn check_addresses(&self, parsed: &Parsed, errors: &mut Diagnostics) {
         let ground = &parsed.raw.ground;
         let named = |key: &'static str, name: &str| {
@@ -228,7 +229,7 @@ impl<'a> Nodes<'a> {
         deferred.extend(self.deferred(parsed, path, name));
     }
 
-    /// That no node is called so. `error` makes an error of its code and message.
+    /// Returns the error that no node has this name. `error` makes an error of its code and message.
     pub(super) fn unknown(
         &self,
         name: &Name,
@@ -257,8 +258,8 @@ impl<'a> Nodes<'a> {
         })
     }
 
-    /// That no route leads to `name`, where only the ground is a destination and it is, or may be, a satellite. `error`
-    /// makes an error of its code and message.
+    /// Returns the error that no route leads to `name`, if only the ground is a destination and the node is, or
+    /// may be, a satellite. `error` makes an error of its code and message.
     pub(super) fn out_of_reach(
         &self,
         name: &Name,
@@ -362,7 +363,7 @@ fn not_a_name(name: &str) -> Option<&'static str> {
     }
 }
 
-/// Takes `<prefix>-p<plane>-s<slot>` apart.
+/// Splits `<prefix>-p<plane>-s<slot>`.
 fn split(name: &str) -> Option<(&str, u32, u32)> {
     let (rest, slot) = name.rsplit_once("-s")?;
     let (prefix, plane) = rest.rsplit_once("-p")?;

@@ -1,4 +1,4 @@
-//! `mounts` and `limits`: places that can be, nodes that there are, parts that are not above the whole.
+//! `mounts` and `limits`: checks of places, of nodes, and of limits that exceed the total.
 
 use std::path::{Component, Path};
 

@@ -57,7 +57,7 @@ fn misspelt(file_name: &str, bytes: &[u8], files: &dyn Files) -> Option<Vec<Diag
     let tree::Value::Mapping(entries) = &root.value else {
         return None;
     };
-    // Everything that gives nodes their names.
+    // All keys that give nodes their names.
     for key in ["constellations", "ground", "spacecraft"] {
         if entries.iter().any(|entry| entry.key == key) {
             skeleton.insert(key.to_owned(), named(&source, &SCENARIO, &root, key)?);

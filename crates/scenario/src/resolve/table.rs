@@ -44,8 +44,8 @@ pub(super) struct Row<const N: usize> {
     pub(super) values: [Option<f64>; N],
 }
 
-/// Reads a CSV file of numbers, `columns[0]` being [`TIME`]; everything wrong with it goes to `errors`. `what` the
-/// rows are, in the plural, is for messages.
+/// Reads a CSV file of numbers, `columns[0]` being [`TIME`]; errors go to `errors`. `what` describes the rows
+/// in messages, in the plural.
 pub(super) fn read<const N: usize>(
     input: &Input,
     what: &str,

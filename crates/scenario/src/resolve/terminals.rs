@@ -101,7 +101,7 @@ impl Left {
     }
 }
 
-/// Makes the terminals of stations.
+/// Resolves the terminals of stations.
 pub(super) struct Terminals<'a> {
     parsed: &'a Parsed,
     found: &'a [Found],
@@ -119,7 +119,8 @@ impl<'a> Terminals<'a> {
         }
     }
 
-    /// The one terminal, for all constellations, of stations that name none; `who` they are, in words.
+    /// Returns the only terminal, for all constellations, of stations that name none; `who` describes the
+    /// stations.
     pub(super) fn plain(
         &mut self,
         who: &str,
@@ -229,7 +230,7 @@ impl One<'_> {
         if errors.len() > before {
             return None;
         }
-        // Constellations with errors of their own are missing; then no scenario comes of it.
+        // Constellations with errors of their own are missing; then there is no scenario anyway.
         let those = raw.constellations.iter();
         let mut those = those.filter_map(|name| found.iter().find(|f| f.resolved.name == *name));
         let first = those.next()?.resolved.gsl.as_ref()?.rule;

@@ -144,7 +144,7 @@ const COLUMNS: [Column; 4] = [
     Column::optional("altitude_m", -1_000.0, 20_000.0),
 ];
 
-/// Reads a CSV track; everything wrong with it goes to `errors`.
+/// Reads a CSV track; errors go to `errors`.
 fn read(input: &Input, errors: &mut Diagnostics) -> Option<Vec<Waypoint>> {
     let rows = table::read(input, "waypoints", &COLUMNS, errors)?;
     let waypoint = |row: table::Row<4>| {

@@ -47,7 +47,7 @@ impl Process {
             } else {
                 self.mtbf_ns
             };
-            // At least a nanosecond, so that time goes on.
+            // At least a nanosecond, so that time advances.
             self.next_ns += self.random.exponential(mean).max(1.0);
         }
         self.broken

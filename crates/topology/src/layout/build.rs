@@ -269,7 +269,7 @@ impl Layout {
         id
     }
 
-    /// Gives every port the MTU of its links. Links of one port agree, or the port has the least.
+    /// Gives every port the MTU of its links. If links of one port disagree, the port has the least.
     fn set_mtus(&mut self) {
         let spec = &self.spec;
         let mut least: BTreeMap<PortId, u32> = BTreeMap::new();
@@ -378,7 +378,7 @@ impl Layout {
         for (number, cross) in self.spec.cross.iter().enumerate() {
             let mut samples = [Vec::new(), Vec::new()];
             for (sample, share) in samples.iter_mut().zip([1, 2]) {
-                // Satellites without a position then are too far away for anything.
+                // Satellites without a position then count as too far away.
                 let _lost = sky.positions_itrf_m(cross.horizon_ns / 2 * share, sample);
             }
             let members = |(constellation, shell): (usize, u16)| -> Vec<usize> {
@@ -393,7 +393,7 @@ impl Layout {
                     return None;
                 }
                 let later = samples.iter().map(|s| s[a].distance(s[b]));
-                // Pairs that part are still better than none, after all that do not. NaN is far.
+                // Pairs that separate are still better than none, after all that do not. NaN counts as far.
                 let far = later.fold(here, |far, d| if d <= far { far } else { d });
                 Some(if far.is_nan() {
                     cross.max_range_m

@@ -43,7 +43,7 @@ pub struct Carrier {
 pub struct SlantPath {
     /// Distance to the satellite, m.
     pub range_m: f64,
-    /// More than 0: at and below the horizon, a tenth of a degree is taken.
+    /// More than 0: at and below the horizon, 0.1 degree is used.
     pub elevation_rad: f64,
     /// Latitude of the station; the sign does not matter for rain.
     pub latitude_rad: f64,

@@ -124,8 +124,8 @@ const HEIGHTS_KM: [f64; 12] = [
     0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0, 9.0, 12.0, 16.0, 20.0,
 ];
 
-/// About how much longer a slant path through the air is than a vertical one: takes most of the curvature out of
-/// the table.
+/// The approximate ratio of a slant path through the air to a vertical one: it removes most of the curvature
+/// from the table.
 fn airmass(elevation_deg: f64) -> f64 {
     1.0 / (elevation_deg.to_radians().sin() + 0.025)
 }
@@ -157,7 +157,7 @@ impl Gases {
     }
 }
 
-/// The cell of a grid that holds a value, and where in it, 0 to 1.
+/// Returns the cell of a grid that has a value, and the place in the cell, 0 to 1.
 fn place(grid: &[f64], value: f64) -> (usize, f64) {
     let value = value.clamp(grid[0], grid[grid.len() - 1]);
     let cell = grid

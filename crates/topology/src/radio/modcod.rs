@@ -11,8 +11,8 @@ pub struct Modcod {
     pub es_n0_db: f64,
 }
 
-/// DVB-S2 with long frames at quasi error-free: ETSI EN 302 307-1, table 13. From the slowest on; those that
-/// another one beats in both respects are left out.
+/// DVB-S2 with long frames at quasi error-free: ETSI EN 302 307-1, table 13. In order of rate; MODCODs that
+/// another one exceeds in both respects are left out.
 pub const DVB_S2: [Modcod; 21] = {
     const fn m(name: &'static str, efficiency: f64, es_n0_db: f64) -> Modcod {
         Modcod {

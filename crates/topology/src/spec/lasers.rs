@@ -79,8 +79,8 @@ pub struct Lasers {
     /// How fast a terminal can turn, as seen in its satellite's frame of flight, degrees per second;
     /// `None` does not limit.
     pub max_slew_deg_per_s: Option<f64>,
-    /// How long a link takes to come up after its ends come into reach, ns. Links that are in reach at the
-    /// start of the lab are up.
+    /// Time from when the ends of a link come within range until it is up, ns. Links that are within range at
+    /// the start of the lab are up.
     pub acquisition_ns: u64,
 }
 
@@ -99,8 +99,8 @@ pub enum LaserPairing {
     List(Vec<(String, String)>),
 }
 
-/// Laser links between two shells: satellites are paired one to one at time 0, those first that stay nearest
-/// over `horizon_ns`, and for good. Shells drift apart, so links end when they go out of range.
+/// Laser links between two shells. Satellites are paired one to one at time 0, first those that stay nearest
+/// over `horizon_ns`, and for good. Shells drift apart, so links end when they are out of range.
 #[derive(Debug, Clone, PartialEq)]
 pub struct CrossShell {
     /// Constellation, by its place in the spec, and shell.
@@ -115,6 +115,6 @@ pub struct CrossShell {
     pub horizon_ns: u64,
     /// Rate, queue and loss.
     pub class: LinkClass,
-    /// How long a link takes to come up, ns.
+    /// Time until a link is up, ns.
     pub acquisition_ns: u64,
 }

@@ -1,4 +1,4 @@
-//! How a stepper gets to a step without the steps before it, or with as few of them as will do.
+//! Computing a step without the steps before it, or with as few of them as necessary.
 
 use super::{Located, Stepper};
 use crate::beams::Possible;
@@ -45,7 +45,7 @@ pub enum Unreached {
         /// The key of the scenario by which stations remember.
         key: &'static str,
     },
-    /// The scenario's random failures alone take more than there is to spend.
+    /// The scenario's random failures alone exceed the budget.
     #[error(
         "too many random failures and repairs happen before lab time {} s for one question: ask for an earlier time, or \
          give longer `mtbf` and `mttr`", *.t_ns as f64 / 1e9
@@ -121,7 +121,7 @@ impl Stepper {
     /// How many steps before a step its snapshot can depend on; `None`: no bound is known.
     #[must_use]
     pub fn look_back(&self) -> Option<u64> {
-        // Antennas take from each other, so that the longest memory of one is before the longest outage of another.
+        // Antennas depend on each other, so the longest memory of one precedes the longest outage of another.
         let mut memory_ns = 0;
         for (rule, policy) in self.layout.spec().rules.iter().zip(&self.policies) {
             if rule.keeps_old() {
@@ -138,13 +138,13 @@ impl Stepper {
         Some(ns.div_ceil(self.layout.spec().step_ns))
     }
 
-    /// The longest that a change takes by some of the rules, nanoseconds.
+    /// Returns the longest change of satellite of some of the rules, nanoseconds.
     fn outage_ns(&self, some: impl Fn(&GslSpec) -> bool) -> u64 {
         let rules = self.layout.spec().rules.iter().filter(|rule| some(rule));
         rules.map(|rule| rule.outage_ns).max().unwrap_or(0)
     }
 
-    /// How long lasers take to find their ends, at most, nanoseconds.
+    /// Returns the longest acquisition time of lasers, nanoseconds.
     fn acquisition_ns(&self) -> u64 {
         let spec = self.layout.spec();
         let shells = spec.constellations.iter().map(|k| k.lasers.acquisition_ns);
@@ -152,7 +152,7 @@ impl Stepper {
         shells.chain(across).max().unwrap_or(0)
     }
 
-    /// Goes to `step`, whatever was computed before, and computes it, whatever that costs.
+    /// Goes to `step`, whatever was computed before, and computes it, at any cost.
     #[must_use]
     pub fn at_step(&mut self, step: u64) -> Snapshot {
         self.try_step(step, &mut Effort::unlimited())
@@ -213,7 +213,7 @@ impl Stepper {
         if !self.antennas_by_themselves() {
             return self.walk(0..step, effort);
         }
-        // Changes that had begun before are over by then, and those that begin until then are known.
+        // Changes that began before are completed by then, and those that begin until then are known.
         let step_ns = self.layout.spec().step_ns;
         let changing = self.outage_ns(|_| true).div_ceil(step_ns);
         let turning = self.outage_ns(GslSpec::keeps_old).div_ceil(step_ns);
@@ -247,7 +247,7 @@ impl Stepper {
         beams.decide_possible(&rules, possible, any);
     }
 
-    /// Walks through steps from one at which antennas are taken to choose for the first time.
+    /// Walks through steps, from one at which antennas are assumed to choose for the first time.
     fn walk(&mut self, steps: Range<u64>, effort: &mut Effort<'_>) -> Result<(), Far> {
         self.beams.reset();
         // A request beyond the budget is refused at once, not after the whole budget is spent.

@@ -12,7 +12,7 @@ pub(crate) enum Failure {
     /// The requested text.
     Help(String),
     Usage(String),
-    /// A measurement without anything to measure.
+    /// A measurement without data.
     Nothing(String),
     Run(RunError),
     Io(String, std::io::Error),

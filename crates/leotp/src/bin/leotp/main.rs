@@ -22,7 +22,7 @@ struct Cli {
 
 #[derive(Subcommand)]
 enum Verb {
-    /// Serve a file, or standard input as it comes.
+    /// Serve a file, or standard input as it arrives.
     Serve(serve::Args),
     /// Fetch a flow into a file or to standard output.
     Get(get::Args),

@@ -26,7 +26,7 @@ pub(crate) struct Args {
     /// Keep blocks that do not fit in the cache in this folder, over restarts too.
     #[arg(long, value_name = "DIR", requires = "cache_size")]
     disk_cache: Option<PathBuf>,
-    /// Bytes that it may take there.
+    /// Largest size of that cache, bytes.
     #[arg(long, value_name = "BYTES", requires = "disk_cache")]
     cache_size: Option<u64>,
     /// Report every this many seconds on standard error; 0: never.
@@ -94,7 +94,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
     );
     let mut last = (Instant::now(), 0);
     while !stop_requested() {
-        // A signal ends the wait early; this bounds it for one that comes just before.
+        // A signal ends the wait early; this bounds it for a signal that arrives just before.
         m.poll(trace.wait(Duration::from_secs(1)))?;
         trace.write(m.flow_states())?;
         if a.report > 0 && last.0.elapsed().as_secs() >= a.report {

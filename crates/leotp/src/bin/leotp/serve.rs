@@ -12,7 +12,7 @@ use std::time::Duration;
 
 #[derive(clap::Args)]
 pub(crate) struct Args {
-    /// File to serve; - serves standard input as it comes.
+    /// File to serve; - serves standard input as it arrives.
     file: PathBuf,
     /// Address and port to listen on (repeatable; default: every address, port 5047).
     #[arg(long, value_name = "ADDR:PORT")]

@@ -58,7 +58,7 @@ impl Trace {
             .min(most)
     }
 
-    /// Writes the lines when their time has come.
+    /// Writes the lines when they are due.
     pub(crate) fn write<T: Serialize>(
         &mut self,
         states: impl Iterator<Item = T>,

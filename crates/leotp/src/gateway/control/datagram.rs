@@ -31,7 +31,7 @@ const CONFIRM: u8 = 128;
 /// A message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Message {
-    /// A connection has been taken: open it on the other side.
+    /// A connection was intercepted: open it on the other side.
     Open {
         /// The connection's number, unlikely to be that of another.
         connection: u64,

@@ -132,7 +132,7 @@ pub(crate) fn raise_open_files() -> io::Result<()> {
     }
 }
 
-/// Takes an open file for this process alone, until it is closed; `false`: another has it.
+/// Locks an open file for this process, until it is closed; `false`: another process has it.
 pub(crate) fn lock_file(file: &impl AsRawFd) -> io::Result<bool> {
     // SAFETY: a plain system call on a descriptor that is open.
     match check(unsafe { libc::flock(file.as_raw_fd(), libc::LOCK_EX | libc::LOCK_NB) }) {

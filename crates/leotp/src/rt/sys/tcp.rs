@@ -30,7 +30,7 @@ fn bind(fd: &OwnedFd, local: SocketAddr) -> io::Result<()> {
     check(unsafe { libc::bind(fd.as_raw_fd(), (&raw const address).cast(), len) }).map(|_| ())
 }
 
-/// A listener that takes connections to any address that are redirected to it.
+/// Creates a listener for connections to any address that are redirected to it.
 pub(crate) fn listen_transparent(local: SocketAddr) -> io::Result<TcpListener> {
     let fd = transparent(local.is_ipv4())?;
     bind(&fd, local)?;
@@ -142,7 +142,7 @@ pub(crate) fn disconnect(stream: &TcpStream) -> io::Result<()> {
     .map(|_| ())
 }
 
-/// Makes the closing of a connection a reset, or not.
+/// Sets whether the closing of a connection is a reset.
 pub(crate) fn reset_on_close(stream: &TcpStream, reset: bool) -> io::Result<()> {
     let linger = libc::linger {
         l_onoff: reset.into(),

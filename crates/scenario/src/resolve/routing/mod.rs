@@ -1,4 +1,4 @@
-//! Routing: who makes routes, and only the settings that matter to it.
+//! Routing: the source of the routes, and only the settings that have an effect on it.
 
 mod daemons;
 mod timers;

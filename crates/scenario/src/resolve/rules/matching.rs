@@ -190,7 +190,8 @@ impl RuleReader<'_, '_> {
         }
     }
 
-    /// The control messages of one IP where the rule is about the other alone: a mistake even beside protocols that both have.
+    /// Reports control messages of one IP version in a rule that is about the other version alone: a mistake
+    /// even beside protocols that both have.
     fn other_family(&mut self, of: &Match, four: bool, six: bool) {
         for (own, about, other, instead, given) in [
             ("icmp", four, "IPv6", "icmpv6", 1),
