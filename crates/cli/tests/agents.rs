@@ -291,6 +291,6 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
     change(&b, 73);
     change(&c, 72);
     known(1_558);
-    refused("machines a and c do not get each other's raw frames (EtherType 0x88b6)");
+    refused("machines a and c do not receive each other's raw frames (EtherType 0x88b6)");
     drop(agents);
 }

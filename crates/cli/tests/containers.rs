@@ -259,12 +259,12 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     let output = constel([Path::new("check"), file.as_path()]);
     assert_eq!(output.status.code(), Some(4));
     for words in [
-        "what is said here has an effect only on nodes with an image",
+        "these keys have an effect only on nodes with an image",
         "`runtime: oci` needs an image, and nothing gives `sat-p00-s00` one",
         "`runtime: docker` needs an image, and nothing gives `sat-p00-s01` one",
         "`state: disk` is not for `sat-p01-s00`, whose `runtime` is `docker`",
         "`kernel_events: false` is not for `sat-p01-s01`, whose `runtime` is `docker`",
-        "the lab has no node that this is said of",
+        "no node of the lab matches this",
         "no node is called `sat-p09-*`",
     ] {
         assert!(

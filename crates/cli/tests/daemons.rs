@@ -342,7 +342,7 @@ fn slow_starts_end_with_the_time_for_routes() {
     ]);
     assert_eq!(output.status.code(), Some(1));
     let said = stderr(&output);
-    let words = "routes did not stand within 1 s: only ";
+    let words = "routes did not converge within 1 s: only ";
     let (_, count) = said.split_once(words).expect(&said);
     assert!(count.contains(" daemons are started"), "{said}");
     host.assert_as_before(case.name);

@@ -125,7 +125,7 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
     let refused = constel(["info", "send", &lab.name, "east", "1"]);
     assert_eq!(refused.status.code(), Some(2));
     assert!(
-        stderr(&refused).contains("is told nothing"),
+        stderr(&refused).contains("gets no information"),
         "{}",
         stderr(&refused)
     );

@@ -315,7 +315,7 @@ fn images_have_names_of_the_scenarios_own_and_digests() {
         ("{digest: abc}", "`abc` is no digest"),
         (
             "{source: 'docker://alpine'}",
-            "is fetched by nobody while a lab starts",
+            "cannot be fetched while a lab starts",
         ),
     ] {
         let output = constel([std::path::Path::new("check"), &of(images)]);

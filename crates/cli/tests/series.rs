@@ -129,7 +129,7 @@ fn every_flow_has_its_series_its_row_and_its_picture() {
         assert!(flow(&summary, "bulk")[end].as_f64().unwrap() > 0.0, "{end}");
     }
     let text = results(&[], &lab.results, &[]);
-    for words in ["MARKED", "ONE WAY", "CPU CLIENT/SERVER"] {
+    for words in ["LATE SAMPLES", "ONE WAY", "CPU CLIENT/SERVER"] {
         assert!(text.contains(words), "{text}");
     }
     let csv = results(&[], &lab.results, &["--csv"]);

@@ -133,7 +133,7 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
     let status = wait(&mut child, RUN_WITHIN).unwrap();
     let said = fs::read_to_string(&log).unwrap();
     assert_eq!(status.code(), Some(130), "{said}");
-    assert!(said.contains("goes on"), "{said}");
+    assert!(said.contains("resumes"), "{said}");
     host.assert_as_before("after a sweep was stopped");
     let first = out.join("runs/00-congestion-cubic/seed-1/1/summary.json");
     let made = fs::metadata(&first).unwrap().modified().unwrap();

@@ -237,7 +237,7 @@ fn pack(from: &Path, name: &Path, to: impl Write) -> Result<Copied, String> {
             Err(error)
                 if error.kind() == io::ErrorKind::NotFound && !own.as_os_str().is_empty() =>
             {
-                let why = "it was removed meanwhile";
+                let why = "it was removed during the copy";
                 copied.left_out.push(LeftOut::new(&path, why));
             }
             Err(error) => return Err(said(&path, &error)),

@@ -382,7 +382,7 @@ fn of_image(fault: &Fault) -> Exit {
 /// Returns the message that a folder has no results, with the command that creates some.
 fn no_results(dir: &Path, why: &std::io::Error) -> String {
     let dir = dir.display();
-    let makes = "`constel run FILE` keeps its results in `results`, or where --results says";
+    let makes = "`constel run FILE` keeps its results in `results`, or in the folder of --results";
     match why.kind() {
         ErrorKind::NotFound => format!("there is no folder `{dir}`; {makes}"),
         ErrorKind::NotADirectory => format!("`{dir}` is no folder; {makes}"),

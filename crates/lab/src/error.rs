@@ -49,7 +49,7 @@ pub enum EngineError {
         source: std::io::Error,
     },
     /// Routes did not converge within the time allowed.
-    #[error("routes did not stand within {limit_s} s: {reason}\n  look at the daemons' logs in {}", .logs.display())]
+    #[error("routes did not converge within {limit_s} s: {reason}\n  see the daemons' logs in {}", .logs.display())]
     NoRoutes {
         /// The limit, seconds.
         limit_s: u64,

@@ -220,8 +220,8 @@ fn host_in_use(wire: &Wire, ways: &Ways) -> Vec<String> {
     if let Some((peer, _)) = ways.session.filter(|(_, by)| *by == wire.ifindex) {
         why.push(format!("this session comes from {peer} over {name}"));
     }
-    let remedy = "without --exclusive the host's own frames stay the host's; with --confirm-within 60s the box takes itself \
-                  down unless `constel box confirm` comes through";
+    let remedy = "without --exclusive the host's own frames do not pass through the box; with --confirm-within 60s the box stops \
+                  unless `constel box confirm` is run";
     let words = |why| format!("{why}, and --exclusive would cut the host off: {remedy}");
     why.into_iter().map(words).collect()
 }

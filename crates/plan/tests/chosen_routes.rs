@@ -167,7 +167,7 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         "reaction: {detect: 1 s, processing: 0 s}",
     ] {
         let all = errors(&format!("{{choices: ways.csv, {key}}}"), fine);
-        assert!(all.contains("`choices` says the ways"), "{all}");
+        assert!(all.contains("`choices` gives the paths"), "{all}");
     }
     let all = errors("{daemon: bird, choices: ways.csv}", fine);
     assert!(all.contains("routing.choices"), "{all}");

@@ -55,7 +55,7 @@ fn what_needs_a_stack_is_refused_and_how_to_give_one_is_said() {
             "routing: {daemon: bird, protocol: ospf}\n".to_owned(),
             "routing daemon",
         ),
-        ("routing: {mode: none}\n".to_owned(), "nobody makes routes"),
+        ("routing: {mode: none}\n".to_owned(), "need computed routes"),
         (
             "routing: {mode: computed, forwarding: map}\n".to_owned(),
             "forwarding: map",
@@ -172,7 +172,7 @@ fn stacks_are_given_by_name_by_shell_and_by_what_is_below() {
     // Nobody is there.
     let nowhere = "{shells: [low], region: {latitude: 90 deg, longitude: 0 deg, radius: 100 km}, set: {runtime: netns}}";
     let said = with_stacks(nowhere).unwrap_err();
-    assert!(said.contains("no node that this is said of"), "{said}");
+    assert!(said.contains("no node of the lab matches this"), "{said}");
     assert!(said.contains("lab time zero"), "{said}");
     let said = with_stacks("{nodes: [osaka], shells: [low], set: {runtime: netns}}").unwrap_err();
     assert!(said.contains("osaka"), "{said}");

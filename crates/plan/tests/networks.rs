@@ -330,7 +330,7 @@ fn a_link_budget_says_rate_and_reach() {
     let error = lab(&text("1 Mbit/s", both), &Given::default())
         .err()
         .unwrap();
-    assert!(error.contains("both say the rate"), "{error}");
+    assert!(error.contains("both set the rate"), "{error}");
 }
 
 #[test]

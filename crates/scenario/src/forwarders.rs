@@ -103,7 +103,7 @@ impl Scenario {
                 "take `routing: {mode: computed}`, or `runtime: netns`",
             ),
             Mode::None => refuse(
-                "nobody makes routes for satellites that only forward",
+                "satellites that only forward need computed routes",
                 "take `routing: {mode: computed}`, or `runtime: netns`",
             ),
         }
@@ -204,7 +204,7 @@ impl Scenario {
                 && of_it.by_ref().next().is_some_and(|(_, made)| made.forwards)
                 && of_it.all(|(_, made)| made.forwards)
             {
-                let message = "all nodes that this is said of only forward".to_owned();
+                let message = "all nodes that match this only forward".to_owned();
                 let error = self.error_of_rule(rule, "no-effect", message);
                 errors.push(error.with_reason("no program runs in them"));
             }

@@ -135,7 +135,7 @@ impl Scenario {
             }
         }
         if !used.matched && !strange {
-            let message = "the lab has no node that this is said of".to_owned();
+            let message = "no node of the lab matches this".to_owned();
             let error = self.error_of_rule(rule, "no-effect", message);
             errors.push(match chosen.and_then(|choice| choice.region) {
                 Some(_) => error.with_reason(
@@ -166,12 +166,12 @@ impl Scenario {
                 errors.push(error.with_reason(key.why).with_suggestion(key.instead));
             }
         } else if used.matched && !used.contained && needs_container(&rule.set) {
-            let message = "what is said here has an effect only on nodes with an image".to_owned();
+            let message = "these keys have an effect only on nodes with an image".to_owned();
             let error = self.error_of_rule(rule, "no-effect", message);
             errors.push(
                 error
                     .with_reason(
-                        "of the nodes that it is said of none has one; `limits` alone would do",
+                        "none of the matching nodes has one; only `limits` would have an effect",
                     )
                     .with_suggestion("give `image`"),
             );
@@ -187,7 +187,7 @@ impl Scenario {
                 let message = format!("no node is made of the image `{}`", image.name);
                 let error = Diagnostic::new(&self.source, *span, "no-effect", message);
                 errors.push(error.with_path(path.clone()).with_suggestion(format!(
-                    "say `image: {}` of a node, or remove it",
+                    "set `image: {}` for a node, or remove it",
                     image.name
                 )));
             }
@@ -211,7 +211,7 @@ impl Scenario {
             if let Some(rule) = rules.find(|rule| rule.set.limits.is_some()) {
                 let message = format!("`{}` has limits here and in `limits.nodes`", node.name);
                 let error = self.error_of_rule(rule, "disagreement", message);
-                errors.push(error.with_suggestion("say them in one place"));
+                errors.push(error.with_suggestion("set them in one place"));
             }
         }
     }

@@ -412,7 +412,7 @@ pub(crate) fn syntax(source: &Source, error: &ScanError) -> Box<Diagnostic> {
         diagnostic.with_suggestion("YAML is indented with spaces; this line starts with a tab")
     } else {
         diagnostic.with_suggestion(
-            "look at this line and the one before it: indentation, a missing `:`, an open quote or bracket",
+            "check this line and the one before it: indentation, a missing `:`, an open quote or bracket",
         )
     })
 }

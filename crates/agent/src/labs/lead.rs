@@ -362,8 +362,8 @@ impl Lead<'_> {
             Agreed::Lost { machine, loss } => {
                 let nodes = parts.nodes(machine);
                 let then = match self.order.moves {
-                    true => format!("the others make its {nodes} nodes anew"),
-                    false => format!("the lab goes on without its {nodes} nodes"),
+                    true => format!("the others create its {nodes} nodes again"),
+                    false => format!("the lab continues without its {nodes} nodes"),
                 };
                 (self.say)(&format!("machine {machine} is lost: {}; {then}", loss.why));
             }

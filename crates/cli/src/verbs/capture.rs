@@ -61,8 +61,8 @@ pub(crate) fn run(args: &Capture) -> Outcome {
     };
     keep(args, &mut frames, &mut out, &mut captured, &stop)?;
     let lost = match captured.lost {
-        Some(lost) => format!("{lost} came too fast and are not in it"),
-        None => "the lab ended meanwhile".to_owned(),
+        Some(lost) => format!("{lost} more were lost because they arrived too fast"),
+        None => "the lab ended during the capture".to_owned(),
     };
     tell(args, &captured, &lost)
 }
@@ -70,7 +70,7 @@ pub(crate) fn run(args: &Capture) -> Outcome {
 /// Captures on the machine that has the node; the file is transferred at the end.
 fn elsewhere(args: &Capture, store: &Place) -> Outcome {
     if args.duration.is_none() && args.count.is_none() {
-        let error = "with --store a capture comes over when it is done: say when that is, with --for or --count";
+        let error = "with --store a capture is transferred at its end: give --for or --count";
         return Err(Failure::Usage(error.to_owned()));
     }
     let node = args.of.split('/').next().unwrap_or_default();
@@ -110,8 +110,8 @@ fn elsewhere(args: &Capture, store: &Place) -> Outcome {
     )?;
     let lost = match (said.cut, captured.lost) {
         (true, _) => cut_off(),
-        (false, Some(lost)) => format!("{lost} came too fast and are not in it"),
-        (false, None) => "the lab ended meanwhile".to_owned(),
+        (false, Some(lost)) => format!("{lost} more were lost because they arrived too fast"),
+        (false, None) => "the lab ended during the capture".to_owned(),
     };
     tell(args, &captured, &lost)
 }

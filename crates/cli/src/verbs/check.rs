@@ -47,7 +47,7 @@ pub(crate) fn run(args: &Check) -> Outcome {
             n => format!(", {}", some(n, "host")),
         };
         output::text(&format!(
-            "{}: good: {}, {}{on_cables}, {} at 0 s, {}\n",
+            "{}: valid: {}, {}{on_cables}, {} at 0 s, {}\n",
             loaded.file,
             some(found.satellites, "satellite"),
             some(found.stations, "station"),
@@ -151,7 +151,7 @@ fn sorted_text(lab: &Lab) -> String {
 /// Formats the parts of the scenario that the network cannot provide; one line if there are none.
 fn sky_text(sky: &Coverage) -> String {
     let looked = format!(
-        "looked at every {} s from {} s to {} s",
+        "sampled every {} s from {} s to {} s",
         sky.every_s, sky.from_s, sky.to_s
     );
     let length_s = sky.to_s - sky.from_s;
@@ -168,14 +168,14 @@ fn sky_text(sky: &Coverage) -> String {
     for flow in &sky.flows {
         match (flow.path_ratio, flow.first_without_s) {
             (Some(ratio), Some(first_s)) => lines.push(format!(
-                "  {}: {} and {} have a path for {:.1} % of its time, none first at {first_s} s",
+                "  {}: {} and {} have a path for {:.1} % of its time, first outage at {first_s} s",
                 flow.flow,
                 flow.from,
                 flow.to,
                 ratio * 100.0
             )),
             (None, _) => lines.push(format!(
-                "  {}: runs at none of the times looked at",
+                "  {}: runs at none of the sampled times",
                 flow.flow
             )),
             _ => {}
@@ -200,7 +200,7 @@ fn sky_text(sky: &Coverage) -> String {
         ));
     }
     format!(
-        "sky: not all the scenario asks for can be done ({looked})\n{}\n",
+        "sky: the network cannot provide everything that the scenario needs ({looked})\n{}\n",
         lines.join("\n")
     )
 }

@@ -99,7 +99,7 @@ fn next(results: &Path) -> String {
          Next:\n\
          \u{20}\u{20}constel results plot {results}    pictures of what was measured\n\
          \u{20}\u{20}constel init mine.yaml    a scenario of your own, from a few answers\n\
-         \u{20}\u{20}constel run mine.yaml     runs it; `constel exec mine london -- sh` is a shell in London meanwhile\n"
+         \u{20}\u{20}constel run mine.yaml     runs it; `constel exec mine london -- sh` opens a shell in London at the same time\n"
     )
 }
 

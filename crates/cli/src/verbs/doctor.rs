@@ -21,7 +21,7 @@ pub(crate) fn run(args: &Json) -> Outcome {
         Ok(Exit::Done)
     } else {
         Err(Failure::Host(
-            "this host cannot run labs yet; what to do is said below the table".to_owned(),
+            "this host cannot run labs yet; see the remedies below the table".to_owned(),
         ))
     }
 }

@@ -122,7 +122,7 @@ pub(crate) fn put_bytes(out: Option<&Path>, bytes: &[u8]) -> Result<(), Failure>
 fn folder(out: Option<&Path>, files: &[(&str, String)]) -> Result<(), Failure> {
     let Some(out) = out else {
         return Err(Failure::Usage(
-            "this format is several files: say where with --out DIR".to_owned(),
+            "this format has several files: give a folder with --out DIR".to_owned(),
         ));
     };
     fs::create_dir_all(out).with_context(|| format!("cannot create {}", out.display()))?;

@@ -95,7 +95,7 @@ fn list_text(images: &[Image], usage: &Usage) -> String {
     };
     let under_way = match usage.work {
         0 => String::new(),
-        imports => format!("; {imports} imports under way or killed"),
+        imports => format!("; {imports} running or killed imports"),
     };
     let table = output::table(&["NAME", "IMAGE", "LAYERS", "SIZE", "SOURCE"], &rows);
     let (layers, all) = (usage.layers, output::size(usage.bytes));

@@ -100,7 +100,7 @@ fn not_a_scenario(file: &str, found: &Diagnostics) -> String {
             format!(" (at `{path}` of the scenario)")
         });
         let mut text = format!(
-            "{file}: error: it becomes no scenario that can run: {}{at}\n",
+            "{file}: error: the converted scenario cannot run: {}{at}\n",
             error.message
         );
         let more = [("why", &error.reason), ("hint", &error.suggestion)];

@@ -27,7 +27,7 @@ pub(crate) fn run(args: &Info) -> Outcome {
             let set = lab.user_file(&put.node, &put.name, Some(text))?;
             print(args, &set, || {
                 format!(
-                    "{} sees {} ({} bytes)\n",
+                    "{} has {} ({} bytes)\n",
                     set.node,
                     set.name,
                     set.bytes.unwrap_or(0)
@@ -38,7 +38,7 @@ pub(crate) fn run(args: &Info) -> Outcome {
             let lab = Lab::attach(&file.lab)?;
             let set = lab.user_file(&file.node, &file.name, None)?;
             print(args, &set, || {
-                format!("{} has no {} any more\n", set.node, set.name)
+                format!("{} no longer has {}\n", set.node, set.name)
             })
         }
         InfoVerb::Send(send) => {

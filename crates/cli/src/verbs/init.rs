@@ -51,7 +51,7 @@ pub(crate) fn run(args: &Init) -> Outcome {
         },
         routing: asked.or(
             &args.routing,
-            "Whose routes (computed, bird, frr)",
+            "Source of the routes (computed, bird, frr)",
             &usual.routing,
         )?,
         duration: asked.or(&args.duration, "How long", &usual.duration)?,

@@ -66,7 +66,7 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
     let edges = answer.edges.len();
     let now = output::or_dash(answer.edges.first().map(|edge| &edge.effects));
     let what = match &answer.port {
-        Some(port) => format!("on all that leaves {port}, wherever it leads"),
+        Some(port) => format!("on all edges that leave {port}"),
         None => format!("on {edges} edges of this pair of ends"),
     };
     output::text(&format!("set by hand {what}: {now}\n"))?;
@@ -78,19 +78,19 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
     {
         let lab = &ends.lab;
         output::text(&format!(
-            "`constel link set {lab} {port} --reset` takes it away\n"
+            "`constel link set {lab} {port} --reset` removes it\n"
         ))?;
     }
     let routes = match answer.routes {
         RoutesAfter::Stood { after_ns } => {
             let ms = after_ns as f64 / 1e6;
-            format!("computed routes stood {ms:.1} ms later\n")
+            format!("computed routes converged {ms:.1} ms later\n")
         }
         RoutesAfter::NotYet { waited_ns } => format!(
-            "computed routes did not stand {:.1} s later; `constel path` shows what kernels have\n",
+            "computed routes had not converged {:.1} s later; `constel path` shows the kernels' routes\n",
             waited_ns as f64 / 1e9
         ),
-        RoutesAfter::NotAwaited => "not waited for routes\n".to_owned(),
+        RoutesAfter::NotAwaited => "did not wait for routes\n".to_owned(),
         RoutesAfter::NotOurs | RoutesAfter::Untouched => String::new(),
     };
     output::text(&routes)?;
@@ -158,7 +158,7 @@ fn document(text: &str) -> Result<Effects, Failure> {
 
 fn overhead(size: DataSize) -> Result<u32, Failure> {
     u32::try_from(size.bytes())
-        .map_err(|_| Failure::Usage(format!("--overhead {size}: no frame has so much")))
+        .map_err(|_| Failure::Usage(format!("--overhead {size}: larger than any frame")))
 }
 
 fn loss(set: &LinkSet) -> Result<Option<LossLaw>, Failure> {

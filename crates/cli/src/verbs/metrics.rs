@@ -28,7 +28,7 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
     };
     if !address.ip().is_loopback() {
         return Err(Failure::Usage(format!(
-            "--listen {address}: what a lab does is told on this machine only; listen at 127.0.0.1, and reach it from elsewhere with `ssh -L {0}:127.0.0.1:{0} HOST`",
+            "--listen {address}: counters are served on this machine only; listen at 127.0.0.1, and connect from other machines with `ssh -L {0}:127.0.0.1:{0} HOST`",
             address.port()
         )));
     }

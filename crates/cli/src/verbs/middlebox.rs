@@ -113,12 +113,12 @@ pub(super) fn of_scenario(args: &Run, scenario: BoxScenario) -> Outcome {
         (
             "--ends-with",
             args.ends_with.is_some(),
-            "`constel down NAME` takes a box down",
+            "`constel down NAME` stops a box",
         ),
         (
             "--machines",
             args.on.machines.is_some(),
-            "a box stands on one machine",
+            "a box runs on one machine",
         ),
     ] {
         if given {
@@ -160,7 +160,7 @@ fn through(options: BoxOptions, json: bool) -> Outcome {
     }
     told?;
     if finished.unconfirmed {
-        let text = "constel: nobody confirmed the box in time: it took itself down, and the interfaces are as before\n";
+        let text = "constel: the box was not confirmed in time: it was stopped, and the interfaces are as before\n";
         output::tell(text);
         return Err(Failure::Failed(anyhow::anyhow!("not confirmed")));
     }

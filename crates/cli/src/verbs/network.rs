@@ -90,11 +90,11 @@ fn told(answer: &MemberSet) -> String {
     match answer.routes {
         RoutesAfter::Stood { after_ns } => {
             let ms = after_ns as f64 / 1e6;
-            text + &format!("computed routes stood {ms:.1} ms later\n")
+            text + &format!("computed routes converged {ms:.1} ms later\n")
         }
         RoutesAfter::NotYet { waited_ns } => {
             let s = waited_ns as f64 / 1e9;
-            text + &format!("computed routes did not stand {s:.1} s later\n")
+            text + &format!("computed routes had not converged {s:.1} s later\n")
         }
         _ => text,
     }

@@ -207,9 +207,9 @@ fn pairs_of(
             "A",
             "B",
             "WITH PATH",
-            "LEAST",
+            "MIN",
             "MEAN",
-            "MOST",
+            "MAX",
             "HOPS",
             "CHANGES",
         ];
@@ -275,7 +275,7 @@ pub(crate) fn coverage_text(coverage: &Coverage) -> String {
             &stations
         ),
         output::table(
-            &["FLOW", "FROM", "TO", "TIME", "WITH PATH", "FIRST WITHOUT"],
+            &["FLOW", "FROM", "TO", "TIME", "WITH PATH", "FIRST OUTAGE"],
             &flows
         ),
     )

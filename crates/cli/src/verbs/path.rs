@@ -78,7 +78,7 @@ fn text(answer: &Paths) -> String {
         text.push_str(&format!("\nkernel, {}: {sum}\n", by(walked)));
         text.push_str(&hops(&walked.hops));
     }
-    let sum = least_ns.map_or_else(|| "no way".to_owned(), output::ms);
+    let sum = least_ns.map_or_else(|| "no path".to_owned(), output::ms);
     text.push_str(&format!("\noptimum: {sum}\n"));
     text.push_str(&optimum.map_or_else(String::new, |optimum| hops(&optimum.hops)));
     if !answer.catalogued.is_empty() {

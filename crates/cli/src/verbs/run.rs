@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Run) -> Outcome {
         Ok(finished) => finished,
         Err(error) if error.exit() == constel_control::Exit::Interrupted => {
             output::tell(
-                "constel: stopped while coming up; the lab is down and the host as it was\n",
+                "constel: stopped while starting; the lab is down and the host as before\n",
             );
             return Ok(ended(&signalled, Exit::Done));
         }

@@ -44,7 +44,7 @@ pub(crate) fn run(args: &Sweep) -> Outcome {
 fn ended(swept: &Swept, out: &Path) -> Outcome {
     if swept.interrupted {
         output::tell(&format!(
-            "constel: stopped; the same command with --out {} goes on\n",
+            "constel: stopped; the same command with --out {} resumes\n",
             out.display()
         ));
         return Ok(Exit::Interrupted);

@@ -220,7 +220,7 @@ fn load(files: &[PathBuf]) -> Result<Vec<Scenario>, Failure> {
             Ok(scenario) => {
                 output::tell(&age_warnings(&scenario));
                 if scenario.lab.scenario.expect.is_empty() {
-                    let why = "nothing is expected of it; `expect` says what must come true";
+                    let why = "the scenario has no `expect`, which lists the statements to check";
                     return Err(Failure::Usage(format!("{}: {why}", file.display())));
                 }
                 loaded.push(scenario);

@@ -92,7 +92,7 @@ pub(crate) fn looked_text(looked: &Looked) -> String {
             "TO",
             "EDGES",
             "SHORTEST",
-            "WAY",
+            "PATH",
             "CLOCKS",
             "TOO SHORT",
         ];
@@ -116,7 +116,7 @@ fn way_cells(way: &Way) -> Vec<String> {
 /// Returns the message about a file or a stream that was truncated because of its size.
 pub(crate) fn cut_off() -> String {
     format!(
-        "what followed the first {} MiB did not come over",
+        "everything after the first {} MiB was not transferred",
         MOST_BYTES >> 20
     )
 }
@@ -360,7 +360,7 @@ fn printed(said: &Said) -> Outcome {
     output::raw(&said.stdout)?;
     output::raw_to_stderr(&said.stderr);
     if said.cut {
-        output::tell("constel: what it wrote beyond 320 KiB did not come over\n");
+        output::tell("constel: output beyond 320 KiB was not transferred\n");
     }
     Ok(Exit::of_command(said.exit))
 }
@@ -390,7 +390,7 @@ pub(crate) fn list(place: &Place, json: bool) -> Outcome {
             ]
         })
         .collect();
-    let head = ["LAB", "SCENARIO", "LED BY", "PID", "MACHINES"];
+    let head = ["LAB", "SCENARIO", "CONTROLLER", "PID", "MACHINES"];
     output::text(&output::table(&head, &rows))?;
     Ok(Exit::Done)
 }
@@ -409,7 +409,7 @@ pub(crate) fn down(place: &Place, labs: &[String], json: bool) -> Outcome {
     for lab in labs {
         if !constel_agent::labs::wait_gone(store, lab)? {
             return Err(Failure::Failed(anyhow::anyhow!(
-                "lab {lab} is not down yet: what leads it says which machine it waits for"
+                "lab {lab} is not down yet: its controller prints the machine that it waits for"
             )));
         }
         if !json {

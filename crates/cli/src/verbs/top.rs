@@ -16,7 +16,7 @@ pub(crate) fn run(args: &Top) -> Outcome {
     let every = Duration::try_from_secs_f64(args.every.seconds()).unwrap_or_default();
     if every < Meter::LEAST {
         return Err(Failure::Usage(format!(
-            "--every {}: looks are {} ms apart or more",
+            "--every {}: the minimum interval is {} ms",
             args.every,
             Meter::LEAST.as_millis()
         )));

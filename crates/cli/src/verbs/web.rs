@@ -59,7 +59,7 @@ pub(crate) fn run(args: &Web) -> Outcome {
 
 fn tell_next(next: &str) {
     output::tell(&format!(
-        "constel: a browser has come; the next one: {next}\n"
+        "constel: a browser has connected; address for the next one: {next}\n"
     ));
 }
 

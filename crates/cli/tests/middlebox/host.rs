@@ -190,7 +190,7 @@ fn an_unconfirmed_box_takes_itself_down_and_a_confirmed_one_stays() {
     );
     assert_eq!(running.ended(), Some(1), "{}", running.said("stderr"));
     assert!(
-        running.said("stderr").contains("nobody confirmed"),
+        running.said("stderr").contains("was not confirmed"),
         "{}",
         running.said("stderr")
     );

@@ -63,7 +63,7 @@ fn a_lab_goes_on_without_a_machine_that_is_killed() {
     let named = reasons.iter().any(|reason| {
         let reason = reason.as_str().unwrap();
         let words = format!(
-            "machine m1: it was lost, and the lab went on without its {}",
+            "machine m1: it was lost, and the lab continued without its {}",
             nodes.len()
         );
         reason.starts_with(&words) && reason.contains(nodes[0].as_str().unwrap())
@@ -120,7 +120,7 @@ fn nodes_of_machines_that_are_killed_begin_anew_on_the_others() {
         let named = reasons.iter().any(|reason| {
             let reason = reason.as_str().unwrap();
             reason.starts_with(&format!("machine {machine}: it was lost"))
-                && reason.contains(&format!("began anew on machine {to}"))
+                && reason.contains(&format!("restarted on machine {to}"))
         });
         assert!(named, "{reasons:#?}");
     }

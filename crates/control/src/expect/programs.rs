@@ -76,7 +76,7 @@ fn in_words(name: &Name, end: ClientEnd) -> String {
 
 fn end(name: &Name, evidence: &Evidence) -> Result<ClientEnd, String> {
     let end = evidence.flow(name)?.end;
-    end.ok_or_else(|| format!("the summary does not say how flow `{name}` ended"))
+    end.ok_or_else(|| format!("the summary does not contain the end of flow `{name}`"))
 }
 
 /// Returns whether these programs were still running when their time was over, with the observation.

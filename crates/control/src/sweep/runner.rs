@@ -89,7 +89,7 @@ impl<'a> Runner<'a> {
             });
         }
         let why = format!(
-            "{}; {} has all that it said",
+            "{}; {} has its whole output",
             last_words(&log),
             log.display()
         );
@@ -153,5 +153,5 @@ fn last_words(log: &Path) -> String {
         constel_units::files::read(log, constel_units::files::MAX_TEXT_BYTES).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let last = text.lines().rev().find(|line| !line.trim().is_empty());
-    last.unwrap_or("it said nothing").to_owned()
+    last.unwrap_or("it printed nothing").to_owned()
 }

@@ -120,7 +120,7 @@ fn unfit(rows: &[&Row], frame_bytes: usize, mtu_wanted: usize) -> Vec<String> {
         if row.ethernet.is_none() {
             return Some(format!(
                 "machine {name}: {interface} carries no raw Ethernet; start its agent with --underlay and an Ethernet interface, or \
-                 say --between udp"
+                 use --between udp"
             ));
         }
         ((mtu as usize) < mtu_wanted).then(|| {
@@ -139,14 +139,14 @@ fn in_words((a, b, reach): &(String, String, Reach), frame_bytes: usize) -> Opti
         Reach::Whole => None,
         Reach::Short => Some(format!(
             "frames of {frame_bytes} bytes do not pass between machines {a} and {b}, shorter ones do: raise the MTU of what is between \
-             them, or say --between udp"
+             them, or use --between udp"
         )),
         Reach::Nothing => Some(format!(
-            "machines {a} and {b} do not get each other's raw frames (EtherType {ETHER_TYPE:#06x}): put their interfaces on one Ethernet \
-             segment, or say --between udp"
+            "machines {a} and {b} do not receive each other's raw frames (EtherType {ETHER_TYPE:#06x}): put their interfaces on one Ethernet \
+             segment, or use --between udp"
         )),
         Reach::Unsaid => Some(format!(
-            "machine {a} did not say whether raw frames reach machine {b}: try again, or say --between udp"
+            "machine {a} did not report whether raw frames reach machine {b}: try again, or use --between udp"
         )),
     }
 }

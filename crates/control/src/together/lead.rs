@@ -77,8 +77,8 @@ impl Scenario {
         say(&looked.between_in_words());
         for way in looked.ways.iter().filter(|way| way.short_edges > 0) {
             say(&format!(
-                "{} of {} edges from {} to {} are shorter than the way between these machines ({:.3} ms): their frames come late, \
-                 and the verdict says so",
+                "{} of {} edges from {} to {} are shorter than the path between these machines ({:.3} ms): their frames will be late, \
+                 and the verdict will report it",
                 way.short_edges,
                 way.edges,
                 way.from,

@@ -371,7 +371,7 @@ fn lost_in_words(machine: &str, gone: &LostRow) -> String {
         .map(|moved| {
             let (count, to) = (moved.nodes.len(), &moved.to);
             format!(
-                "{count} began anew on machine {to}, and were back at {} s",
+                "{count} restarted on machine {to}, and were back at {} s",
                 moved.from_ns as f64 / 1e9
             )
         })
@@ -381,7 +381,7 @@ fn lost_in_words(machine: &str, gone: &LostRow) -> String {
         false => format!("; {}", then.join("; ")),
     };
     format!(
-        "machine {machine}: it was lost, and the lab went on without its {} nodes from lab time {} s on: {}{and_more}{then}",
+        "machine {machine}: it was lost, and the lab continued without its {} nodes from lab time {} s on: {}{and_more}{then}",
         gone.nodes.len(),
         gone.from_ns as f64 / 1e9,
         named.join(", ")
@@ -463,7 +463,7 @@ mod tests {
         };
         assert_eq!(
             lost_in_words("m1", &gone),
-            "machine m1: it was lost, and the lab went on without its 2 nodes from lab time 8 s on: a, b; 1 began anew on machine m2, \
+            "machine m1: it was lost, and the lab continued without its 2 nodes from lab time 8 s on: a, b; 1 restarted on machine m2, \
              and were back at 11 s"
         );
     }

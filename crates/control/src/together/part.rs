@@ -261,7 +261,7 @@ impl Talk {
             self.news.notify_all();
         }
         self.end(Some(
-            "its agent is gone: nobody knows whether this machine may still send",
+            "its agent has ended: it is unknown whether this machine may still send",
         ));
     }
 
@@ -399,7 +399,7 @@ impl Gate for Talk {
         if zero_ns < now_ns + LEAST_AHEAD_NS {
             let late_ms = (now_ns + LEAST_AHEAD_NS).saturating_sub(zero_ns) / 1_000_000;
             return Err(EngineError::Apart(format!(
-                "it heard of lab time zero {late_ms} ms too late: the store is too slow, or the machine too busy"
+                "it received lab time zero {late_ms} ms too late: the store is too slow, or the machine too busy"
             )));
         }
         Ok(zero_ns)
@@ -498,8 +498,8 @@ mod tests {
         assert!(talk.stop.load(Ordering::Acquire));
         assert_eq!(talk.time.of_own(7), 12);
         let error = talk.ways().unwrap_err().to_string();
-        assert!(error.contains("its agent is gone"), "{error}");
-        assert!(talk.doubts()[0].contains("its agent is gone"));
+        assert!(error.contains("its agent has ended"), "{error}");
+        assert!(talk.doubts()[0].contains("its agent has ended"));
     }
 
     #[test]

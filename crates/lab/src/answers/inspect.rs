@@ -199,7 +199,7 @@ fn walk_row(kernels: &Kernels, address: IpAddr, walked: &Walk, path: Option<u8>)
         // The walk reads only the kernels of this machine, so that it ends where another machine's node would
         // forward.
         WalkEnd::NoRoute(at) if !kernels.ours().has(at) && !kernels.knows_all_ways() => format!(
-            "goes on at {}, which another machine has: ask for the path from there",
+            "continues at {}, on another machine: request the path there",
             blueprint.lab.layout.node(at).name
         ),
         end => end_words(blueprint, end),
@@ -239,14 +239,14 @@ pub(crate) fn end_words(blueprint: &Blueprint, end: WalkEnd) -> String {
     };
     match end {
         WalkEnd::Arrived => "arrived".to_owned(),
-        WalkEnd::Loop(at) => format!("comes to {} a second time", node(at)),
+        WalkEnd::Loop(at) => format!("reaches {} a second time", node(at)),
         WalkEnd::NoRoute(at) => format!("{} has no route", node(at)),
         WalkEnd::ForeignPort(at, _) => {
             format!("the route of {} leads over no port of it", node(at))
         }
         WalkEnd::UnknownGateway(at, gateway) => {
             format!(
-                "the gateway of {}, {gateway}, is nobody's address",
+                "the gateway of {}, {gateway}, is not the address of any node",
                 node(at)
             )
         }

@@ -108,7 +108,7 @@ impl Orders {
             }
             if left.is_zero() {
                 let error = format!(
-                    "the machines did not hear of it within {} s: is the store away? It may still take force",
+                    "the machines were not notified within {} s: check the store; the change may still take effect",
                     WITHIN.as_secs()
                 );
                 return Err(ApiError::new(ErrorCode::Failed, error));

@@ -60,7 +60,7 @@ impl LabWriter for View {
             let ports = layout.network_ports(place);
             let Some(port) = ports.iter().find(|port| layout.port(**port).node == id) else {
                 let error = format!(
-                    "'{name}' has no port in '{network}'; `members` of the scenario says who has, and `away` who joins later"
+                    "'{name}' has no port in '{network}'; `members` of the scenario lists the nodes that have one, and `away` those that join later"
                 );
                 return Err(ApiError::new(ErrorCode::BadName, error));
             };
@@ -229,7 +229,7 @@ impl View {
             Some(informant) => Ok((informant, id, name)),
             None => {
                 let error = format!(
-                    "the node '{name}' is told nothing: the scenario's `information` is not for it"
+                    "the node '{name}' gets no information: the scenario's `information` does not include it"
                 );
                 Err(ApiError::new(ErrorCode::NotTold, error))
             }

@@ -101,7 +101,10 @@ impl LabTime<'_> {
             let computed = daemons.count() == 0;
             if standing.complete() && all || hindered && computed {
                 let took = started.elapsed();
-                stage.note(done, &format!("stand after {:.1} s", took.as_secs_f64()));
+                stage.note(
+                    done,
+                    &format!("converged after {:.1} s", took.as_secs_f64()),
+                );
                 return Ok((standing, took));
             }
             stage.note(

@@ -235,7 +235,7 @@ impl Back {
 
 fn too_late(what: &str) -> EngineError {
     EngineError::Apart(format!(
-        "it heard of the {what} when the others had planned by it: the store is too slow, or the machine too busy"
+        "it received the {what} after the others had planned with it: the store is too slow, or the machine too busy"
     ))
 }
 
@@ -243,7 +243,7 @@ fn lost_in_words(loss: &Loss, machines: &Machines, gone_ns: u64) -> String {
     let name = &machines.names[loss.machine];
     let from = format!("from lab time {} s on", gone_ns as f64 / 1e9);
     if loss.to.is_empty() {
-        return format!("machine {name} is lost: the lab goes on without its nodes, {from}");
+        return format!("machine {name} is lost: the lab continues without its nodes, {from}");
     }
     let mut counts: BTreeMap<usize, usize> = BTreeMap::new();
     for to in loss.to.values() {
@@ -255,10 +255,10 @@ fn lost_in_words(loss: &Loss, machines: &Machines, gone_ns: u64) -> String {
         .collect();
     let stay = match loss.nodes.len() - loss.to.len() {
         0 => String::new(),
-        stay => format!("; {stay} go nowhere"),
+        stay => format!("; {stay} are not moved"),
     };
     format!(
-        "machine {name} is lost: its {} nodes have no links {from}, and begin anew elsewhere: {}{stay}",
+        "machine {name} is lost: its {} nodes have no links {from}, and restart elsewhere: {}{stay}",
         loss.nodes.len(),
         takers.join(", ")
     )

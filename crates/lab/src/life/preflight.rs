@@ -51,7 +51,7 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
     let wanted = lab.scenario.driver.kind();
     let chosen = constel_drivers::choose(wanted).map_err(|error| EngineError::Unable {
         what: error.to_string(),
-        remedy: "`constel doctor` says what each driver lacks here".to_owned(),
+        remedy: "`constel doctor` prints what each driver lacks here".to_owned(),
     })?;
     let mut lacks = lacks(chosen.kind, &lab.profiles);
     // Each driver has a maximum frame size, so that the widest port decides.
@@ -102,7 +102,7 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
     Err(EngineError::Unable {
         what: lacks.join("\n  "),
         remedy: format!(
-            "`constel doctor` says why only driver {} works here; or ask less of the links",
+            "`constel doctor` prints why only driver {} works here; or use fewer properties of links",
             chosen.kind
         ),
     })

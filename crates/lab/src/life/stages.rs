@@ -180,7 +180,9 @@ impl Stages<'_> {
         let (mut seen, ran) = self.lab_time(&mut steps, traffic, zero_ns)?;
         usage.extend(self.daemons.usage("end")?);
         if let Some(problem) = self.context.view.untold() {
-            seen.fail(format!("nodes were not told: {problem}"));
+            seen.fail(format!(
+                "nodes did not receive their information: {problem}"
+            ));
         }
         let mut rows = Vec::new();
         if let Some((between, before)) = self.fabric.between.as_ref().zip(crossed) {

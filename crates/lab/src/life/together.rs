@@ -311,21 +311,21 @@ fn crossed_badly(now: &Counts, before: &Counts) -> Vec<String> {
         } = row;
         if *lost > 0 {
             wrong.push(format!(
-                "{lost} of {} frames from machine {machine} were lost on the way between the machines",
+                "{lost} of {} frames from machine {machine} were lost between the machines",
                 arrived + lost
             ));
         }
         if *refused > 0 {
             wrong.push(format!(
                 "{refused} datagrams from the address of machine {machine} were refused: forged, of another run, or for nodes that are \
-                 elsewhere; with `--encrypt` nobody else can make them"
+                 elsewhere; with `--encrypt` they cannot be forged"
             ));
         }
         // A few late frames are part of the link plane's lateness statistics, like all others.
         if late * 100 > *arrived {
             wrong.push(format!(
                 "{late} of {arrived} frames from machine {machine} came after their instant, the latest by {:.3} ms: their \
-                 edges are shorter than the way between the machines, or one of these had no time for them",
+                 edges are shorter than the path between the machines, or one of these had no time for them",
                 from.latest_ns as f64 / 1e6
             ));
         }
@@ -416,23 +416,23 @@ fn not_moved(lab: &Lab) -> Vec<String> {
     let refused = [
         (
             matches!(scenario.routing.mode, Mode::Daemons(_)),
-            "routing daemons are not started anew on another machine; use `routing: {mode: computed}`, or `continue`",
+            "routing daemons are not restarted on another machine; use `routing: {mode: computed}`, or `continue`",
         ),
         (
             lab.containers().next().is_some(),
-            "programs of containers are not started anew on another machine; use `continue`",
+            "programs of containers are not restarted on another machine; use `continue`",
         ),
         (
             scenario.transport != Default::default(),
-            "midnodes and proxies are not started anew on another machine; leave `transport` out, or use `continue`",
+            "midnodes and proxies are not restarted on another machine; leave `transport` out, or use `continue`",
         ),
         (
             lab.forwarders().next().is_some(),
-            "satellites that only forward do not begin anew on another machine; use `continue`",
+            "satellites that only forward are not restarted on another machine; use `continue`",
         ),
         (
             !scenario.information.is_empty(),
-            "nodes that are made anew are not told of themselves; leave `information` out, or use `continue`",
+            "nodes that are created again get no information; leave `information` out, or use `continue`",
         ),
         (
             !lab.channels().is_empty(),

@@ -64,7 +64,7 @@ impl Elsewhere {
             machine.unwrap_or_else(PoisonError::into_inner),
         );
         Err(Error::Invalid(format!(
-            "{name} is on machine {machine}: ask there"
+            "{name} is on machine {machine}: send the request there"
         )))
     }
 

@@ -93,7 +93,7 @@ impl Images {
             if health.is_some_and(|health| health_check(health, image).is_none()) {
                 let image = &container.image;
                 note(format!(
-                    "the image {image} does not say how its health is found out: give `health.command`"
+                    "the image {image} has no health check: give `health.command`"
                 ));
             }
             // The user is looked up in the image's files once, and not at each start.

@@ -146,7 +146,7 @@ fn pair(
 ) -> Result<Pair, EngineError> {
     Pair::new(blueprint, from, to, family).ok_or_else(|| {
         EngineError::Configuration(format!(
-            "traffic: this lab has no way from \"{from}\" to \"{to}\""
+            "traffic: this lab has no path from \"{from}\" to \"{to}\""
         ))
     })
 }

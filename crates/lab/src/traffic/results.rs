@@ -210,7 +210,7 @@ fn judge(job: &Job, ended: &Ended) -> (FlowStatus, Option<String>, Outcome) {
             let words = if words.is_empty() {
                 String::new()
             } else {
-                format!("; it said: {words}")
+                format!("; its output: {words}")
             };
             failed(format!("{error}{words}"))
         }

@@ -174,7 +174,7 @@ fn doubt(
     let ms = |ns: u64| ns as f64 / 1e6;
     // Unknown spells could affect any sample.
     if gaps {
-        return Some("frames on its way left late more often than is remembered".to_owned());
+        return Some("frames on its path were late more often than can be recorded".to_owned());
     }
     let worst = ms(trust.worst_ns?);
     let bound = ms(bound_ns);
@@ -182,7 +182,7 @@ fn doubt(
         let too_many = trust.marked as f64 > ALLOWED * trust.samples as f64;
         return too_many.then(|| {
             format!(
-                "{} of {} samples met frames on their way that left more than {bound} ms late, at worst {worst:.1} ms",
+                "{} of {} samples met frames on their path that were more than {bound} ms late, at most {worst:.1} ms",
                 trust.marked, trust.samples
             )
         });
@@ -193,7 +193,7 @@ fn doubt(
     let share = covered_ns(spans, *time.start(), *time.end()) as f64 / length_ns as f64;
     (share > ALLOWED).then(|| {
         format!(
-            "frames on its way left more than {bound} ms late for {:.1} % of its time, at worst {worst:.1} ms",
+            "frames on its path were more than {bound} ms late for {:.1} % of its time, at most {worst:.1} ms",
             share * 100.0
         )
     })

@@ -308,7 +308,7 @@ fn panels(rows: &[Row]) -> Vec<Panel> {
             ],
         ),
         panel(
-            "routes that lead where they should, %",
+            "correct routes, %",
             vec![curve("of all nodes to the destinations picked", &|row| {
                 row.looked.map(|look| 100.0 * look.right_ratio)
             })],

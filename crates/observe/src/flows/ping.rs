@@ -144,7 +144,7 @@ fn resolution_ns(rtt_ns: u64) -> u64 {
 
 fn no_summary(output: &str) -> String {
     match output.lines().rev().find(|line| !line.trim().is_empty()) {
-        Some(last) => format!("no summary; it last said: {last}"),
+        Some(last) => format!("no summary; its last output: {last}"),
         None => "it printed nothing".to_owned(),
     }
 }

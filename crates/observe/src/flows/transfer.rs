@@ -26,7 +26,7 @@ pub fn parse_received(receiver: &str) -> Result<Outcome, FlowError> {
     if damaged > 0 {
         return Err(FlowError::new(
             TOOL,
-            format!("{damaged} records came damaged"),
+            format!("{damaged} records arrived damaged"),
         ));
     }
     let bytes = received["bytes"].as_u64().unwrap_or(0);

@@ -56,7 +56,7 @@ pub(super) fn check_lateness(parsed: &Parsed, grain: TimeSpan, errors: &mut Diag
     let capabilities = links.driver.kind().map(DriverKind::capabilities);
     let refusal = capabilities.and_then(|c| c.lateness_refusal());
     if let Some(why) = refusal.filter(|_| parsed.is_written(&path)) {
-        let message = "`max_lateness` is a bound that `links: {driver: netem}` cannot look at";
+        let message = "`max_lateness` is a bound that `links: {driver: netem}` cannot check";
         let error = parsed
             .error_at(&path, "driver", message)
             .with_reason(why)

@@ -63,7 +63,7 @@ pub(super) fn resolve(
             let message = format!("nothing is behind the gateway `{}`", gateway.node);
             let error = parsed.error_at(&path(index), "no-effect", message);
             let error = error.with_reason(
-                "it takes the connections of hosts whose only way to everybody else is a cable to it",
+                "it takes the connections of hosts whose only path to other nodes is a cable to it",
             );
             errors.push(error.with_suggestion(format!(
                 "add a host to `ground.hosts` and a cable from it to `{}`",

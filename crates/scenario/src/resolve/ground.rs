@@ -171,7 +171,7 @@ impl From<'_> {
                     places.rows.iter().map(|p| p.slug.as_str()),
                 )
                 .with_reason("names are compared without case, accents and punctuation")
-                .with_next(format!("look in the column `name` of `{file}`"));
+                .with_next(format!("see the column `name` of `{file}`"));
             self.errors.push(error);
             return false;
         };

@@ -65,7 +65,7 @@ impl Resolver<'_> {
                     &[],
                     "missing-key",
                     "missing key `gsl`".into(),
-                    "satellites serve the ground unless it is said that they do not",
+                    "satellites serve the ground by default",
                     Some(
                         "add `gsl: {min_elevation: 25 deg, link: {rate: 100 Mbit/s}}`, \
                          or `serves_ground: false`"
@@ -133,7 +133,7 @@ impl Resolver<'_> {
                 &[Key("isl")],
                 "missing-key",
                 "missing key `link`".into(),
-                "the pattern makes links, and their rate must be said",
+                "the pattern makes links, which need a rate",
                 Some("add `link: {rate: 100 Mbit/s}`".into()),
             );
             return None;
@@ -208,13 +208,13 @@ impl Resolver<'_> {
                 self.missing(
                     "isl",
                     "nearest",
-                    "how many links a satellite has must be said",
+                    "the pattern needs the number of links of a satellite",
                     "nearest: 3",
                 );
                 None
             }
             (IslPattern::List, _, None) => {
-                let reason = "which satellites are linked must be said";
+                let reason = "the pattern needs the pairs of satellites to link";
                 self.missing("isl", "pairs", reason, "pairs: [{from: ..., to: ...}]");
                 None
             }
@@ -326,7 +326,7 @@ impl Resolver<'_> {
                     &[Key("gsl"), Key("radio")],
                     "no-effect",
                     format!("`gsl.radio` does not go with `link.{key}`"),
-                    "both say what links carry",
+                    "both set what links carry",
                     Some(format!("remove `radio`, or `link.{key}`")),
                 );
             }

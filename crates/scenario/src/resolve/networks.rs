@@ -128,7 +128,7 @@ fn law_of(
         return over(parsed, &under("over"), raw.over.as_ref()?, errors);
     };
     if raw.radio.is_some() && !raw.by_range.is_empty() {
-        let message = "`radio` and `by_range` both say the rate".to_owned();
+        let message = "`radio` and `by_range` both set the rate".to_owned();
         let error = parsed.error_at(&under("by_range"), "choose-one", message);
         errors.push(error.with_suggestion("leave one of them out"));
     }

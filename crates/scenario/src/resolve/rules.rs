@@ -178,7 +178,7 @@ impl RuleReader<'_, '_> {
                     "choose-one",
                     "one of `both`, `forward`, `reverse` is missing",
                 )
-                .with_reason("a rule says what happens to its frames")
+                .with_reason("a rule defines what happens to its frames")
                 .with_suggestion("add `both: pass`, `both: drop` or `both: {delay: 100 ms}`");
             self.errors.push(error);
         }

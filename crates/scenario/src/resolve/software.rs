@@ -36,7 +36,7 @@ pub(super) fn images(parsed: &Parsed, errors: &mut Diagnostics) -> Vec<NamedImag
         let fetched = |source: &String| scheme.iter().any(|scheme| source.starts_with(scheme));
         if let Some(source) = raw.source.as_ref().filter(|source| fetched(source)) {
             let path = [path[0], path[1], Key("source")];
-            let message = format!("`{source}` is fetched by nobody while a lab starts");
+            let message = format!("`{source}` cannot be fetched while a lab starts");
             let error = parsed.error_at(&path, "bad-value", message);
             let reason = "what comes from a registry or an engine comes by `constel image import`";
             let suggestion = "give its `digest`, or the file of an image";
@@ -101,7 +101,7 @@ pub(super) fn resolve(
         let path = [Key("nodes"), Key("overrides"), Index(index)];
         let at = |key, n| [path[0], path[1], path[2], Key(key), Index(n)];
         if own.nodes.is_none() && own.shells.is_none() && own.region.is_none() {
-            let message = "this does not say of which nodes";
+            let message = "this does not name its nodes";
             let error = parsed.error_at(&path, "missing-key", message);
             let error = error.with_suggestion("give `nodes`, `shells` or `region`");
             rules.errors.push(error);
@@ -158,13 +158,13 @@ impl Rules<'_, '_> {
         let at = |rest: &[Seg<'static>]| -> Vec<Seg<'_>> { [path, rest].concat() };
         let parsed = self.parsed;
         if *set == RawNode::default() {
-            let error = parsed.error_at(path, "no-effect", "nothing is said here");
+            let error = parsed.error_at(path, "no-effect", "nothing is set here");
             self.errors.push(
                 error.with_suggestion("give `image`, `runtime` or another key, or remove it"),
             );
         }
         if set.runtime == Some(Runtime::Forward) && !forwards_alone(set) {
-            let message = "with `runtime: forward` nothing else can be said of a node";
+            let message = "with `runtime: forward` no other key can be set for a node";
             let error = parsed.error_at(&at(&[Key("runtime")]), "choose-one", message);
             let reason = "it has no network stack, and no program runs in it";
             self.errors.push(error.with_reason(reason));

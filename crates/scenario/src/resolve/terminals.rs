@@ -58,7 +58,7 @@ impl PolicyKeys {
                     "hysteresis",
                     "missing-key",
                     "missing key `hysteresis`",
-                    "by how much another satellite must be higher must be said",
+                    "the policy needs a threshold: how much higher another satellite must be",
                     "add `hysteresis: 5 deg`".to_owned(),
                 );
                 return None;
@@ -335,8 +335,8 @@ impl One<'_> {
             let message = format!("`gsl.{key}` of `{name}` and `{first_name}` differ");
             let own = match key {
                 "link.mtu" => String::new(),
-                "handover" => ", or say `handover` here".to_owned(),
-                _ => ", or say `policy` here".to_owned(),
+                "handover" => ", or set `handover` here".to_owned(),
+                _ => ", or set `policy` here".to_owned(),
             };
             errors.push(
                 self.error(&tail, "disagreement", message)

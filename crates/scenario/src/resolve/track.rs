@@ -53,7 +53,7 @@ pub(super) fn station(
         }
         _ => {
             let error = parsed
-                .error_at(&path, "choose-one", format!("where `{name}` is must be said in one way"))
+                .error_at(&path, "choose-one", format!("the position of `{name}` must be given in one way"))
                 .with_reason("a station stands at `latitude` and `longitude`, or moves along `track` or `track_file`");
             errors.push(error);
             return None;
@@ -132,7 +132,7 @@ pub(super) fn not_both(
     if antennas.is_some() {
         let message = "`antennas` has no effect with `terminals`: each has its own";
         let error = parsed.error_at_key(path, "no-effect", message);
-        errors.push(error.with_suggestion("say it in `terminals`"));
+        errors.push(error.with_suggestion("set it in `terminals`"));
     }
 }
 

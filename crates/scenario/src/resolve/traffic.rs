@@ -234,7 +234,7 @@ impl<'a> Traffic<'a> {
                 if rate.is_none() {
                     let error = self
                         .error(&[Key("iperf3")], "missing-key", "missing key `rate`".into())
-                        .with_reason("UDP sends at a rate that must be said")
+                        .with_reason("UDP needs a rate to send at")
                         .with_suggestion("add `rate: 2 Mbit/s`");
                     self.errors.push(error);
                 }

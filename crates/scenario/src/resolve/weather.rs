@@ -37,7 +37,7 @@ pub(super) fn resolve(
                 "`weather` has no effect here",
             )
             .with_reason("rain matters to links with `gsl.radio`, and no constellation has it")
-            .with_suggestion("remove `weather`, or say what the radio is");
+            .with_suggestion("remove `weather`, or describe the radio");
         errors.push(error);
     }
     for (index, raw) in parsed.raw.weather.iter().enumerate() {
@@ -70,10 +70,10 @@ pub(super) fn resolve(
         let Some(rows) = rows else { continue };
         let points: Vec<Recorded> = rows.into_iter().map(recorded).collect();
         if points.iter().all(|p| p.says_nothing()) {
-            let message = format!("`{}` says nothing", raw.file);
+            let message = format!("`{}` has no values", raw.file);
             let error = parsed
                 .error_at(&path, "missing-column", message)
-                .with_reason("it has none of the columns `up_bit_per_s`, `down_bit_per_s`, `loss_ratio` and `extra_delay_s`, or they say 0");
+                .with_reason("it has none of the columns `up_bit_per_s`, `down_bit_per_s`, `loss_ratio` and `extra_delay_s`, or they are 0");
             errors.push(error);
         }
         if points[0].at.ns() != 0 {

@@ -135,8 +135,8 @@ impl<'a> Walker<'a> {
                         format!("this file holds no {what}"),
                     )
                     .with_next(match *what {
-                        "scenario" => format!("{reference} says what a scenario is"),
-                        what => format!("{reference} says what {what} are"),
+                        "scenario" => format!("{reference} describes scenarios"),
+                        what => format!("{reference} describes {what}"),
                     });
                 self.errors.push(error);
                 return None;

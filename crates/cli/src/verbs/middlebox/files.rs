@@ -34,10 +34,7 @@ pub(super) fn check(args: &BoxCheck) -> Outcome {
     for warning in &warnings {
         output::tell(&format!("{warning}\n"));
     }
-    output::text(&format!(
-        "{}: {rules} rules are good\n",
-        args.file.display()
-    ))?;
+    output::text(&format!("{}: {rules} valid rules\n", args.file.display()))?;
     Ok(Exit::Done)
 }
 
@@ -66,7 +63,7 @@ pub(crate) fn checked(args: &Check, scenario: &BoxScenario) -> Outcome {
         None => between.to_owned(),
     };
     output::text(&format!(
-        "{}: good: a box between the {between}, {rules} rules, {flows} commands\n",
+        "{}: valid: a box between the {between}, {rules} rules, {flows} commands\n",
         args.file.display()
     ))?;
     for warning in &warnings {

@@ -20,7 +20,7 @@ pub(super) fn run(args: &Lab) -> Outcome {
 
 const HEAD: [&str; 12] = [
     "RULE",
-    "WAY",
+    "DIRECTION",
     "FRAMES",
     "BYTES",
     "DROPS",
@@ -58,7 +58,7 @@ pub(super) fn text(shown: &BoxShown) -> String {
     if let Some(left) = shown.confirm_within_s {
         let name = &lab.lab;
         text.push_str(&format!(
-            "takes itself down in {left:.0} s unless `constel box confirm {name}` comes\n"
+            "stops in {left:.0} s unless `constel box confirm {name}` runs\n"
         ));
     }
     if let Some(lateness) = shown.relay.as_ref().and_then(|relay| relay.lateness) {
@@ -81,7 +81,10 @@ pub(super) fn text(shown: &BoxShown) -> String {
     });
     let ways: Vec<Vec<String>> = ways.collect();
     if !ways.is_empty() {
-        text.push_str(&output::table(&["RULE", "WAY", "DELAY", "VIA"], &ways));
+        text.push_str(&output::table(
+            &["RULE", "DIRECTION", "DELAY", "VIA"],
+            &ways,
+        ));
     }
     text
 }
@@ -94,7 +97,7 @@ fn via_cells(name: &str, way: &str, via: &ViaShown) -> Vec<String> {
     vec![
         name.to_owned(),
         way.to_owned(),
-        delay.unwrap_or_else(|| "no way".to_owned()),
+        delay.unwrap_or_else(|| "no path".to_owned()),
         via.satellites.join(" ") + &radio,
     ]
 }

@@ -76,7 +76,7 @@ fn conclusion(rows: &[Compared]) -> String {
     let tested = rows.iter().filter(|row| row.differs.is_some()).count();
     let differ = rows.iter().filter(|row| row.differs == Some(true)).count();
     if tested == 0 {
-        return "\nNothing says how large noise is: give repeats (`constel sweep FILE --seeds 1..5`), or runs whose flows have samples.\n".to_owned();
+        return "\nThe noise is unknown: give repeated runs (`constel sweep FILE --seeds 1..5`), or runs whose flows have samples.\n".to_owned();
     }
     format!(
         "\n{differ} of {tested} figures that could be tested differ by more than noise (95 % confidence over all of them).\n"

@@ -22,11 +22,17 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     text.push_str(&routing(summary));
     let machines: Vec<Vec<String>> = summary.machines.iter().map(machine_cells).collect();
     text.push_str(&section(
-        &["MACHINE", "NODES", "FIGURES", "ENDED"],
+        &["MACHINE", "NODES", "VERDICT", "ENDED"],
         &machines,
     ));
     let handovers: Vec<Vec<String>> = summary.handovers.iter().map(handover_cells).collect();
-    let head = ["HANDOVER", "STATION", "FROM", "TO", "ROUTES STOOD AFTER"];
+    let head = [
+        "HANDOVER",
+        "STATION",
+        "FROM",
+        "TO",
+        "ROUTES CONVERGED AFTER",
+    ];
     text.push_str(&section(&head, &handovers));
     text.push_str(&further(summary.further_handovers));
     let changes: Vec<Vec<String>> = summary.changes.iter().map(change_cells).collect();
@@ -34,8 +40,8 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         "CHANGE",
         "KIND",
         "CAUSE",
-        "WHAT",
-        "ROUTES STOOD AFTER",
+        "OBJECT",
+        "ROUTES CONVERGED AFTER",
         "LOST",
     ];
     text.push_str(&section(&head, &changes));
@@ -55,12 +61,12 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
         "FLOW",
         "KIND",
         "RTT MIN/P50/MAX",
-        "BOUND",
+        "LOWER BOUND",
         "RATE",
         "LOSS",
         "HOPS",
         "HANDOVERS",
-        "MARKED",
+        "LATE SAMPLES",
         "STATUS",
     ];
     text.push_str(&section(&head, &flows));
@@ -72,7 +78,7 @@ pub(crate) fn summary_text(summary: &Summary) -> String {
     let head = [
         "ONE WAY",
         "MIN/P50/P95/MAX",
-        "BACK",
+        "REVERSE",
         "SENT",
         "RECEIVED",
         "CPU CLIENT/SERVER",
@@ -104,7 +110,7 @@ fn routing(summary: &Summary) -> String {
     let mut text = String::new();
     if let Some(first_s) = summary.convergence.first_s {
         text.push_str(&format!(
-            "routes stood {first_s:.1} s after the edges were up\n"
+            "routes converged {first_s:.1} s after the edges were up\n"
         ));
     }
     if let Some(routing) = &summary.routing {
@@ -112,8 +118,8 @@ fn routing(summary: &Summary) -> String {
     }
     if let Some(converged) = &summary.converged {
         text.push_str(&format!(
-            "routes in lab time: {:.3} % led where they should, {:.3} % at the worst moment; all {} nodes were \
-             right at {} of {} looks\n",
+            "routes in lab time: {:.3} % correct, {:.3} % at the worst moment; all {} nodes had correct routes in \
+             {} of {} samples\n",
             100.0 * converged.mean_right_ratio,
             100.0 * converged.least_right_ratio,
             converged.nodes,
@@ -140,7 +146,7 @@ fn disjoint(pair: &DisjointRow) -> String {
     for (number, path) in (1..).zip(&pair.paths) {
         let delay = path.delay_ns.as_ref();
         text.push_str(&format!(
-            "  path {number}: one way {} to {}, {} steps changed it\n",
+            "  path {number}: one-way delay {} to {}, changed in {} steps\n",
             output::or_dash(delay.map(|delay| output::ms(delay.min))),
             output::or_dash(delay.map(|delay| output::ms(delay.max))),
             path.changes

@@ -45,7 +45,9 @@ pub(super) fn resolve(
     let Some(channel) = &raw.channel else {
         let message = format!("network `{name}` needs `channel`");
         let error = parsed.error_at_key(&network, "missing-key", message);
-        errors.push(error.with_reason("with `medium: shared` members take turns, and it says how"));
+        errors.push(
+            error.with_reason("with `medium: shared` members take turns, and it defines how"),
+        );
         return None;
     };
     let path = |key| [network[0], network[1], Key("channel"), Key(key)];

@@ -28,7 +28,7 @@ pub(super) fn resolve(
             .error_at_key(
                 &[Key("routing"), Key("mode")],
                 "choose-one",
-                "`mode` and `daemon` both say who makes the routes",
+                "`mode` and `daemon` both select the source of the routes",
             )
             .with_suggestion("remove `mode`");
         errors.push(error);
@@ -69,7 +69,8 @@ pub(super) fn resolve(
             ("reaction", raw.reaction.is_some()),
         ];
         for (key, _) in shortest.iter().filter(|(_, given)| *given) {
-            let message = format!("`{key}` is about shortest paths, and `choices` says the ways");
+            let message =
+                format!("`{key}` applies to shortest paths, and `choices` gives the paths");
             let error = parsed
                 .error_at_key(&[Key("routing"), Key(key)], "choose-one", message)
                 .with_suggestion(format!("remove `{key}`, or `choices`"));

@@ -67,7 +67,11 @@ pub(super) fn ospf_extra(
         if (software, protocol) != (Software::Bird, RoutingProtocol::Ospf) {
             let path = [Key("routing"), Key("ospf"), Key("areas")];
             let error = parsed
-                .error_at_key(&path, "no-effect", "only BIRD's OSPF is told about areas")
+                .error_at_key(
+                    &path,
+                    "no-effect",
+                    "areas are only supported with BIRD's OSPF",
+                )
                 .with_reason("what would be ignored is an error, so that no result misleads")
                 .with_suggestion("remove `areas`, or set `daemon: bird` and `protocol: ospf`");
             errors.push(error);
@@ -81,7 +85,7 @@ pub(super) fn ospf_extra(
                     .error_at(
                         &path,
                         "choose-one",
-                        "how large areas are must be said in one way",
+                        "the size of areas must be given in one way",
                     )
                     .with_allowed(["planes", "satellites"]);
                 errors.push(error);

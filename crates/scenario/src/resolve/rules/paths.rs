@@ -26,7 +26,7 @@ impl RuleReader<'_, '_> {
             }
         };
         if raw.preset.is_some() {
-            no_effect(self, "delay", "with `preset`", "both say the delay");
+            no_effect(self, "delay", "with `preset`", "both set the delay");
             if raw.delay_trace.is_some() {
                 let why = "the recording is the whole delay";
                 no_effect(self, "preset", "with `delay_trace`", why);
@@ -34,11 +34,16 @@ impl RuleReader<'_, '_> {
         }
         if raw.via.is_some() {
             for key in ["delay", "preset", "delay_trace"] {
-                no_effect(self, key, "with `via`", "the sky says the delay");
+                no_effect(
+                    self,
+                    key,
+                    "with `via`",
+                    "the satellites' positions set the delay",
+                );
             }
         }
         if raw.rate_law.is_some() {
-            no_effect(self, "rate", "with `rate_law`", "the law says the rate");
+            no_effect(self, "rate", "with `rate_law`", "the law sets the rate");
         } else if raw.rate.is_none() {
             for key in ["queue", "queue_frames", "aqm", "overhead"] {
                 no_effect(
@@ -95,7 +100,7 @@ impl RuleReader<'_, '_> {
                 let message = "`orbital_slot` is missing";
                 let error = self.document.error_at(&slot, "missing-key", message);
                 self.errors
-                    .push(error.with_reason("it says where the satellite of `geo` stands"));
+                    .push(error.with_reason("it is the position of the satellite of `geo`"));
             }
             (SkyName::Geo, Some(_)) | (_, None) => {}
             (_, Some(_)) => {
@@ -151,7 +156,7 @@ impl RuleReader<'_, '_> {
             let message = "`rain` has an effect only with `radio`";
             let error = self.document.error_at_key(&at, "no-effect", message);
             self.errors.push(
-                error.with_suggestion("say what the radio is, as `gsl.radio` of a scenario does"),
+                error.with_suggestion("describe the radio, as `gsl.radio` of a scenario does"),
             );
         }
         raw.rain
