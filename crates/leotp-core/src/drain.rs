@@ -182,7 +182,7 @@ mod tests {
         };
         let mut d = Drain::default();
         let mut least = f64::MAX;
-        // Every packet waits 4 ms for a processor. What arrives is what was asked for.
+        // Every packet waits 4 ms for a processor. The rate of arrival is the requested rate.
         let mut mbps = 8.0;
         for _ in 0..100 {
             let waited = d.waited_ns(4.0 * MS);
@@ -207,8 +207,8 @@ mod tests {
     #[test]
     fn fast_hops_remember_a_late_host() {
         let p = Params::beyond();
-        // What still counts as a queue, ms, of 3 ms that have not drained, after rounds in which
-        // packets came at once.
+        // The part of 3 ms that have not drained that still counts as a queue, ms, after rounds
+        // in which packets did not wait.
         let later = |mbps: f64, rounds: u32| {
             let mut d = Drain::default();
             for _ in 0..3 {

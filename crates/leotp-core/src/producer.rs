@@ -237,7 +237,7 @@ impl Producer {
             }
         }
         if range.start < range.end {
-            // The same bytes requested twice are answered once.
+            // Bytes that are requested twice are answered once.
             for m in leg.waiting.missing(range) {
                 if leg.fifo.len() + leg.repairs.len() >= most.clamp(64, MAX_WAITING) {
                     self.stats.refused += 1;
@@ -419,7 +419,7 @@ impl Producer {
                 flow,
                 range: r,
                 // Timing with no earlier waits: this is the first node of the Data's path. The
-                // wait here counts, so that the Consumer's window does not take it for distance.
+                // wait here counts, so that the Consumer's window does not count it as distance.
                 timing: leg.timing.of(now, leg.owd, (since, 0), false, &self.params),
                 fin: avail.finished && !r.is_meta() && r.end == avail.end,
                 rtx,

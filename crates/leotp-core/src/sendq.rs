@@ -85,8 +85,8 @@ impl SendQueue {
                 .iter()
                 .position(|f| f.range.start >= q.range.start && !f.range.is_meta());
             match at {
-                // Its own VPH still waits: the Data replaces it, and the next node never sees the
-                // hole.
+                // The VPH of these bytes still waits: the Data replaces it, and the next node
+                // never sees the hole.
                 Some(i) if self.fifo[i].payload.is_none() && self.fifo[i].range == q.range => {
                     self.fifo[i] = q
                 }

@@ -75,7 +75,7 @@ impl Shared {
 
     /// Notes an Interest sent for `leg`.
     pub(crate) fn sent(&mut self, now: Nanos, ttl: Nanos, leg: SlotId, r: Range) {
-        // With a single Consumer nobody can join, and the table stays empty.
+        // With a single Consumer there is no other to join, and the table stays empty.
         if self.legs < 2 {
             return;
         }

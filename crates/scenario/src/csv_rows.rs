@@ -96,7 +96,8 @@ mod tests {
     }
 
     proptest! {
-        /// What spreadsheets and R write of a table is that table, whatever they quote and however lines end.
+        /// A table that spreadsheets or R write is read as that table, whatever they quote and however lines
+        /// end.
         #[test]
         fn all_ways_of_writing_a_table_are_one(
             table in prop::collection::vec(prop::collection::vec("[a-z0-9.,\"]{1,5}", 3), 1..6),

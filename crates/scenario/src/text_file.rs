@@ -84,7 +84,7 @@ impl TextFile {
         code: &'static str,
         message: impl Into<String>,
     ) -> Diagnostic {
-        /// Nobody reads more of an underline than this, and a line may have as many characters as the file.
+        /// A longer underline is of no use to a reader, and a line may have as many characters as the file.
         const WIDEST: usize = 1_000;
         let line = u32::try_from(line.max(1)).unwrap_or(u32::MAX);
         // By the index of lines: a file with an error in each line is read once, not once for each.

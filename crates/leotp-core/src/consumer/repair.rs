@@ -137,7 +137,7 @@ impl Consumer {
             }
             again.push((Range { start, end: p.end }, true));
         }
-        // Nothing has happened since the last scan, so no timeout can become due before `due`.
+        // No event has occurred since the last scan, so no timeout can become due before `due`.
         if let (false, Some(due)) = (heard, self.stands_still(waits.then_some(first))) {
             self.next_scan = self.next_scan.max(due);
         }

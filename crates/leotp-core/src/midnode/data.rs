@@ -175,7 +175,7 @@ impl Midnode {
         room: u64,
     ) {
         let Some(leg) = self.legs.get(id) else { return };
-        // The same bytes have come twice, for example by a repair and a late original.
+        // These bytes have come twice, for example by a repair and a late original.
         if payload.is_some() && !h.range.is_empty() && leg.queue.holds(h.range) {
             return;
         }

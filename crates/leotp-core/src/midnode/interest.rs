@@ -186,7 +186,7 @@ impl Midnode {
                 end: at + n,
             };
             at = range.end;
-            // The same bytes wait already: one answer serves both Interests.
+            // These bytes wait already: one answer serves both Interests.
             if leg.queue.holds(range) {
                 continue;
             }

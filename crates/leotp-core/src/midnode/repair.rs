@@ -28,7 +28,7 @@ impl Midnode {
             };
             at = range.end;
             let Some(leg) = self.legs.get(id) else { return };
-            // The same bytes were requested within a hopRTT: their answer may still come.
+            // These bytes were requested within a hopRTT: their answer may still come.
             if self.params.shr_repeats > 0 && !leg.note_repair(now, range, &self.params) {
                 continue;
             }

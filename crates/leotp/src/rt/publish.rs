@@ -403,8 +403,8 @@ mod tests {
     use crate::rt::{Fetch, FetchOptions};
     use std::sync::atomic::{AtomicBool, Ordering};
 
-    /// Fetches a live flow of `bytes` as the gateway does; what came until `limit`, and
-    /// whether the fetch called itself done.
+    /// Fetches a live flow of `bytes` as the gateway does; returns the bytes that arrived until
+    /// `limit`, and whether the fetch was done.
     fn through(bytes: Vec<u8>, finish: bool, limit: Duration) -> (Vec<u8>, bool) {
         let local = "[::1]:0".parse().unwrap();
         let mut publisher = Publisher::bind(&[local], Params::default()).unwrap();

@@ -287,11 +287,11 @@ mod tests {
         assert_eq!(read(&mut s, 1, full), Some(second));
         assert!(read(&mut s, 2, 10 + TAG as usize).is_some());
         assert_eq!(s.available().end, 2 * RECORD + 10 + TAG, "as published");
-        // What it was, it may be again.
+        // The original content may come back.
         let mut f = std::fs::File::create(&path).unwrap();
         f.write_all(&vec![1; 2 * PLAIN as usize + 10]).unwrap();
         assert_eq!(read(&mut s, 0, full), Some(first));
-        // Cut short: the text is not there.
+        // Cut short: the text is missing.
         f.set_len(PLAIN).unwrap();
         assert_eq!(read(&mut s, 1, full), None);
     }

@@ -79,7 +79,7 @@ mod tests {
         assert_eq!(s.get(source(5000), || Some(5000)), Some(&5000));
         assert_eq!(s.get(source(0), || None), Some(&0));
         assert_eq!(s.get(source(1), || None), None);
-        // What could not be opened leaves nothing behind.
+        // A socket that could not be opened leaves no entry.
         assert_eq!(s.get(source(1), || Some(7)), Some(&7));
         for n in 0..10_000 {
             s.get(source(n), || Some(n));

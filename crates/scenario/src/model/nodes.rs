@@ -133,7 +133,7 @@ pub struct Container {
     pub kernel_events: bool,
     /// Whether its program is started again.
     pub restart: RestartPolicy,
-    /// The health check; `None`: there is none.
+    /// The health check; `None`: no check.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub health: Option<Health>,
     /// The signal that asks the program to end; `None`: the image's.

@@ -136,7 +136,7 @@ pub struct RawNode {
     /// to 30 s. The wait is a second again once the program has run for 30 s. Default `never`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restart: Option<RestartPolicy>,
-    /// Health check of its program. Without it there is none, whatever the image says.
+    /// Health check of its program. Without it there is no check, whatever the image has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub health: Option<RawHealth>,
     /// How its program is stopped.

@@ -163,7 +163,7 @@ impl Reader<'_> {
         None
     }
 
-    /// Returns the block written at a path; `None` if there is none, or a wrong one.
+    /// Returns the block written at a path; `None` if it is missing or wrong.
     fn block<A: Address>(
         &mut self,
         path: &[Seg<'_>],

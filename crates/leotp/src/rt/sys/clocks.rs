@@ -87,8 +87,8 @@ mod tests {
         let s = Socket::bind(local, SocketOptions::default()).expect("a socket");
         let start = Instant::now();
         let mono = || start.elapsed().as_nanos() as Nanos + 1_000_000_000;
-        // The kernel begins to stamp a moment after the first socket has asked for it; a busy
-        // host may hold up the test itself. Nothing can come before it is sent.
+        // The kernel begins to stamp a moment after the first socket has requested it; a busy
+        // host may delay the test itself. A datagram cannot arrive before it is sent.
         let mut spent = vec![];
         for _ in 0..20 {
             let before = mono();
