@@ -139,6 +139,7 @@ impl Discipline {
                     red.min_bytes < red.max_bytes,
                     "RED's lower threshold is not below its upper one",
                 );
+                // NaN satisfies neither comparison, so it is refused too.
                 must(
                     red.max_ratio > 0.0 && red.max_ratio <= 1.0,
                     "RED's probability is not above 0 and at most 1",

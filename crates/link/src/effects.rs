@@ -163,6 +163,7 @@ impl Effects {
     #[must_use]
     pub fn starting_later(mut self, by_ns: Nanos) -> Effects {
         self.rate_law = self.rate_law.map(|law| law.starting_later(by_ns));
+        // Only a recording depends on the time: all other jitter laws are stationary.
         if let Some(Jitter {
             law: JitterLaw::Trace { origin_ns, .. },
             ..
@@ -184,6 +185,7 @@ impl Effects {
     pub fn over(&self, base: &Impairment) -> Impairment {
         let mut effective = *base;
         if let Some(delay_ns) = self.delay_ns {
+            // The slope is replaced too: the delay no longer follows the orbit.
             effective.delay = Delay::constant(delay_ns);
         }
         let extra_ns = self.extra_delay_ns.unwrap_or(0);

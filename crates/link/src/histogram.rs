@@ -128,6 +128,7 @@ impl Histogram {
     /// recorded.
     #[must_use]
     pub fn quantile(&self, share: f64) -> Nanos {
+        // Nearest rank: the smallest value that is not below this share of all values.
         let rank = ((share * self.count as f64).ceil() as u64).clamp(1, self.count.max(1));
         let mut seen = 0;
         for (bucket, n) in self.buckets.iter().enumerate() {

@@ -78,6 +78,7 @@ impl Laws {
     /// Returns whether the law loses a frame of `len_bytes`; `None` if the impairment's own loss applies.
     pub(crate) fn loses(&mut self, len_bytes: u32) -> Option<bool> {
         match self.set.loss.as_ref()? {
+            // `Effects::over` has put these laws into the impairment, and the edge draws that loss itself.
             LossLaw::None | LossLaw::Bernoulli { .. } => None,
             law => Some(self.loss.next(law, len_bytes)),
         }

@@ -187,6 +187,8 @@ impl LossState {
                 } else {
                     (loss_bad, bad_to_good)
                 };
+                // The loss is drawn before the transition, so the state changes between two frames. Each frame takes
+                // two draws, whatever its fate.
                 let lost = self.rng.chance(loss);
                 if self.rng.chance(leave) {
                     self.state ^= 1;

@@ -82,6 +82,8 @@ pub fn traits(frame: &[u8]) -> Traits {
             hash.bytes(&frame[at + 8..at + 40]);
             let (protocol, transport) = behind_extensions(frame, at);
             hash.transport(frame, protocol, transport);
+            // The traffic class begins in the middle of the first byte, so its ECN bits are in the upper half of the
+            // second.
             (frame[at + 1] >> 4) & CE
         }
         Network::Other(kind) => {
@@ -91,6 +93,7 @@ pub fn traits(frame: &[u8]) -> Traits {
     };
     Traits {
         flow: hash.0,
+        // 0 is the only codepoint of senders without ECN (RFC 3168, section 5).
         ecn_capable: ecn != 0,
     }
 }
@@ -161,6 +164,7 @@ pub fn mark_ce(frame: &mut [u8]) -> bool {
             true
         }
         Network::V6(at) => {
+            // IPv6 has no header checksum.
             frame[at + 1] |= CE << 4;
             true
         }

@@ -243,6 +243,7 @@ impl RateLaw {
             } => check_steps(steps, *period_ns, &mut must),
             RateLaw::Opportunities { batches, .. } => check_opportunities(batches, &mut must),
         }
+        // The mean of invalid parameters has no meaning.
         if errors.len() == before && self.mean_bps() < MIN_MEAN_BPS {
             errors.push(format!(
                 "a rate of {} bit/s in the long run: at least 1 kbit/s (a link without service is \

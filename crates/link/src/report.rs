@@ -62,6 +62,7 @@ impl LateFrames {
     /// before, up to 84 ms.
     #[must_use]
     pub fn of(lateness: &Histogram) -> Self {
+        // From 5 us to 84 ms, each bound 1.5 times the one before.
         let up_to_ns =
             std::array::from_fn(|power| (5e3 * 1.5_f64.powi(power as i32)).round() as Nanos);
         let frames = up_to_ns.map(|bound| lateness.not_above(bound));
@@ -155,6 +156,7 @@ impl Serialize for Causes {
 
 impl<'de> Deserialize<'de> for Causes {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
+        // Deserializing through a sorted map would lose the order of the causes.
         struct InOrder;
         impl<'de> Visitor<'de> for InOrder {
             type Value = Causes;

@@ -131,6 +131,7 @@ impl Supply<'_> {
                 amplitude_bps,
                 period_ns,
                 origin_ns,
+            // The rate is constant within a slot, so that the end of a service can be computed with integers.
             } => slot(t, origin_ns, period_ns, |middle| {
                 let turn = std::f64::consts::TAU * middle as f64 / period_ns as f64;
                 (mean_bps as f64 + amplitude_bps as f64 * turn.sin()).round() as u64
@@ -163,6 +164,7 @@ impl Supply<'_> {
             } => match period_ns {
                 Some(period) => {
                     let at = phase(t, origin_ns, period);
+                    // `next` is at least 1, because the first step is at 0.
                     let next = steps.partition_point(|s| s.0 <= at);
                     let end = steps.get(next).map_or(period, |s| s.0);
                     (steps[next - 1].1, t.saturating_add(end - at))

@@ -78,6 +78,7 @@ pub fn mahimahi(text: &str) -> Result<RateLaw, Vec<TraceError>> {
             _ => batches.push((ms, 1)),
         }
     }
+    // In Mahimahi a trace starts again at its last instant, so 0 and the end are the same instant of two rounds.
     if batches.first().is_some_and(|b| b.0 == 0) {
         let (_, at_start) = batches.remove(0);
         match batches.last_mut() {
@@ -155,6 +156,7 @@ pub fn rate_csv(text: &str, again: bool) -> Result<RateLaw, Vec<TraceError>> {
             continue;
         };
         match steps.last() {
+            // The row is kept: the rows behind it are checked against it, so the error is reported only once.
             None if t != 0 => errors.push(line, "the first time is not 0"),
             Some(last) if t < last.0.saturating_add(SLOT_NS) => {
                 errors.push(line, "less than 1 ms after the line before");

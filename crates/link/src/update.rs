@@ -202,6 +202,7 @@ fn named(changes: &[EdgeChange]) -> (Vec<(PortId, PortId)>, Vec<u16>) {
             EdgeChange::Remove { .. } => removals.push(change.edge()),
             EdgeChange::Set { impairment, .. } => {
                 let profile = impairment.profile;
+                // 0 means that the edge has no profile.
                 if profile != 0 && !profiles.contains(&profile) {
                     profiles.push(profile);
                 }
@@ -226,6 +227,7 @@ fn check_one(change: &EdgeChange, ports: u32, errors: &mut Vec<ChangeError>) {
     if from == to {
         errors.push(ChangeError::SelfEdge { port: from });
     }
+    // NaN is in no range, so it is refused too.
     if let EdgeChange::Set { impairment, .. } = change
         && let Loss::Bernoulli { loss_ratio } = impairment.loss
         && !(0.0..=1.0).contains(&loss_ratio)
@@ -240,6 +242,7 @@ fn check_one(change: &EdgeChange, ports: u32, errors: &mut Vec<ChangeError>) {
 
 /// Finds edges named more than once. Sorted updates (the usual case) are checked by one pass without allocation.
 fn find_duplicates(changes: &[EdgeChange], errors: &mut Vec<ChangeError>) {
+    // Strictly rising pairs are sorted and contain no duplicate.
     if changes.is_sorted_by(|a, b| a.edge() < b.edge()) {
         return;
     }
@@ -247,6 +250,7 @@ fn find_duplicates(changes: &[EdgeChange], errors: &mut Vec<ChangeError>) {
     edges.sort_unstable();
     let mut last = None;
     for pair in edges.windows(2) {
+        // An edge that is named three times gives two equal pairs, but only one error.
         if pair[0] == pair[1] && last != Some(pair[0]) {
             let (from, to) = pair[0];
             errors.push(ChangeError::Duplicate { from, to });

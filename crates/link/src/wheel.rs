@@ -12,6 +12,7 @@ use crate::types::Nanos;
 
 /// log2 of the slot width in nanoseconds.
 const SHIFT: u32 = 12;
+// 65,536 slots of 4.096 us: deadlines up to 268 ms ahead are in slots.
 const SLOTS: usize = 1 << 16;
 const NONE: u32 = u32::MAX;
 
@@ -143,6 +144,7 @@ impl Wheel {
         }
         if self.earliest.is_none() {
             let slot = self.next_slot()?;
+            // Only the first occupied slot is searched: later slots contain later deadlines.
             let mut at = self.heads[slot as usize & (SLOTS - 1)];
             let mut earliest = Nanos::MAX;
             while at != NONE {
@@ -312,6 +314,7 @@ impl Bitmap {
 
     fn clear(&mut self, i: usize) {
         self.leaf[i >> 6] &= !(1 << (i & 63));
+        // A bit of an upper level stands for a whole word of the level below.
         if self.leaf[i >> 6] == 0 {
             self.mid[i >> 12] &= !(1 << ((i >> 6) & 63));
             if self.mid[i >> 12] == 0 {

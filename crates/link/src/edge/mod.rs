@@ -414,6 +414,7 @@ impl<F> Edge<F> {
     fn is_apart_next(&self) -> bool {
         let in_line = self.line.front().map_or(Nanos::MAX, |r| r.due_ns);
         let apart = self.apart.first_key_value();
+        // If both are due at the same instant, the frame of the line comes first.
         apart.is_some_and(|((due_ns, _), _)| *due_ns < in_line)
     }
 

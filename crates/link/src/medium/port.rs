@@ -93,6 +93,7 @@ impl Port {
             counts_from_ns: None,
             decided: false,
             decision: 0,
+            // No port has the number `u32::MAX`, so the generator differs from those of all edges.
             rng: Rng::for_edge(seed, number as u32, u32::MAX, 0),
             counters: Counters::default(),
         }

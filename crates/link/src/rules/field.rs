@@ -78,6 +78,7 @@ impl Wanted {
             (Wanted::Any, _) => true,
             (Wanted::Ranges(_), Wanted::Any) => false,
             (Wanted::Ranges(mine), Wanted::Ranges(others)) => others.iter().all(|inner| {
+                // One outer range is enough: ranges that overlap or adjoin were merged.
                 mine.iter()
                     .any(|outer| outer.start() <= inner.start() && inner.end() <= outer.end())
             }),
@@ -119,6 +120,7 @@ fn addresses(of: &[Prefix], ipv4: bool) -> Wanted {
     if of.is_empty() {
         return Wanted::Any;
     }
+    // If only prefixes of the other family are given, the list is empty, and no frame of this family matches.
     let family = of.iter().filter(|prefix| prefix.is_ipv4() == ipv4);
     merged(family.map(Prefix::range).collect())
 }

@@ -71,6 +71,7 @@ impl Head {
     #[must_use]
     pub fn behind(smac: [u8; 6], dmac: [u8; 6], rest: &[u8]) -> Head {
         let outer = word(rest, 0).unwrap_or(0);
+        // The upper four bits of a tag are priority and drop eligibility (IEEE 802.1Q).
         let (vlan, kind_at) = match word(rest, 2) {
             Some(tag) if VLAN_TAGS.contains(&outer) => (Some(tag & 0xfff), 4),
             _ => (None, 0),

@@ -136,6 +136,7 @@ impl Match {
             std::mem::swap(&mut seen.sport, &mut seen.dport);
             std::mem::swap(&mut seen.smac, &mut seen.dmac);
         }
+        // The other conditions do not depend on the direction.
         seen
     }
 }

@@ -66,6 +66,7 @@ impl Prefix {
     /// Returns whether the address is in the block.
     #[must_use]
     pub fn contains(&self, of: IpAddr) -> bool {
+        // Numbers of both families begin at 0, so the families must be compared too.
         of.is_ipv4() == self.is_ipv4() && self.range().contains(&number(of))
     }
 }
@@ -75,6 +76,7 @@ fn bits(of: IpAddr) -> u8 {
 }
 
 fn host_bits(count: u8) -> u128 {
+    // A shift by 128 has no result: in `::/0` all bits belong to the host.
     1u128
         .checked_shl(count.into())
         .map_or(u128::MAX, |size| size - 1)
@@ -106,6 +108,7 @@ impl FromStr for Prefix {
         let first: IpAddr = first.parse().map_err(|_| PrefixError::Form)?;
         let length = match length {
             None => bits(first),
+            // `parse` alone would also accept a sign and any number of leading zeros.
             Some(digits) if digits.len() <= 3 && digits.bytes().all(|b| b.is_ascii_digit()) => {
                 digits.parse().map_err(|_| PrefixError::Form)?
             }

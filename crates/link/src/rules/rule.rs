@@ -83,6 +83,7 @@ impl Action {
     pub fn effects(&self) -> Option<Effects> {
         match self {
             Action::Pass => None,
+            // The link plane has no action "drop": an edge that is down drops all of its frames.
             Action::Drop => Some(Effects {
                 down: Some(true),
                 ..Effects::default()

@@ -46,6 +46,7 @@ fn named<T: Copy>(table: &[(&str, T)], text: &str) -> Option<T> {
 /// Parses a number, in decimal or as `0x...`.
 fn unsigned(text: &str) -> Option<u64> {
     let plain = |text: &str, radix| {
+        // `from_str_radix` alone would also accept a sign.
         let digits = !text.is_empty() && text.chars().all(|c| c.is_digit(radix));
         digits.then(|| u64::from_str_radix(text, radix).ok())?
     };

@@ -61,6 +61,7 @@ impl<F> EdgeTable<F> {
                 }
                 EffectsChange::Port { port, effects } => {
                     self.port_effects[port.0 as usize] = effects.clone().map(Arc::new);
+                    // The loop uses indices, because `put_effects` borrows the whole table.
                     for i in 0..self.ports[port.0 as usize].len() {
                         self.put_effects(now, self.ports[port.0 as usize][i], frames);
                     }

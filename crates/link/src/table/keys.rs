@@ -18,6 +18,8 @@ impl Hasher for KeyHasher {
         }
     }
     fn write_u64(&mut self, key: u64) {
+        // As for addresses: the halves are combined, because the product's low bits alone would not depend on the key's
+        // high bits.
         let wide = u128::from(self.0 ^ key ^ 0x243f_6a88_85a3_08d3)
             * u128::from(0x9e37_79b9_7f4a_7c15_u64);
         self.0 = (wide >> 64) as u64 ^ wide as u64;

@@ -171,6 +171,7 @@ impl<F> EdgeTable<F> {
         change(&mut entry.edge, &mut |frame, cause| {
             counting.discard(frame, cause);
         });
+        // A change can only drop frames, so the number does not rise.
         self.held -= before - entry.edge.held();
     }
 
@@ -198,6 +199,7 @@ impl<F> EdgeTable<F> {
         let Some(entry) = self.entries[id as usize].as_ref() else {
             return;
         };
+        // Edges that are behind get their turns from their own list, not from the wheel.
         if entry.behind {
             return;
         }

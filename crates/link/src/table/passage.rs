@@ -140,6 +140,7 @@ impl<F> EdgeTable<F> {
             }
             self.sum_no_edge += frames;
         }
+        // A frame for all edges of the port would have been copied to each of them, so each edge counts it.
         for id in ids {
             if let Some(entry) = self.entries[id as usize].as_mut() {
                 for counters in [entry.edge.counters_mut(), &mut self.sum] {
@@ -176,6 +177,7 @@ impl<F> EdgeTable<F> {
         frames: &mut impl Frames<F>,
     ) -> bool {
         let entry = self.entries[id as usize].as_ref();
+        // Reading a frame's headers takes time, so it is done only for edges that use the traits.
         let traits = if entry.is_some_and(|entry| entry.edge.wants_traits()) {
             frames.traits(&frame)
         } else {

@@ -72,7 +72,9 @@ impl<F> EdgeTable<F> {
             queue_bytes: 0,
         };
         if let Some(entry) = entry {
+            // The counters in `past` are those of earlier lives: removing an edge does not reset its counters.
             stats.counters.add(entry.edge.counters());
+            // A removed edge whose last frames are in flight has no impairment any more.
             stats.impairment = entry.open.then(|| *entry.edge.impairment());
             stats.held = entry.edge.held();
             stats.queue_bytes = entry.edge.queue_bytes();
@@ -85,6 +87,7 @@ impl<F> EdgeTable<F> {
     pub fn all_stats(&self) -> Vec<EdgeStats> {
         let mut keys: Vec<u64> = self.index.keys().chain(self.past.keys()).copied().collect();
         keys.sort_unstable();
+        // An edge that was removed and added again is in both maps.
         keys.dedup();
         keys.into_iter()
             .filter_map(|k| self.edge_stats(PortId((k >> 32) as u32), PortId(k as u32)))

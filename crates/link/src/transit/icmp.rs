@@ -11,6 +11,7 @@ pub(crate) const UDP: u8 = 17;
 
 /// Returns the checksum of a message whose checksum field is 0.
 pub(crate) fn checksum(pseudo: u32, message: &[u8]) -> [u8; 2] {
+    // The message's sum is folded first, because that of a long message may nearly fill 32 bits.
     (!fold(pseudo + u32::from(fold(words_sum(message))))).to_be_bytes()
 }
 

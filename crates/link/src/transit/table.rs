@@ -99,6 +99,8 @@ impl Hasher for Fold {
         self.write_u64(u64::from(word));
     }
     fn write_u64(&mut self, word: u64) {
+        // The constants are the first fractional digits of pi and 2^64 divided by the golden ratio. Both halves of the
+        // product are combined, because the low bits alone would not depend on the high bits of the input.
         let wide = u128::from(self.0 ^ word ^ 0x243f_6a88_85a3_08d3)
             * u128::from(0x9e37_79b9_7f4a_7c15_u64);
         self.0 = (wide >> 64) as u64 ^ wide as u64;
@@ -186,6 +188,7 @@ impl Table {
             ways: (0..words).map(|_| AtomicU64::new(0)).collect(),
             shared: Shared::default(),
         };
+        // `beside` searches this list by bisection.
         table.v4_of_ports.sort_unstable();
         for (number, member) in (0..).zip(spec.members) {
             table.members.push(Own {
@@ -247,6 +250,7 @@ impl Table {
             [way] => one(way),
             [first, ..] => match self.shared.number(ways) {
                 Some(number) => ARE_SEVERAL | u64::from(number),
+                // All numbers of sets are in use: the first path then carries all packets.
                 None => one(first),
             },
         };
@@ -299,6 +303,8 @@ impl Table {
         if is_own {
             return Place::Own;
         }
+        // A destination that the table knows is not searched among the neighbours, even if it has no route at the
+        // moment.
         if let Some(goal) = self.goal(address) {
             let way = self.ways(member, goal).of(flow, member);
             return way.map_or(Place::Nowhere, Place::Towards);
@@ -362,6 +368,7 @@ impl Table {
 
 fn in_one_subnet(a: Ipv4Addr, b: Ipv4Addr, len: u8) -> bool {
     let host_bits = 32_u32.saturating_sub(u32::from(len));
+    // A shift by 32 has no result: with prefix length 0 all addresses are in one subnet.
     (a.to_bits() ^ b.to_bits())
         .checked_shr(host_bits)
         .unwrap_or(0)

@@ -76,6 +76,7 @@ fn options(mut options: &[u8]) -> Result<(), Cause> {
     const STRICT_SOURCE_ROUTE: u8 = 137;
     loop {
         match options {
+            // 0 ends the list and 1 is padding. Both have no length byte (RFC 791, section 3.1).
             [] | [0, ..] => return Ok(()),
             [1, rest @ ..] => options = rest,
             [LOOSE_SOURCE_ROUTE | STRICT_SOURCE_ROUTE, ..] => return Err(Cause::SourceRoute),
@@ -112,6 +113,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     let flow = Flow {
         addresses: &ip[12..20],
         protocol: header.protocol,
+        // Only the first fragment contains the ports. Without them, all fragments of a packet take the same path.
         transport: if header.fragment {
             &[]
         } else {
@@ -146,6 +148,7 @@ fn one_hop_less(ip: &mut [u8]) {
     };
     // The TTL is the high byte of its 16-bit word, with the protocol as the low byte.
     let new = old - 0x100;
+    // RFC 1624, equation 3: HC' = ~(~HC + ~m + m').
     let sum = fold(u32::from(!check) + u32::from(!old) + u32::from(new));
     ip[8] -= 1;
     ip[10..12].copy_from_slice(&(!sum).to_be_bytes());
@@ -184,6 +187,7 @@ fn echo(
     }
     let way = back(node, (header.to, header.from))?;
     let total = HEADER + message.len();
+    // The node cannot fragment, so a reply that is larger than the link's MTU is not sent.
     if total > node.mtu_bytes(way.port) as usize {
         return None;
     }
@@ -234,6 +238,7 @@ fn complain(
     (complaint, cause): (Complaint, Cause),
     answer: &mut Vec<u8>,
 ) -> Verdict {
+    // Precedence 6, "internetwork control", as RFC 1812, section 4.3.2.5, recommends for errors.
     const CONTROL: u8 = 0xc0;
     let silent = Verdict::Drop(cause);
     let about_a_query = || {

@@ -45,6 +45,7 @@ struct Header {
 
 fn header(ip: &[u8], available: usize) -> Option<Header> {
     let first: &[u8; HEADER] = ip.first_chunk()?;
+    // The length field of IPv6 does not include the header itself (RFC 8200, section 3).
     let total = HEADER + usize::from(word(first, 4)?);
     if first[0] >> 4 != 6 || total > available {
         return None;
@@ -86,6 +87,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
         port,
         far_port: from,
     });
+    // A port's link-local address follows from its number, so the source must be that of the sending port.
     if neighbour.is_some() && node.port_of_link_local(header.from) != Some(from) {
         return Verdict::Drop(Cause::Address);
     }
@@ -121,6 +123,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     if packet.longest > mtu_bytes as usize {
         return asked.complain((too_big(mtu_bytes), Cause::TooBig), answer);
     }
+    // Only the hop limit changes: IPv6 has no header checksum.
     ip[7] -= 1;
     Verdict::Forward(way)
 }
@@ -155,6 +158,7 @@ impl<N: Node> Asked<'_, N> {
         let silent = Verdict::Drop(Cause::NoProgram);
         let complaint = match self.header.next {
             ICMPV6 => return self.echo(answer).unwrap_or(silent),
+            // The node does not process extension headers, so it cannot know which error would be right.
             HOP_BY_HOP | ROUTING | FRAGMENT | DESTINATION_OPTIONS => return silent,
             UDP => NO_PORT,
             _ => NO_PROTOCOL,
@@ -173,6 +177,7 @@ impl<N: Node> Asked<'_, N> {
             return None;
         }
         let way = self.back(to)?;
+        // The node cannot fragment, so a reply that is larger than the link's MTU is not sent.
         if total > self.node.mtu_bytes(way.port) as usize {
             return None;
         }
@@ -200,10 +205,12 @@ impl<N: Node> Asked<'_, N> {
         let Some(way) = self.back(own) else {
             return silent;
         };
+        // The limit comes last: only errors that are really sent take a token.
         if !self.node.may_complain() {
             return silent;
         }
         let there = self.ip.len().min(self.header.total);
+        // An error must fit into the smallest MTU that IPv6 permits (RFC 4443, section 2.4 c).
         let about = &self.ip[..there.min(COMPLAINT_BYTES - HEADER - 8)];
         let len = 8 + about.len();
         begin(answer, (own, self.header.from), len);
@@ -227,6 +234,7 @@ impl<N: Node> Asked<'_, N> {
                     let Some(units) = self.ip.get(at + 1) else {
                         return false;
                     };
+                    // The length counts units of 8 bytes, without the first 8 (RFC 8200, section 4.3).
                     8 + usize::from(*units) * 8
                 }
                 FRAGMENT => {
@@ -234,6 +242,7 @@ impl<N: Node> Asked<'_, N> {
                     if word(self.ip, at + 2).is_none_or(|place| place & 0xfff8 != 0) {
                         return false;
                     }
+                    // A fragment header has no length field; it always takes 8 bytes.
                     8
                 }
                 _ => return true,
