@@ -157,6 +157,7 @@ impl State {
             }
             let update = entry.remove();
             let applied = self.table.apply(at_ns, &update, &mut NoFrames);
+            // A refused update has changed nothing, so it is no event.
             if applied.is_ok() {
                 self.events.push(Event::Updated {
                     at_ns,
@@ -260,6 +261,7 @@ impl Memory {
         if state.phase == Phase::Running {
             state.catch_up(at_ns);
         }
+        // After the stop only results of updates that took effect before it are left.
         state.ended.remove(&number).ok_or(DriverError::Stopped)?
     }
 }
@@ -311,11 +313,13 @@ impl Links for Memory {
         let (mut state, now_ns) = self.running()?;
         state.call(Call::Submit)?;
         let update = asked::update(update, self.shared.ports, &self.capabilities())?;
+        // An instant that is past counts as now, so that events stay in the order of time.
         let at_ns = at_mono_ns.unwrap_or(now_ns).max(now_ns);
         state.submitted += 1;
         let number = state.submitted;
         state.scheduled.insert((at_ns, number), update);
         state.catch_up(now_ns);
+        // Waiting for the result locks the state again.
         drop(state);
         let memory = self.clone();
         Ok(PendingUpdate::new(move || memory.finish(at_ns, number)))
@@ -381,6 +385,7 @@ impl Links for Memory {
         let (mut state, _) = self.running()?;
         state.call(Call::AllEdges)?;
         let mut all = state.table.all_stats();
+        // The real drivers list only edges that exist.
         all.retain(|edge| edge.impairment.is_some());
         Ok(all)
     }

@@ -44,6 +44,7 @@ impl DriverReport {
         let missing = self
             .features
             .iter()
+            // Real-time scheduling is optional, so its lack is no reason.
             .find(|f| !f.works && f.name != REAL_TIME);
         let text = |f: &Feature| {
             // Only the first line: a verifier's log is long.

@@ -50,6 +50,7 @@ pub(crate) fn clsact(ifindex: u32) -> Tc<'static> {
 pub(crate) fn flow_by_flow(interfaces: &[String]) -> Result<()> {
     const CPUS_MAX: usize = 32;
     let cpus = std::thread::available_parallelism().map_or(1, |n| n.get().min(CPUS_MAX));
+    // The kernel's mask has one bit per CPU, in hexadecimal.
     let mask = format!("{:x}", u32::MAX >> (CPUS_MAX - cpus));
     // sysfs shows the interfaces of the namespace in which it was mounted, so it is mounted again here.
     let (root, sys, kind) = (c"/", c"/sys", c"sysfs");

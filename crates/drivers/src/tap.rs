@@ -150,6 +150,7 @@ impl Tap {
     }
 
     pub(crate) fn wants(&self, from: PortId, sight: Sight) -> bool {
+        // `want_also` keeps the lists sorted.
         let has = |ports: &[PortId], port| ports.binary_search(&port).is_ok();
         match sight {
             Sight::Enters | Sight::Dropped(_) => has(&self.wanted.enters, from),
@@ -162,6 +163,8 @@ impl Tap {
     /// Passes a frame to the reader. Returns false when there is no reader any more.
     pub(crate) fn show(&self, frame: Tapped) -> bool {
         let len = frame.bytes.len() as u64;
+        // The bytes are counted before the frame is sent, because the reader subtracts them as soon as it has the
+        // frame.
         if self.counts.bytes.fetch_add(len, Ordering::Relaxed) + len <= KEPT_BYTES {
             match self.frames.try_send(frame) {
                 Ok(()) => return true,

@@ -214,6 +214,7 @@ impl<B: Backend> Worker<B> {
                     at_ns,
                     reply,
                 }) => {
+                    // Updates for the same instant stay in the order in which they were submitted.
                     let place = self.scheduled.partition_point(|s| s.at_ns <= at_ns);
                     self.scheduled.insert(
                         place,

@@ -66,6 +66,7 @@ impl Params {
             self.flags |= DOWN;
         }
         if let Loss::Bernoulli { loss_ratio } = wanted.loss {
+            // A ratio of 1 has no threshold within 64 bits, so a flag stands for it.
             match loss_threshold(loss_ratio) {
                 Some(threshold) => self.loss = threshold,
                 None => self.flags |= LOSES_ALL,
@@ -132,6 +133,7 @@ pub(super) struct Counts {
 
 /// Returns the largest value of a bucket of the lateness histogram, ns.
 pub(super) fn lateness_of(bucket: usize) -> u64 {
+    // Each power of two is divided into four buckets of equal width; the first power is 2^2.
     let (power, quarter) = (bucket / 4 + 2, bucket as u64 % 4);
     (1u64 << power) + (quarter + 1) * (1u64 << (power - 2)) - 1
 }

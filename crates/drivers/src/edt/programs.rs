@@ -133,6 +133,7 @@ pub(super) fn from_bytes<T: Copy>(bytes: &[u8]) -> Option<T> {
 
 fn set_constants(value: Option<&mut [u8]>, trunks: u32) -> Result<()> {
     let value = constel_bpf::constants(value, &[0, FIRST_TRUNK, FIRST_PORT])?;
+    // The number of trunks is a power of two, so one less is its mask.
     value[..4].copy_from_slice(&(trunks - 1).to_ne_bytes());
     Ok(())
 }

@@ -126,6 +126,7 @@ impl Table {
 
     /// Writes the new parameters of these edges into the inactive bank.
     pub(super) fn prepare(&mut self, ledger: &Ledger, edges: &[Edge]) -> Result<()> {
+        // If the previous update could not be settled, the inactive bank does not contain it yet.
         if self.unsettled {
             self.settle()?;
         }
@@ -140,7 +141,9 @@ impl Table {
                 None => self.close(edge),
             }
         }
+        // From here on programs find the new slots, but in the active bank these edges do not exist.
         self.add_to_index(&fresh)?;
+        // The lowest bit of the epoch selects the active bank.
         self.write((self.epoch + 1) & 1);
         Ok(())
     }
@@ -369,6 +372,7 @@ impl Table {
             let result = unsafe {
                 libbpf_sys::bpf_map_lookup_batch(
                     states.as_fd().as_raw_fd(),
+                    // Without a previous position the kernel begins at the start of the map.
                     if first {
                         std::ptr::null_mut()
                     } else {

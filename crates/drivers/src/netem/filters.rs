@@ -115,6 +115,7 @@ pub(super) fn unicast(way: &Way, with: bool) -> Tc<'static> {
 
 /// Returns the filter that copies frames for any group address.
 pub(super) fn group(way: &Way, with: bool) -> Tc<'static> {
+    // The lowest bit of the first byte marks group addresses, so the address is its own mask.
     const GROUP: [u8; 6] = [1, 0, 0, 0, 0, 0];
     let options = with.then(|| {
         Attributes::default()

@@ -162,6 +162,7 @@ impl NetemBackend {
             Some(way) => *way,
             None => Way {
                 edge,
+                // The map only grows, so the number is unique. Frames without an edge have mark 0.
                 mark: self.edges.len() as u32 + 1,
                 service: None,
                 line: self.new_class(host_ifindex(to))?,
@@ -287,6 +288,7 @@ impl NetemBackend {
     fn counters(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>) -> (EdgeCounters, usize) {
         let none = QdiscStats::default();
         let of = |ifindex: u32, minor: u16| {
+            // The upper half of a handle is its major number, and a leaf's major number is its class's minor number.
             stats
                 .get(&(ifindex, u32::from(minor) << 16))
                 .unwrap_or(&none)

@@ -66,6 +66,7 @@ pub(super) fn delay_line(ifindex: u32, minor: u16, delay_ns: u64, loss: Loss) ->
     let Loss::Bernoulli { loss_ratio } = loss else {
         return netem(ifindex, minor, LINE_FRAMES, delay_ns, 0, BEYOND);
     };
+    // The kernel compares with a random number of 32 bits.
     let lost = (loss_ratio * f64::from(u32::MAX)).round() as u32;
     netem(ifindex, minor, LINE_FRAMES, delay_ns, lost, BEYOND)
 }

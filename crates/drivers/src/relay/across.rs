@@ -212,6 +212,7 @@ impl Across {
     /// Takes the next item from another thread. Frames sent after its mark wait until the change is made here.
     fn next(&mut self, source: usize) -> Option<Item> {
         let ring = self.sources.get_mut(source)?.as_mut()?;
+        // Counts of refused frames need not wait: no frame comes with them.
         if self.instants.has_mark(source) && !matches!(ring.peek()?, Item::Refused(..)) {
             return None;
         }
@@ -321,6 +322,7 @@ impl Thread {
         for thread in others {
             match self.pool.duplicate(&frame) {
                 Some(copy) => self.hand_over(thread, ts_ns, (from, None), copy),
+                // The copy would have taken all edges of that thread.
                 None => self.state.no_slot += u64::from(counts[thread]),
             }
         }
@@ -342,6 +344,7 @@ impl Thread {
         if !across.has_room(thread, from) {
             let gso = self.pool.gso(frame).map(|gso| u64::from(gso.len));
             across.refuse(thread, edge, gso.unwrap_or(frame.len.into()));
+            // A frame for all edges was recorded by `enter_all` before.
             if to.is_some() {
                 self.pool.enters(ts_ns, from, frame);
             }

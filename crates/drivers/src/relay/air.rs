@@ -175,6 +175,7 @@ impl Air {
                     }
                 }
                 Event::Lost { to, id, .. } => {
+                    // A frame that its port could have received is not one without an edge.
                     if let Some(on_air) = channel.frames.get_mut(&id) {
                         on_air.reached |= on_air.is_for(channel.ports[to]);
                     }
@@ -301,6 +302,7 @@ impl OnAir {
         }
         self.reached = true;
         if is_group(self.destination) {
+            // The frame itself stays here for further receivers, until it has ended at all of them.
             let copy = pool.duplicate(self.frame.as_ref()?);
             *no_copy += u64::from(copy.is_none());
             copy

@@ -89,6 +89,7 @@ impl Thread {
             }
             Command::ApplyEffects(changes, reply) => {
                 let now = mono_ns();
+                // Frames that arrived before get the old effects.
                 self.rings.look();
                 while self.intake(now) {}
                 self.apply_effects(now, &changes, &reply);
@@ -186,6 +187,7 @@ impl Thread {
 
     fn stats(&mut self) -> ThreadStats {
         let now = mono_ns();
+        // Slots that other threads have returned are free, so they are collected before free slots are counted.
         self.pool.collect_returned();
         let sums = self.rings.sums();
         let totals = self.table.totals();

@@ -134,6 +134,7 @@ impl Apart {
 
     /// Records that there is no work before `until`. Returns the latest instant of the next measurement.
     pub(crate) fn sleeps(&mut self, now: Nanos, until: Nanos) -> Nanos {
+        // A thread that sleeps does not measure at the end of the window, so its last share would stay.
         if until.saturating_sub(now) > WINDOW_NS {
             self.tell(0);
         }
@@ -214,6 +215,7 @@ impl Thread {
         };
         change(&mut guest, Apart::begins);
         self.guest = shifts.give(me, guest);
+        // The other thread may have gone back to sleep. Then the guest stays here.
         match &mut self.guest {
             Some(guest) => change(guest, Apart::ends),
             None => self.waiting.relieve(false),
@@ -236,6 +238,7 @@ impl Thread {
         };
         apart.ends(mono_ns());
         let first = apart.first.clone();
+        // The first thread is woken only now, when it finds the guest.
         shifts.bring_back(self);
         first.ring();
     }

@@ -84,6 +84,7 @@ impl Awake {
         let Some(file) = &mut self.wishes else {
             return false;
         };
+        // The kernel reads a binary 32-bit number of microseconds. The request lasts as long as the file is open.
         let done = file.write_all(&latency_us.to_ne_bytes()).is_ok();
         if !done {
             self.wishes = None;

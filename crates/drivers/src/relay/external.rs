@@ -177,6 +177,7 @@ impl Externals {
             pool.give(frame.slot);
             return;
         };
+        // The last interface gets the frame itself, the others get copies.
         for out in outs.take_while(|out| *out != last) {
             match pool.duplicate(&frame) {
                 Some(copy) => self.queue_on(out, slots, copy, pool),
@@ -295,6 +296,7 @@ pub(crate) fn capture(loaded: &Loaded, externals: &[External]) -> Result<Capture
         for own in &external.own {
             let mut key = [0u8; 20];
             key[..4].copy_from_slice(&external.ifindex.to_ne_bytes());
+            // The map has one form of key for both families: IPv4 addresses are mapped into IPv6.
             let address = match own {
                 IpAddr::V4(own) => own.to_ipv6_mapped(),
                 IpAddr::V6(own) => *own,

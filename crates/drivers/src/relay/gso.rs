@@ -120,6 +120,7 @@ pub(crate) fn cut(
     let len = headers.len + to - from;
     out[..headers.len].copy_from_slice(&gso[..headers.len]);
     out[headers.len..len].copy_from_slice(&gso[from..to]);
+    // As when the kernel cuts, identifications rise by one from frame to frame. IPv6 has none and ignores the number.
     let id = get(gso, IP + 4).wrapping_add(n as u16);
     if headers.udp {
         put(out, at + 4, (len - at) as u16);
@@ -171,6 +172,7 @@ fn finish_ip(headers: &mut [u8], ipv4: bool, at: usize, len: usize, id: u16) -> 
         put(headers, IP + 10, check);
         IP + 12..IP + 20
     } else {
+        // IPv6's length field does not include its own header, and there is no checksum of the header.
         put(headers, IP + 4, (len - IP - 40) as u16);
         IP + 8..IP + 40
     };

@@ -29,6 +29,7 @@ pub(crate) struct Lost {
 pub(super) fn gso_of(desc: &Desc, slots: Vec<u32>, slots_max: u32) -> Option<GsoFrame> {
     let room = slots.len() * PIECE;
     let len = desc.gso_len as usize;
+    // All pieces except the last are full.
     let fits = (1..=PIECES_MAX).contains(&slots.len()) && len <= room && len > room - PIECE;
     let known = slots.iter().all(|&slot| slot < slots_max);
     (fits && known).then_some(GsoFrame {
@@ -56,6 +57,8 @@ impl Pool {
     pub(super) fn add_gso(&mut self, gso: GsoFrame, port: u32, flags: u16) -> SlotRef {
         gso.slots.iter().for_each(|&slot| self.own(slot, port));
         if flags & FLAG_BY_FRAMES != 0 {
+            // The program has charged a slot for each frame that it may be cut up into, but has used one for each
+            // piece.
             let slots = gso.slots.len() as u32;
             self.uncharge(port, gso.frames_max().saturating_sub(slots));
         }
@@ -113,6 +116,7 @@ impl Pool {
             return Lost::default();
         };
         let port = self.owner(gso.slots[0]);
+        // From here on the program charges this port by the frame.
         self.cuts_up(port);
         let segment = usize::from(gso.segment).max(1);
         let headers = self.gso_headers(&gso);

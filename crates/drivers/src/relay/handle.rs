@@ -154,6 +154,7 @@ impl RelayHandle {
         commands[thread]
             .send(command)
             .map_err(|_| DriverError::Stopped)?;
+        // The thread may wake on this processor and interrupt this one, so the lock is released first.
         drop(commands);
         self.inner.signals[thread].ring();
         Ok(())

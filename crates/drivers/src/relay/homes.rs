@@ -79,6 +79,7 @@ impl Homes {
     /// Sends a slot back to its thread. Always returns false.
     #[cold]
     fn give_back(&mut self, slot: u32) -> bool {
+        // The last thread also has the remainder of the division.
         let thread = (slot / self.each) as usize;
         let to = self.to.get_mut(thread.min(self.from.len() - 1));
         if let Some(to) = to.and_then(Option::as_mut) {

@@ -115,6 +115,7 @@ impl Thread {
             while self.intake(at_ns.saturating_sub(1)) {
                 self.send_due(mono_ns());
             }
+            // Effects were checked before they were sent; only an update of edges can be refused here.
             let can = match self.state.scheduled.front().map(|first| &first.change) {
                 Some(Change::Edges { update, .. }) => self.table.can_apply(update).is_ok(),
                 _ => true,

@@ -47,6 +47,7 @@ impl LateFrames {
         let bound_ns = self.bound_ns;
         let goes_on =
             |spell: &&mut LateSpell| spell.to == to && spell.to_ns.saturating_add(bound_ns) >= due;
+        // Frames to several ports alternate, so the spell need not be the latest one.
         let mut latest = self.spells.iter_mut().rev().take(LOOKED_AT);
         if let Some(spell) = latest.find(goes_on) {
             spell.from_ns = spell.from_ns.min(due);

@@ -18,6 +18,7 @@ pub(crate) const TAG: usize = 4;
 /// Largest frame of a slot, without a tag (Ethernet header included).
 pub(crate) const FRAME_MAX: usize = ADDRESSES + SLOT_BYTES - TYPE_AT;
 
+// An MTU does not include the Ethernet header: addresses and EtherType.
 const _: () = assert!(
     constel_link::DriverKind::Relay.capabilities().mtu_max_bytes as usize + ADDRESSES + 2
         == FRAME_MAX
@@ -93,6 +94,8 @@ pub(crate) struct Cpu {
     pub(crate) before_start: AtomicU64,
     pub(crate) dropped_share: AtomicU64,
     pub(crate) warmed_up: AtomicU64,
+    // The BPF programs write the fields up to here, the relay's thread those from `desc_tail` on. The padding separates
+    // their cache lines.
     pad0: [u8; 24],
     pub(crate) desc_tail: AtomicU32,
     pub(crate) free_head: AtomicU32,
@@ -171,6 +174,7 @@ impl SlotRef {
 
     /// Returns the frame steered from one interface of the host to another; to itself: to all others.
     pub(crate) fn steered(self, from: u8, to: u8) -> SlotRef {
+        // Four bits are enough for each number: there are at most 16 interfaces.
         let way = u16::from((from << 4) | (to & 15));
         SlotRef {
             flags: (self.flags & 0xff) | FLAG_STEERED | (way << 8),
@@ -186,6 +190,8 @@ impl SlotRef {
 
     /// Returns the offset of the frame's first byte in its slot.
     pub(crate) fn start(self) -> usize {
+        // In front of the EtherType are the addresses, room for the relay's tag, and the node's own tag if there is
+        // one.
         let own = if self.flags & FLAG_VLAN != 0 { TAG } else { 0 };
         TYPE_AT - ADDRESSES - TAG - own
     }

@@ -109,6 +109,8 @@ impl Loaded {
         let wake = |thread: u32| -> Result<(Mapped, Mapped)> {
             let name = wake_name(thread);
             let wake = constel_bpf::map(&object, &name)?;
+            // The first page has the consumer's position and may be written, the second has the producer's and may only
+            // be read.
             Ok((
                 Mapped::new(&name, wake.as_fd(), page, 0, true)?,
                 Mapped::new(&name, wake.as_fd(), page, page as i64, false)?,

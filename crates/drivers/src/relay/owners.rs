@@ -117,6 +117,7 @@ impl Groups {
 
     fn join(&mut self, a: u32, b: u32) {
         let (a, b) = (self.root(a), self.root(b));
+        // The smaller root stays, so that a group is named by its smallest port.
         self.0[a.max(b) as usize] = a.min(b);
     }
 

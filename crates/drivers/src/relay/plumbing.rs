@@ -54,6 +54,7 @@ impl Plumbing {
                 source,
             })?;
         }
+        // Two namespaces more than shards: the trunk's and the warm-up node's.
         let trunk = all.remove(0);
         let warm_up_node = all.remove(0);
         let plumbing = Plumbing {
@@ -95,6 +96,7 @@ impl Plumbing {
             batch.link_up(uplink);
         }
         socket.send(&mut batch)?;
+        // The far ends of the uplinks are in the shards, so sockets of those namespaces set them up.
         for shard in &self.shards {
             let mut batch = Batch::new();
             batch.change_link(&LinkChange {
@@ -114,6 +116,7 @@ impl Plumbing {
 
     /// Attaches the capture program to the host ends of these ports, all of which exist.
     pub(crate) fn attach(&self, loaded: &Loaded, mut wires: Vec<u32>) -> Result<()> {
+        // Sorted, the ports of a shard are adjacent, so each namespace is entered once.
         wires.sort_unstable();
         for chunk in wires.chunk_by(|a, b| a / SHARD_PORTS == b / SHARD_PORTS) {
             let Some(shard) = self.shard_of(chunk[0]) else {

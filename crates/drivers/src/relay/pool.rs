@@ -138,6 +138,7 @@ impl Pool {
     /// Returns the number of slots that the port holds, in the rings and in the table.
     fn held_by(&self, port: u32) -> u64 {
         let taken = self.loaded.port(port).taken.load(Ordering::Relaxed);
+        // Other threads change both counters between the two loads, so the difference may be below zero for a moment.
         taken.saturating_sub(self.loaded.back(port).slots.load(Ordering::Relaxed))
     }
 
@@ -160,6 +161,7 @@ impl Pool {
 
     fn share_of(&self, free: usize) -> u64 {
         let free = free.saturating_sub(self.reserve);
+        // In balance n flooding ports hold 4 times the free slots each, so that one slot of 4 n + 1 stays free.
         (4 * free as u64).max(self.share_min)
     }
 
@@ -214,6 +216,7 @@ impl Pool {
 
     /// Returns the headers of a frame that may be joined with others.
     pub(super) fn segment(&self, frame: SlotRef) -> Option<Segment> {
+        // Only plain frames whose TCP checksum is still partial, as the kernel expects it in a super-frame.
         if frame.flags & !FLAG_NEW != FLAG_CSUM || frame.csum_offset != TCP_CHECK {
             return None;
         }

@@ -175,6 +175,7 @@ impl<W> Shifts<W> {
     /// Takes the part of the work that was brought back, once.
     #[inline]
     pub(crate) fn take_back(&self) -> Option<W> {
+        // This is called every turn, so the lock is taken only if the flag is set.
         if !self.is_back.load(Ordering::Relaxed) {
             return None;
         }
@@ -206,6 +207,7 @@ impl<W> Shifts<W> {
 
     /// Leaves the work for the other thread. Returns the work if the other thread has gone back to sleep.
     fn hand_over(&self, me: usize, work: W, is_part: bool) -> Option<W> {
+        // The work is laid down first: the other thread takes it as soon as it sees the state HANDED.
         *self.laid() = Some(Laid {
             work,
             by: me,
@@ -229,6 +231,7 @@ impl<W> Shifts<W> {
             due_ns,
             is_part: false,
         });
+        // The alarm is set under the lock, so that it always matches the work that is laid down.
         self.alarm.set(due_ns);
         drop(laid);
         let [a, b, c, d] = news;

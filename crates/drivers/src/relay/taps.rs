@@ -100,6 +100,7 @@ impl Pool {
         let owner = self
             .first_slot(frame)
             .and_then(|slot| self.wires.of_account(self.owner(slot)));
+        // Without a record of the entry, the port that the slot is charged to is the sender.
         if let Some(from) = entered.map(|entered| entered.from).or(owner) {
             let times = (mono_ns(), entered.map(|entered| entered.at_ns));
             self.show(times, from, Sight::Dropped(cause), frame);
@@ -157,6 +158,7 @@ impl Pool {
                 // copy.
                 bytes.extend_from_slice(unsafe { std::slice::from_raw_parts(first, len) });
             }
+            // The kernel keeps the node's VLAN tag beside the bytes; a receiver gets it inside them.
             if let (Some(tci), true) = (gso.vlan_tci, bytes.len() >= ADDRESSES) {
                 let [high, low] = tci.to_be_bytes();
                 bytes.splice(ADDRESSES..ADDRESSES, [0x81, 0x00, high, low]);

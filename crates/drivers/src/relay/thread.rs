@@ -216,6 +216,7 @@ impl Thread {
     /// Takes in captured frames and sends due ones. Returns whether there may be more to do at once.
     pub(super) fn turn(&mut self, now: Nanos) -> bool {
         self.rings.look();
+        // The newest frames are left for the next turn: another CPU may be about to publish an older one.
         let settled = now.saturating_sub(SETTLE_NS);
         let mut busy = false;
         // Updates take effect between the frames that arrived before and after their instant.
@@ -264,6 +265,7 @@ impl Thread {
     /// Sends due frames while other threads are not ready for a change at this instant.
     fn meanwhile(&mut self, now: Nanos, at_ns: Nanos) -> bool {
         let before = at_ns.saturating_sub(1);
+        // The events of the channels before the change are not affected by it.
         self.air.advance(before, &mut self.table, &mut self.pool);
         self.send_due(now);
         if let Some(across) = &mut self.across {

@@ -97,6 +97,8 @@ impl Transit {
         let (Some(table), Some(limit)) = (&self.table, self.limits.get_mut(member as usize)) else {
             return nothing;
         };
+        // The rate limit counts in the frames' own time, so that late processing does not change how many errors are
+        // sent.
         let mut seat = table.seat(member, limit, delivery.due_ns);
         let Some(seen) = pool.packet(delivery.frame) else {
             return nothing;
@@ -229,6 +231,7 @@ impl Pool {
             None => frame.slot,
             Some(first) => {
                 let owner = self.owner(first);
+                // All slots of the super-frame are freed first, because the answer needs only one.
                 self.give_frame(frame);
                 let slot = self.take()?;
                 self.own_more(slot, owner);

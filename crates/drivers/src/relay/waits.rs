@@ -169,6 +169,7 @@ impl Thread {
 fn next_due(table: &mut EdgeTable<SlotRef>, air: &Air, far: &Far, state: &State) -> Nanos {
     let frame = table.next_event().unwrap_or(Nanos::MAX);
     let frame = frame.min(far.next_due().unwrap_or(Nanos::MAX));
+    // The events of channels, and updates, are processed once all frames stamped before them are visible.
     let frame = frame.min(air.next_event().map_or(Nanos::MAX, |at| at + SETTLE_NS));
     let update = state.scheduled.front();
     frame.min(update.map_or(Nanos::MAX, |s| s.at_ns + SETTLE_NS))

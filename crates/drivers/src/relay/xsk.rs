@@ -121,6 +121,7 @@ fn configure(fd: &OwnedFd, slots: &Mapped) -> Result<()> {
         libc::XDP_UMEM_REG,
         &umem,
     )?;
+    // The kernel refuses to bind a socket without a fill ring, although nothing is received here.
     set(
         fd,
         "make the fill ring",
@@ -270,6 +271,7 @@ impl Xsk {
     ) {
         let mut options = 0;
         if let Some(Checksum { start, offset: at }) = csum {
+            // The metadata is directly in front of the frame.
             let metadata = slots.ptr(offset - METADATA_BYTES, METADATA_BYTES);
             let mut bytes = [0; METADATA_BYTES];
             bytes[..8].copy_from_slice(&XDP_TXMD_FLAGS_CHECKSUM.to_ne_bytes());
