@@ -46,6 +46,7 @@ impl Ledger {
         if !errors.is_empty() {
             return Err(UpdateError { errors });
         }
+        // The ledger is unchanged up to this line, and no change fails behind it.
         let mut applied = Applied::default();
         for change in update.changes() {
             let (from, to) = change.edge();

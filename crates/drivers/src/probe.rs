@@ -188,6 +188,7 @@ fn try_all(driver: DriverKind, features: &mut Vec<Feature>) -> Option<()> {
         DriverKind::Edt => EDT_NEEDS,
         DriverKind::Netem => NETEM_NEEDS,
     };
+    // netem has no BPF programs, which need the type information.
     if driver != DriverKind::Netem {
         note(
             features,
@@ -261,6 +262,7 @@ fn make_pair(plane: &dyn Plane) -> Result<Vec<NetNs>, String> {
         let shard = plane.shard_ns(port).map_err(|e| text(&e))?;
         let mut socket = Socket::open_in(shard).map_err(|e| text(&e))?;
         socket.send(&mut batch).map_err(|e| text(&e))?;
+        // The node's end is in another namespace, so another socket sets it up.
         let mut batch = Batch::new();
         batch.link_up(FIRST_OWN_IFINDEX);
         let mut socket = Socket::open_in(&node).map_err(|e| text(&e))?;
@@ -330,6 +332,7 @@ fn raw_socket() -> Result<RawSocket, String> {
     address.sll_family = libc::AF_PACKET as u16;
     address.sll_protocol = PROBE_TYPE.to_be();
     address.sll_ifindex = FIRST_OWN_IFINDEX as i32;
+    // The probe must not wait for ever if the frame is lost.
     let patience = libc::timeval {
         tv_sec: 1,
         tv_usec: 0,

@@ -194,6 +194,7 @@ impl Capabilities {
             effects.discipline,
             None | Some(Discipline::DropTail | Discipline::CeThreshold { .. })
         );
+        // A driver without any discipline has refused the field above.
         if known.contains(&"discipline") && !marks_at_most {
             refusals.push(Refusal {
                 field: "discipline",

@@ -407,6 +407,7 @@ impl Thread {
             .map_or(0, |across| across.sources.len());
         let mut any = false;
         for source in 0..sources {
+            // Each source gets a share of the turn, so that no thread keeps the others waiting.
             let mut work = 0;
             while work < INTAKE
                 && let Some(across) = &mut self.across

@@ -464,16 +464,19 @@ impl Relay {
         let config = &self.config;
         let number = homes.thread();
         let send = trunk_send(number);
+        // The sockets are created inside the trunk's namespace, where their interface is.
         let xsk = || Xsk::new(&self.loaded.slots, send);
         let xsk = self.plumbing.trunk.run(xsk)??;
         let gso_out = self.plumbing.trunk.run(|| GsoSender::new(send))??;
         let per_cpu = per_cpu_slots(config.slots, self.sizes.cpus);
         let pool = Pool::new(&self.loaded, self.sizes, per_cpu, &self.wires, homes);
         let (rings, mut pool) = rings::set_up(&self.loaded, self.sizes, per_cpu, pool, number);
+        // Only a relay with interfaces of the host reports the times of its edges.
         if !outside.sockets.is_empty() {
             pool.keep_times();
         }
         let mut table = EdgeTable::new(config.ports, config.seed);
+        // With a grain, frames leave up to one grain late, which must not count as overload.
         table.set_patience(Some(Patience {
             new_ns: NEW_LATE_NS + config.grain_ns,
             under_way_ns: UNDER_WAY_LATE_NS + config.grain_ns,

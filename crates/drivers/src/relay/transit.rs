@@ -145,6 +145,7 @@ impl Thread {
         match verdict {
             Verdict::Forward(way) => {
                 self.pool.readdress(frame, way.addresses());
+                // Forwarding takes no time: the frame enters its next edge at the instant at which it was due here.
                 self.go_on(due_ns, way, frame)
             }
             Verdict::Answer(way, _) => {

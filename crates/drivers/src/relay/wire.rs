@@ -35,7 +35,7 @@ impl Wires {
     /// Returns the number of interfaces among `ports` ports.
     ///
     /// # Errors
-    /// When there are none, or more than a tag can name.
+    /// When the number is 0, or larger than a tag can hold.
     pub(crate) fn count(&self, ports: u32) -> Result<u32> {
         let count = if self.of.is_empty() {
             ports

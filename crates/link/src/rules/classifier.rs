@@ -157,6 +157,7 @@ impl Classifier {
             .map(|(place, rule)| (place as u32, rule.matching.seen(direction)))
             .unzip();
         let mut sets = Sets::of(places.len());
+        // All tables share `sets`, which stores equal sets of rules once.
         let mut of = |field: Field| {
             let wanted: Vec<Wanted> = matches.iter().map(|m| m.wanted(field)).collect();
             table(field, &wanted, &mut sets)
