@@ -53,6 +53,7 @@ pub(crate) fn bucket_end<const SUB_BITS: u32>(bucket: usize) -> u64 {
     if bucket < sub {
         return bucket as u64;
     }
+    // The inverse of `bucket_of`: the highest bit of the value is put back.
     let exponent = (bucket >> SUB_BITS) as u32 - 1;
     let mantissa = (sub + (bucket & (sub - 1))) as u64;
     (mantissa << exponent) + ((1 << exponent) - 1)

@@ -218,6 +218,7 @@ impl LossState {
                 };
                 self.state >= 3
             }
+            // The count is at least 1 here. The lost frames are at the end of each period.
             LossLaw::Periodic { every, burst } => (self.count - 1) % every >= every - burst,
             LossLaw::Pattern { ref frames } => {
                 while frames

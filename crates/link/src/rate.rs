@@ -129,6 +129,7 @@ impl RateLaw {
     #[must_use]
     pub fn mean_bps(&self) -> u64 {
         let weighted = |parts: &mut dyn Iterator<Item = (u64, u64)>| {
+            // At 1 Tbit/s the product of rate and time exceeds 64 bits after 18 ms.
             let (mut bits, mut span) = (0u128, 0u128);
             for (bps, ns) in parts {
                 bits += u128::from(bps) * u128::from(ns);

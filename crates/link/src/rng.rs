@@ -41,6 +41,7 @@ impl Rng {
     /// Returns a further generator of the same edge and life. Each law has its own, so that a law's draws do not depend
     /// on which other laws are in force.
     pub(crate) fn stream(&self, number: u64) -> Rng {
+        // All words of the state enter, so that generators of different edges do not meet.
         let mut state = self.s[0] ^ number.wrapping_mul(0xd134_2543_de82_ef95);
         let mut mix = splitmix64(&mut state);
         for word in &self.s[1..] {

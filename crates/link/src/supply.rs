@@ -63,6 +63,7 @@ impl Supply<'_> {
         let mut work = work + u128::from(from.rem);
         loop {
             let (rate, until) = self.segment(from.ns);
+            // Rate times nanoseconds is in the unit of work, of which a byte has 8e9.
             let possible = u128::from(rate) * u128::from(until - from.ns);
             if work <= possible || until == Nanos::MAX {
                 let Some(rate) = NonZeroU64::new(rate) else {
@@ -186,6 +187,7 @@ impl Supply<'_> {
 
 /// Returns the position of `t` in its period. Periods are continued backwards before the origin.
 fn phase(t: Nanos, origin_ns: Nanos, period_ns: u64) -> u64 {
+    // The difference of two instants may be negative and does not fit 64 bits.
     let elapsed = i128::from(t) - i128::from(origin_ns);
     elapsed.rem_euclid(i128::from(period_ns)) as u64
 }

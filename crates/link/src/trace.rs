@@ -137,6 +137,7 @@ pub fn rate_csv(text: &str, again: bool) -> Result<RateLaw, Vec<TraceError>> {
     for (line, row) in rows {
         let number = |word: &str, unit: f64, most: u64| {
             let value = word.trim().parse::<f64>().ok().map(|v| (v * unit).round());
+            // `parse` accepts "nan" and "inf", which no range contains.
             let fits = value.filter(|v| (0.0..=most as f64).contains(v));
             fits.map(|v| v as u64)
         };

@@ -327,6 +327,7 @@ impl Bitmap {
         if let Some(bit) = first_bit(self.leaf[i >> 6], i & 63) {
             return Some((i & !63) | bit);
         }
+        // The rest of this word is empty. On the level above, each bit stands for one of the words behind it.
         let mid = i >> 12;
         if let Some(word) = first_bit(self.mid[mid], ((i >> 6) & 63) + 1) {
             return Some(self.in_leaf((mid << 6) | word));

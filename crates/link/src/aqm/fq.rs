@@ -134,6 +134,7 @@ impl<F> FlowQueues<F> {
             self.bytes -= bytes - flow.queue.bytes;
             self.len -= len - flow.queue.frames.len();
             if let Some(packet) = packet {
+                // The credit may become negative: the frame is sent whole, and the queue waits for more rounds.
                 flow.credit -= i64::from(packet.len_bytes);
                 return Some(packet);
             }

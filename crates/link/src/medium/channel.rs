@@ -312,6 +312,7 @@ impl Medium {
         let Some(place) = own.arrivals.iter().position(|a| a.number == number) else {
             return;
         };
+        // The order of the arrivals has no effect, so the last one may take the free place.
         let arrival = own.arrivals.swap_remove(place);
         let noise = hearing.loss_of(frame.bytes);
         // The noise is drawn for spoiled frames too, so that a collision does not shift the port's later draws.

@@ -138,6 +138,7 @@ fn table(field: Field, wanted: &[Wanted], sets: &mut Sets) -> Option<Table> {
 
 /// Returns a set for each value up to the greatest.
 fn direct(max: usize, keys: &[u128], ids: &[SetId]) -> Vec<SetId> {
+    // A set holds up to the next key, and the last set up to the greatest value.
     let ends = keys.iter().skip(1).map(|key| *key as usize);
     let ends = ends.chain([max + 1]);
     let mut all = Vec::with_capacity(max + 1);

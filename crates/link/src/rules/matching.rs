@@ -71,6 +71,7 @@ impl TrafficClass {
     #[must_use]
     pub fn range(self) -> RangeInclusive<u8> {
         match self {
+            // The two lowest bits are ECN, which a DSCP leaves open (RFC 3168, section 5).
             TrafficClass::Dscp(dscp) => dscp << 2..=dscp << 2 | 3,
             TrafficClass::Whole(class) => class..=class,
         }

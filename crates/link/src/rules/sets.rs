@@ -42,6 +42,7 @@ impl Sets {
             return id;
         }
         let id = self.summaries.len() as SetId;
+        // Bit n of the summary says whether word n has any rule, so that a search skips empty words.
         let used = set.iter().enumerate().filter(|(_, word)| **word != 0);
         self.summaries
             .push(used.fold(0, |bits, (n, _)| bits | 1 << n));

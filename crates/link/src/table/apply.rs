@@ -192,6 +192,7 @@ impl<F> EdgeTable<F> {
             together: 0,
             late_since_ns: None,
         });
+        // Numbers of freed entries are used again, because entries and the wheel's items are arrays.
         let id = if let Some(id) = self.free.pop() {
             self.entries[id as usize] = entry;
             id
@@ -236,6 +237,7 @@ impl<F> EdgeTable<F> {
             moved.position = position as u32;
         }
         self.open -= 1;
+        // The next life of the edge has other random numbers.
         self.past.entry(key(from, to)).or_default().lives += 1;
         if drained {
             self.forget(id);

@@ -27,6 +27,7 @@ impl Flow<'_> {
         let mut fold = Fold::default();
         fold.write(self.addresses);
         fold.write_u64(u64::from(node) << 8 | u64::from(self.protocol));
+        // The headers of TCP and UDP begin with the two ports.
         if matches!(self.protocol, TCP | UDP) && self.transport.len() >= 4 {
             fold.write(&self.transport[..4]);
         }
