@@ -3,11 +3,12 @@
 use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
+use std::path::Path;
 use std::time::Duration;
 
 use super::{NOBODY, cable, inside, prepared};
 use crate::support;
-use support::container::import;
+use support::container::{events, import};
 use support::host::Host;
 use support::lab::Lab;
 use support::{constel, stderr, stdout, until};
@@ -16,6 +17,21 @@ const WITHIN: Duration = Duration::from_secs(30);
 
 /// How an output ends that had more than is kept.
 const CUT: &str = "\nconstel: cut here, after 1073741824 bytes\n";
+
+/// Returns the bytes after which a file says that it was cut; `None` unless it has no more than a bound of 1 GiB on the disk.
+fn cut_after(path: &Path) -> Option<u64> {
+    const LONGEST: u64 = 64;
+    let mut file = fs::File::open(path).ok()?;
+    let found = file.metadata().ok()?;
+    // Where a file system gives back what was reserved once its program is ended, it is cut short of the bound.
+    let begin = found.len().saturating_sub(LONGEST);
+    file.seek(SeekFrom::Start(begin)).ok()?;
+    let end = io::read_to_string(file.take(LONGEST)).ok()?;
+    let (_, after) = end.split_once("\nconstel: cut here, after ")?;
+    let most = (1 << 30) + (1 << 20);
+    (found.len() < most && found.blocks() * 512 <= most).then_some(())?;
+    after.strip_suffix(" bytes\n")?.parse().ok()
+}
 
 /// A flow that reserves more than is kept, one that writes far behind its end, and one whose child goes on when it has ended. Each is
 /// ended or cut, and the summary says so; the neighbour's is whole.
@@ -51,18 +67,7 @@ fn output_of_flows_has_a_bound() {
     let mut lab = Lab::up("outputs", &file, dir.path(), &[]);
     let results = lab.results.clone();
     let out = |name: &str| results.join("flows").join(name);
-    // Where a file system gives back what was reserved once its program is ended, it is cut short of the bound.
-    let cut = |name: &str| {
-        let mut file = fs::File::open(out(name)).ok()?;
-        let found = file.metadata().ok()?;
-        file.seek(SeekFrom::Start(
-            found.len().saturating_sub(CUT.len() as u64),
-        ))
-        .ok()?;
-        let end = io::read_to_string(file.take(CUT.len() as u64)).ok()?;
-        let most = (1 << 30) + (1 << 20);
-        (end == CUT && found.len() < most && found.blocks() * 512 <= most).then_some(())
-    };
+    let cut = |name: &str| cut_after(&out(name)).filter(|bytes| *bytes == 1 << 30);
     for name in ["reserved.out", "behind.err", "left.out"] {
         until(WITHIN, &format!("cut: {:?}", out(name)), || cut(name));
     }
@@ -125,4 +130,56 @@ fn what_is_copied_out_of_a_node_has_no_rights() {
     assert_eq!(stdout(&found), "4755\n", "{}", stderr(&found));
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
     host.assert_as_before("rights");
+}
+
+/// A container may write too much to its log in four ways: it reserves disk, it makes the file longer, it ends by itself before anybody measured,
+/// and its check of health does it. Each is ended for good, and its logs are cut.
+#[test]
+fn logs_of_a_container_have_a_bound() {
+    let host = Host::take();
+    let reserve = "busybox fallocate -l 1100M /proc/self/fd/1; exec sleep 1000";
+    let longer = "busybox truncate -s 1500M /proc/self/fd/1; exec sleep 1000";
+    let gone = "busybox truncate -s 1500M /proc/self/fd/2";
+    let honest = "exec sleep 1000";
+    let node = |user: &str, command: &str| {
+        format!("{user}, command: [sh, -c, 'echo begin; {command}'], restart: always")
+    };
+    // The log of checks is not the user's, who could write to it byte by byte only.
+    let check = "health: {command: [sh, -c, 'echo begin; busybox truncate -s 1500M /proc/self/fd/1'], interval: 200 ms}";
+    let checked = format!("{}, {check}", node("image: box", honest));
+    for (number, west, east, log) in [
+        (
+            1,
+            node(NOBODY, reserve),
+            node(NOBODY, longer),
+            "program.log",
+        ),
+        (2, node(NOBODY, gone), checked, "health.log"),
+    ] {
+        let (dir, file) = prepared(&[], &west, &east);
+        let mut lab = Lab::up(&format!("logs-{number}"), &file, dir.path(), &[]);
+        for (node, log) in [("west", "program.log"), ("east", log)] {
+            let log = lab.results.join("nodes").join(node).join(log);
+            let ended = until(WITHIN, &format!("{node} is ended for good"), || {
+                let mut all = events(&lab, "container-ended").into_iter();
+                all.find(|event| event["node"] == node && event["again_in_s"].is_null())
+            });
+            let how = ended["how"].as_str().unwrap();
+            assert!(how.contains("more than 1024 MiB to its logs"), "{how}");
+            // One bound for both logs: the other one has a block at most.
+            let left = ["program.log", "health.log"]
+                .map(|name| fs::metadata(log.with_file_name(name)).map_or(0, |found| found.len()));
+            assert!(left.iter().sum::<u64>() <= (1 << 30) + 4096, "{left:?}");
+            let after = cut_after(&log).unwrap_or_else(|| panic!("{}: {left:?}", log.display()));
+            assert!(after <= 1 << 30 && after + 8192 > 1 << 30, "{after}");
+            let begin = fs::File::open(&log).unwrap().take(6);
+            assert_eq!(io::read_to_string(begin).unwrap(), "begin\n", "{node}");
+        }
+        assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+        let failures = lab.summary()["software"]["failures"].to_string();
+        for node in ["west", "east"] {
+            assert!(failures.contains(node), "{failures}");
+        }
+        host.assert_as_before("logs");
+    }
 }

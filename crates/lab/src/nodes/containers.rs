@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fs;
-use std::os::unix::fs::{MetadataExt, fchown};
+use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -22,7 +22,7 @@ use crate::nodes::health::Checks;
 use crate::nodes::launcher::Launcher;
 use crate::progress::Stage;
 use crate::routing::daemons::Backoff;
-use crate::traffic::exit_words;
+use crate::traffic::{exit_words, output};
 
 /// The output of a node's programs, in its folder of the results, which the node cannot see.
 const LOG: &str = "program.log";
@@ -208,16 +208,8 @@ impl Containers {
                     child.signal(Signal::KILL)?;
                 }
             }
-            let logs =
-                [LOG, HEALTH_LOG].map(|log| log_of(&self.results, &layout.node(*node).name, log));
-            let sizes = logs.iter().filter_map(|log| fs::symlink_metadata(log).ok());
-            // Blocks are counted, and not the length: a sparse log must not end its container.
-            if sizes.map(|found| found.blocks() * 512).sum::<u64>() > MOST_LOG_BYTES {
-                let why = format!(
-                    "it wrote more than {} MiB to its logs",
-                    MOST_LOG_BYTES >> 20
-                );
-                self.full.entry(*node).or_insert(why);
+            if exceed(&logs_of(&self.results, &layout.node(*node).name)) {
+                self.full.entry(*node).or_insert_with(too_long);
                 child.signal(Signal::KILL)?;
             }
         }
@@ -227,6 +219,18 @@ impl Containers {
     fn ended(&mut self, launcher: &Launcher, node: NodeId, exit: Exit) -> Incident {
         let mut how = exit_words(exit);
         let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
+        // No process of the container is left that could write more. One that ended by itself may have written too much as well.
+        match cut(&logs_of(&self.results, name)) {
+            Ok(false) => {}
+            Ok(true) => {
+                self.full.entry(node).or_insert_with(too_long);
+            }
+            // No reason to end the lab of all others.
+            Err(error) => {
+                self.full
+                    .insert(node, format!("{}, and {error}", too_long()));
+            }
+        }
         let killed = launcher.cgroups.killed_for_memory(name);
         // The kernel's count never decreases, so that only an increase since the last end belongs to this end.
         let greedy = killed > self.killed.insert(node, killed).unwrap_or(0);
@@ -286,7 +290,7 @@ impl Containers {
         Incident { node, what }
     }
 
-    /// Ends all containers, and removes empty logs.
+    /// Ends all containers, cuts logs that exceed their bound, and removes empty logs.
     ///
     /// # Errors
     /// When one does not end.
@@ -320,8 +324,10 @@ impl Containers {
         self.running.terminate_all(Duration::ZERO)?;
         let lab = &launcher.kernels.blueprint.lab;
         for (node, _) in launcher.kernels.ours().containers(lab) {
-            for log in [LOG, HEALTH_LOG] {
-                let log = log_of(&self.results, &lab.layout.node(node).name, log);
+            let logs = logs_of(&self.results, &lab.layout.node(node).name);
+            // The lab goes down in any case; one that cannot be cut is left as it is.
+            drop(cut(&logs));
+            for log in logs {
                 if fs::metadata(&log).is_ok_and(|file| file.len() == 0) {
                     drop(fs::remove_file(log));
                 }
@@ -395,6 +401,43 @@ pub(crate) fn log_of(results: &Path, node: &str, log: &str) -> PathBuf {
     results.join("nodes").join(node).join(log)
 }
 
+/// The logs of a node, which share one bound.
+fn logs_of(results: &Path, node: &str) -> [PathBuf; 2] {
+    [LOG, HEALTH_LOG].map(|log| log_of(results, node, log))
+}
+
+/// Whether the logs of a node have more bytes, or reserve more disk, than is kept.
+fn exceed(logs: &[PathBuf; 2]) -> bool {
+    let taken = logs.iter().map(|log| output::taken_bytes(log)).sum::<u64>();
+    taken > MOST_LOG_BYTES + output::SLACK_BYTES
+}
+
+/// Cuts the logs of a node to their common bound and returns whether they exceeded it. The shorter log is kept whole where it fits.
+///
+/// # Errors
+/// When a log cannot be opened or written.
+fn cut(logs: &[PathBuf; 2]) -> Result<bool, EngineError> {
+    if !exceed(logs) {
+        return Ok(false);
+    }
+    let mut by_length = logs.each_ref();
+    by_length.sort_by_key(|log| output::taken_bytes(log));
+    let mut left = MOST_LOG_BYTES;
+    for log in by_length {
+        if output::taken_bytes(log) > left {
+            output::cut_to(log, left)?;
+        }
+        left = left.saturating_sub(output::taken_bytes(log));
+    }
+    Ok(true)
+}
+
+/// Why a container is ended that wrote too much.
+fn too_long() -> String {
+    let most = MOST_LOG_BYTES >> 20;
+    format!("it wrote more than {most} MiB to its logs")
+}
+
 /// Starts a container's program.
 fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Child>, EngineError> {
     let name = &launcher.kernels.blueprint.lab.layout.node(node).name;
@@ -417,4 +460,49 @@ fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Chi
         },
         other => other,
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+    use std::io::Write;
+
+    /// By length, without a byte on the disk: both together have the bound, whichever of them is the longer one.
+    #[test]
+    fn logs_of_a_node_are_cut_to_one_bound() {
+        const MIB: u64 = 1 << 20;
+        let dir = tempfile::tempdir().unwrap();
+        let logs = logs_of(dir.path(), "a");
+        fs::create_dir_all(logs[0].parent().unwrap()).unwrap();
+        let length = |log: &Path| fs::metadata(log).map_or(0, |found| found.len());
+        for (lengths, kept) in [
+            ([1024 * MIB, 0], None),
+            ([600 * MIB, 424 * MIB], None),
+            ([5 << 40, 0], Some([1024 * MIB, 0])),
+            ([0, 1500 * MIB], Some([0, 1024 * MIB])),
+            ([700 * MIB, 600 * MIB], Some([424 * MIB, 600 * MIB])),
+            ([2 << 40, 2 << 40], Some([1024 * MIB, 0])),
+        ] {
+            for (log, length) in logs.iter().zip(lengths) {
+                File::create(log).unwrap().set_len(length).unwrap();
+            }
+            assert_eq!(cut(&logs).unwrap(), kept.is_some(), "{lengths:?}");
+            let found = logs.each_ref().map(|log| length(log));
+            for ((found, kept), was) in found.into_iter().zip(kept.unwrap_or(lengths)).zip(lengths)
+            {
+                let mark = if kept < was { 30..80 } else { 0..1 };
+                assert!(mark.contains(&(found - kept)), "{lengths:?}: {found}");
+            }
+            assert!(!exceed(&logs), "{lengths:?}");
+        }
+        // Once cut, it is cut no more, and a log that goes on is cut again.
+        File::options()
+            .append(true)
+            .open(&logs[1])
+            .unwrap()
+            .write_all(&[7; 3 << 20])
+            .unwrap();
+        assert!(cut(&logs).unwrap() && !cut(&logs).unwrap());
+    }
 }

@@ -16,6 +16,9 @@ pub(crate) const KEPT_BYTES: u64 = 1 << 30;
 /// The longest output that is read as a whole, bytes: a ping of a week at five packets a second is shorter.
 pub(crate) const WHOLE_BYTES: u64 = 256 << 20;
 
+/// The bytes beyond a bound that cause no cut: the line that marks one, and the file system's own blocks for the file.
+pub(crate) const SLACK_BYTES: u64 = 1 << 20;
+
 /// The part of a long output that is read for a short excerpt, bytes.
 const FEW_BYTES: u64 = 64 << 10;
 
@@ -32,12 +35,17 @@ pub(crate) fn is_full(path: &Path) -> bool {
 }
 
 fn is_beyond(path: &Path, most: u64) -> bool {
-    // The line that marks a cut must not cause another one, and neither must the file system's own blocks for the
-    // file.
-    const SLACK_BYTES: u64 = 1 << 20;
     let most_length = most + mark(most).len() as u64;
     fs::symlink_metadata(path).is_ok_and(|found| {
         found.len() > most_length || found.blocks().saturating_mul(512) > most + SLACK_BYTES
+    })
+}
+
+/// Returns the length of a file or the disk that it takes, bytes: the larger of both. A hole makes it long, and a reservation takes disk
+/// behind its end. 0 where it does not exist.
+pub(crate) fn taken_bytes(path: &Path) -> u64 {
+    fs::symlink_metadata(path).map_or(0, |found| {
+        found.len().max(found.blocks().saturating_mul(512))
     })
 }
 
@@ -50,7 +58,11 @@ pub(crate) fn cut(path: &Path) -> Result<(), EngineError> {
     cut_to(path, KEPT_BYTES)
 }
 
-fn cut_to(path: &Path, most: u64) -> Result<(), EngineError> {
+/// Cuts an output to `most` bytes, and marks the cut in its last line.
+///
+/// # Errors
+/// As [`cut`].
+pub(crate) fn cut_to(path: &Path, most: u64) -> Result<(), EngineError> {
     let cut = |mut file: fs::File| -> io::Result<()> {
         let length = file.metadata()?.len().min(most);
         // Also done if the length does not change: it releases space reserved beyond the end.
