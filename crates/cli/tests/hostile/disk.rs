@@ -4,6 +4,7 @@ use std::fs;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
 use std::path::Path;
+use std::process::Command;
 use std::time::Duration;
 
 use super::{NOBODY, cable, inside, prepared};
@@ -181,5 +182,74 @@ fn logs_of_a_container_have_a_bound() {
             assert!(failures.contains(node), "{failures}");
         }
         host.assert_as_before("logs");
+    }
+}
+
+/// A file system in memory for results, which is unmounted with this value.
+struct Disk<'a>(&'a Path);
+
+impl Disk<'_> {
+    fn mount<'a>(at: &'a Path, options: &str) -> Disk<'a> {
+        fs::create_dir_all(at).unwrap();
+        let mut mount = Command::new("mount");
+        mount.args(["-t", "tmpfs", "-o", options, "tmpfs"]).arg(at);
+        assert!(mount.status().unwrap().success(), "mount a tmpfs");
+        Disk(at)
+    }
+}
+
+impl Drop for Disk<'_> {
+    fn drop(&mut self) {
+        drop(Command::new("umount").arg("-l").arg(self.0).status());
+    }
+}
+
+/// A container whose root is on the disk of the results fills it: with bytes, with a file that has no name any more, with a reservation, with
+/// names. The container is ended for good, the results have room, and the neighbour goes on.
+#[test]
+fn a_container_on_the_disk_leaves_room_for_the_results() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    import(dir.path());
+    for (number, attack) in [
+        "while busybox dd if=/dev/zero bs=1M count=8 2>/dev/null; do sleep 0.2; done > /bytes",
+        "exec 5>/file; rm /file; while busybox dd if=/dev/zero bs=1M count=8 2>/dev/null; do sleep 0.2; done >&5",
+        "busybox fallocate -l 128M /reserved",
+        "n=0; while echo > /$n; do n=$((n + 1)); test $((n % 500)) = 0 && sleep 0.2; done 2>/dev/null",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        let disk = dir.path().join(format!("disk-{number}"));
+        let mounted = Disk::mount(&disk, "size=352m,nr_inodes=8k");
+        let west = format!(
+            "image: box, state: disk, restart: always, command: [sh, -c, '{attack}; exec sleep 1000']"
+        );
+        let east = format!("{NOBODY}, command: [sleep, '1000']");
+        let flow = "traffic:\n- {name: other, at: 0 s, for: 200 s, run: {node: east, command: [sleep, '1000']}}\n";
+        let file = cable(dir.path(), &west, &east, flow);
+        let results = disk.join("run");
+        let mut lab = Lab::start_into(&format!("disk-{number}"), &file, dir.path(), &results, &[]);
+        lab.wait_running();
+        let ended = until(WITHIN, &format!("it is ended: {attack}"), || {
+            let mut all = events(&lab, "container-ended").into_iter();
+            all.find(|event| event["node"] == "west" && event["again_in_s"].is_null())
+        });
+        let how = ended["how"].as_str().unwrap();
+        assert!(how.contains("stay free"), "{attack}: {how}");
+        let before = lab.client().t_ns();
+        until(WITHIN, "lab time goes on", || {
+            (lab.client().t_ns() > before).then_some(())
+        });
+        let alive = inside(&lab, "east", &["sh", "-c", "echo alive > /tmp/file; cat /tmp/file"]);
+        assert_eq!(stdout(&alive), "alive\n", "{}", stderr(&alive));
+        assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+        // The summary was written, with the reason.
+        let summary = lab.summary();
+        let failures = summary["software"]["failures"].to_string();
+        assert!(failures.contains("the program of west ended"), "{failures}");
+        assert_ne!(summary["flows"][0]["status"], "failed", "{summary:#}");
+        drop(mounted);
+        host.assert_as_before("a disk");
     }
 }
