@@ -102,6 +102,74 @@ fn control_groups_of_a_container_go_with_the_lab() {
     host.assert_as_before("groups");
 }
 
+/// A command that mounts a hierarchy of control groups at `/tmp/groups` and ends with 5 where this host does not have it.
+fn mounted(kind: &str, options: &str, attack: &str) -> String {
+    format!(
+        "busybox mkdir -p /tmp/groups && busybox mount -t {kind} -o {options} none /tmp/groups || exit 5
+         cd /tmp/groups || exit 6
+         {attack}"
+    )
+}
+
+/// A container makes groups that are hard to remove: of threads, whose processes the kernel does not list; with a process that ignores signals;
+/// below each other beyond the longest path; with a name that is no text; frozen. The lab goes down all the same, and none is left.
+#[test]
+fn control_groups_that_resist_go_with_the_lab() {
+    let host = Host::take();
+    let node =
+        "image: box, seccomp: none, capabilities: {add: [SYS_ADMIN]}, command: [sleep, '1000']";
+    let (dir, file) = prepared(&[], node, "image: box, command: [sleep, '1000']");
+    let deaf = "trap '' TERM INT HUP QUIT; while true; do sleep 0.1; done";
+    let threads = "busybox mkdir -p $n/a $n/b && echo threaded > $n/a/cgroup.type && echo threaded > $n/b/cgroup.type || exit 7
+         sleep 1000 & echo $! > $n/cgroup.procs && echo $! > $n/a/cgroup.procs || exit 8";
+    let late = format!(
+        "busybox mkdir $n && sh -c \"{deaf}\" & sleep 0.2; echo $! > $n/cgroup.procs || exit 8"
+    );
+    let deep = "busybox mkdir $n && cd $n || exit 7
+         d=$(busybox seq -s '' 80); i=0; while [ $i -lt 40 ]; do busybox mkdir $d && cd -P ./$d || exit 7; i=$((i + 1)); done
+         sleep 1000 & echo $! > cgroup.procs || exit 8";
+    let named = "busybox mkdir -p \"$n/$(printf 'a\\351\\033 b')\" || exit 7";
+    let frozen = "busybox mkdir $n || exit 7
+         sleep 1000 & echo $! > $n/cgroup.procs || exit 8
+         echo FROZEN > $n/freezer.state || exit 9";
+    let frozen_too = "busybox mkdir $n || exit 7
+         sleep 1000 & echo $! > $n/cgroup.procs || exit 8
+         echo 1 > $n/cgroup.freeze || exit 9";
+    let (two, freezer) = (("cgroup2", "rw"), ("cgroup", "freezer"));
+    let mut tried = 0;
+    for (what, (kind, options), attack) in [
+        ("threads", two, threads),
+        ("late", two, &late),
+        ("deep", two, deep),
+        ("named", two, named),
+        ("frozen-too", two, frozen_too),
+        ("frozen", freezer, frozen),
+        ("late-1", freezer, &late),
+    ] {
+        let mut lab = Lab::up(what, &file, dir.path(), &[]);
+        let name = format!("{}.scope", lab.name);
+        let attack = mounted(kind, options, &format!("n={name}; {attack}"));
+        let output = inside(&lab, "west", &["sh", "-c", &attack]);
+        // A hierarchy that this host does not have cannot be mounted.
+        if output.status.code() == Some(5) {
+            assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+            continue;
+        }
+        assert!(output.status.success(), "{what}: {output:?}");
+        tried += 1;
+        assert_ne!(groups_called(&name), Vec::<PathBuf>::new(), "{what}");
+        assert_eq!(
+            lab.interrupt().code(),
+            Some(130),
+            "{what}: {}",
+            lab.stderr()
+        );
+        assert_eq!(groups_called(&name), Vec::<PathBuf>::new(), "{what}");
+        host.assert_as_before(what);
+    }
+    assert!(tried > 0, "this host has no hierarchy that can be mounted");
+}
+
 /// Copies a program of the host into the root of an image, with the libraries that it needs where they are.
 fn with_libraries(program: &Path, root: &Path) {
     fs::copy(program, root.join(program.file_name().unwrap())).unwrap();

@@ -6,6 +6,7 @@
 //! in the root group of any hierarchy ([`LabCgroup::create_others`]).
 
 pub mod limits;
+mod tree;
 
 use std::fs::{self, File};
 use std::io;
@@ -25,6 +26,9 @@ pub const PREFIX: &str = "constel-";
 
 /// Extended attribute with the process that created the group ([`ProcessIdent::mark`]).
 const OWNER_ATTRIBUTE: &str = "trusted.constel.owner";
+
+/// How often groups whose processes do not die are thawed.
+const THAW_EVERY: Duration = Duration::from_millis(100);
 
 /// Returns where cgroup2 is mounted: at `/sys/fs/cgroup`, or at `.../unified` on hybrid hosts. `None` if it is not
 /// mounted, or read-only.
@@ -348,18 +352,50 @@ impl LabCgroup {
     /// [`Error::Os`] when an existing group does not list its members.
     pub fn pids(&self) -> Result<Vec<u32>> {
         let mut out = Vec::new();
-        for dir in self.tree()? {
-            match fs::read_to_string(dir.join("cgroup.procs")) {
+        tree::visit(&self.path, |group| {
+            let listed = match group.read("cgroup.procs") {
+                // A threaded group lists its threads only. Each names its process where a signal is sent.
+                Err(e) if e.raw_os_error() == Some(libc::EOPNOTSUPP) => {
+                    group.read("cgroup.threads")
+                }
+                listed => listed,
+            };
+            match listed {
                 Ok(text) => out.extend(text.lines().filter_map(|l| l.parse::<u32>().ok())),
                 Err(e) if is_absent(&e) => {}
-                Err(e) => return Err(Error::os(format!("list {}", dir.display()), e)),
+                Err(e) => {
+                    let what = format!("list the processes below {}", self.path.display());
+                    return Err(Error::os(what, e));
+                }
             }
-        }
+            Ok(())
+        })?;
         // "0" stands for a process outside our process namespace.
         out.retain(|p| *p != 0);
         out.sort_unstable();
         out.dedup();
         Ok(out)
+    }
+
+    /// Thaws all processes of the group and its subgroups: a frozen process of cgroup v1 does not die.
+    ///
+    /// # Errors
+    /// [`Error::Os`] when an existing group cannot be listed or thawed.
+    pub fn thaw(&self) -> Result<()> {
+        tree::visit(&self.path, |group| {
+            for (file, text) in [("freezer.state", "THAWED"), ("cgroup.freeze", "0")] {
+                match group.write(file, text) {
+                    Ok(()) => {}
+                    // The hierarchy has no such file, or the group was removed.
+                    Err(e) if is_absent(&e) => {}
+                    Err(e) => {
+                        let what = format!("thaw the groups below {}", self.path.display());
+                        return Err(Error::os(what, e));
+                    }
+                }
+            }
+            Ok(())
+        })
     }
 
     /// Kills (SIGKILL) all processes of the group and waits until it is empty. Returns how many processes there were at
@@ -378,6 +414,7 @@ impl LabCgroup {
         }
         let end = Instant::now() + timeout;
         let by_kernel = crate::sysctl::write_file(&self.path.join("cgroup.kill"), "1").is_ok();
+        let mut thawed: Option<Instant> = None;
         loop {
             let left = self.pids()?;
             if left.is_empty() && !self.is_populated()? {
@@ -396,6 +433,11 @@ impl LabCgroup {
                     let _ = kill_process(Pid::from_raw(pid as i32).expect("not 0"), Signal::KILL);
                 }
             }
+            // After they were killed: nothing that goes on freezes them again.
+            if thawed.is_none_or(|last| last.elapsed() > THAW_EVERY) {
+                self.thaw()?;
+                thawed = Some(Instant::now());
+            }
             self.wait_event(Duration::from_millis(50).min(end - Instant::now()))?;
         }
     }
@@ -409,22 +451,22 @@ impl LabCgroup {
             return Ok(false);
         }
         let end = Instant::now() + timeout;
-        // Innermost first.
-        for dir in self.tree()?.into_iter().rev() {
+        tree::visit(&self.path, |group| {
             loop {
-                match fs::remove_dir(&dir) {
-                    Ok(()) => break,
-                    Err(e) if is_absent(&e) => break,
+                match group.remove() {
+                    Ok(()) => return Ok(()),
+                    Err(e) if is_absent(&e) => return Ok(()),
                     // The last process has been killed but not reaped yet.
                     Err(e) if e.raw_os_error() == Some(libc::EBUSY) && Instant::now() < end => {
                         self.wait_event(Duration::from_millis(10))?;
                     }
                     Err(e) => {
-                        return Err(Error::os(format!("remove cgroup {}", dir.display()), e));
+                        let what = format!("remove cgroup {}", self.path.display());
+                        return Err(Error::os(what, e));
                     }
                 }
             }
-        }
+        })?;
         Ok(true)
     }
 
@@ -465,27 +507,6 @@ impl LabCgroup {
             Ok(_) | Err(rustix::io::Errno::INTR) => Ok(()),
             Err(e) => Err(Error::os("wait for a cgroup", e.into())),
         }
-    }
-
-    /// Returns the group's directory and all below it, outer before inner.
-    fn tree(&self) -> Result<Vec<PathBuf>> {
-        let mut out = vec![self.path.clone()];
-        let mut next = 0;
-        while next < out.len() {
-            let dir = out[next].clone();
-            next += 1;
-            let entries = match fs::read_dir(&dir) {
-                Ok(e) => e,
-                Err(e) if is_absent(&e) => continue,
-                Err(e) => return Err(Error::os(format!("list {}", dir.display()), e)),
-            };
-            for e in entries.flatten() {
-                if e.file_type().is_ok_and(|t| t.is_dir()) {
-                    out.push(e.path());
-                }
-            }
-        }
-        Ok(out)
     }
 }
 

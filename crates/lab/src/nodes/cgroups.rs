@@ -129,6 +129,17 @@ impl Cgroups {
         })
     }
 
+    /// Thaws processes that a container has frozen in one of its hierarchies: they do not die before.
+    ///
+    /// # Errors
+    /// When a group cannot be listed or thawed.
+    pub(crate) fn thaw(&self) -> Result<(), EngineError> {
+        for group in self.all.iter().chain(&self.others) {
+            group.thaw()?;
+        }
+        Ok(())
+    }
+
     /// Returns the cgroups of the programs of the node with that name.
     pub(crate) fn of(&self, node: &str) -> Vec<&LabCgroup> {
         let limited = self.nodes.get(node).unwrap_or(&self.lab).groups();

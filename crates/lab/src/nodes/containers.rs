@@ -320,8 +320,13 @@ impl Containers {
                 graces.remove(&gone.key);
             }
         }
-        // All that remain have used up their time, or were sent SIGKILL.
+        // All that remain have used up their time, or were sent SIGKILL. Frozen ones die when they are thawed.
+        for (_, child) in self.running.iter() {
+            child.signal(Signal::KILL)?;
+        }
+        let thawed = launcher.cgroups.thaw();
         self.running.terminate_all(Duration::ZERO)?;
+        thawed?;
         let lab = &launcher.kernels.blueprint.lab;
         for (node, _) in launcher.kernels.ours().containers(lab) {
             let logs = logs_of(&self.results, &lab.layout.node(node).name);
