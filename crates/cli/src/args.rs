@@ -17,6 +17,7 @@ mod test;
 mod top;
 mod web;
 
+use std::ffi::OsString;
 use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand};
@@ -314,7 +315,7 @@ pub(crate) struct Exec {
         allow_hyphen_values = true,
         last = false
     )]
-    pub(crate) command: Vec<String>,
+    pub(crate) command: Vec<OsString>,
 }
 
 /// Kinds of nodes.

@@ -1,16 +1,17 @@
 //! Files that a user names and others have made: every reader has a bound in bytes and time, refuses what is no regular file, and prints
-//! nothing that a terminal obeys. No root, but for the last test.
+//! nothing that a terminal obeys. No root, but for the last two tests.
 
 use crate::support;
 
-use std::ffi::OsString;
+use std::ffi::{OsStr, OsString};
 use std::fs;
-use std::os::unix::ffi::OsStringExt;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
 
 use support::host::Host;
+use support::lab::Lab;
 use support::{CONSTEL, constel, finish, scenario, stderr, stdout};
 
 fn pipe(path: PathBuf) -> PathBuf {
@@ -218,12 +219,9 @@ fn the_store_of_images_says_what_it_needs() {
     assert!(!said.contains("fetch or save"), "{said}");
 }
 
-/// The results of a box as earlier versions left them.
-#[test]
-fn results_of_a_box_are_exported_and_packed() {
-    let dir = tempfile::tempdir().unwrap();
-    let run = dir.path().join("run");
-    fs::create_dir(&run).unwrap();
+/// Writes the results of a box, as earlier versions left them.
+fn results_of_a_box(run: &Path) {
+    fs::create_dir(run).unwrap();
     let write = |name: &str, text: &str| fs::write(run.join(name), text).unwrap();
     write(
         "manifest.json",
@@ -231,6 +229,74 @@ fn results_of_a_box_are_exported_and_packed() {
     );
     write("scenario.yaml", "constel: 1\n");
     write("series.csv", "t_s,cpu_ratio\n0,0.5\n1,0.25\n");
+}
+
+/// Paths that verbs read and write may be Latin-1, as old archives and other locales leave them.
+#[test]
+fn results_and_images_have_paths_that_are_no_utf_8() {
+    let dir = tempfile::tempdir().unwrap();
+    let name = |text: &[u8]| dir.path().join(OsString::from_vec(text.to_vec()));
+    let run = name(b"r\xe9sultats");
+    results_of_a_box(&run);
+    let verb = |words: &[&str], more: &[&OsStr]| {
+        let words = words.iter().map(OsStr::new);
+        let output = constel(words.chain(more.iter().copied()).collect::<Vec<_>>());
+        plain(&["(a path that is no UTF-8)"], &output);
+        assert!(!stderr(&output).contains("panicked"), "{}", stderr(&output));
+        output
+    };
+    let flag = OsStr::new("--out");
+    for (out, words, more) in [
+        (name(b"t\xe9.csv"), "export", &["series"][..]),
+        (
+            name(b"t\xe9.parquet"),
+            "export",
+            &["series", "--format", "parquet"],
+        ),
+        (name(b"p\xe9.tar.gz"), "pack", &[]),
+    ] {
+        let mut args = vec![run.as_os_str()];
+        args.extend(more.iter().map(OsStr::new));
+        args.extend([flag, out.as_os_str()]);
+        let output = verb(&["results", words], &args);
+        assert_eq!(
+            output.status.code(),
+            Some(0),
+            "{words}: {}",
+            stderr(&output)
+        );
+        assert!(out.exists(), "{}", out.display());
+    }
+    // The run has no summary: the error names the path.
+    let output = verb(&["results"], &[run.as_os_str()]);
+    assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
+    assert!(
+        stderr(&output).contains("summary.json"),
+        "{}",
+        stderr(&output)
+    );
+    // An image's files, and the store that they go to.
+    let (root, store) = (name(b"r\xe9"), name(b"st\xe9re"));
+    fs::create_dir(&root).unwrap();
+    fs::write(root.join("file"), "").unwrap();
+    let mut command = Command::new(CONSTEL);
+    command.args(["image", "import", "--name", "odd", "rootfs:."]);
+    command.arg("--store").arg(&store).current_dir(&root);
+    let output = finish(command, Duration::from_secs(30));
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    let output = verb(&["image", "list", "--store"], &[store.as_os_str()]);
+    assert!(stdout(&output).contains("odd"), "{}", stderr(&output));
+    // The source of an image may be a name, so it must be UTF-8: the error says so.
+    let output = verb(&["image", "import"], &[root.as_os_str()]);
+    assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
+    assert!(stderr(&output).contains("UTF-8"), "{}", stderr(&output));
+}
+
+#[test]
+fn results_of_a_box_are_exported_and_packed() {
+    let dir = tempfile::tempdir().unwrap();
+    let run = dir.path().join("run");
+    results_of_a_box(&run);
     let (run, out) = (text(&run), text(&dir.path().join("out")));
     let exported = constel([
         "results", "export", &run, "series", "--format", "csv", "--out", &out,
@@ -292,4 +358,26 @@ fn what_a_program_writes_is_shown_and_not_obeyed() {
     let mut command = Command::new(CONSTEL);
     command.arg("results").arg(&results);
     plain(&["results"], &finish(command, Duration::from_secs(30)));
+}
+
+/// A command's arguments are bytes, as everywhere, in one node and in many. The scenario's folder has such a name too.
+#[test]
+fn a_command_has_its_arguments_byte_by_byte() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    let folder = dir.path().join(OsString::from_vec(b"fol\xe9der".to_vec()));
+    fs::create_dir(&folder).unwrap();
+    let file = scenario::small(&folder, "small.yaml", "{mode: computed}", "");
+    let mut lab = Lab::up("bytes", &file, dir.path(), &[]);
+    let odd = OsStr::from_bytes(b"a\xe9\xffb");
+    let exec = |node: &str, command: &[&OsStr]| {
+        let words = ["exec", &lab.name, node, "--"].map(OsStr::new).into_iter();
+        constel(words.chain(command.iter().copied()).collect::<Vec<_>>())
+    };
+    let output = exec("west", &["printf".as_ref(), "%s".as_ref(), odd]);
+    assert_eq!(output.stdout, odd.as_bytes(), "{}", stderr(&output));
+    let output = exec("*st", &["test".as_ref(), odd, "=".as_ref(), odd]);
+    assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
+    assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+    host.assert_as_before("bytes");
 }

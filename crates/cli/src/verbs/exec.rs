@@ -15,11 +15,10 @@ pub(crate) fn exec(args: &Exec) -> Outcome {
     if let Some(store) = &args.store {
         return elsewhere(args, store);
     }
-    let command: Vec<OsString> = args.command.iter().map(OsString::from).collect();
     if args.json || args.class.is_some() || args.node.contains(['*', '?']) {
-        return in_many(args, &command);
+        return in_many(args, &args.command);
     }
-    let exit = enter(&args.lab, &args.node)?.exec(&command);
+    let exit = enter(&args.lab, &args.node)?.exec(&args.command);
     ended(exit.map(|exit| exit.shell_code()))
 }
 
@@ -43,13 +42,23 @@ fn elsewhere(args: &Exec, store: &Place) -> Outcome {
         let error = "with --store a command runs in one node: name it";
         return Err(Failure::Usage(error.to_owned()));
     }
+    // It goes through a store of JSON documents.
+    let command: Option<Vec<String>> = args
+        .command
+        .iter()
+        .map(|word| Some(word.to_str()?.to_owned()))
+        .collect();
+    let Some(command) = command else {
+        let error = "with --store a command must be UTF-8";
+        return Err(Failure::Usage(error.to_owned()));
+    };
     let node = [args.node.clone(), "--".to_owned()].into_iter();
     Elsewhere {
         store,
         lab: &args.lab,
         node: &args.node,
         verb: verb(&["exec"], args.json),
-        args: node.chain(args.command.iter().cloned()).collect(),
+        args: node.chain(command).collect(),
         input: Vec::new(),
     }
     .run()
