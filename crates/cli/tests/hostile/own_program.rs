@@ -95,12 +95,16 @@ fn image(dir: &Path) {
     }
     script(&root.join("script"), "#!/proc/self/exe\n");
     script(&root.join("finish"), FINISH);
+    // An interpreter that is itself a script, and a link to the first process, which the parent's child is when it executes the program.
+    script(&root.join("chain"), "#!/script\n");
     std::os::unix::fs::symlink("/proc/self/exe", root.join("link")).unwrap();
+    std::os::unix::fs::symlink("/proc/1/exe", root.join("first")).unwrap();
+    std::os::unix::fs::symlink("/proc/thread-self/exe", root.join("thread")).unwrap();
     import_folder(dir, &root, "box");
 }
 
-/// `constel exec` from a program of its own, which the test may lose: it is executed inside as a script's interpreter, by its name in
-/// `/proc`, and by a link of the image.
+/// `constel exec` from a program of its own, which the test may lose: it is executed inside as a script's interpreter, as the interpreter of
+/// an interpreter, by its name in `/proc`, and by links of the image.
 #[test]
 fn the_callers_program_cannot_be_written_from_inside() {
     let host = Host::take();
@@ -109,10 +113,8 @@ fn the_callers_program_cannot_be_written_from_inside() {
     let node = "image: box, command: [sleep, '1000']";
     let file = cable(dir.path(), node, node, "");
     let mut lab = Lab::up("caller", &file, dir.path(), &[]);
-    for (number, program) in ["/script", "/proc/self/exe", "/link"]
-        .into_iter()
-        .enumerate()
-    {
+    let programs = ["/script", "/chain", "/proc/self/exe", "/link", "/thread"];
+    for (number, program) in programs.into_iter().enumerate() {
         let own = dir.path().join("program");
         fs::copy(CONSTEL, &own).unwrap();
         let mut command = Command::new(&own);
@@ -136,27 +138,75 @@ fn the_callers_program_cannot_be_written_from_inside() {
     host.assert_as_before("caller");
 }
 
-/// The same with the program of the lab's parent, which executes the image's own.
+/// The lab's parent executes programs of images: its own program cannot be written from there either.
 #[test]
 fn the_parents_program_cannot_be_written_from_inside() {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
     image(dir.path());
-    let out = dir.path().join("out");
-    fs::create_dir(&out).unwrap();
-    let of = |program: &str| {
+    for (number, programs) in [["/script", "/link"], ["/chain", "/first"]]
+        .into_iter()
+        .enumerate()
+    {
+        let out = dir.path().join("out");
+        fs::create_dir(&out).unwrap();
+        let of = |program: &str| {
+            format!(
+                "image: box, entrypoint: [{program}], restart: always, mounts: [{{host: out, at: /tmp, read_only: false}}]"
+            )
+        };
+        let [west, east] = programs.map(of);
+        let file = cable(dir.path(), &west, &east, "");
+        let mut lab = Lab::up(&format!("parent-{number}"), &file, dir.path(), &[]);
+        let said = attempts(&out, 2);
+        assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
+        assert!(said.lines().all(is_refused), "{programs:?}: {said}");
+        fs::remove_dir_all(&out).unwrap();
+        host.assert_as_before("parent");
+    }
+}
+
+/// Checks of health and commands of flows are further ways on which the parent executes programs of an image.
+#[test]
+fn checks_and_flows_do_not_lend_the_parents_program() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    image(dir.path());
+    let out = ["checks", "flows"].map(|name| {
+        let out = dir.path().join(name);
+        fs::create_dir(&out).unwrap();
+        out
+    });
+    let node = |out: &str, more: &str| {
         format!(
-            "image: box, entrypoint: [{program}], restart: always, mounts: [{{host: out, at: /tmp, read_only: false}}]"
+            "image: box, command: [sleep, '1000'], mounts: [{{host: {out}, at: /tmp, read_only: false}}]{more}"
         )
     };
-    let file = cable(dir.path(), &of("/script"), &of("/link"), "");
-    let mut lab = Lab::up("parent", &file, dir.path(), &[]);
-    let said = until(WITHIN, "both have tried", || {
-        let said = fs::read_to_string(out.join("outcome")).ok()?;
-        (said.matches("w: ").count() >= 2).then_some(said)
-    });
-    let mut tried = said.lines().filter(|line| line.starts_with("w: "));
-    assert!(tried.all(|line| line == "w: 30"), "{said}");
+    let west = node(
+        "checks",
+        ", health: {command: [/chain], interval: 200 ms, timeout: 2 s, retries: 100}",
+    );
+    let flow =
+        "traffic:\n- {name: own, at: 0 s, for: 100 s, run: {node: east, command: [/link]}}\n";
+    let file = cable(dir.path(), &west, &node("flows", ""), flow);
+    let mut lab = Lab::up("checks", &file, dir.path(), &[]);
+    for out in &out {
+        let said = attempts(out, 1);
+        assert!(said.lines().all(is_refused), "{}: {said}", out.display());
+    }
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
-    host.assert_as_before("parent");
+    host.assert_as_before("checks");
+}
+
+/// Waits for so many attempts to write the program, and returns what the loader wrote about them.
+fn attempts(out: &Path, least: usize) -> String {
+    until(WITHIN, "it was tried to write the program", || {
+        let said = fs::read_to_string(out.join("outcome")).ok()?;
+        (said.matches("w: ").count() >= least).then_some(said)
+    })
+}
+
+/// Whether a line of the loader is none about a write, or one about a file system that cannot be written (EROFS).
+fn is_refused(line: &str) -> bool {
+    line != "written" && (!line.starts_with("w: ") || line == "w: 30")
 }
