@@ -6,7 +6,7 @@ use crate::support;
 use std::fs;
 
 use constel_image::{EntryFault, Error, Fault, ImportOptions, Limits, Source};
-use support::{Bench, Blobs, Tar, config, gzip};
+use support::{Bench, Blobs, Tar, config, gzip, packed, zstd};
 use tar::EntryType;
 
 fn entry_fault(error: &Error) -> &EntryFault {
@@ -232,6 +232,72 @@ fn a_compressed_archive_is_bounded_wherever_it_is_detected() {
             "{source}: {error}"
         );
         bench.assert_empty();
+    }
+}
+
+/// One bound holds for the whole stream: of another compression, of many members or frames that are small, with frames that have no content, and
+/// for a compressed layer within an archive, which may be compressed too.
+#[test]
+fn no_form_of_compression_is_without_its_bound() {
+    let plain = Tar::default().file("zeros", &vec![0; 4 << 20]).end();
+    // Each member is small, and has an empty one behind it.
+    let in_parts = |of: fn(&[u8]) -> Vec<u8>| -> Vec<u8> {
+        let parts = plain.chunks(64 << 10);
+        parts
+            .flat_map(|part| [of(part), of(b"")].concat())
+            .collect()
+    };
+    let skipped = [&[0x5c, 0x2a, 0x4d, 0x18, 3, 0, 0, 0][..], b"abc"].concat();
+    let mut limits = Limits::default();
+    (limits.ratio, limits.ratio_from_bytes) = (50, 1 << 20);
+    let options = ImportOptions {
+        limits: limits.clone(),
+        ..ImportOptions::default()
+    };
+    let bench = Bench::new();
+    let refused = |name: &str, stored: &[u8], forms: &[fn(std::path::PathBuf) -> Source]| {
+        let file = bench.path(name);
+        fs::write(&file, stored).unwrap();
+        for form in forms {
+            let source = form(file.clone());
+            let error = bench.import_with(&source, Some("x"), &options).unwrap_err();
+            assert!(
+                matches!(error.fault(), Fault::Limit { limit: "ratio", .. }),
+                "{source}: {error}"
+            );
+            bench.assert_empty();
+        }
+    };
+    let whole = |path| Source::Archive { path, image: None };
+    for (name, stored) in [
+        ("members.tar.gz", in_parts(gzip)),
+        ("zstd.tar", zstd(&plain)),
+        ("frames.tar.zst", in_parts(zstd)),
+        ("skipped.tar.zst", [skipped, zstd(&plain)].concat()),
+    ] {
+        assert!(plain.len() > 50 * stored.len(), "{name}: {}", stored.len());
+        refused(name, &stored, &[Source::Path, Source::RootFs, whole]);
+    }
+    // The layer is small where the archive is read, and large where it is unpacked.
+    for (name, of) in [("gzip", gzip as fn(&[u8]) -> Vec<u8>), ("zstd", zstd)] {
+        let error = limited(limits.clone(), of(&plain), plain.clone());
+        assert!(
+            matches!(error.fault(), Fault::Limit { limit: "ratio", .. }),
+            "{name}: {error}"
+        );
+        let folder = bench.path(&format!("layout-{name}"));
+        let mut blobs = Blobs::default();
+        let manifest = blobs.image(&config(&[plain.clone()], "{}"), &[of(&plain)], "");
+        blobs.write(&folder, &format!(r#"{{"manifests": [{manifest}]}}"#));
+        let archive = packed(&folder);
+        for (ending, stored) in [
+            ("tar", archive.clone()),
+            ("tar.gz", gzip(&archive)),
+            ("tar.zst", zstd(&archive)),
+        ] {
+            let name = format!("within-{name}.{ending}");
+            refused(&name, &stored, &[Source::Path, whole]);
+        }
     }
 }
 

@@ -11,19 +11,8 @@ use std::process::Command;
 
 use constel_image::{Digest, Fault, ImportOptions, Source};
 use support::overlay::{listing, mount};
-use support::{Bench, Blobs, Tar, config, gzip};
+use support::{Bench, Blobs, Tar, config, gzip, packed, zstd};
 use tar::EntryType;
-
-/// A folder's files as a tar archive.
-fn packed(folder: &Path) -> Vec<u8> {
-    let mut builder = tar::Builder::new(Vec::new());
-    builder.append_dir_all(".", folder).unwrap();
-    builder.into_inner().unwrap()
-}
-
-fn zstd(bytes: &[u8]) -> Vec<u8> {
-    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
-}
 
 fn layers() -> [Vec<u8>; 2] {
     let lower = Tar::default()

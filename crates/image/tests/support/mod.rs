@@ -109,6 +109,17 @@ pub(crate) fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
+pub(crate) fn zstd(bytes: &[u8]) -> Vec<u8> {
+    ruzstd::encoding::compress_to_vec(bytes, ruzstd::encoding::CompressionLevel::Fastest)
+}
+
+/// A folder's files as a tar archive.
+pub(crate) fn packed(folder: &Path) -> Vec<u8> {
+    let mut builder = tar::Builder::new(Vec::new());
+    builder.append_dir_all(".", folder).unwrap();
+    builder.into_inner().unwrap()
+}
+
 /// The configuration of an image of these layers, not compressed.
 pub(crate) fn config(layers: &[Vec<u8>], run: &str) -> String {
     let diff_ids: Vec<String> = layers
