@@ -458,6 +458,70 @@ fn zebra_leaves_computed_routes_alone() {
     beside("own-stack-zebra", &start, runs);
 }
 
+/// zebra with every protocol of FRR whose routes have a number of their own: each takes routes of its number for its own. Then zebra ends, and
+/// removes its own, and begins anew, and removes those that an earlier one might have left.
+#[test]
+fn every_protocol_of_frr_leaves_computed_routes_alone() {
+    let frr = "/usr/lib/frr";
+    let daemons = [
+        "fabricd", "isisd", "ospfd", "ospf6d", "babeld", "ripd", "ripngd", "eigrpd", "staticd",
+    ];
+    let there = daemons.map(|name| Path::new(frr).join(name).exists());
+    if !Path::new(frr).join("zebra").exists() || !there.contains(&true) {
+        eprintln!("SKIPPED: {frr} is not installed (Debian: apt-get install frr)");
+        return;
+    }
+    let start = |name: &str| {
+        format!(
+            "touch /tmp/z/{name}.conf && {frr}/{name} -d -u frr -g frr -f /tmp/z/{name}.conf -z /tmp/z/zserv.api -i /tmp/z/{name}.pid \
+             --vty_socket /tmp/z --log file:/tmp/z/{name}.log"
+        )
+    };
+    let mut script = format!(
+        "mkdir -p /tmp/z && chown frr /tmp/z && {zebra} && sleep 0.5 && kill $(cat /tmp/z/zebra.pid) && sleep 0.5 && {zebra}",
+        zebra = start("zebra")
+    );
+    for (name, there) in daemons.into_iter().zip(there) {
+        if there {
+            write!(script, " && {}", start(name)).unwrap();
+        }
+    }
+    // Each has a process of routing, and redistributes what it is given.
+    let routers = [
+        "router ospf",
+        "redistribute kernel",
+        "exit",
+        "router ospf6",
+        "redistribute kernel",
+        "exit",
+        "router babel",
+        "redistribute ipv4 kernel",
+        "redistribute ipv6 kernel",
+        "exit",
+        "router rip",
+        "redistribute kernel",
+        "exit",
+        "router ripng",
+        "redistribute kernel",
+        "exit",
+        "router isis 1",
+        "net 49.0001.0000.0000.0001.00",
+        "exit",
+        "router openfabric 1",
+        "net 49.0001.0000.0000.0001.00",
+        "exit",
+    ];
+    let configure: String = routers.map(|line| format!(" -c '{line}'")).concat();
+    script += &format!("; vtysh --vty_socket /tmp/z -c 'configure terminal'{configure}; true");
+    let mut runs = "vtysh --vty_socket /tmp/z -c 'show ip route' | grep -q /32".to_owned();
+    for (name, there) in daemons.into_iter().zip(there) {
+        if there {
+            write!(runs, " && kill -0 $(cat /tmp/z/{name}.pid)").unwrap();
+        }
+    }
+    beside("own-stack-frr", &script, &runs);
+}
+
 #[test]
 fn bird_leaves_computed_routes_alone() {
     let bird = "/usr/sbin/bird";
