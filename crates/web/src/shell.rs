@@ -47,6 +47,11 @@ pub(crate) enum Ask {
     },
 }
 
+/// Whether a text is one that a page may say to a shell.
+pub(crate) fn understands(text: &str) -> bool {
+    serde_json::from_str::<Ask>(text).is_ok()
+}
+
 /// The shell on a terminal.
 fn open(shell: &ShellProgram, node: &str) -> io::Result<Terminal> {
     Terminal::open(

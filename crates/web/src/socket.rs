@@ -3,7 +3,7 @@
 //! A client that does not read gets no more data: a step is a reply to a request, and news are kept once for all clients. A
 //! connection ends if the client does not accept data within 5 s.
 
-use std::io;
+use std::io::{self, Read, Write};
 use std::net::TcpStream;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -25,6 +25,9 @@ use crate::views::SocketTold;
 /// Longest message of a client, bytes.
 pub const MESSAGE_BYTES: usize = 64 << 10;
 
+/// Longest control frame of a server, bytes.
+const CONTROL_BYTES: usize = 127;
+
 /// Maximum time in which a client must accept sent data.
 pub(crate) const SEND_WITHIN: Duration = Duration::from_secs(5);
 
@@ -38,11 +41,12 @@ const ASK_AFTER: Duration = Duration::from_secs(30);
 const EVENTS: usize = 500;
 
 /// A socket after the handshake.
-pub(crate) struct Socket {
-    inner: WebSocket<TcpStream>,
+pub(crate) struct Socket<S = TcpStream> {
+    inner: WebSocket<S>,
 }
 
 /// A message from a client.
+#[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Said {
     Text(String),
     Bytes(Vec<u8>),
@@ -53,13 +57,7 @@ impl Socket {
         stream.set_read_timeout(Some(Duration::from_millis(1)))?;
         stream.set_write_timeout(Some(SEND_WITHIN))?;
         stream.set_nodelay(true)?;
-        let bounds = WebSocketConfig::default()
-            .max_message_size(Some(MESSAGE_BYTES))
-            .max_frame_size(Some(MESSAGE_BYTES))
-            .read_buffer_size(16 << 10);
-        Ok(Self {
-            inner: WebSocket::from_raw_socket(stream, Role::Server, Some(bounds)),
-        })
+        Ok(Self::over(stream))
     }
 
     /// Waits until the client sends a message, or `other` is readable.
@@ -76,6 +74,18 @@ impl Socket {
         }
         let ready = |at: usize| fds.get(at).is_some_and(|fd| !fd.revents().is_empty());
         Ok([ready(0), ready(1)])
+    }
+}
+
+impl<S: Read + Write> Socket<S> {
+    fn over(stream: S) -> Self {
+        let bounds = WebSocketConfig::default()
+            .max_message_size(Some(MESSAGE_BYTES))
+            .max_frame_size(Some(MESSAGE_BYTES))
+            .read_buffer_size(16 << 10);
+        Self {
+            inner: WebSocket::from_raw_socket(stream, Role::Server, Some(bounds)),
+        }
     }
 
     /// Returns the next message of the client, if there is one.
@@ -118,6 +128,83 @@ impl Socket {
     pub(crate) fn close(mut self) {
         drop(self.inner.close(None));
         drop(self.inner.flush());
+    }
+}
+
+/// Reads frames and messages of a client after the handshake, as the server does. Returns whether a message was accepted by the page's
+/// socket or by a shell's. For tests with bytes that no browser sends.
+///
+/// # Panics
+/// When a message is longer than [`MESSAGE_BYTES`], when the answers (pongs, a close) are longer than what was received and one control
+/// frame, or when bytes that arrive in pieces are read as other messages than the same bytes at once.
+#[must_use]
+pub fn reads(bytes: &[u8]) -> bool {
+    let whole = messages(bytes, usize::MAX);
+    assert_eq!(whole, messages(bytes, 7), "in pieces");
+    whole.iter().any(|said| match said {
+        Said::Text(text) => {
+            serde_json::from_str::<Ask>(text).is_ok() || crate::shell::understands(text)
+        }
+        Said::Bytes(_) => true,
+    })
+}
+
+/// Returns all messages until the connection ends; `piece` bytes arrive at a time.
+fn messages(bytes: &[u8], piece: usize) -> Vec<Said> {
+    let stream = Pieces {
+        left: bytes,
+        piece,
+        is_due: false,
+        written: 0,
+    };
+    let (mut socket, mut all) = (Socket::over(stream), Vec::new());
+    loop {
+        match socket.read() {
+            Ok(Some(said)) => {
+                let length = match &said {
+                    Said::Text(text) => text.len(),
+                    Said::Bytes(bytes) => bytes.len(),
+                };
+                assert!(length <= MESSAGE_BYTES);
+                all.push(said);
+            }
+            Ok(None) => {}
+            Err(_) => break,
+        }
+    }
+    // A pong has the payload of its ping, without a mask. A close may have a reason of its own.
+    assert!(socket.inner.get_ref().written <= bytes.len() + CONTROL_BYTES);
+    all
+}
+
+/// A connection on which bytes arrive in pieces, with nothing to be read in between.
+struct Pieces<'a> {
+    left: &'a [u8],
+    piece: usize,
+    is_due: bool,
+    /// Bytes that were sent on it.
+    written: usize,
+}
+
+impl Read for Pieces<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        self.is_due = !self.is_due;
+        if self.is_due && !self.left.is_empty() {
+            return Err(io::ErrorKind::WouldBlock.into());
+        }
+        let most = self.piece.min(into.len());
+        self.left.read(&mut into[..most])
+    }
+}
+
+impl Write for Pieces<'_> {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.written += bytes.len();
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
     }
 }
 

@@ -1,4 +1,4 @@
-//! Data from connections: answers of engines and of etcd, requests of web clients.
+//! Data from connections: answers of engines and of etcd, requests and messages of web clients.
 
 use std::time::{Duration, Instant};
 
@@ -20,6 +20,7 @@ pub(super) fn targets() -> Vec<Target> {
         }),
         Target::new("etcd-answer", etcd_answers, Etcd::reads),
         Target::new("web-request", web_requests, requested),
+        Target::new("web-socket", web_frames, constel_web::socket::reads),
     ]
 }
 
@@ -79,4 +80,51 @@ fn web_requests() -> Vec<Vec<u8>> {
     ]
     .map(|text| text.as_bytes().to_vec())
     .into()
+}
+
+/// Frames after a handshake. The mask is of zeros, so that a change of the payload is one of the message.
+fn web_frames() -> Vec<Vec<u8>> {
+    let frame = |first: u8, payload: &[u8]| {
+        let mut bytes = vec![first];
+        match u8::try_from(payload.len()) {
+            Ok(length @ ..126) => bytes.push(0x80 | length),
+            _ => {
+                bytes.push(0x80 | 126);
+                bytes.extend((payload.len() as u16).to_be_bytes());
+            }
+        }
+        bytes.extend([0; 4]);
+        bytes.extend(payload);
+        bytes
+    };
+    let (text, binary, part, last) = (0x81, 0x82, 0x01, 0x80);
+    let (ping, pong, close) = (0x89, 0x8a, 0x88);
+    let step = br#"{"op": "step", "step": 12, "ahead": 2}"#;
+    let long = format!("{{\"op\": \"anew\"{}}}", " ".repeat(300));
+    vec![
+        frame(text, step),
+        [
+            frame(text, br#"{"op": "anew"}"#),
+            frame(text, br#"{"op": "loads", "wanted": true}"#),
+        ]
+        .concat(),
+        frame(text, long.as_bytes()),
+        [
+            frame(part, &step[..9]),
+            frame(ping, b"there?"),
+            frame(last, &step[9..]),
+        ]
+        .concat(),
+        [
+            frame(text, br#"{"op": "size", "columns": 80, "rows": 24}"#),
+            frame(binary, b"ls\n"),
+        ]
+        .concat(),
+        [
+            frame(text, br#"{"op": "shown", "bytes": 4096}"#),
+            frame(pong, b""),
+            frame(close, b"\x03\xe8bye"),
+        ]
+        .concat(),
+    ]
 }
