@@ -10,8 +10,9 @@ use constel_orbit::scales::TimeScale;
 use constel_units::{Utc, instant};
 use csv::{ReaderBuilder, StringRecord, Trim, WriterBuilder};
 
-use crate::ephemeris::{Ephemeris, State};
+use crate::ephemeris::{Ephemeris, EphemerisFile, State};
 use crate::reference::{Block, Reference};
+use crate::states::{Bad, Runs, Track};
 use crate::text::{Findings, ReadErrors, number, shown};
 
 /// First line of a file with velocities.
@@ -21,19 +22,26 @@ pub const HEADER_WITHOUT_VELOCITY: &str = "t_utc,sat_id,x_m,y_m,z_m,frame";
 
 struct Object {
     line: usize,
-    reference: Reference,
-    /// Instant of its last row, with a position or without.
-    last: Option<Utc>,
-    blocks: Vec<Vec<State>>,
+    reference: Option<Reference>,
+    track: Track,
 }
 
-/// Reads a file: one [`Ephemeris`] an object, in the order of their first rows.
+/// Reads a file in which every state is good.
 ///
 /// # Errors
 /// Everything found wrong, with its line.
 pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    read(text)?.all()
+}
+
+/// Reads a file: one [`Ephemeris`] an object, in the order of their first rows. A bad row is a hole of its object.
+///
+/// # Errors
+/// Everything found wrong, with its line, if there is no header or no object.
+pub fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
     let text = constel_units::text::plain(text);
     let mut findings = Findings::default();
+    let mut bad = Bad::default();
     let mut reader = ReaderBuilder::new()
         .has_headers(false)
         .flexible(true)
@@ -60,27 +68,22 @@ pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
                 let header = record.iter().collect::<Vec<_>>().join(",");
                 let reason = format!("the first line is `{}`, not `{HEADER}`", shown(&header));
                 findings.push(line, reason);
-                return findings.or(Vec::new());
+                return bad.file(Vec::new(), findings);
             }
             continue;
         };
-        if let Err(reason) = row(line, &record, columns, &mut objects) {
-            findings.push(line, reason);
-        }
-        if findings.is_full() {
-            break;
-        }
+        row(line, &record, columns, &mut objects, &mut bad);
     }
-    if objects.is_empty() && findings.is_empty() {
+    if objects.is_empty() && bad.is_empty() && findings.is_empty() {
         findings.push(1, "no rows");
     }
     let mut objects: Vec<(String, Object)> = objects.into_iter().collect();
     objects.sort_by_key(|(_, object)| object.line);
     let read = objects
         .into_iter()
-        .filter_map(|(name, object)| ephemeris(name, object, &mut findings))
+        .filter_map(|(name, object)| ephemeris(name, object, &mut bad))
         .collect();
-    findings.or(read)
+    bad.file(read, findings)
 }
 
 /// How many columns the rows after this first one have, if it is one of the two.
@@ -92,31 +95,33 @@ fn width(header: &StringRecord) -> Option<usize> {
         .map(|known| known.split(',').count())
 }
 
-fn ephemeris(name: String, object: Object, findings: &mut Findings) -> Option<Ephemeris> {
+/// The object, if any of its states are good.
+fn ephemeris(name: String, object: Object, bad: &mut Bad) -> Option<Ephemeris> {
+    let Runs { parts, cut } = object.track.runs(&name, false, bad);
     let mut segments = Vec::new();
-    for states in object
-        .blocks
-        .into_iter()
-        .filter(|states| !states.is_empty())
-    {
+    for states in parts {
         let block = Block {
-            reference: object.reference,
+            reference: object.reference?,
             scale: TimeScale::Utc,
             method: None,
             degree: None,
             usable: None,
+            cut,
             states,
         };
         match block.segment() {
             Ok(segment) => segments.push(segment),
             Err(error) => {
-                findings.push(object.line, format!("`{}`: {error}", shown(&name)));
+                bad.push(&name, object.line, format!("`{}`: {error}", shown(&name)));
                 return None;
             }
         }
     }
     if segments.is_empty() {
-        findings.push(object.line, format!("`{}` has no position", shown(&name)));
+        if !bad.has(&name) {
+            let reason = format!("`{}` has no two positions in a row", shown(&name));
+            bad.push(&name, object.line, reason);
+        }
         return None;
     }
     Some(Ephemeris {
@@ -126,40 +131,53 @@ fn ephemeris(name: String, object: Object, findings: &mut Findings) -> Option<Ep
     })
 }
 
+/// One row, as a record of its object; a bad one that names no object is of any.
 fn row(
     line: usize,
     fields: &StringRecord,
     columns: usize,
     objects: &mut BTreeMap<String, Object>,
-) -> Result<(), String> {
+    bad: &mut Bad,
+) {
+    let Some(name) = fields.get(1).filter(|name| !name.is_empty()) else {
+        let reason = match fields.len() == columns {
+            true => "no sat_id".to_owned(),
+            false => format!("{} fields, not {columns}", fields.len()),
+        };
+        return bad.push_unplaced(line, reason);
+    };
+    if !objects.contains_key(name) {
+        let object = Object {
+            line,
+            reference: None,
+            track: Track::default(),
+        };
+        objects.insert(name.to_owned(), object);
+    }
+    let Some(object) = objects.get_mut(name) else {
+        return;
+    };
+    match record(fields, columns, &mut object.reference) {
+        Ok((_, Some(state))) => object.track.state(line, state),
+        Ok((at, None)) => object.track.hole(line, Some(at)),
+        Err(reason) => object.track.bad(name, line, reason, bad),
+    }
+}
+
+/// An instant, and the state then; none where the coordinates are empty.
+fn record(
+    fields: &StringRecord,
+    columns: usize,
+    known: &mut Option<Reference>,
+) -> Result<(Utc, Option<State>), String> {
     if fields.len() != columns {
         return Err(format!("{} fields, not {columns}", fields.len()));
     }
     let at = instant(&fields[0]).map_err(|error| error.to_string())?;
-    let name = &fields[1];
-    if name.is_empty() {
-        return Err("no sat_id".to_owned());
-    }
     let reference = Reference::named(&fields[columns - 1])?;
-    let object = objects.entry(name.to_owned()).or_insert_with(|| Object {
-        line,
-        reference,
-        last: None,
-        blocks: vec![Vec::new()],
-    });
-    if object.reference != reference {
-        return Err(format!("`{}` was in another frame before", shown(name)));
-    }
-    if object.last.is_some_and(|last| last >= at) {
-        return Err(format!(
-            "`{}` is not later than its row before",
-            shown(name)
-        ));
-    }
-    object.last = Some(at);
-    if (2..columns - 1).all(|column| fields[column].is_empty()) {
-        object.blocks.push(Vec::new());
-        return Ok(());
+    if known.is_some_and(|known| known != reference) {
+        let name = shown(&fields[1]);
+        return Err(format!("`{name}` was in another frame before"));
     }
     let vector = |first: usize| {
         Ok::<_, String>(DVec3::new(
@@ -168,16 +186,17 @@ fn row(
             number(&fields[first + 2])?,
         ))
     };
-    let position_m = vector(2)?;
-    let velocity_m_per_s = if columns == 9 { Some(vector(5)?) } else { None };
-    if let Some(block) = object.blocks.last_mut() {
-        block.push(State {
+    let state = if (2..columns - 1).all(|column| fields[column].is_empty()) {
+        None
+    } else {
+        Some(State {
             at,
-            position_m,
-            velocity_m_per_s,
-        });
-    }
-    Ok(())
+            position_m: vector(2)?,
+            velocity_m_per_s: if columns == 9 { Some(vector(5)?) } else { None },
+        })
+    };
+    *known = Some(reference);
+    Ok((at, state))
 }
 
 /// Writes objects, one after another; with velocities when every state has one. Positions to a micrometre. Between two

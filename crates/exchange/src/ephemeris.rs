@@ -4,7 +4,7 @@ use constel_orbit::time::DUT1_UNKNOWN_S;
 use constel_orbit::{DVec3, EarthRotation};
 use constel_units::Utc;
 
-use crate::text::ReadErrors;
+use crate::text::{ReadError, ReadErrors};
 use crate::{csv, oem, sp3, stk};
 
 /// The frames an ephemeris may be given in.
@@ -162,16 +162,56 @@ impl Format {
     }
 }
 
-/// Reads a file of positions in any format. `name` is what the object of a format without names is called.
+/// The bad states of an object: not numbers, positions that nothing can be at, instants out of order.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct BadStates {
+    /// The object's name; empty if their lines do not say it. Then they are holes in every object.
+    pub object: String,
+    /// How many there are, at least one.
+    pub count: usize,
+    /// What is wrong with the first.
+    pub first: ReadError,
+}
+
+/// The objects of a file of positions: their good states, and how many are bad.
+#[derive(Debug, Clone, PartialEq)]
+pub struct EphemerisFile {
+    /// Every object that has positions, in the order of the file, at least one. A bad state ends a segment: nothing is
+    /// interpolated over it.
+    pub objects: Vec<Ephemeris>,
+    /// States of the file, good and bad.
+    pub states: usize,
+    /// The bad states, by object, in the order of the file. An object that is here only has no position.
+    pub bad: Vec<BadStates>,
+    /// What is wrong with the bad states, in order of lines; of more than 100 the first found.
+    pub errors: Vec<ReadError>,
+}
+
+impl EphemerisFile {
+    /// The objects, if every state is good.
+    ///
+    /// # Errors
+    /// What is wrong with the bad ones.
+    pub fn all(self) -> Result<Vec<Ephemeris>, ReadErrors> {
+        if self.errors.is_empty() {
+            Ok(self.objects)
+        } else {
+            Err(ReadErrors(self.errors))
+        }
+    }
+}
+
+/// Reads a file of positions in any format. `name` is what the object of a format without names is called. Bad states are
+/// holes, unless there is nothing else.
 ///
 /// # Errors
-/// Everything found wrong, with its line.
-pub fn read(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+/// Everything found wrong, with its line, if the file's form is wrong or it has no position that can be used.
+pub fn read(text: &str, name: &str) -> Result<EphemerisFile, ReadErrors> {
     match Format::of(text) {
-        Format::Oem => oem::parse(text),
-        Format::Sp3 => sp3::parse(text),
-        Format::Stk => stk::parse(text, name),
-        Format::Csv => csv::parse(text),
+        Format::Oem => oem::read(text),
+        Format::Sp3 => sp3::read(text),
+        Format::Stk => stk::read(text, name),
+        Format::Csv => csv::read(text),
     }
 }
 

@@ -43,6 +43,7 @@ mod reference;
 pub mod sp3;
 pub mod starperf;
 pub mod starrynet;
+mod states;
 pub mod stk;
 mod text;
 mod toml;

@@ -61,6 +61,8 @@ pub(crate) struct Block {
     pub(crate) degree: Option<u32>,
     /// Interpolation is allowed between these; `None`: between the first and the last state.
     pub(crate) usable: Option<(Utc, Utc)>,
+    /// Whether the states are what holes left of more. Then `degree` and `usable` are narrowed to what they allow.
+    pub(crate) cut: bool,
     pub(crate) states: Vec<State>,
 }
 
@@ -98,9 +100,25 @@ impl Block {
             }
             _ => suited.1,
         });
-        let usable = self
+        let mut usable = self
             .usable
             .map(|(from, to)| (scale.to_utc(from), scale.to_utc(to)));
+        let mut degree = degree;
+        if self.cut
+            && let [first, .., last] = states.as_slice()
+        {
+            degree = degree.min(most_degree(method, states.len()));
+            usable = usable.map(|(from, to)| (from.max(first.at), to.min(last.at)));
+        }
         Segment::new(frame, method, degree, states, usable)
     }
+}
+
+/// Highest degree of a polynomial through so many states.
+fn most_degree(method: Method, states: usize) -> u32 {
+    let most = match method {
+        Method::Lagrange => states.saturating_sub(1),
+        Method::Hermite => (2 * states).saturating_sub(1),
+    };
+    u32::try_from(most).unwrap_or(u32::MAX)
 }

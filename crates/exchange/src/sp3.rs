@@ -9,8 +9,9 @@ use constel_orbit::DVec3;
 use constel_orbit::scales::TimeScale;
 use constel_units::{Utc, instant};
 
-use crate::ephemeris::{Ephemeris, Frame, Method, State};
+use crate::ephemeris::{Ephemeris, EphemerisFile, Frame, Method, State};
 use crate::reference::{Block, Reference};
+use crate::states::{Bad, Track};
 use crate::text::{Findings, ReadErrors, number, shown};
 
 /// Positions of satellites every 15 minutes need this degree for a centimetre; the IGS recommends 9 to 11.
@@ -22,15 +23,7 @@ const MOST_STEPS: f64 = 1.5;
 struct Object {
     /// Line of its first position.
     line: usize,
-    blocks: Vec<Vec<State>>,
-}
-
-impl Object {
-    fn hole(&mut self) {
-        if self.blocks.last().is_some_and(|block| !block.is_empty()) {
-            self.blocks.push(Vec::new());
-        }
-    }
+    track: Track,
 }
 
 struct Reader {
@@ -40,6 +33,7 @@ struct Reader {
     at: Option<Utc>,
     objects: BTreeMap<String, Object>,
     findings: Findings,
+    bad: Bad,
 }
 
 /// Whether a text is in this format: `#a` to `#d`, and `P` or `V`.
@@ -47,11 +41,19 @@ pub fn is_one(text: &str) -> bool {
     matches!(text.as_bytes(), [b'#', b'a'..=b'd', b'P' | b'V', ..])
 }
 
-/// Reads a file: one [`Ephemeris`] an object, in the order of their first positions.
+/// Reads a file in which every state is good.
 ///
 /// # Errors
 /// Everything found wrong, with its line.
 pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    read(text)?.all()
+}
+
+/// Reads a file: one [`Ephemeris`] an object, in the order of their first positions. A bad record is a hole of its object.
+///
+/// # Errors
+/// Everything found wrong, with its line, if something in the header is or there are no positions.
+pub fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
     let text = constel_units::text::plain(text);
     let mut reader = Reader {
         reference: Reference::Own(Frame::Itrf),
@@ -60,12 +62,13 @@ pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
         at: None,
         objects: BTreeMap::new(),
         findings: Findings::default(),
+        bad: Bad::default(),
     };
     if !is_one(&text) {
         reader
             .findings
             .push(1, "an SP3 file begins with #aP to #dV");
-        return reader.findings.or(Vec::new());
+        return reader.finish();
     }
     for (n, line) in (1..).zip(text.lines()) {
         if line.trim_end() == "EOF" || reader.findings.is_full() {
@@ -110,80 +113,88 @@ impl Reader {
                 };
                 self.scale = Some(TimeScale::named(own)?);
             }
-            [b'*', ..] => {
-                self.at = None;
-                let text = line.get(1..).unwrap_or("");
-                self.at = Some(instant(text).map_err(|error| error.to_string())?);
-            }
-            [b'P', ..] => self.position(n, line)?,
-            [b'V', ..] => self.velocity(line)?,
+            [b'*', ..] => match instant(line.get(1..).unwrap_or("")) {
+                Ok(at) => self.at = Some(at),
+                Err(error) => {
+                    self.at = None;
+                    self.bad.push_unplaced(n, error.to_string());
+                }
+            },
+            [b'P', ..] => self.position(n, line),
+            [b'V', ..] => self.velocity(n, line),
             // Comments, accuracies, correlations.
             _ => {}
         }
         Ok(())
     }
 
-    fn position(&mut self, n: usize, line: &str) -> Result<(), String> {
-        // A bad epoch has been reported once, for all its positions.
-        let Some(at) = self.at else { return Ok(()) };
-        let km = vector(line)?;
+    fn position(&mut self, n: usize, line: &str) {
         let name = columns(line, 2, 4);
         if name.is_empty() {
-            return Err("no satellite in columns 2 to 4".to_owned());
+            let reason = "no satellite in columns 2 to 4";
+            return self.bad.push_unplaced(n, reason);
         }
-        let object = self
-            .objects
-            .entry(name.to_owned())
-            .or_insert_with(|| Object {
+        if !self.objects.contains_key(name) {
+            let object = Object {
                 line: n,
-                blocks: vec![Vec::new()],
-            });
-        if km == DVec3::ZERO {
-            object.hole();
-            return Ok(());
+                track: Track::default(),
+            };
+            self.objects.insert(name.to_owned(), object);
         }
-        let last = object.blocks.last().and_then(|block| block.last());
-        let apart_s = last.map(|last| (at.unix_ns() - last.at.unix_ns()) as f64 / 1e9);
-        match apart_s {
-            Some(s) if s <= 0.0 => {
-                return Err(format!("`{}` is not later than before", shown(name)));
+        let Some(object) = self.objects.get_mut(name) else {
+            return;
+        };
+        // A bad epoch has been counted once, for all its positions.
+        let Some(at) = self.at else {
+            return object.track.hole(n, None);
+        };
+        match vector(line) {
+            Ok(km) if km == DVec3::ZERO => object.track.hole(n, Some(at)),
+            Ok(km) => object.track.state(
+                n,
+                State {
+                    at,
+                    position_m: km * 1e3,
+                    velocity_m_per_s: None,
+                },
+            ),
+            Err(reason) => object.track.bad(name, n, reason, &mut self.bad),
+        }
+    }
+
+    fn velocity(&mut self, n: usize, line: &str) {
+        let name = columns(line, 2, 4);
+        let Some(object) = self.objects.get_mut(name) else {
+            return;
+        };
+        let Some(state) = object.track.last_mut() else {
+            return;
+        };
+        if Some(state.at) != self.at {
+            return;
+        }
+        match vector(line) {
+            // Zeros mean an unknown velocity.
+            Ok(dm_per_s) if dm_per_s == DVec3::ZERO => {}
+            Ok(dm_per_s) => state.velocity_m_per_s = Some(dm_per_s * 0.1),
+            Err(reason) => {
+                let reason = format!("{reason} (its velocity, in line {n})");
+                object.track.spoil_last(name, reason, &mut self.bad);
             }
-            Some(s) if self.step_s > 0.0 && s > MOST_STEPS * self.step_s => object.hole(),
-            _ => {}
         }
-        if let Some(block) = object.blocks.last_mut() {
-            block.push(State {
-                at,
-                position_m: km * 1e3,
-                velocity_m_per_s: None,
-            });
-        }
-        Ok(())
     }
 
-    fn velocity(&mut self, line: &str) -> Result<(), String> {
-        let own = self.objects.get_mut(columns(line, 2, 4));
-        let last = own
-            .and_then(|object| object.blocks.last_mut())
-            .and_then(|block| block.last_mut())
-            .filter(|state| Some(state.at) == self.at);
-        let dm_per_s = vector(line)?;
-        // Zeros mean an unknown velocity.
-        if let Some(state) = last.filter(|_| dm_per_s != DVec3::ZERO) {
-            state.velocity_m_per_s = Some(dm_per_s * 0.1);
-        }
-        Ok(())
-    }
-
-    fn finish(mut self) -> Result<Vec<Ephemeris>, ReadErrors> {
+    fn finish(mut self) -> Result<EphemerisFile, ReadErrors> {
         let mut objects: Vec<(String, Object)> =
             std::mem::take(&mut self.objects).into_iter().collect();
         objects.sort_by_key(|(_, object)| object.line);
         let mut read = Vec::new();
         for (name, object) in objects {
-            let blocks = object.blocks.into_iter();
+            let runs = object.track.runs(&name, false, &mut self.bad);
+            let parts = runs.parts.into_iter();
+            let parts = parts.flat_map(|part| self.without_gaps(part));
             // A single state between two holes is no segment.
-            let segments: Result<Vec<_>, _> = blocks
+            let segments: Result<Vec<_>, _> = parts
                 .filter(|states| states.len() > 1)
                 .map(|states| self.block(states).segment())
                 .collect();
@@ -197,14 +208,23 @@ impl Reader {
                 Ok(_) => {}
                 Err(error) => {
                     let reason = format!("`{}`: {error}", shown(&name));
-                    self.findings.push(object.line, reason);
+                    self.bad.push(&name, object.line, reason);
                 }
             }
         }
-        if read.is_empty() && self.findings.is_empty() {
+        if read.is_empty() && self.findings.is_empty() && self.bad.is_empty() {
             self.findings.push(1, "no positions in the file");
         }
-        self.findings.or(read)
+        self.bad.file(read, self.findings)
+    }
+
+    /// The states in parts in which no epoch is missing.
+    fn without_gaps(&self, states: Vec<State>) -> Vec<Vec<State>> {
+        let apart_s = |a: &State, b: &State| (b.at.unix_ns() as f64 - a.at.unix_ns() as f64) / 1e9;
+        states
+            .chunk_by(|a, b| self.step_s <= 0.0 || apart_s(a, b) <= MOST_STEPS * self.step_s)
+            .map(<[State]>::to_vec)
+            .collect()
     }
 
     fn block(&self, states: Vec<State>) -> Block {
@@ -216,6 +236,7 @@ impl Reader {
             method: (!moving).then_some(Method::Lagrange),
             degree: (!moving).then_some(most.min(DEGREE)),
             usable: None,
+            cut: false,
             states,
         }
     }

@@ -5,12 +5,14 @@ use constel_orbit::DVec3;
 use constel_orbit::scales::TimeScale;
 use constel_units::{TimeSpan, Utc, instant};
 
-use crate::ephemeris::{Ephemeris, Method, State};
+use crate::ephemeris::{Ephemeris, EphemerisFile, Method, State};
 use crate::reference::{Block, Reference};
+use crate::states::{Bad, Runs, Track};
 use crate::text::{Findings, ReadErrors, number, shown};
 
 /// Longest time from the epoch to a state, seconds: 100 years.
 const MOST_S: f64 = 3.2e9;
+const NO_EPOCH: &str = "ScenarioEpoch is not given before the data";
 
 /// The part of the file that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,9 +34,10 @@ struct Reader {
     method: Option<Method>,
     samples: Option<u32>,
     metres: f64,
-    states: Vec<State>,
+    track: Track,
     boundaries: Vec<Utc>,
     findings: Findings,
+    bad: Bad,
 }
 
 /// Whether a text is in this format.
@@ -44,11 +47,19 @@ pub fn is_one(text: &str) -> bool {
         .is_some_and(|begin| begin.eq_ignore_ascii_case("stk.v."))
 }
 
-/// Reads a file. It has one object and no name of it: `name` is what it is called.
+/// Reads a file in which every state is good.
 ///
 /// # Errors
 /// Everything found wrong, with its line.
 pub fn parse(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    read(text, name)?.all()
+}
+
+/// Reads a file. It has one object and no name of it: `name` is what it is called. A bad state is a hole.
+///
+/// # Errors
+/// Everything found wrong, with its line, if it is no state or there are no good ones.
+pub fn read(text: &str, name: &str) -> Result<EphemerisFile, ReadErrors> {
     let text = constel_units::text::plain(text);
     let mut reader = Reader {
         part: Part::Before,
@@ -57,15 +68,16 @@ pub fn parse(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
         method: None,
         samples: None,
         metres: 1.0,
-        states: Vec::new(),
+        track: Track::default(),
         boundaries: Vec::new(),
         findings: Findings::default(),
+        bad: Bad::default(),
     };
     if !is_one(&text) {
         reader
             .findings
             .push(1, "an ephemeris of STK begins with `stk.v.`");
-        return reader.findings.or(Vec::new());
+        return reader.bad.file(Vec::new(), reader.findings);
     }
     for (n, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or("").trim();
@@ -73,7 +85,7 @@ pub fn parse(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
             break;
         }
         if !line.is_empty()
-            && let Err(reason) = reader.line(line)
+            && let Err(reason) = reader.line(n, line, name)
         {
             reader.findings.push(n, reason);
         }
@@ -82,7 +94,7 @@ pub fn parse(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
 }
 
 impl Reader {
-    fn line(&mut self, line: &str) -> Result<(), String> {
+    fn line(&mut self, n: usize, line: &str, name: &str) -> Result<(), String> {
         let (key, value) = line.split_once(char::is_whitespace).unwrap_or((line, ""));
         let (key, value) = (key.to_ascii_lowercase(), value.trim());
         let is = |word: &str| value.eq_ignore_ascii_case(word);
@@ -102,7 +114,15 @@ impl Reader {
             }
             // After the data there may be keywords of other blocks (covariances).
             (Part::Data(_), _) if key.starts_with("covariance") => self.part = Part::Other,
-            (Part::Data(count), _) => self.state(line, count)?,
+            (Part::Data(count), _) => {
+                if self.epoch.is_none() {
+                    return Err(NO_EPOCH.to_owned());
+                }
+                match self.state(line, count) {
+                    Ok(state) => self.track.state(n, state),
+                    Err(reason) => self.track.bad(name, n, reason, &mut self.bad),
+                }
+            }
             (Part::Keywords | Part::After, _) => self.keyword(&key, value)?,
         }
         Ok(())
@@ -160,9 +180,7 @@ impl Reader {
     /// The instant that is `text` seconds after the epoch.
     fn at(&self, text: &str) -> Result<Utc, String> {
         let seconds = number(text)?;
-        let epoch = self
-            .epoch
-            .ok_or("ScenarioEpoch is not given before the data")?;
+        let epoch = self.epoch.ok_or(NO_EPOCH)?;
         if seconds.abs() > MOST_S {
             return Err(format!("{seconds} s after the epoch is too far"));
         }
@@ -171,7 +189,7 @@ impl Reader {
         epoch.checked_add(span).ok_or_else(too_far)
     }
 
-    fn state(&mut self, line: &str, count: usize) -> Result<(), String> {
+    fn state(&self, line: &str, count: usize) -> Result<State, String> {
         let mut fields = line.split_whitespace();
         let at = self.at(fields.next().unwrap_or(""))?;
         let numbers = fields.map(number).collect::<Result<Vec<f64>, String>>()?;
@@ -181,24 +199,25 @@ impl Reader {
         }
         let vector = |from: usize| DVec3::from_slice(&numbers[from..from + 3]) * self.metres;
         let velocity_m_per_s = (count > 3).then(|| vector(3));
-        self.states.push(State {
+        Ok(State {
             at,
             position_m: vector(0),
             velocity_m_per_s,
-        });
-        Ok(())
+        })
     }
 
-    fn finish(mut self, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
-        if self.states.is_empty() && self.findings.is_empty() {
+    fn finish(mut self, name: &str) -> Result<EphemerisFile, ReadErrors> {
+        if self.track.is_empty() && self.findings.is_empty() {
             self.findings.push(1, "no positions in the file");
         }
         let Some(reference) = self.reference else {
             if self.findings.is_empty() {
                 self.findings.push(1, "the file has no CoordinateSystem");
             }
-            return self.findings.or(Vec::new());
+            return self.bad.file(Vec::new(), self.findings);
         };
+        // An instant that is there twice is a boundary of segments.
+        let Runs { parts, cut } = self.track.runs(name, true, &mut self.bad);
         let degree = |states: &[State]| {
             let most = u32::try_from(states.len().saturating_sub(1)).unwrap_or(u32::MAX);
             let asked = self.samples?.clamp(1, 15).min(most.max(1));
@@ -209,13 +228,15 @@ impl Reader {
         };
         self.boundaries.sort_unstable();
         let mut segments = Vec::new();
-        for states in split(&self.states, &self.boundaries) {
+        let parts = parts.iter();
+        for states in parts.flat_map(|part| split(part, &self.boundaries)) {
             let block = Block {
                 reference,
                 scale: TimeScale::Utc,
                 method: self.method,
                 degree: degree(&states),
                 usable: None,
+                cut,
                 states,
             };
             match block.segment() {
@@ -223,11 +244,18 @@ impl Reader {
                 Err(error) => self.findings.push(1, error.to_string()),
             }
         }
-        self.findings.or(vec![Ephemeris {
+        if segments.is_empty() {
+            if self.bad.is_empty() && self.findings.is_empty() {
+                self.findings.push(1, "no two positions in a row");
+            }
+            return self.bad.file(Vec::new(), self.findings);
+        }
+        let object = Ephemeris {
             object: name.to_owned(),
             object_id: String::new(),
             segments,
-        }])
+        };
+        self.bad.file(vec![object], self.findings)
     }
 }
 

@@ -28,11 +28,11 @@ impl std::fmt::Display for ReadErrors {
 impl std::error::Error for ReadErrors {}
 
 /// Findings reported at most.
-const MOST: usize = 100;
+pub(crate) const MOST: usize = 100;
 
 /// Collects findings.
 #[derive(Debug, Default)]
-pub(crate) struct Findings(Vec<ReadError>);
+pub(crate) struct Findings(pub(crate) Vec<ReadError>);
 
 impl Findings {
     pub(crate) fn push(&mut self, line: usize, reason: impl Into<String>) {

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_exchange::ephemeris::{Ephemeris, Format, read};
+use constel_exchange::ephemeris::{Ephemeris, EphemerisFile, Format, read};
 use constel_exchange::{csv, oem, sp3, stk};
 use constel_orbit::DVec3;
 use constel_units::{TimeSpan, Utc};
@@ -82,7 +82,8 @@ fn every_format_frame_and_scale_is_where_skyfield_says() {
         let own = name.split('-').next().unwrap().to_uppercase();
         let objects = read(&text, &own).unwrap_or_else(|errors| panic!("{name}: {errors}"));
         assert_eq!(read(&marked, &own).as_ref(), Ok(&objects), "{name}");
-        for object in &objects {
+        assert_eq!(objects.bad, [], "{name}");
+        for object in &objects.objects {
             let orbit = match object.object.as_str() {
                 "G01" | "G02" => &oracle["GEO"],
                 other => &oracle[other],
@@ -166,7 +167,8 @@ fn spoilt_files_are_refused_with_their_lines() {
     ] {
         let text = file(name);
         assert!(text.contains(from), "{name}: {from}");
-        let errors = read(&text.replacen(from, to, 1), "x").unwrap_err().0;
+        let spoilt = read(&text.replacen(from, to, 1), "x");
+        let errors = spoilt.and_then(EphemerisFile::all).unwrap_err().0;
         let found = errors
             .iter()
             .any(|e| (line == 0 || e.line == line) && e.reason.contains(words));
@@ -243,4 +245,165 @@ fn csv_follows_rfc_4180_and_marks_holes() {
     let again = csv::parse(&csv::write(&objects)).unwrap_or_else(|errors| panic!("{errors}"));
     assert_eq!(again[0].object, "a, b");
     assert_eq!(again[0].holes(), objects[0].holes());
+}
+
+/// A file in which one state was changed, in each format: how many holes there are then, and the good states' positions.
+#[test]
+fn one_bad_state_is_a_hole_and_not_the_end_of_the_file() {
+    for (name, from, to, line, words) in [
+        (
+            "igs.sp3",
+            "PG01  25654.731828",
+            "PG01  x5654.731828",
+            11,
+            "is not a number",
+        ),
+        (
+            "igs.sp3",
+            "  0  5  0.00000000",
+            "  0  0  0.00000000",
+            14,
+            "not later",
+        ),
+        (
+            "low-icrf.e",
+            "3.00000000000000e+02",
+            "3.0x",
+            20,
+            "is not a number",
+        ),
+        (
+            "low-icrf.e",
+            "3.00000000000000e+02",
+            "1.0e+02",
+            20,
+            "not later",
+        ),
+        (
+            "gcrf-utc.xml",
+            "2026-325T00:05:00",
+            "2026-399T00:05:00",
+            12,
+            "",
+        ),
+        (
+            "icrf-utc.oem",
+            "\n2026-11-21T00:05:00",
+            "\n2026-11-20T00:05:00",
+            0,
+            "not later",
+        ),
+        (
+            "icrf-utc.oem",
+            "\n2026-11-21T00:05:00.000000 ",
+            "\n2026-11-21T00:05:00.000000 nan ",
+            0,
+            "is not a number",
+        ),
+    ] {
+        let text = file(name);
+        assert!(text.contains(from), "{name}: {from}");
+        let whole = read(&text, "x").unwrap();
+        let spoilt = text.replacen(from, to, 1);
+        let read = read(&spoilt, "x").unwrap_or_else(|errors| panic!("{name}: {errors}"));
+        assert_eq!(read.objects.len(), whole.objects.len(), "{name}");
+        assert_eq!(read.states, whole.states, "{name}");
+        let first = &read.bad[0].first;
+        assert!(
+            (line == 0 || first.line == line) && first.reason.contains(words),
+            "{name}: {first}"
+        );
+        for (object, whole) in read.objects.iter().zip(&whole.objects) {
+            let own = read.bad.iter().find(|own| own.object == object.object);
+            let bad = own.map_or(0, |own| own.count);
+            let states = |object: &Ephemeris| -> Vec<_> {
+                let segments = object.segments.iter();
+                segments.flat_map(|s| s.states().to_vec()).collect()
+            };
+            let (left, all) = (states(object), states(whole));
+            // Besides the bad one, no more are lost than one that is alone before it.
+            let lost = all.iter().filter(|state| !left.contains(state)).count();
+            assert!((bad..=2 * bad).contains(&lost), "{name}: {lost} of {bad}");
+            let (from, to) = object.span();
+            let inside = object.holes().len() - whole.holes().len();
+            let at_ends = usize::from((from, to) != whole.span());
+            assert_eq!(inside + at_ends, bad, "{name}");
+            for state in &left {
+                assert_eq!(
+                    object.position_itrf_m(state.at).is_ok(),
+                    whole.position_itrf_m(state.at).is_ok(),
+                    "{name}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn rows_of_csv_are_bad_one_by_one() {
+    let row = |name: &str, minute: u32, x: &str| {
+        format!("2026-11-21T00:{minute:02}:00Z,{name},{x},0,0,itrf\n")
+    };
+    let mut text = format!("{}\n", csv::HEADER_WITHOUT_VELOCITY);
+    for minute in 0..10 {
+        text += &row("a", minute, if minute == 4 { "7000" } else { "7000000" });
+        text += &row("b", minute, if minute % 2 == 0 { "x" } else { "7000000" });
+        text += &row("c", minute, "7000000");
+        if minute == 6 {
+            text += "torn\n";
+        }
+    }
+    let found = read(&text, "").unwrap_or_else(|errors| panic!("{errors}"));
+    let names: Vec<&str> = found.objects.iter().map(|o| o.object.as_str()).collect();
+    assert_eq!(names, ["a", "c"], "`b` has no two positions in a row");
+    let bad: Vec<(&str, usize, usize)> = found
+        .bad
+        .iter()
+        .map(|own| (own.object.as_str(), own.count, own.first.line))
+        .collect();
+    assert_eq!(bad, [("b", 5, 3), ("a", 1, 14), ("", 1, 23)]);
+    assert_eq!(found.states, 31);
+    let minute = |m: u32| after(f64::from(m) * 60.0);
+    let holes = |n: usize| found.objects[n].holes();
+    assert_eq!(
+        holes(0),
+        [(minute(3), minute(5)), (minute(6), minute(7))],
+        "its own, and the row that may be of anything"
+    );
+    assert_eq!(holes(1), [(minute(6), minute(7))]);
+    let errors = csv::parse(&text).unwrap_err().0;
+    let lines: Vec<usize> = errors.iter().map(|e| e.line).collect();
+    assert_eq!(lines, [3, 9, 14, 15, 21, 23, 28]);
+}
+
+/// Metadata that holes have no part in: a degree that is too high for what is left, and a span that ends outside of it.
+#[test]
+fn what_holes_leave_of_a_segment_is_interpolated() {
+    let begin = "CCSDS_OEM_VERS = 2.0\nCREATION_DATE = 2026-11-21T00:00:00\nORIGINATOR = X\nMETA_START\nOBJECT_NAME = A\n\
+                 OBJECT_ID = 2026-001A\nCENTER_NAME = EARTH\nREF_FRAME = ITRF2000\nTIME_SYSTEM = UTC\n\
+                 START_TIME = 2026-11-21T00:00:00\nSTOP_TIME = 2026-11-21T00:07:00\nINTERPOLATION = HERMITE\n\
+                 INTERPOLATION_DEGREE = 7\nMETA_STOP\n";
+    let lines = (0..8).map(|n| match n {
+        0 => "2026-11-21T00:00:00 7000 0 0 0 inf 0\n".to_owned(),
+        3 => "2026-11-21T00:03:00 7000 3 0\n".to_owned(),
+        _ => format!("2026-11-21T00:0{n}:00 7000 {n} 0 0 {} 0\n", 1.0 / 60.0),
+    });
+    let text = format!("{begin}{}", lines.collect::<String>());
+    let found = read(&text, "").unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(found.bad[0].count, 2);
+    let object = &found.objects[0];
+    let minute = |m: f64| after(m * 60.0);
+    assert_eq!(object.span(), (minute(1.0), minute(7.0)));
+    assert_eq!(object.holes(), [(minute(2.0), minute(4.0))]);
+    let middle = object.position_itrf_m(minute(1.5)).unwrap();
+    assert!(
+        (middle - DVec3::new(7e6, 1.5e3, 0.0)).length() < 1e-3,
+        "{middle}"
+    );
+    assert!(read(&text.replace("META_STOP", "META_STPO"), "").is_err());
+    let misspelt = text.replace("2026-11-21T00:05:00 7000", "META_STRAT\nx");
+    assert!(
+        read(&misspelt, "").is_err(),
+        "what follows is perhaps of another object"
+    );
 }

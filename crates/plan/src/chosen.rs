@@ -1,7 +1,7 @@
 //! The choice of the objects of a file that fly: patterns of names and catalogue numbers.
 
 use constel_scenario::model::{Chosen, NodesNamed};
-use constel_scenario::{Diagnostics, Glob, nearest};
+use constel_scenario::{Diagnostics, Glob, LeftOut, nearest};
 
 /// The patterns `only` and `except` of a file. Case does not matter.
 pub(crate) struct Chooser<'a> {
@@ -47,10 +47,12 @@ impl<'a> Chooser<'a> {
     }
 
     /// Returns for each object, given by name and number, whether it flies, or why not. Returns `None` if a pattern
-    /// matches no object, and reports that error at the pattern's place.
+    /// matches no object, and reports that error at the pattern's place. The error says so if the pattern matches one of
+    /// the objects in `unread`.
     pub(crate) fn choose(
         mut self,
         objects: impl Iterator<Item = (Option<String>, Option<u64>)> + Clone,
+        unread: &[LeftOut],
         errors: &mut Diagnostics,
     ) -> Option<Vec<Result<(), String>>> {
         let mut chosen = Vec::new();
@@ -79,6 +81,17 @@ impl<'a> Chooser<'a> {
         for pattern in patterns.filter(|pattern| !pattern.used) {
             good = false;
             let text = pattern.written.glob.to_string();
+            let unread = unread.iter().find(|out| {
+                let name = out.object.as_deref();
+                name.is_some_and(|name| pattern.folded.matches(&folded(name)))
+            });
+            if let Some(LeftOut { object, reason, .. }) = unread {
+                let name = object.as_deref().unwrap_or_default();
+                let message = format!("`{name}` cannot be read: {reason}");
+                let error = pattern.written.error("unknown-object", message);
+                errors.push(error.with_next("repair its record, or take the pattern out"));
+                continue;
+            }
             let message = format!("no object of the file is called `{text}`");
             let mut error = pattern.written.error("unknown-object", message);
             let names: Vec<String> = objects.clone().filter_map(|(name, _)| name).collect();

@@ -3,10 +3,12 @@
 
 use std::collections::BTreeMap;
 
+use constel_exchange::ReadError;
+use constel_exchange::ephemeris::EphemerisFile;
 use constel_orbit::shells::{Placed, PlaneRule, ShellFound, ShellSpec, sort};
 use constel_orbit::{ElementFile, ElementSet, RecordError, omm, tle};
 use constel_scenario::model::{self, Orbits, WalkerPattern, satellite_name};
-use constel_scenario::{Diagnostics, LeftOut, Scenario};
+use constel_scenario::{Diagnostics, LeftOut, Scenario, TextFile};
 use constel_topology::{Neighbours, Satellite, Wrap};
 use constel_units::Utc;
 use serde::Serialize;
@@ -73,9 +75,9 @@ const FRESH_DAYS: f64 = 2.0;
 
 impl DataAge {
     /// Reports records of a file that could not be read, if the others fly without them.
-    fn unread(
+    pub(crate) fn unread(
         constellation: &model::Constellation,
-        set: &model::ElementSet,
+        named: &TextFile,
         file: &ElementFile,
     ) -> Self {
         let records = records(&file.errors);
@@ -84,7 +86,7 @@ impl DataAge {
         let (bad, good) = (records.len(), file.sets.len());
         Self {
             constellation: constellation.name.to_string(),
-            file: set.file.path.clone(),
+            file: named.path.clone(),
             median_days: None,
             farthest_days: None,
             warning: Some(format!(
@@ -94,10 +96,35 @@ impl DataAge {
         }
     }
 
+    /// Reports states of an ephemeris that could not be used, if the others fly without them.
+    pub(crate) fn bad_states(
+        constellation: &model::Constellation,
+        named: &TextFile,
+        file: &EphemerisFile,
+    ) -> Self {
+        let bad: usize = file.bad.iter().map(|bad| bad.count).sum();
+        let first = file.bad.first().map_or_else(String::new, |bad| {
+            match (bad.object.as_str(), &bad.first) {
+                ("", first) => first.to_string(),
+                (name, ReadError { line, reason }) => format!("line {line}: {name}: {reason}"),
+            }
+        });
+        Self {
+            constellation: constellation.name.to_string(),
+            file: named.path.clone(),
+            median_days: None,
+            farthest_days: None,
+            warning: Some(format!(
+                "{bad} of {} states cannot be used and leave holes, the first for {first} (`strict: true` refuses such a file)",
+                file.states.max(bad)
+            )),
+        }
+    }
+
     /// Reports times between the first and the last at which an object of an ephemeris has no position.
     pub(crate) fn holes(
         constellation: &model::Constellation,
-        file: &constel_scenario::TextFile,
+        file: &TextFile,
         object: &str,
         holes: &[(Utc, Utc)],
     ) -> Self {
@@ -146,7 +173,7 @@ impl DataAge {
     /// Reports an ephemeris that does not reach the end of the scenario.
     pub(crate) fn ends_early(
         constellation: &model::Constellation,
-        file: &constel_scenario::TextFile,
+        file: &TextFile,
         object: &str,
         last: Utc,
     ) -> Self {
@@ -182,33 +209,54 @@ fn read(
     set: &model::ElementSet,
     findings: &mut Findings<'_>,
 ) -> Option<Vec<ElementSet>> {
-    let (code, file) = match &constellation.orbits {
+    let (code, read) = match &constellation.orbits {
         Orbits::Omm(_) => ("omm", omm::read(set.file.text())),
         _ => ("tle", tle::read(set.file.text())),
     };
-    if file.sets.is_empty() || (set.strict && !file.errors.is_empty()) {
-        for error in &file.errors {
-            if findings.errors.is_full() {
-                break;
-            }
-            let named = error.object.as_ref().map(|name| format!("{name}: "));
-            let message = format!("{}{}", named.unwrap_or_default(), error.reason);
-            let error = set.file.error_in_line(error.line, code, message);
-            findings.errors.push(error);
-        }
+    if read.sets.is_empty() || (set.strict && !read.errors.is_empty()) {
+        refuse(&set.file, code, &read.errors, findings.errors);
         return None;
     }
-    let records = records(&file.errors);
+    leave_out_unread(constellation, &set.file, &read, findings);
+    Some(read.sets)
+}
+
+/// An error for each record of `file` that cannot be read.
+pub(crate) fn refuse(
+    file: &TextFile,
+    code: &'static str,
+    found: &[RecordError],
+    errors: &mut Diagnostics,
+) {
+    for error in found {
+        if errors.is_full() {
+            break;
+        }
+        let named = error.object.as_ref().map(|name| format!("{name}: "));
+        let message = format!("{}{}", named.unwrap_or_default(), error.reason);
+        errors.push(file.error_in_line(error.line, code, message));
+    }
+}
+
+/// Counts and names the records of `file` that cannot be read.
+pub(crate) fn leave_out_unread(
+    constellation: &model::Constellation,
+    file: &TextFile,
+    read: &ElementFile,
+    findings: &mut Findings<'_>,
+) {
+    let records = records(&read.errors);
     findings
         .left_out
         .extend(records.iter().map(|record| unread(constellation, record)));
     if !records.is_empty() {
-        findings
-            .ages
-            .push(DataAge::unread(constellation, set, &file));
+        let age = DataAge::unread(constellation, file, read);
+        findings.ages.push(age);
     }
-    Some(file.sets)
 }
+
+/// The kind of objects whose records cannot be read.
+pub(crate) const UNREAD: &str = "in records that cannot be read";
 
 fn unread(constellation: &model::Constellation, record: &[RecordError]) -> LeftOut {
     let reasons: Vec<String> = record
@@ -220,7 +268,7 @@ fn unread(constellation: &model::Constellation, record: &[RecordError]) -> LeftO
         object: record.first().and_then(|error| error.object.clone()),
         catalogue_number: None,
         reason: reasons.join("; "),
-        kind: "in records that cannot be read",
+        kind: UNREAD,
     }
 }
 
@@ -233,7 +281,7 @@ pub(crate) fn fly(
 ) -> Option<Flown> {
     let before = findings.left_out.len();
     let objects = read(constellation, set, findings)?;
-    let objects = choose(constellation, set, objects, findings)?;
+    let objects = choose(constellation, set, objects, before, findings)?;
     let flown = if set.shells.is_empty() {
         fly_as_is(scenario, constellation, set, &objects, findings)
     } else {
@@ -247,17 +295,19 @@ pub(crate) fn fly(
     flown
 }
 
-/// Returns the objects that `only` and `except` select.
+/// Returns the objects that `only` and `except` select. Objects that were left out from `before` on cannot be read.
 fn choose(
     constellation: &model::Constellation,
     set: &model::ElementSet,
     objects: Vec<ElementSet>,
+    before: usize,
     findings: &mut Findings<'_>,
 ) -> Option<Vec<ElementSet>> {
     let called =
         |object: &ElementSet| (object.name().map(str::to_owned), object.catalogue_number());
     let names = objects.iter().map(called);
-    let chosen = Chooser::new(&set.chosen).choose(names, findings.errors)?;
+    let unread = &findings.left_out[before..];
+    let chosen = Chooser::new(&set.chosen).choose(names, unread, findings.errors)?;
     let (kept, others): (Vec<_>, Vec<_>) = objects
         .into_iter()
         .zip(chosen)

@@ -1,6 +1,6 @@
 //! Formations: craft that are placed relative to their chief or read from a file, and then propagated separately.
 
-use constel_exchange::ephemeris::{Ephemeris, Frame, Method, Segment, State};
+use constel_exchange::ephemeris::{Ephemeris, EphemerisFile, Frame, Method, Segment, State};
 use constel_orbit::formation::{self, Chief, Relative, RelativeElements};
 use constel_orbit::gravity::propagated;
 use constel_orbit::{EARTH_EQUATORIAL_RADIUS_M, TemeState, tle};
@@ -12,7 +12,7 @@ use constel_topology::{Neighbours, Satellite, Wrap};
 use constel_units::{TimeSpan, Utc};
 
 use crate::catalogue::Catalogued;
-use crate::elements::{DataAge, catalogued};
+use crate::elements::{self, Findings, catalogued};
 use crate::ephemeris;
 use crate::flown::Flown;
 use crate::lab::whole_file;
@@ -31,34 +31,29 @@ pub(crate) fn fly(
     scenario: &Scenario,
     constellation: &model::Constellation,
     own: &model::Formation,
-    ages: &mut Vec<DataAge>,
-    errors: &mut Diagnostics,
+    findings: &mut Findings<'_>,
 ) -> Option<Flown> {
     let from_states = |states: Vec<TemeState>, errors: &mut Diagnostics| {
         move_all(scenario, constellation, &states, errors)
             .map(|orbits| (orbits, vec![None; states.len()]))
     };
     let (orbits, catalogued): (Orbits, Vec<Option<Catalogued>>) = match &own.from {
-        FormationSource::Preset(chief, preset, size) => {
-            from_states(by_name(chief, *preset, own.count, size.m()), errors)?
-        }
+        FormationSource::Preset(chief, preset, size) => from_states(
+            by_name(chief, *preset, own.count, size.m()),
+            findings.errors,
+        )?,
         FormationSource::Relative(chief, states) => {
             let chief = chief_of(chief);
             let states = states.iter().map(|s| chief.beside(&beside(s)));
-            from_states(states.collect(), errors)?
+            from_states(states.collect(), findings.errors)?
         }
         FormationSource::Elements(chief, elements) => {
             let chief = chief_of(chief);
             let states = elements.iter().map(|e| chief.with_elements(&different(e)));
-            from_states(states.collect(), errors)?
+            from_states(states.collect(), findings.errors)?
         }
-        FormationSource::Tle(file) => two_line(own.count, file, errors)?,
-        FormationSource::Ephemeris(file) => {
-            let objects = ephemeris::read(scenario, constellation, file, ages, errors)?;
-            right_number(own.count, objects.len(), file, errors)?;
-            let names = objects.iter().map(ephemeris::catalogued).collect();
-            (Orbits::Given(objects), names)
-        }
+        FormationSource::Tle(file) => two_line(constellation, own, file, findings)?,
+        FormationSource::Ephemeris(file) => given(scenario, constellation, own, file, findings)?,
     };
     let names = constellation.craft_names()?;
     Some(Flown {
@@ -189,32 +184,32 @@ fn trajectory(first: &TemeState, start: Utc, count: u64) -> Vec<State> {
     states
 }
 
-/// Returns all objects of a file of two-line elements, in its order.
+/// Returns the objects of a file of two-line elements, in its order. Bad records are counted if there are enough others.
 fn two_line(
-    count: u32,
+    constellation: &model::Constellation,
+    own: &model::Formation,
     file: &TextFile,
-    errors: &mut Diagnostics,
+    findings: &mut Findings<'_>,
 ) -> Option<(Orbits, Vec<Option<Catalogued>>)> {
-    let objects = match tle::parse(file.text()) {
-        Ok(objects) => objects,
-        Err(found) => {
-            for e in found.0 {
-                if errors.is_full() {
-                    break;
-                }
-                errors.push(file.error_in_line(e.line, "tle", e.reason));
-            }
+    let read = tle::read(file.text());
+    let right = usize::try_from(own.count) == Ok(read.sets.len());
+    if !read.errors.is_empty() && (own.strict || !right) {
+        elements::refuse(file, "tle", &read.errors, findings.errors);
+        if read.sets.is_empty() || own.strict {
             return None;
         }
-    };
-    right_number(count, objects.len(), file, errors)?;
+    }
+    right_number(own.count, read.sets.len(), file, findings.errors)?;
+    elements::leave_out_unread(constellation, file, &read, findings);
+    let objects = read.sets;
     let mut craft = Vec::new();
     for object in &objects {
         match constel_orbit::Satellite::from_elements(object) {
             Ok(satellite) => craft.push(satellite),
             Err(error) => {
                 let message = format!("{}: {error}", catalogued(object));
-                errors.push(file.error_where_named("tle", message));
+                let error = file.error_where_named("tle", message);
+                findings.errors.push(error);
             }
         }
     }
@@ -222,7 +217,32 @@ fn two_line(
     (craft.len() == objects.len()).then(|| (Orbits::Computed(craft), names.collect()))
 }
 
-/// Checks that a file has as many objects as the formation has craft.
+/// Returns the objects of a file of positions, in its order.
+fn given(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    own: &model::Formation,
+    file: &TextFile,
+    findings: &mut Findings<'_>,
+) -> Option<(Orbits, Vec<Option<Catalogued>>)> {
+    let before = findings.left_out.len();
+    let EphemerisFile { objects, .. } = ephemeris::read(constellation, file, own.strict, findings)?;
+    if usize::try_from(own.count) != Ok(objects.len()) {
+        // There will be no plan that lists them, so the errors do.
+        for out in &findings.left_out[before..] {
+            let name = out.object.as_deref().unwrap_or_default();
+            let message = format!("`{name}` cannot be read: {}", out.reason);
+            let error = file.error_where_named("ephemeris", message);
+            findings.errors.push(error);
+        }
+    }
+    right_number(own.count, objects.len(), file, findings.errors)?;
+    ephemeris::check_spans(scenario, constellation, file, &objects, findings);
+    let names = objects.iter().map(ephemeris::catalogued).collect();
+    Some((Orbits::Given(objects), names))
+}
+
+/// Checks that as many objects of a file can be read as the formation has craft.
 fn right_number(count: u32, found: usize, file: &TextFile, errors: &mut Diagnostics) -> Option<()> {
     if usize::try_from(count) == Ok(found) {
         return Some(());

@@ -72,9 +72,17 @@ impl Lab {
                         errors: &mut errors,
                     },
                 ),
-                Orbits::Formation(own) => {
-                    formation::fly(&scenario, constellation, own, &mut ages, &mut errors)
-                }
+                Orbits::Formation(own) => formation::fly(
+                    &scenario,
+                    constellation,
+                    own,
+                    &mut elements::Findings {
+                        left_out: &mut left_out,
+                        shells: &mut shells,
+                        ages: &mut ages,
+                        errors: &mut errors,
+                    },
+                ),
             };
             if let Some(flown) = flown {
                 orbits.push(flown.orbits);

@@ -269,6 +269,185 @@ fn holes_of_an_ephemeris_are_said_and_objects_of_it_are_chosen() {
     );
 }
 
+fn warnings(lab: &Lab) -> Vec<&str> {
+    let warnings = lab.ages.iter().filter_map(|age| age.warning.as_deref());
+    warnings.collect()
+}
+
+#[test]
+fn one_bad_state_does_not_refuse_the_others() {
+    let row = |name: &str, second: u32, x: &str| {
+        format!(
+            "2026-11-21T00:{:02}:{:02}Z,{name},{x},0,0,itrf\n",
+            second / 60,
+            second % 60
+        )
+    };
+    let mut text = "t_utc,sat_id,x_m,y_m,z_m,frame\n".to_owned();
+    for n in 0..7 {
+        text += &row("G01", 10 * n, if n == 3 { "nan" } else { "26000000" });
+        text += &row("G02", 10 * n, if n == 0 { "26000" } else { "26000000" });
+        text += &row("G03", 10 * n, "x");
+        text += &row("G04", 10 * n, "26000000");
+    }
+    let with = |keys: &str| {
+        lab(
+            &format!("ephemeris: {{file: a.csv{keys}}}"),
+            NO_ISL,
+            ("a.csv", &text),
+        )
+    };
+    let good = with("").unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(names(&good), ["G01", "G04"]);
+    assert_eq!(
+        warnings(&good),
+        [
+            "9 of 28 states cannot be used and leave holes, the first for line 3: G02: the position is inside the Earth, \
+             26.000 km from its centre (`strict: true` refuses such a file)",
+            "`G01` has no position between 2026-11-21T00:00:20Z and 2026-11-21T00:00:40Z: it has no links there",
+        ]
+    );
+    let out: Vec<(Option<&str>, &str)> = good
+        .left_out
+        .iter()
+        .map(|out| (out.object.as_deref(), out.reason.as_str()))
+        .collect();
+    assert_eq!(
+        out,
+        [
+            (Some("G03"), "line 4: `x` is not a number; and 6 more"),
+            (
+                Some("G02"),
+                "`G02` has positions from 2026-11-21T00:00:10Z to 2026-11-21T00:01:00Z, not at the start of the scenario, \
+                 2026-11-21T00:00:00Z"
+            ),
+        ]
+    );
+    let mut positions = Vec::new();
+    let lost = good.sky.positions_itrf_m(30_000_000_000, &mut positions);
+    assert_eq!(lost.len(), 1);
+    // What `strict` refuses, it refuses with every error.
+    let errors = with(", strict: true").err().unwrap().to_string();
+    for words in [
+        "a.csv:3:1: error: the position is inside",
+        "a.csv:14:1: error: `nan` is not a number",
+        "a.csv:28:1: error: `x`",
+    ] {
+        assert!(errors.contains(words), "{words}: {errors}");
+    }
+    // One that is asked for and has no good state says so.
+    let errors = with(", only: [G03, G04]").err().unwrap().to_string();
+    assert!(
+        errors.contains("`G03` cannot be read: line 4: `x` is not a number"),
+        "{errors}"
+    );
+    // An object that is not chosen may be anywhere.
+    let late = text
+        .replace("2026-11-21T00:00:00Z,G04", "2026-11-20T00:00:00Z,G05")
+        .replace("G04", "G05");
+    let late = late
+        .replace("2026-11-21T00:00", "2026-11-21T10:00")
+        .replace("2026-11-21T00:01", "2026-11-21T10:01");
+    assert!(
+        lab(
+            "ephemeris: {file: a.csv, only: [G05]}",
+            NO_ISL,
+            ("a.csv", &late)
+        )
+        .is_ok()
+    );
+}
+
+/// Nothing good: every reason is given, `strict` or not.
+#[test]
+fn a_file_of_bad_states_is_refused_with_its_reasons() {
+    let text = POSITIONS.replace("26000000", "26000");
+    let errors = lab("ephemeris: {file: a.csv}", NO_ISL, ("a.csv", &text))
+        .err()
+        .unwrap();
+    assert_eq!(errors.len(), 6);
+    assert!(
+        errors
+            .to_string()
+            .contains("a.csv:7:1: error: the position is inside the Earth"),
+        "{errors}"
+    );
+}
+
+/// A formation of four from a file of two-line elements with `more` after them.
+fn formation(keys: &str, file: (&'static str, &str)) -> Result<Lab, constel_scenario::Diagnostics> {
+    let text = format!(
+        "constel: 1\nname: files\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nspacecraft:\n  f: {{craft: 2, {keys}}}\n"
+    );
+    let files = Given(vec![(file.0, file.1.to_owned())]);
+    read_scenario("files.yaml", text.as_bytes(), &files).and_then(Lab::new)
+}
+
+#[test]
+fn a_formation_needs_its_own_records_only() {
+    let tle = |name: &str, line_1: &str| {
+        format!(
+            "{name}\n{line_1}\n2 12345  53.0000  10.0000 0001000   0.0000   0.0000 15.05000000    19\n"
+        )
+    };
+    let (good, bad) = (
+        "1 12345U 26001A   26325.00000000  .00000000  00000+0  00000+0 0  9990",
+        "1 12345U 26001A   26325.0000x000  .00000000  00000+0  00000+0 0  9990",
+    );
+    let three = [tle("ONE", good), tle("TWO", bad), tle("THREE", good)].concat();
+    let file = ("a.tle", three.as_str());
+    let flown = formation("tle: a.tle", file).unwrap_or_else(|errors| panic!("{errors}"));
+    assert_eq!(names(&flown), ["ONE", "THREE"]);
+    assert!(
+        warnings(&flown)[0].starts_with("1 of 3 records cannot be read"),
+        "{:?}",
+        flown.ages
+    );
+    assert_eq!(flown.left_out.len(), 1);
+    let errors = formation("tle: a.tle, strict: true", file)
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(errors.contains("a.tle:5:1: error: "), "{errors}");
+    // One that is missed is named.
+    let two = [tle("ONE", good), tle("TWO", bad)].concat();
+    let errors = formation("tle: a.tle", ("a.tle", &two))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(errors.contains("a.tle:5:1: error: "), "{errors}");
+    assert!(
+        errors.contains("this file has 1 objects, and `craft` is 2"),
+        "{errors}"
+    );
+    // Positions likewise.
+    let spoilt = POSITIONS.replace("00:00:40Z,G01,26000000", "00:00:40Z,G01,x");
+    let flown = formation("ephemeris: a.csv", ("a.csv", &spoilt))
+        .unwrap_or_else(|errors| panic!("{errors}"));
+    assert!(
+        warnings(&flown)[0].starts_with("1 of 6 states cannot be used"),
+        "{:?}",
+        flown.ages
+    );
+    let errors = formation("ephemeris: a.csv, strict: true", ("a.csv", &spoilt))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        errors.contains("a.csv:5:1: error: `x` is not a number"),
+        "{errors}"
+    );
+    let lost = POSITIONS.replace("R01,26000000", "R01,x");
+    let errors = formation("ephemeris: a.csv", ("a.csv", &lost))
+        .err()
+        .unwrap()
+        .to_string();
+    assert!(
+        errors.contains("`R01` cannot be read: line 7: `x` is not a number; and 1 more"),
+        "{errors}"
+    );
+}
+
 /// In how many of 20 looks, half a minute apart, two stations with one antenna each use satellites of one plane.
 fn looks_in_one_plane(policy: &str) -> usize {
     let text = format!(

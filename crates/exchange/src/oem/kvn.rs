@@ -3,7 +3,8 @@
 use constel_units::instant;
 
 use super::{Meta, Objects, known_version, state};
-use crate::ephemeris::{Ephemeris, State};
+use crate::ephemeris::{EphemerisFile, State};
+use crate::states::Track;
 use crate::text::{ReadErrors, number, shown};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,16 +19,16 @@ struct Reader {
     part: Part,
     version: bool,
     meta: Option<Meta>,
-    states: Vec<State>,
+    track: Track,
     objects: Objects,
 }
 
-pub(super) fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+pub(super) fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
     let mut reader = Reader {
         part: Part::Header,
         version: false,
         meta: None,
-        states: Vec::new(),
+        track: Track::default(),
         objects: Objects::default(),
     };
     let mut last = 1;
@@ -110,22 +111,35 @@ impl Reader {
     }
 
     fn state(&mut self, n: usize, line: &str) {
-        if self.meta.is_none() {
+        let Some(meta) = &self.meta else {
             return self.wrong(n, "data before the first META_START");
-        }
+        };
         match read_state(line) {
-            Ok(state) => self.states.push(state),
-            Err(reason) => self.wrong(n, reason),
+            Ok(state) => self.track.state(n, state),
+            // A misspelt META_START would give the states after it to another object.
+            Err(_) if is_keyword(line) => {
+                self.wrong(n, format!("`{}` is neither a state nor known", shown(line)));
+            }
+            Err(reason) => {
+                let bad = &mut self.objects.bad;
+                self.track.bad(&meta.object, n, reason, bad);
+            }
         }
     }
 
     /// Ends the segment that was being read.
     fn close(&mut self) {
-        let states = std::mem::take(&mut self.states);
+        let track = std::mem::take(&mut self.track);
         if let Some(meta) = self.meta.take() {
-            self.objects.close(meta, states);
+            self.objects.close(meta, track);
         }
     }
+}
+
+/// Whether a line looks like one that separates data: a word alone, or `KEYWORD = value`.
+fn is_keyword(line: &str) -> bool {
+    let begins = line.starts_with(|c: char| c.is_ascii_alphabetic());
+    line.contains('=') || (begins && !line.contains(char::is_whitespace))
 }
 
 /// A line of data: an instant, and 3, 6 or 9 numbers.

@@ -14,20 +14,30 @@ use constel_units::{Utc, instant};
 
 pub use write::write;
 
-use crate::ephemeris::{Ephemeris, Method, State};
+use crate::ephemeris::{Ephemeris, EphemerisFile, Method, Segment, SegmentError, State};
 use crate::reference::{Block, Reference};
+use crate::states::{Bad, Runs, Track};
 use crate::text::{Findings, ReadErrors, shown};
 
-/// Reads a message in either notation: one [`Ephemeris`] an object, in order of their first appearance.
+/// Reads a message, in either notation, in which every state is good.
 ///
 /// # Errors
 /// Everything found wrong, with its line.
 pub fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+    read(text)?.all()
+}
+
+/// Reads a message in either notation: one [`Ephemeris`] an object, in order of their first appearance. A bad state is a hole
+/// of its segment.
+///
+/// # Errors
+/// Everything found wrong, with its line, if it is no state or there are no good ones.
+pub fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
     let text = constel_units::text::plain(text);
     if text.trim_start().starts_with('<') {
-        xml::parse(&text)
+        xml::read(&text)
     } else {
-        kvn::parse(&text)
+        kvn::read(&text)
     }
 }
 
@@ -123,6 +133,7 @@ impl Meta {
 struct Objects {
     objects: Vec<Ephemeris>,
     findings: Findings,
+    bad: Bad,
 }
 
 impl Objects {
@@ -133,51 +144,70 @@ impl Objects {
         }
     }
 
-    /// Adds the segment that `meta` describes.
-    fn close(&mut self, meta: Meta, states: Vec<State>) {
+    /// Adds the segment that `meta` describes, or the parts that bad states leave of it.
+    fn close(&mut self, meta: Meta, mut track: Track) {
         let (Some(reference), Some(scale)) = (meta.reference, meta.scale) else {
             return;
         };
+        let name = &meta.object;
+        if meta.method == Some(Method::Hermite)
+            && track.states().any(|state| state.velocity_m_per_s.is_some())
+        {
+            track.sift(name, &mut self.bad, |state| {
+                let missing = state.velocity_m_per_s.is_none();
+                missing.then(|| "no velocity, which Hermite interpolation needs".to_owned())
+            });
+        }
+        let empty = track.is_empty();
+        let Runs { mut parts, cut } = track.runs(name, false, &mut self.bad);
+        if empty {
+            parts.push(Vec::new());
+        }
         let ends = (
             meta.usable_start.or(meta.start),
             meta.usable_stop.or(meta.stop),
         );
-        let block = Block {
-            reference,
-            scale,
-            method: meta.method,
-            degree: meta.degree,
-            usable: ends.0.zip(ends.1),
-            states,
-        };
-        match block.segment() {
-            Err(error) => self.findings.push(
-                meta.line,
-                format!("segment of `{}`: {error}", shown(&meta.object)),
-            ),
-            Ok(segment) => {
-                let known = self
-                    .objects
-                    .iter_mut()
-                    .find(|o| (&o.object, &o.object_id) == (&meta.object, &meta.object_id));
-                match known {
-                    Some(object) => object.segments.push(segment),
-                    None => self.objects.push(Ephemeris {
-                        object: meta.object,
-                        object_id: meta.object_id,
-                        segments: vec![segment],
-                    }),
+        let usable = ends.0.zip(ends.1);
+        for states in parts {
+            let block = Block {
+                reference,
+                scale,
+                method: meta.method,
+                degree: meta.degree,
+                usable,
+                cut,
+                states,
+            };
+            match block.segment() {
+                // All of the part is outside of what may be used.
+                Err(SegmentError::Usable) if cut => {}
+                Err(error) => {
+                    let reason = format!("segment of `{}`: {error}", shown(name));
+                    self.findings.push(meta.line, reason);
                 }
+                Ok(segment) => self.add(name, &meta.object_id, segment),
             }
         }
     }
 
-    fn finish(mut self) -> Result<Vec<Ephemeris>, ReadErrors> {
+    fn add(&mut self, name: &str, id: &str, segment: Segment) {
+        let mut all = self.objects.iter_mut();
+        match all.find(|o| (o.object.as_str(), o.object_id.as_str()) == (name, id)) {
+            Some(object) => object.segments.push(segment),
+            None => self.objects.push(Ephemeris {
+                object: name.to_owned(),
+                object_id: id.to_owned(),
+                segments: vec![segment],
+            }),
+        }
+    }
+
+    fn finish(mut self) -> Result<EphemerisFile, ReadErrors> {
         // After other findings this one adds no information.
-        if self.objects.is_empty() && self.findings.is_empty() {
+        if self.objects.is_empty() && self.findings.is_empty() && self.bad.is_empty() {
             self.findings.push(1, "no ephemeris in the file");
         }
-        self.findings.or(self.objects)
+        self.bad.file(self.objects, self.findings)
     }
 }
 

@@ -4,7 +4,8 @@ use constel_units::instant;
 use roxmltree::{Document, Node, ParsingOptions};
 
 use super::{Meta, Objects, known_version, state};
-use crate::ephemeris::{Ephemeris, State};
+use crate::ephemeris::{EphemerisFile, State};
+use crate::states::{Bad, Track};
 use crate::text::{Findings, ReadErrors, number, shown};
 
 /// Most elements and texts of a document: some 300,000 states.
@@ -13,7 +14,7 @@ const MOST_NODES: u32 = 6_000_000;
 /// The numbers of a state, in order: position in km, velocity in km/s.
 const COMPONENTS: [&str; 6] = ["X", "Y", "Z", "X_DOT", "Y_DOT", "Z_DOT"];
 
-pub(super) fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
+pub(super) fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
     let options = ParsingOptions {
         allow_dtd: false,
         nodes_limit: MOST_NODES,
@@ -24,7 +25,7 @@ pub(super) fn parse(text: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
         Err(error) => {
             let mut findings = Findings::default();
             findings.push(error.pos().row as usize, format!("not XML: {error}"));
-            return findings.or(Vec::new());
+            return Bad::default().file(Vec::new(), findings);
         }
     };
     let mut reader = Reader {
@@ -94,17 +95,15 @@ impl Reader {
         for reason in meta.missing().collect::<Vec<_>>() {
             self.objects.findings.push(meta.line, reason);
         }
-        let mut states = Vec::new();
+        let mut track = Track::default();
         for vector in segment.descendants().filter(|n| named(n, "stateVector")) {
+            let line = self.lines.of(&vector);
             match read_state(vector) {
-                Ok(state) => states.push(state),
-                Err(reason) => {
-                    let line = self.lines.of(&vector);
-                    self.objects.findings.push(line, reason);
-                }
+                Ok(state) => track.state(line, state),
+                Err(reason) => track.bad(&meta.object, line, reason, &mut self.objects.bad),
             }
         }
-        self.objects.close(meta, states);
+        self.objects.close(meta, track);
     }
 }
 

@@ -110,6 +110,9 @@ pub struct Positions {
     pub file: TextFile,
     /// The selection of objects that fly.
     pub chosen: Chosen,
+    /// One state that cannot be used refuses the file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
 }
 
 /// A selection of a file's objects, by patterns of their names and catalogue numbers without regard to case.

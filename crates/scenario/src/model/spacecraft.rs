@@ -13,6 +13,9 @@ pub struct Formation {
     pub count: u32,
     /// The source of their positions.
     pub from: FormationSource,
+    /// One record or state of its file that cannot be read refuses the file.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub strict: bool,
 }
 
 /// The source of the positions of a formation's craft.

@@ -131,6 +131,11 @@ pub struct RawEphemeris {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
+    /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth, or
+    /// whose instant is not later than that of the state before. With `false` a bad state is a hole, in which the object has
+    /// no links, and `constel check` counts the bad states.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub strict: bool,
 }
 
 /// Satellites from a file of orbital elements, sorted into shells by their elements, or used as they are.
@@ -186,7 +191,7 @@ fn is_two_weeks(span: &TimeSpan) -> bool {
     *span == TWO_WEEKS
 }
 
-fn is_no(answer: &bool) -> bool {
+pub(crate) fn is_no(answer: &bool) -> bool {
     !*answer
 }
 

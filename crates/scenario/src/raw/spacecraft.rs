@@ -4,6 +4,7 @@ use constel_units::{Angle, Length, Speed};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
+use super::constellations::is_no;
 use super::{Name, RawNode};
 
 /// A formation: 2 to 100 spacecraft with the names `<formation>-<n>`, `n` from 0. Exactly one of `preset`,
@@ -52,6 +53,11 @@ pub struct RawFormation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub ephemeris: Option<String>,
+    /// Whether one record or state of the file that cannot be read refuses the file. With `false`, bad records are counted by
+    /// `constel check` as long as the others are as many as `craft`, and bad states are holes, as of
+    /// `constellations.NAME.ephemeris`. Only with `tle` and `ephemeris`.
+    #[serde(default, skip_serializing_if = "is_no")]
+    pub strict: bool,
     /// The software of its craft.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,

@@ -106,7 +106,12 @@ impl Resolver<'_> {
         } else if let Some(ephemeris) = &raw.ephemeris {
             let file = self.file(&ephemeris.file, "ephemeris", inputs);
             let chosen = self.chosen("ephemeris", &ephemeris.only, &ephemeris.except);
-            let positions = file.map(|file| Positions { file, chosen });
+            let strict = ephemeris.strict;
+            let positions = file.map(|file| Positions {
+                file,
+                chosen,
+                strict,
+            });
             (positions.map(Orbits::Ephemeris), false)
         } else {
             let set_pattern = raw.isl.pattern;

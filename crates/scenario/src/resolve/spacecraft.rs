@@ -41,7 +41,11 @@ pub(super) fn resolve(
             found.push(Found {
                 resolved: Constellation {
                     name: name.clone(),
-                    orbits: Orbits::Formation(Formation { count, from }),
+                    orbits: Orbits::Formation(Formation {
+                        count,
+                        from,
+                        strict: raw.strict,
+                    }),
                     isl: Isl::None,
                     gsl: None,
                 },
@@ -96,6 +100,13 @@ impl Source<'_> {
             raw.craft.is_some(),
             counted,
             "preset: string-of-pearls`, `preset: circumnavigation`, `tle` or `ephemeris",
+        );
+        let of_file = raw.tle.is_some() || raw.ephemeris.is_some();
+        self.key(
+            "strict",
+            raw.strict,
+            of_file && raw.strict,
+            "tle` or `ephemeris",
         );
         let sized = raw.preset.is_some();
         let needed = sized && raw.preset != Some(FormationPreset::Starling);
