@@ -87,11 +87,14 @@ fn probes_tell_both_ways_in_both_families_and_ping_its_resolution() {
         assert_eq!(row["duplicate_packets"], 0);
         let probes = rows(&lab, name);
         assert!(probes.len() > 50, "{} probes", probes.len());
-        // In lab time: the flow's.
-        assert!(
-            probes.iter().all(|row| (1.0..3.2).contains(&row.sent_s)),
-            "{probes:?}"
+        // In lab time, and for as long as the flow; its program may start late on a busy host.
+        let sent_s = || probes.iter().map(|row| row.sent_s);
+        let (first_s, last_s) = (
+            sent_s().fold(f64::MAX, f64::min),
+            sent_s().fold(0.0, f64::max),
         );
+        assert!((1.0..4.0).contains(&first_s), "{probes:?}");
+        assert!(last_s - first_s < 2.2, "{probes:?}");
         let mut numbers: Vec<u64> = probes.iter().map(|row| row.seq).collect();
         numbers.sort_unstable();
         assert!(numbers.into_iter().eq(1..=probes.len() as u64));

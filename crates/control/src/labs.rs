@@ -138,6 +138,12 @@ impl Observer {
         &self.name
     }
 
+    /// Returns whether the lab has ended or is being taken down, when its socket goes before its name does.
+    pub(crate) fn is_over(&self) -> bool {
+        let lives = |state| matches!(state, LabState::Starting | LabState::Running);
+        !find(&self.name).is_ok_and(|entry| lives(state_of(&entry)))
+    }
+
     /// Sends one request.
     pub(crate) fn ask<T>(
         &self,

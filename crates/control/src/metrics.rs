@@ -89,10 +89,10 @@ impl Meter {
         Ok(Look { shown, busy })
     }
 
-    /// Whether the lab has ended since it was attached to.
+    /// Returns whether the lab has ended, or is being taken down and answers no more.
     #[must_use]
     pub fn is_over(&self) -> bool {
-        is_over(&self.lab)
+        self.lab.is_over()
     }
 }
 
@@ -119,12 +119,12 @@ impl Exporter {
         }
     }
 
-    /// Whether it has ended since it was attached to.
+    /// Returns whether the lab or box has ended, or is being taken down.
     #[must_use]
     pub fn is_over(&self) -> bool {
         match self {
             Self::Lab(meter) => meter.is_over(),
-            Self::Box(observer) => is_over(observer),
+            Self::Box(observer) => observer.is_over(),
         }
     }
 
@@ -142,10 +142,6 @@ impl Exporter {
             Self::Box(observer) => Ok(openmetrics::box_text(&observer.rules()?)),
         }
     }
-}
-
-fn is_over(lab: &Observer) -> bool {
-    Observer::attach(lab.name()).is_err()
 }
 
 fn port_name(layout: &Layout, port: PortId) -> String {

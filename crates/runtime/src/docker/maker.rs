@@ -4,8 +4,10 @@ use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::MetadataExt;
 use std::path::PathBuf;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{self, Receiver};
+use std::sync::{Arc, Mutex};
+use std::thread;
 use std::time::Duration;
 
 use constel_engine::{Bind, Kind, Network, Order};
@@ -13,6 +15,7 @@ use constel_host::cgroup::LabCgroup;
 use constel_host::cgroup::limits::killed_for_memory;
 use constel_host::enclosure::Inside;
 use constel_host::{Error, NetNs, Result};
+use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::first::{First, Meeting};
@@ -24,6 +27,9 @@ const DOOR: &str = "/.constel/door";
 
 /// Maximum time from the start by the engine until the first process connects.
 const COMES_WITHIN: Duration = Duration::from_secs(30);
+
+/// Maximum wait for the thread that counts kills when the process has ended.
+const COUNTED_WITHIN: Duration = Duration::from_secs(5);
 
 /// The capability that is needed to enter another network.
 const MAY_GO: &str = "SYS_ADMIN";
@@ -47,6 +53,8 @@ pub(super) struct Container {
     pub(super) begun: AtomicBool,
     /// Number of its processes that had been killed at its memory limit at the last query.
     killed: AtomicU64,
+    /// The same count at the moment when its first process ended; `None` for a container without a limit.
+    killed_at_end: Option<Mutex<Receiver<Option<u64>>>>,
 }
 
 impl Maker {
@@ -127,6 +135,7 @@ impl Maker {
     fn open(&self, ordered: Ordered) -> Result<Container> {
         let Ordered { order, spec, stays } = ordered;
         let mode = if stays { "stay" } else { "exec" };
+        let memory_bytes = order.memory_bytes;
         let first = self.come(order, (mode, &spec.argv))?;
         let pid = first.pid();
         if inode(&format!("/proc/{pid}/ns/user"))? != inode("/proc/self/ns/user")? {
@@ -136,26 +145,60 @@ impl Maker {
             )));
         }
         let path = |kind: &str| PathBuf::from(format!("/proc/{pid}/ns/{kind}"));
+        let cgroups = LabCgroup::of_process(pid)?;
+        let killed_at_end = match memory_bytes {
+            Some(_) => Some(killed_when_ended(open_process(pid)?, cgroups.clone())?),
+            None => None,
+        };
         Ok(Container {
-            cgroups: LabCgroup::of_process(pid)?,
+            cgroups,
             inside: Inside::open(&path("mnt"), &path("pid"), pid)?,
             first,
             spec,
             begun: AtomicBool::new(false),
             killed: AtomicU64::new(0),
+            killed_at_end,
         })
     }
 }
 
 impl Container {
-    /// Returns whether one of its processes was killed at its memory limit since the last query. If its control groups are
-    /// already gone, the engine is queried.
+    /// Returns whether a process of the container was killed at its limit of memory since the last call. The engine removes the
+    /// container's groups when its first process has ended; then the count of that moment holds, and without one the engine's record.
     pub(super) fn ran_out_of_memory(&self) -> bool {
-        match killed_for_memory(&self.cgroups) {
+        let at_end = || {
+            let killed = self.killed_at_end.as_ref()?;
+            killed
+                .lock()
+                .unwrap_or_else(|e| e.into_inner())
+                .recv_timeout(COUNTED_WITHIN)
+                .ok()?
+        };
+        match killed_for_memory(&self.cgroups).or_else(at_end) {
             Some(killed) => killed > self.killed.swap(killed, Ordering::AcqRel),
             None => self.first.made().ran_out_of_memory(),
         }
     }
+}
+
+/// Counts the processes of these groups that were killed at a limit of memory, once this process has ended. The engine removes the
+/// groups some ten milliseconds later, long before a busy lab asks, and often does not see the reason itself.
+fn killed_when_ended(
+    process: OwnedFd,
+    groups: Vec<LabCgroup>,
+) -> Result<Mutex<Receiver<Option<u64>>>> {
+    let (send, receive) = mpsc::sync_channel(1);
+    let watch = move || {
+        let mut ends = [PollFd::new(&process, PollFlags::IN)];
+        while poll(&mut ends, None).is_err() {}
+        // Nobody receives where the lab has ended before.
+        let _ = send.send(killed_for_memory(&groups));
+    };
+    let thread = thread::Builder::new()
+        .name("killed".to_owned())
+        .spawn(watch);
+    thread.map_err(|error| Error::os("watch a container's end", error))?;
+    Ok(Mutex::new(receive))
 }
 
 fn inode(path: &str) -> Result<u64> {

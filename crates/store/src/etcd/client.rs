@@ -75,7 +75,12 @@ impl Client {
                 None => config,
             }
         };
-        let questions = config().timeout_global(Some(SILENCE)).build();
+        // Without another member nothing is won by giving up a slow one: its disk may be busy.
+        let within = match address.members.len() {
+            1 => SILENCE * 5,
+            _ => SILENCE,
+        };
+        let questions = config().timeout_global(Some(within)).build();
         let streams = config()
             .timeout_recv_response(Some(SILENCE))
             .timeout_per_read(Some(SILENCE))
