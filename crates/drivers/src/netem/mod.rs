@@ -77,7 +77,9 @@ impl InKernel for Netem {
         batch.tc(TcVerb::AddQdisc, &root(host_end));
         batch.tc(TcVerb::AddQdisc, &root(send));
         batch.tc(TcVerb::AddQdisc, &clsact(receive));
-        for ifindex in [send, receive] {
+        // The end that is set up last has its carrier at once, and sends at once. The kernel activates the other one later
+        // (`linkwatch`: 100 interfaces a second), and drops all frames that are sent by it before; nothing sends there.
+        for ifindex in [receive, send] {
             batch.change_link(&LinkChange {
                 ifindex,
                 up: Some(true),
