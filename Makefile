@@ -9,7 +9,7 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo containers test test-long test-python build-ci test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format metrics documents clippy rustdoc licences bench clean
+.PHONY: demo containers virtual test test-long test-python build-ci test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format metrics documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -28,6 +28,9 @@ test-python: setup-test build-ci ## the Python package: types, stubs, frames, la
 
 test-kernels: setup-kernels build-ci ## the link drivers edt and netem, and labs on them, on Debian's kernels in QEMU
 	tools/kernels/test
+
+virtual: ## builds the kernel of virtual time (User Mode Linux): some five minutes
+	tools/virtual/kernel
 
 web: setup-web ## builds the page of the web view into crates/web/page, which is kept in the repository
 	cd web && npm ci --no-audit --no-fund --ignore-scripts && npx tsc && node build.mjs

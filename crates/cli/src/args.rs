@@ -155,6 +155,9 @@ pub(crate) enum Verb {
     /// Run this machine's part of a lab; `constel agent` starts it.
     #[command(hide = true)]
     Part(Part),
+    /// Be the first process of a guest kernel: what `--time virtual` starts.
+    #[command(hide = true)]
+    Guest,
     /// List the machines that share a store: state, weight, load, clock.
     #[command(after_help = examples::MACHINES)]
     Machines(ListMachines),
@@ -205,6 +208,16 @@ impl Changes {
     }
 }
 
+/// How time passes in a lab.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, clap::ValueEnum)]
+pub(crate) enum Time {
+    /// As on the wall.
+    #[default]
+    Real,
+    /// In a guest kernel, when all programs of the lab wait.
+    Virtual,
+}
+
 /// `run`.
 #[derive(Debug, Args)]
 pub(crate) struct Run {
@@ -232,6 +245,10 @@ pub(crate) struct Run {
     /// results. Default: no samples.
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) profile: Option<u32>,
+    /// How time passes: `virtual` runs the lab in a guest kernel whose clock stands still while anything computes. Exact on any
+    /// host, and needs no root.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) time: Time,
     /// Stop the lab when the process with this number ends, however it ends; for programs that start labs.
     #[arg(long, value_name = "PID")]
     pub(crate) ends_with: Option<u32>,

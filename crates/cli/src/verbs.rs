@@ -37,9 +37,10 @@ mod sweep;
 mod test;
 mod there;
 mod top;
+mod virtual_time;
 mod web;
 
-use crate::args::{Cli, Verb};
+use crate::args::{Cli, Time, Verb};
 use crate::exit::Outcome;
 
 /// Returns whether a verb starts programs in nodes, possibly in nodes of containers.
@@ -57,6 +58,12 @@ fn enters_nodes(verb: &Verb) -> bool {
 
 /// Runs the verb.
 pub(crate) fn run(cli: Cli) -> Outcome {
+    match &cli.verb {
+        Verb::Guest => constel_virtual::first_process(),
+        // The guest's own command enters nodes, not this one.
+        Verb::Run(args) if args.time == Time::Virtual => return virtual_time::run(args),
+        _ => {}
+    }
     if enters_nodes(&cli.verb) {
         // Must come before anything is opened or started, because it executes this program again.
         constel_control::seal()?;
@@ -96,6 +103,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Web(args) => web::run(&args),
         Verb::Agent(args) => agent::run(&args),
         Verb::Part(args) => agent::part(&args),
+        Verb::Guest => constel_virtual::first_process(),
         Verb::Machines(args) => machines::run(&args),
     }
 }

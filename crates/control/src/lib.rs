@@ -68,7 +68,7 @@ pub use machines::{Carried, Division, Rows, Share, Steps};
 pub use many::Ran;
 pub use middlebox::{BoxFinished, BoxOptions, BoxSource, load_box, load_rules, run_box};
 pub use node::{Door, require_privilege};
-pub use run::{EventStream, Finished, Quiet, RunOptions, Running};
+pub use run::{EventStream, Finished, Quiet, RunOptions, Running, default_results};
 pub use scenario::Scenario;
 pub use tether::when_ended;
 pub use together::{

@@ -107,7 +107,9 @@ pub fn run_box(options: BoxOptions, progress: &dyn Progress) -> Result<BoxFinish
         .map_err(|error: constel_host::Error| Error::BadLabName(error.to_string()))?;
     require_privilege()?;
     let options = Options {
-        results: options.results.unwrap_or_else(|| default_results(&name)),
+        results: options
+            .results
+            .unwrap_or_else(|| default_results(name.as_str())),
         name,
         ends: asked.ends,
         form: asked.form,

@@ -114,7 +114,9 @@ impl Scenario {
         together: Option<Together>,
         progress: Arc<dyn Progress>,
     ) -> Result<Running, Error> {
-        let results = options.results.unwrap_or_else(|| default_results(&name));
+        let results = options
+            .results
+            .unwrap_or_else(|| default_results(name.as_str()));
         let (stop, events) = (options.stop, Arc::<EventLog>::default());
         let options = Options {
             lab: name.clone(),
@@ -208,7 +210,8 @@ impl Drop for Running {
     }
 }
 
-pub(crate) fn default_results(lab: &LabName) -> PathBuf {
+/// Returns the folder that receives a run's results unless another is named: `results/<lab>-<UTC time>`.
+pub fn default_results(lab: &str) -> PathBuf {
     let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%SZ");
     PathBuf::from("results").join(format!("{lab}-{stamp}"))
 }

@@ -28,16 +28,23 @@ pub struct Results {
     open: Option<fs::Permissions>,
 }
 
+fn is_empty(dir: &Path) -> bool {
+    fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none())
+}
+
 impl Results {
-    /// Creates the folder (and its parents) with its `flows/`.
+    /// Creates the folder (and its parents) with its `flows/`. An empty folder is accepted: its maker wants the results in it.
     ///
     /// # Errors
-    /// When it exists already or cannot be created.
+    /// When the folder has contents or cannot be created.
     pub fn create(dir: &Path) -> io::Result<Self> {
         if let Some(parent) = dir.parent() {
             fs::create_dir_all(parent)?;
         }
-        fs::create_dir(dir)?;
+        match fs::create_dir(dir) {
+            Err(error) if error.kind() == io::ErrorKind::AlreadyExists && is_empty(dir) => {}
+            made => made?,
+        }
         fs::create_dir(dir.join("flows"))?;
         Ok(Self {
             dir: fs::canonicalize(dir)?,

@@ -87,7 +87,7 @@ impl Scenario {
             ));
         }
         let results = options.results.clone();
-        let results = results.unwrap_or_else(|| default_results(&name));
+        let results = results.unwrap_or_else(|| default_results(name.as_str()));
         make_results(&results)?;
         let written = fs::write(results.join("scenario.yaml"), &self.text);
         written.map_err(|source| kept(&results, source))?;

@@ -1,0 +1,211 @@
+//! The host's side of a guest: the kernel as a child process, its output passed on, its outcome read.
+
+use std::fs::{self, File};
+use std::io::{Read, Write};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::os::unix::process::CommandExt;
+use std::path::Path;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::pipe::{PipeFlags, pipe_with};
+use rustix::process::{Pid, Signal, kill_process_group};
+
+use crate::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome, VERB};
+use crate::{Error, at};
+
+/// How often the end of the guest and a request to stop are polled.
+const POLL: Duration = Duration::from_millis(20);
+
+/// Most of the console's end that an error quotes, bytes.
+const QUOTED_BYTES: usize = 2_000;
+
+/// A guest that runs one command.
+#[derive(Debug)]
+pub struct Guest {
+    kernel: Child,
+    /// The guest's first process reads signals for its command here, a byte each.
+    control: File,
+    /// Threads that pass output on.
+    output: Vec<JoinHandle<()>>,
+    folder: tempfile::TempDir,
+    signalled: bool,
+}
+
+impl Guest {
+    /// Boots a guest that carries out the order. Its command's output goes to `stdout` and `stderr`.
+    ///
+    /// # Errors
+    /// [`Error::Host`] when the kernel cannot be started.
+    pub fn start(
+        kernel: &Path,
+        order: &Order,
+        stdout: impl Write + Send + 'static,
+        stderr: impl Write + Send + 'static,
+    ) -> Result<Self, Error> {
+        let folder = tempfile::Builder::new()
+            .prefix("constel-guest-")
+            .tempdir()
+            .map_err(at("make the guest's folder"))?;
+        let own = std::env::current_exe().map_err(at("find this program"))?;
+        let text = serde_json::to_vec(order)
+            .map_err(|error| at("write the guest's order")(error.into()))?;
+        fs::write(folder.path().join(ORDER), text).map_err(at("write the guest's order"))?;
+        fs::write(folder.path().join(INPUT), &order.input)
+            .map_err(at("write the guest's order"))?;
+        // The kernel parts its arguments at blanks: no path of the user's is among them.
+        std::os::unix::fs::symlink(own, folder.path().join("constel"))
+            .map_err(at("name this program to the guest"))?;
+        let lines = [pipe()?, pipe()?, pipe()?];
+        let [(out, to_out), (err, to_err), (control, to_control)] = lines;
+        let mut command = Command::new(kernel);
+        command
+            .args(arguments(
+                order,
+                folder.path(),
+                [&to_out, &to_err, &control].map(AsRawFd::as_raw_fd),
+            ))
+            .env_clear()
+            // Its memory is a file without a name there.
+            .env("TMPDIR", "/dev/shm")
+            // It keeps its number below that.
+            .env("HOME", folder.path())
+            .stdin(Stdio::null())
+            .stdout(console(folder.path())?)
+            .stderr(console(folder.path())?)
+            // Ctrl-C is the command's in the guest, which gets it by `signal`.
+            .process_group(0);
+        for inherited in [&to_out, &to_err, &control] {
+            fcntl_setfd(inherited, FdFlags::empty())
+                .map_err(|error| at("pass a pipe on")(error.into()))?;
+        }
+        let kernel = command
+            .spawn()
+            .map_err(at(format!("start {}", kernel.display())))?;
+        drop((to_out, to_err, control));
+        let output = vec![pass_on(out, stdout)?, pass_on(err, stderr)?];
+        Ok(Self {
+            kernel,
+            control: File::from(to_control),
+            output,
+            folder,
+            signalled: false,
+        })
+    }
+
+    /// Waits until the command has ended, and interrupts it once when `stop` is set.
+    ///
+    /// # Errors
+    /// [`Error::Stopped`] when the kernel ended without an outcome, [`Error::Guest`] when the guest could not be prepared.
+    pub fn wait(mut self, stop: &AtomicBool) -> Result<u8, Error> {
+        let status = loop {
+            if let Some(status) = self.kernel.try_wait().map_err(at("wait for the guest"))? {
+                break status;
+            }
+            if stop.load(Ordering::Acquire) && !self.signalled {
+                self.signalled = true;
+                let interrupt = u8::try_from(Signal::INT.as_raw()).unwrap_or_default();
+                self.control
+                    .write_all(&[interrupt])
+                    .map_err(at("interrupt the guest"))?;
+            }
+            thread::sleep(POLL);
+        };
+        for thread in self.output.drain(..) {
+            // Its panic was printed.
+            drop(thread.join());
+        }
+        self.outcome(status)
+    }
+
+    fn outcome(&self, status: ExitStatus) -> Result<u8, Error> {
+        let read = fs::read(self.folder.path().join(OUTCOME)).ok();
+        match read.and_then(|text| serde_json::from_slice(&text).ok()) {
+            Some(Outcome::Ended(code)) => Ok(code),
+            Some(Outcome::Unprepared(why)) => Err(Error::Guest(why)),
+            None => {
+                let console = fs::read(self.folder.path().join(CONSOLE)).unwrap_or_default();
+                let end = &console[console.len().saturating_sub(QUOTED_BYTES)..];
+                let last = format!("{status}; {}", String::from_utf8_lossy(end).trim());
+                Err(Error::Stopped { last })
+            }
+        }
+    }
+}
+
+impl Drop for Guest {
+    /// The processes of a guest are its kernel's, in a group of their own.
+    fn drop(&mut self) {
+        let group = i32::try_from(self.kernel.id()).ok().and_then(Pid::from_raw);
+        if self.kernel.try_wait().is_ok_and(|ended| ended.is_none()) {
+            group.map(|group| kill_process_group(group, Signal::KILL).ok());
+            drop(self.kernel.wait());
+        }
+    }
+}
+
+/// The file of the guest's console, in its folder.
+const CONSOLE: &str = "console";
+
+fn console(folder: &Path) -> Result<File, Error> {
+    let options = File::options()
+        .append(true)
+        .create(true)
+        .open(folder.join(CONSOLE));
+    options.map_err(at("make the guest's console"))
+}
+
+/// The kernel's command line.
+fn arguments(order: &Order, folder: &Path, [out, err, control]: [i32; 3]) -> Vec<String> {
+    let folder = folder.display();
+    vec![
+        format!("mem={}M", order.memory_bytes >> 20),
+        // The host's root, read-only.
+        "root=/dev/root".to_owned(),
+        "rootfstype=hostfs".to_owned(),
+        "rootflags=/".to_owned(),
+        "ro".to_owned(),
+        format!("init={folder}/constel"),
+        // Processors are infinitely fast: the clock moves when all processes sleep.
+        "time-travel=inf-cpu".to_owned(),
+        format!("time-travel-start={}", order.starts_at_s),
+        format!("uml_dir={folder}/"),
+        // Else the kernel appends it, behind the first process's arguments.
+        "console=tty0".to_owned(),
+        "con=null".to_owned(),
+        "con0=null,fd:1".to_owned(),
+        format!("ssl0=null,fd:{out}"),
+        format!("ssl1=null,fd:{err}"),
+        format!("ssl2=fd:{control},null"),
+        "quiet".to_owned(),
+        "panic=-1".to_owned(),
+        format!("{FOLDER}={folder}"),
+        "--".to_owned(),
+        VERB.to_owned(),
+    ]
+}
+
+fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
+    pipe_with(PipeFlags::CLOEXEC).map_err(|error| at("make a pipe")(error.into()))
+}
+
+/// Copies all that comes out of a pipe. A reader that went away stops nobody.
+fn pass_on(from: OwnedFd, mut to: impl Write + Send + 'static) -> Result<JoinHandle<()>, Error> {
+    let copy = move || {
+        let mut from = File::from(from);
+        let mut piece = [0; 16 << 10];
+        let mut open = true;
+        while let Ok(read @ 1..) = from.read(&mut piece) {
+            open = open
+                && to
+                    .write_all(&piece[..read])
+                    .and_then(|()| to.flush())
+                    .is_ok();
+        }
+    };
+    let thread = thread::Builder::new().name("guest".to_owned()).spawn(copy);
+    thread.map_err(at("pass the guest's output on"))
+}
