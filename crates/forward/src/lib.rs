@@ -7,6 +7,7 @@
 //! - frames for the node itself, and destinations without an entry;
 //! - packets whose TTL expires here, so that the kernel sends "time exceeded";
 //! - options and fragments, and packets too large for the next link.
+//!
 //! A change of a route is one store into memory shared with the kernel: no system call, no lock, and both families at
 //! once. Map and program live by descriptors: they end with the [`Forwarder`] and the ports that it was attached to.
 //!

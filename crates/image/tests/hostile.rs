@@ -287,7 +287,11 @@ fn no_form_of_compression_is_without_its_bound() {
         );
         let folder = bench.path(&format!("layout-{name}"));
         let mut blobs = Blobs::default();
-        let manifest = blobs.image(&config(std::slice::from_ref(&plain), "{}"), &[of(&plain)], "");
+        let manifest = blobs.image(
+            &config(std::slice::from_ref(&plain), "{}"),
+            &[of(&plain)],
+            "",
+        );
         blobs.write(&folder, &format!(r#"{{"manifests": [{manifest}]}}"#));
         let archive = packed(&folder);
         for (ending, stored) in [

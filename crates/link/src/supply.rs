@@ -132,7 +132,7 @@ impl Supply<'_> {
                 amplitude_bps,
                 period_ns,
                 origin_ns,
-            // The rate is constant within a slot, so that the end of a service can be computed with integers.
+                // The rate is constant within a slot, so that the end of a service can be computed with integers.
             } => slot(t, origin_ns, period_ns, |middle| {
                 let turn = std::f64::consts::TAU * middle as f64 / period_ns as f64;
                 (mean_bps as f64 + amplitude_bps as f64 * turn.sin()).round() as u64

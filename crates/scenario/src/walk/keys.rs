@@ -109,12 +109,7 @@ impl<'a> Walker<'a> {
             let child = child.map(|child| follow(self.root, child));
             let mut error = self.error(node.span, "missing-key", format!("missing key `{key}`"));
             if let Some(child) = child {
-                let meaning = child
-                    .text("description")
-                    .unwrap_or("")
-                    .lines()
-                    .next()
-                    .unwrap_or("");
+                let meaning = first_sentence(child.text("description").unwrap_or(""));
                 error = error.with_reason(format!("`{key}` is required: {meaning}"));
                 error =
                     error.with_suggestion(format!("add `{key}:` with {}", self.expected(child)));
@@ -157,5 +152,15 @@ impl<'a> Walker<'a> {
             .with_next(format!("see {}", self.format.reference));
         self.errors.push(error);
         false
+    }
+}
+
+/// Returns the first sentence of a description, on one line.
+fn first_sentence(text: &str) -> String {
+    let paragraph = text.split("\n\n").next().unwrap_or("");
+    let line = paragraph.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.find(". ") {
+        Some(end) => line[..=end].to_owned(),
+        None => line,
     }
 }
