@@ -260,3 +260,92 @@ for flags in (4, 2):
     let script = format!("python3 {}", dir.path().join("xdp.py").display());
     assert_eq!(shell(&lab, "a", &script), "False\nTrue");
 }
+
+/// Counts, by sender, frames of TCP and UDP to port 7777 whose checksums are right and wrong, as a switch in user space sees them.
+const SWITCH: &str = "import socket, struct, threading, time
+def total(data):
+    data += bytes(len(data) % 2)
+    s = sum(struct.unpack('>%dH' % (len(data) // 2), data))
+    while s >> 16: s = (s & 0xffff) + (s >> 16)
+    return s
+def serve(kind):
+    s = socket.socket(socket.AF_INET, kind)
+    s.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    s.bind(('', 7777))
+    if kind == socket.SOCK_DGRAM:
+        while True: s.recv(2000)
+    s.listen()
+    while True:
+        c = s.accept()[0]
+        while c.recv(100000): pass
+        c.close()
+for kind in (socket.SOCK_STREAM, socket.SOCK_DGRAM):
+    threading.Thread(target=serve, args=(kind,), daemon=True).start()
+raw = socket.socket(socket.AF_PACKET, socket.SOCK_RAW, socket.htons(0x0800))
+raw.settimeout(0.2)
+open('/run/constel-node/ready', 'w').close()
+seen, end, done = {}, time.time() + 60, set()
+while time.time() < end and len(done) < 2:
+    try: frame = raw.recv(70000)
+    except socket.timeout: continue
+    ip = frame[14:14 + struct.unpack('>H', frame[16:18])[0]]
+    head, proto = (ip[0] & 15) * 4, ip[9]
+    body = ip[head:]
+    if proto not in (6, 17) or struct.unpack('>H', body[2:4])[0] != 7777: continue
+    whole = total(ip[12:20] + bytes((0, proto)) + struct.pack('>H', len(body)) + body) == 0xffff
+    key = (socket.inet_ntoa(ip[12:16]), proto)
+    seen.setdefault(key, [0, 0])[not whole] += 1
+    if body.endswith(b'done'): done.add(key[0])
+for (who, proto), (right, wrong) in sorted(seen.items()): print(who, proto, right, wrong)
+";
+
+#[test]
+fn a_switch_in_user_space_sees_complete_checksums_where_asked() {
+    let dir = tempfile::tempdir().unwrap();
+    let text =
+        format!("{DIAMOND}nodes: {{overrides: [{{nodes: [a], set: {{checksums: full}}}}]}}\n");
+    let file = scenario::write(dir.path(), "diamond.yaml", &text);
+    let lab = Lab::up("live-sums", &file, dir.path(), &[]);
+    std::fs::write(dir.path().join("switch.py"), SWITCH).unwrap();
+    let script = format!("python3 {}", dir.path().join("switch.py").display());
+    let send = "import socket
+s = socket.create_connection(('r1', 7777)); s.sendall(bytes(range(256)) * 800); s.close()
+u = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+for n in range(10): u.sendto(b'x' * 100 + b'%d' % n, ('r1', 7777))
+u.sendto(b'done', ('r1', 7777))";
+    let said = std::thread::scope(|scope| {
+        let said = scope.spawn(|| shell(&lab, "r1", &script));
+        support::until(UP_WITHIN, "the switch listens", || {
+            let words = [
+                "exec",
+                &lab.name,
+                "r1",
+                "--",
+                "test",
+                "-e",
+                "/run/constel-node/ready",
+            ];
+            support::constel(words).status.success().then_some(())
+        });
+        for node in ["a", "b"] {
+            shell(&lab, node, &format!("python3 -c \"{send}\""));
+        }
+        said.join().unwrap()
+    });
+    let counts = |node: &str, protocol: &str| -> (u64, u64) {
+        let from = support::netns::loopback(&lab.node(node));
+        let line = said
+            .lines()
+            .find(|line| line.starts_with(&format!("{from} {protocol} ")));
+        let line = line.unwrap_or_else(|| panic!("{node} {from}: {said}"));
+        let mut numbers = line.split(' ').skip(2).map(|n| n.parse().unwrap());
+        (numbers.next().unwrap(), numbers.next().unwrap())
+    };
+    for protocol in ["6", "17"] {
+        let (right, wrong) = counts("a", protocol);
+        assert!(right >= 11 && wrong == 0, "{said}");
+        assert!(counts("b", protocol).1 > 0, "over any veth: {said}");
+    }
+    // What is left to a wire is complete as before, and the path works both ways.
+    shell(&lab, "a", "ping -c1 -W2 b");
+}

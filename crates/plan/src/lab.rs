@@ -56,6 +56,12 @@ impl Lab {
         nodes.filter_map(|(node, software)| Some((node, software.container.as_ref()?)))
     }
 
+    /// Returns whether frames leave a node with complete checksums.
+    pub fn has_full_checksums(&self, node: NodeId) -> bool {
+        let software = self.software.get(node.index());
+        software.is_some_and(|software| software.full_checksums)
+    }
+
     /// Returns the length of a step, nanoseconds.
     pub fn step_ns(&self) -> u64 {
         self.layout.spec().step_ns

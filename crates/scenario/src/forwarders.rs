@@ -199,7 +199,8 @@ impl Scenario {
             let mut of_it = nodes.iter().zip(all).filter(|(node, _)| rule.of.has(node));
             // With an image, `software` has reported it already.
             let set = &rule.set;
-            let says = *set != plain && (set.limits.is_some() || set.restore.is_some());
+            let own = set.limits.is_some() || set.restore.is_some() || set.checksums.is_some();
+            let says = *set != plain && own;
             if says
                 && of_it.by_ref().next().is_some_and(|(_, made)| made.forwards)
                 && of_it.all(|(_, made)| made.forwards)

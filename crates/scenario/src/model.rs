@@ -49,8 +49,8 @@ pub use information::{
 pub use middlebox::{BoxEnds, BoxForm, BoxRouter, BoxScenario, Machine, MachineCommand};
 pub use networks::{Access, Channel, Crosslink, Law, Medium, Network, RangeStep};
 pub use nodes::{
-    Capability, Choice, Circle, Container, Health, NamedImage, NodeRule, NodeSoftware, NodesOf,
-    RestartPolicy, Runtime, Seccomp, StatePlace, Volume,
+    Capability, Checksums, Choice, Circle, Container, Health, NamedImage, NodeRule, NodeSoftware,
+    NodesOf, RestartPolicy, Runtime, Seccomp, StatePlace, Volume,
 };
 pub(crate) use nodes::{over, software, thousandths};
 pub use programs::{Limit, Limits, Mount};

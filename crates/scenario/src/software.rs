@@ -271,6 +271,7 @@ fn needs_container(set: &RawNode) -> bool {
     let plain = RawNode {
         runtime: set.runtime,
         restore: set.restore,
+        checksums: set.checksums,
         // A limit of files applies only to a node with an image.
         limits: set.limits.clone().map(|share| RawShare {
             files: None,

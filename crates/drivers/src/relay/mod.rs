@@ -75,7 +75,7 @@ pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};
 pub use gso::GSO_MAX_SEGS;
 pub use handle::RelayHandle;
-pub use offload::{send_single_frames, send_tcp_gso};
+pub use offload::{complete_checksums, send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
 pub use times::EdgeTimes;

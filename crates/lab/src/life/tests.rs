@@ -112,7 +112,7 @@ impl PortMaker for PaperPorts<'_> {
         Box::new(PaperHand)
     }
 
-    fn prepare(&self, _: &[Port]) -> Result<(), EngineError> {
+    fn prepare(&self, _: &[Port], _: bool) -> Result<(), EngineError> {
         Ok(())
     }
 

@@ -208,10 +208,11 @@ impl Builder<'_> {
                     management.set_up(id, &mut setup)?;
                 }
                 let ports = layout.ports_of(id);
+                let full_checksums = self.blueprint.lab.has_full_checksums(id);
                 // The worker thread exists only for these nodes, so that it need not return from their namespaces.
                 let mut problem = None;
                 let mut prepare = || {
-                    self.ports.prepare(ports).map_err(|error| {
+                    self.ports.prepare(ports, full_checksums).map_err(|error| {
                         let said = constel_host::Error::Invalid(error.to_string());
                         problem = Some(error);
                         said

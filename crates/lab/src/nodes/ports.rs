@@ -6,7 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use constel_drivers::relay::{GSO_MAX_SEGS, send_single_frames, send_tcp_gso};
+use constel_drivers::relay::{GSO_MAX_SEGS, complete_checksums, send_single_frames, send_tcp_gso};
 use constel_drivers::{Plane, host_ifindex};
 use constel_forward::Forwarder;
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
@@ -29,11 +29,12 @@ pub(crate) trait PortMaker: Sync {
     /// Returns the tool with which one thread creates ports.
     fn hand(&self) -> Box<dyn PortHand + '_>;
 
-    /// Prepares a node's ports; called inside the node's namespace.
+    /// Prepares a node's ports; called inside the node's namespace. With `full_checksums` the frames that they
+    /// send have complete checksums.
     ///
     /// # Errors
     /// The refusal of the node's kernel.
-    fn prepare(&self, ports: &[Port]) -> Result<(), EngineError>;
+    fn prepare(&self, ports: &[Port], full_checksums: bool) -> Result<(), EngineError>;
 
     /// Attaches existing ports to the link plane.
     ///
@@ -94,7 +95,7 @@ impl PortMaker for VethPorts<'_> {
         })
     }
 
-    fn prepare(&self, ports: &[Port]) -> Result<(), EngineError> {
+    fn prepare(&self, ports: &[Port], full_checksums: bool) -> Result<(), EngineError> {
         for port in ports {
             // Rate, queue and loss act on frames, so that super-frames must not be used unless the relay carries
             // them whole.
@@ -104,6 +105,9 @@ impl PortMaker for VethPorts<'_> {
                 send_single_frames(port.name())
             };
             set?;
+            if full_checksums {
+                complete_checksums(port.name())?;
+            }
             if let Some(forwarding) = &self.forwarding {
                 forwarding.attach(port)?;
             }

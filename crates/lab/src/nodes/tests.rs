@@ -43,7 +43,7 @@ impl PortMaker for PaperPorts {
         })
     }
 
-    fn prepare(&self, ports: &[Port]) -> Result<(), EngineError> {
+    fn prepare(&self, ports: &[Port], _: bool) -> Result<(), EngineError> {
         let now = self.at_once.0.fetch_add(1, Ordering::AcqRel) + 1;
         self.at_once.1.fetch_max(now, Ordering::AcqRel);
         self.threads.lock().unwrap().insert(thread::current().id());

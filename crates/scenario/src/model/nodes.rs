@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Limit, Name};
 pub use crate::raw::{
-    Capability, RawCircle as Circle, RestartPolicy, Runtime, Seccomp, StatePlace,
+    Capability, Checksums, RawCircle as Circle, RestartPolicy, Runtime, Seccomp, StatePlace,
 };
 use crate::raw::{RawHealth, RawNode, StopSignal};
 use crate::source::Span;
@@ -90,6 +90,9 @@ pub struct NodeSoftware {
     /// Whether changes by its programs to its network stack stay, and are not restored.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub keeps_changes: bool,
+    /// Whether frames leave it with complete checksums.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub full_checksums: bool,
 }
 
 /// A container. `None` always means the image's value.
@@ -252,6 +255,7 @@ pub(crate) fn over(under: &mut RawNode, set: &RawNode) {
         later(&mut own.files, share.files.as_ref());
     }
     later(&mut under.restore, set.restore.as_ref());
+    later(&mut under.checksums, set.checksums.as_ref());
     later(&mut under.restart, set.restart.as_ref());
     later(&mut under.health, set.health.as_ref());
     later(&mut under.stop, set.stop.as_ref());
@@ -313,6 +317,7 @@ pub(crate) fn software(node: RawNode) -> NodeSoftware {
         limits,
         forwards,
         keeps_changes: node.restore == Some(false),
+        full_checksums: node.checksums == Some(Checksums::Full),
     }
 }
 

@@ -78,8 +78,9 @@ pub use networks::{
 };
 pub use node_name::NodeName;
 pub use nodes::{
-    Capability, Environment, RawCapabilities, RawCircle, RawHealth, RawNode, RawNodes, RawOverride,
-    RawShare, RawStop, RawVolume, RestartPolicy, Runtime, Seccomp, StatePlace, StopSignal,
+    Capability, Checksums, Environment, RawCapabilities, RawCircle, RawHealth, RawNode, RawNodes,
+    RawOverride, RawShare, RawStop, RawVolume, RestartPolicy, Runtime, Seccomp, StatePlace,
+    StopSignal,
 };
 pub use preset::Preset;
 pub use programs::{RawLimits, RawMount, RawNodeLimits};

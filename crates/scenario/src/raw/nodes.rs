@@ -129,6 +129,11 @@ pub struct RawNode {
     /// stack by itself. Nodes without an image have this key too. Default `true`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub restore: Option<bool>,
+    /// TCP, UDP and SCTP checksums of the frames that the node sends: `partial`, as over any veth, or `full`. A switch in user
+    /// space, which forwards frames as it sees them, needs `full` in the nodes that send the frames. Such a node sends TCP in
+    /// single frames and has a few times less throughput. Nodes without an image have this key too. Default `partial`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub checksums: Option<Checksums>,
     /// Resource limits of its programs. Nodes without an image have this key too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limits: Option<RawShare>,
@@ -330,6 +335,19 @@ pub struct RawShare {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 MiB", "x-maximum" = "64 TiB"))]
     pub files: Option<DataSize>,
+}
+
+/// The checksums of the frames that a node sends.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum Checksums {
+    /// The receiving kernel takes them for correct.
+    #[default]
+    Partial,
+    /// They are complete, as on a wire.
+    Full,
 }
 
 /// Whether a program is started again.

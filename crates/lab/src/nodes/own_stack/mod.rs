@@ -379,7 +379,8 @@ impl Kernels {
         let mut hand = ports.hand();
         hand.add(&self.blueprint, port, inside.fd())?;
         hand.make()?;
-        inside.run(|| ports.prepare(std::slice::from_ref(port)))??;
+        let full_checksums = self.blueprint.lab.has_full_checksums(node);
+        inside.run(|| ports.prepare(std::slice::from_ref(port), full_checksums))??;
         ports.attach(&[port.id])?;
         let mut batch = Batch::new();
         batch.link_up(node_ifindex(port));
