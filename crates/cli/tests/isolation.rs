@@ -202,6 +202,11 @@ fn a_killed_init_ends_the_programs_and_the_trust() {
     assert_eq!(lab.summary()["verdict"]["trustworthy"], false);
     let failures = lab.summary()["fidelity"]["failures"].to_string();
     assert!(failures.contains("init ended"), "{failures}");
+    let software = lab.summary()["software"]["failures"].to_string();
+    assert!(
+        software.contains("since the lab's init ended"),
+        "{software}"
+    );
     host.assert_as_before("init");
 }
 

@@ -230,6 +230,51 @@ fn nodes_killed_at_random_come_back_or_are_named() {
     host.assert_as_before("random");
 }
 
+/// A container whose program fails before lab time zero, while daemons make routes, is in the summary as one that fails later.
+/// What runs in a node ends with the container of the node, and says so.
+#[test]
+fn containers_that_end_early_or_take_others_along_are_failed_software() {
+    let host = Host::take();
+    let dir = tempfile::tempdir().unwrap();
+    import(dir.path());
+    let nodes = "nodes:
+  overrides:
+    - {nodes: [west], set: {image: box, command: [sleep, '1000'], restart: never}}
+    - {nodes: [east], set: {image: box, command: [sh, -c, 'exit 7'], restart: never}}
+traffic:
+  - {name: inside, at: 0 s, for: 50 s, run: {node: west, command: [sleep, '40']}}
+";
+    let bird = "{mode: bird, ospf: {hello: 1 s, dead: 2 s}}";
+    let file = scenario::small(dir.path(), "early.yaml", bird, nodes);
+    let mut lab = Lab::up("early", &file, dir.path(), &["--for", "8s"]);
+    let pid = until(WITHIN, "the flow's program runs", || {
+        let all = marked(Some(&lab.name)).unwrap().into_iter();
+        let west: Vec<_> = all
+            .filter(|p| p.node.as_deref() == Some("west"))
+            .map(|p| p.pid)
+            .collect();
+        let argument = |pid: &u32, word: &str| {
+            let line = fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+            line == format!("sleep\0{word}\0")
+        };
+        west.iter().find(|pid| argument(pid, "40"))?;
+        west.iter().find(|pid| argument(pid, "1000")).copied()
+    });
+    kill_process(Pid::from_raw(pid as i32).unwrap(), Signal::KILL).unwrap();
+    assert_eq!(lab.ended().code(), Some(1), "{}", lab.stderr());
+    let summary = lab.summary();
+    let failures = summary["software"]["failures"].to_string();
+    for words in [
+        "the program of east ended: exit code 7",
+        "the program of west ended: signal 9",
+        "since the container of its node ended (signal 9)",
+    ] {
+        assert!(failures.contains(words), "{words}: {failures}");
+    }
+    assert_eq!(summary["fidelity"]["failures"].to_string(), "[]");
+    host.assert_as_before("early");
+}
+
 /// Where the images are, nothing more can be written: the import says so and leaves nothing.
 #[test]
 fn a_full_disk_below_the_store_is_said_and_survived() {

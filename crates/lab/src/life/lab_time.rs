@@ -138,8 +138,11 @@ impl LabTime<'_> {
                     return Err(limit.refused(failure.reason));
                 }
             }
-            for failure in self.watch_containers()? {
-                self.progress.say(&failure.reason);
+            for end in self.watch_containers()? {
+                if let Some(failure) = end.failure {
+                    self.progress.say(&failure.reason);
+                    self.containers.borrow_mut().failed_early.push(failure);
+                }
             }
             self.changes_of_stacks();
             // Without daemons, `watch` returns at once.
@@ -170,6 +173,10 @@ impl LabTime<'_> {
         (zero_ns, duration_ns): (Option<u64>, u64),
         mut seen: Observed,
     ) -> Result<Observed, EngineError> {
+        let failed_early = std::mem::take(&mut self.containers.borrow_mut().failed_early);
+        for failure in failed_early {
+            seen.software.fail(failure);
+        }
         // On several machines the instant comes from the gate, so that all start together.
         let zero = zero_ns.unwrap_or_else(|| mono_ns() + START_AHEAD_NS);
         steps.release(zero)?;
@@ -357,8 +364,8 @@ impl LabTime<'_> {
             let t_ns = self.clock.now_ns().map(|t| t as i64);
             self.log.emit(t_ns, Happening::HelperDied { node, how });
         }
-        for failure in self.watch_containers()? {
-            seen.software.fail(failure);
+        for end in self.watch_containers()? {
+            seen.container_ended(end);
         }
         // Changes by command are recorded before the sample below, which may already end their watch.
         self.changes_by_hand(daemons, seen)?;

@@ -7,7 +7,7 @@ use constel_topology::{Handover, NodeId};
 
 use crate::error::EngineError;
 use crate::life::lab_time::LabTime;
-use crate::life::observed::Observed;
+use crate::life::observed::{ContainerEnd, Observed};
 use crate::nodes::containers;
 use crate::routing::daemons::{Daemons, Incident, What};
 use crate::routing::machine::Machine;
@@ -130,13 +130,13 @@ impl LabTime<'_> {
         }
     }
 
-    /// Logs the incidents of containers. Returns the failures that will not be repaired.
-    pub(super) fn watch_containers(&self) -> Result<Vec<SoftwareFailure>, EngineError> {
-        let mut failures = Vec::new();
+    /// Logs the incidents of containers. Returns the containers that ended.
+    pub(super) fn watch_containers(&self) -> Result<Vec<ContainerEnd>, EngineError> {
+        let mut ends = Vec::new();
         for incident in self.containers.borrow_mut().watch()? {
             let t_ns = self.clock.now_ns().map(|t| t as i64);
-            let node = self.fabric.blueprint.lab.layout.node(incident.node);
-            let node = node.name.clone();
+            let id = incident.node;
+            let node = self.fabric.blueprint.lab.layout.node(id).name.clone();
             let happening = match incident.what {
                 containers::What::Restarted => Happening::ContainerRestarted { node },
                 containers::What::Healthy => Happening::ContainerHealthy { node },
@@ -146,13 +146,16 @@ impl LabTime<'_> {
                     again_in,
                     failed,
                 } => {
-                    if failed {
-                        failures.push(SoftwareFailure {
+                    ends.push(ContainerEnd {
+                        node: id,
+                        t_ns: self.clock.now_ns().unwrap_or(0),
+                        failure: failed.then(|| SoftwareFailure {
                             node: node.clone(),
                             flow: None,
                             reason: format!("the program of {node} ended: {how}"),
-                        });
-                    }
+                        }),
+                        how: how.clone(),
+                    });
                     Happening::ContainerEnded {
                         node,
                         how,
@@ -162,7 +165,7 @@ impl LabTime<'_> {
             };
             self.log.emit(t_ns, happening);
         }
-        Ok(failures)
+        Ok(ends)
     }
 
     /// Logs changes that programs in nodes made to the nodes' stacks, and restores ports that they removed.

@@ -24,6 +24,7 @@ use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::life::bring_up::fabric;
 use crate::life::manifest::{bounds, manifest, stolen_ns};
+use crate::life::observed::explain_killed;
 use crate::life::options::{Finished, Options};
 use crate::life::site::Ground;
 use crate::life::stages::{Context, Outcome, run_stages};
@@ -368,7 +369,13 @@ impl<'a> Session<'a> {
     }
 
     fn summary(&self, ended: Ended) -> (Result<(), EngineError>, Summary) {
-        let Ended { outcome, stats, .. } = ended;
+        let Ended {
+            mut outcome, stats, ..
+        } = ended;
+        if let Some(cause) = &ended.init_ended {
+            let rows = outcome.flows.iter_mut();
+            rows.for_each(|row| explain_killed(row, cause));
+        }
         let bounds = bounds(&self.scenario);
         let mut fidelity = fidelity(&stats, &outcome, &self.log, ended.stolen_ns);
         // The end of the lab's init ended every program, so that no result is complete.

@@ -208,6 +208,7 @@ impl Stages<'_> {
             // The series is written first, because it determines whether the flow is trustworthy.
             let trust = self.series(job, &ran, &mut seen);
             let mut row = traffic::row(blueprint, job, ended, trust, &seen.paths);
+            seen.explain_killed(&mut row, job.client_node());
             row.changed_stacks = self.changed_stacks(job, &seen);
             flows.push(row);
         }

@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 use constel_host::node_file::{self, How};
 use constel_host::process::{Child, Exit, Supervisor};
 use constel_host::threads::results_of;
+use constel_observe::verdict::SoftwareFailure;
 use constel_scenario::model::{Container, Restart, RestartPolicy, StatePlace};
 use constel_topology::NodeId;
 use constel_units::TimeSpan;
@@ -60,6 +61,8 @@ pub(crate) struct Containers {
     killed: BTreeMap<NodeId, u64>,
     /// The containers that were ended because they wrote too much, with the reason.
     full: BTreeMap<NodeId, String>,
+    /// The failures before lab time zero, which join the summary when lab time begins.
+    pub(crate) failed_early: Vec<SoftwareFailure>,
 }
 
 /// An incident of a container.
