@@ -194,6 +194,64 @@ mod tests {
         }
     }
 
+    /// The program that answers does nothing for a while, though its socket takes probes in: their answers are late by that,
+    /// in either family, and also where the other end has a clock of its own. None is lost, and none is ahead of the answer.
+    #[test]
+    fn answers_of_a_program_that_was_held_are_late_and_not_lost() {
+        for (at, is_apart) in [
+            ("127.0.0.1:0", false),
+            ("127.0.0.1:0", true),
+            ("[::1]:0", false),
+            ("[::1]:0", true),
+        ] {
+            let at = UdpSocket::bind(at).unwrap().local_addr().unwrap();
+            let stop = AtomicBool::new(false);
+            let (ready, is_ready) = mpsc::channel();
+            let asked = Ask {
+                to: at,
+                interval_ns: 10_000_000,
+                size: 56,
+                length_ns: 800_000_000,
+                zero_ns: 0,
+                is_apart,
+            };
+            let (mut out, mut free_ns) = (Vec::new(), 0);
+            std::thread::scope(|scope| {
+                let answering = scope.spawn(|| {
+                    let mut free_ns = 0;
+                    let held = answer(at, &stop, || {
+                        ready.send(()).unwrap();
+                        std::thread::sleep(std::time::Duration::from_millis(400));
+                        free_ns = mono_ns();
+                        Ok(())
+                    });
+                    held.map(|()| free_ns)
+                });
+                is_ready.recv().unwrap();
+                ask(&asked, &AtomicBool::new(false), &mut out).unwrap();
+                stop.store(true, Ordering::Release);
+                free_ns = answering.join().unwrap().unwrap();
+            });
+            let rows = rows(&out);
+            assert!(
+                rows.iter().all(|row| row.fate != Fate::Lost),
+                "{at} {is_apart}: {rows:?}"
+            );
+            let limit_ns = crate::book::HELD_AT_MOST_NS;
+            let held = rows
+                .iter()
+                .filter(|row| row.sent_ns + limit_ns + 20_000_000 < free_ns);
+            let held: Vec<&Row> = held.collect();
+            assert!(held.len() >= 5, "{at} {is_apart}: {rows:?}");
+            for row in held {
+                assert_eq!(row.fate, Fate::Late, "{at} {is_apart}: {row:?}");
+                let came_ns = row.sent_ns + row.rtt_ns.unwrap();
+                assert!(came_ns >= free_ns, "before the program went on: {row:?}");
+                assert_eq!(row.there_ns.is_none(), is_apart, "{row:?}");
+            }
+        }
+    }
+
     #[test]
     fn nobody_answers_and_strangers_do_not_count() {
         let nobody = UdpSocket::bind("127.0.0.1:0").unwrap();

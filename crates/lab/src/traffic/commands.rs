@@ -427,6 +427,9 @@ traffic:
   - {name: http, at: 0 s, for: 5 s, http: {from: a, to: b, size: 1 MB}}
   - {name: leotp, at: 0 s, for: 5 s, leotp: {from: a, to: b}}
   - {name: vivace, at: 0 s, for: 5 s, vivace: {from: a, to: b}}
+  - {name: udp, at: 0 s, for: 5 s, iperf3: {from: a, to: b, protocol: udp, rate: 1 Mbit/s}}
+  - {name: udp-asked, at: 0 s, for: 5 s, iperf3: {from: a, to: b, protocol: udp, rate: 1 Mbit/s, reverse: true}}
+  - {name: probe, at: 0 s, for: 5 s, ping: {from: a, to: b}}
 ";
         let blueprint = blueprint(text);
         let id = |name| blueprint.lab.layout.find(name).unwrap().id;
@@ -435,14 +438,17 @@ traffic:
             let name = flow.name.as_str();
             let plan = plan(&blueprint, flow, Path::new("dir"), Path::new("records")).unwrap();
             let (client, server) = (plan.client, plan.server.unwrap().launch);
-            // The client of iperf3 sends unless it asks its server to; all others download.
-            let client_sends = name == "iperf3";
+            // The client of iperf3 sends unless it asks its server to, and so does who asks for echoes; all others download.
+            let client_sends = ["iperf3", "udp", "probe"].contains(&name);
             let (sender, receiver) = match client_sends {
                 true => (client.node, server.node),
                 false => (server.node, client.node),
             };
             assert_eq!((sender, receiver), (a, b), "{name}");
-            assert_eq!(client.argv.contains(&"-R".to_owned()), name == "asked");
+            assert_eq!(
+                client.argv.contains(&"-R".to_owned()),
+                name.ends_with("asked")
+            );
             // The client goes to its server's address.
             let goal = blueprint.addresses.loopback(server.node).v4.to_string();
             let words = client.argv.join(" ");
