@@ -294,6 +294,37 @@ mod tests {
         assert_eq!(drawn.points.len(), 5);
     }
 
+    /// Wherever the bound changes, the line that is drawn is at no instant above what held then.
+    #[test]
+    fn a_held_curve_is_what_held_at_every_instant() {
+        let mut seed = 46_u64;
+        let mut random = |below: u64| {
+            seed = seed
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
+            (seed >> 33) % below
+        };
+        for _ in 0..50 {
+            let mut t_s = 0.0;
+            let mut given = Vec::new();
+            for _ in 0..1 + random(40) {
+                given.push((t_s, 50.0 + random(50) as f64));
+                t_s += 1.0 + random(3) as f64;
+            }
+            let mut bound = Series::new();
+            given.iter().for_each(|&(t_s, ms)| bound.put(t_s, ms));
+            let drawn = held(curve("shortest path", &bound, Style::Dashed).unwrap());
+            for pair in drawn.points.windows(2) {
+                let ((from_s, before), (to_s, after)) = (pair[0], pair[1]);
+                assert!(from_s == to_s || before == after, "a slope: {pair:?}");
+                if from_s < to_s {
+                    let last = given.iter().rev().find(|(t_s, _)| *t_s <= from_s);
+                    assert_eq!(last.unwrap().1, before, "{pair:?}");
+                }
+            }
+        }
+    }
+
     #[test]
     fn long_series_keep_their_extremes() {
         let mut series = Series::new();
