@@ -62,6 +62,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Guest => constel_virtual::first_process(),
         // The guest's own command enters nodes, not this one.
         Verb::Run(args) if args.time == Time::Virtual => return virtual_time::run(args),
+        Verb::Demo(args) if args.time == Time::Virtual => return virtual_time::demo(args),
         _ => {}
     }
     if enters_nodes(&cli.verb) {

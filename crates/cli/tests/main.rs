@@ -54,3 +54,4 @@ mod truth;
 mod tutorial;
 mod verdict;
 mod video;
+mod virtual_time;

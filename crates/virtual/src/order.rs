@@ -35,8 +35,8 @@ pub struct Order {
     pub shared: Vec<PathBuf>,
     /// Memory of the guest, bytes. It is taken from the host as the guest uses it.
     pub memory_bytes: u64,
-    /// The guest's wall clock at its start, seconds since 1970.
-    pub starts_at_s: u64,
+    /// The guest's wall clock at its start, nanoseconds since 1970.
+    pub starts_at_ns: u64,
 }
 
 /// The outcome of an order.

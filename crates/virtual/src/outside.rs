@@ -65,14 +65,12 @@ impl Guest {
         command
             .args(arguments(
                 order,
-                folder.path(),
                 [&to_out, &to_err, &control].map(AsRawFd::as_raw_fd),
             ))
             .env_clear()
             // Its memory is a file without a name there.
             .env("TMPDIR", "/dev/shm")
-            // It keeps its number below that.
-            .env("HOME", folder.path())
+            .current_dir(folder.path())
             .stdin(Stdio::null())
             .stdout(console(folder.path())?)
             .stderr(console(folder.path())?)
@@ -158,9 +156,10 @@ fn console(folder: &Path) -> Result<File, Error> {
     options.map_err(at("make the guest's console"))
 }
 
-/// The kernel's command line.
-fn arguments(order: &Order, folder: &Path, [out, err, control]: [i32; 3]) -> Vec<String> {
-    let folder = folder.display();
+/// Returns the kernel's command line. The kernel mixes it into its random numbers, so that it must be the same in each run: the
+/// folder of the guest is named by the kernel's own working folder, which the guest resolves on the host.
+fn arguments(order: &Order, [out, err, control]: [i32; 3]) -> Vec<String> {
+    let folder = "/proc/self/cwd";
     vec![
         format!("mem={}M", order.memory_bytes >> 20),
         // The host's root, read-only.
@@ -171,8 +170,9 @@ fn arguments(order: &Order, folder: &Path, [out, err, control]: [i32; 3]) -> Vec
         format!("init={folder}/constel"),
         // Processors are infinitely fast: the clock moves when all processes sleep.
         "time-travel=inf-cpu".to_owned(),
-        format!("time-travel-start={}", order.starts_at_s),
-        format!("uml_dir={folder}/"),
+        format!("time-travel-start={}", order.starts_at_ns),
+        "uml_dir=./".to_owned(),
+        "umid=constel".to_owned(),
         // Else the kernel appends it, behind the first process's arguments.
         "console=tty0".to_owned(),
         "con=null".to_owned(),

@@ -4,6 +4,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Time;
+
 /// `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct Demo {
@@ -16,6 +18,9 @@ pub(crate) struct Demo {
     /// Print the scenario without running it.
     #[arg(long)]
     pub(crate) print: bool,
+    /// How time passes in the lab, as for `run`.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) time: Time,
 }
 
 /// `init`.

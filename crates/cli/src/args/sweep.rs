@@ -6,6 +6,8 @@ use std::path::PathBuf;
 use clap::Args;
 use constel_control::sweep::{Axis, Seeds};
 
+use super::Time;
+
 /// `sweep`.
 #[derive(Debug, Args)]
 pub(crate) struct Sweep {
@@ -36,6 +38,9 @@ pub(crate) struct Sweep {
     /// Exclude runs from the figures that are not trustworthy after all repetitions.
     #[arg(long)]
     pub(crate) trustworthy_only: bool,
+    /// How time passes in the labs, as for `run`. With `virtual` one job a processor is right.
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) time: Time,
     /// Print the table as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

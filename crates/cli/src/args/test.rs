@@ -5,6 +5,8 @@ use std::path::PathBuf;
 
 use clap::Args;
 
+use super::Time;
+
 /// `test`.
 #[derive(Debug, Args)]
 pub(crate) struct Test {
@@ -36,6 +38,9 @@ pub(crate) struct Test {
     /// of the run's results if a statement is false or not judged, and removed otherwise. May be repeated.
     #[arg(long, value_name = "NODE|PORT", conflicts_with = "judge")]
     pub(crate) capture: Vec<String>,
+    /// How time passes in the labs, as for `run`.
+    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["judge", "capture"])]
+    pub(crate) time: Time,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

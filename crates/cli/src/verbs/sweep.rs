@@ -8,7 +8,7 @@ use constel_control::sweep::{
     Interval, Row, Runs, SweepOptions, Swept, Table, choices, design, sweep,
 };
 
-use crate::args::Sweep;
+use crate::args::{Sweep, Time};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, progress, signals};
 
@@ -26,6 +26,7 @@ pub(crate) fn run(args: &Sweep) -> Outcome {
         jobs: args.jobs,
         again: args.again,
         trustworthy_only: args.trustworthy_only,
+        virtual_time: args.time == Time::Virtual,
         program: std::env::current_exe()?,
         stop,
     };

@@ -20,7 +20,7 @@ use rustix::process::{Pid, Signal};
 use captures::Captures;
 
 use super::scenario::age_warnings;
-use crate::args::Test;
+use crate::args::{Test, Time};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
@@ -173,7 +173,7 @@ pub(crate) fn run(args: &Test) -> Outcome {
             let Some(planned) = left.pop_front() else {
                 break;
             };
-            making.push(start(planned, &args.files, &args.results)?);
+            making.push(start(planned, args)?);
         }
         let mut still = Vec::new();
         for mut one in making {
@@ -282,7 +282,8 @@ fn short(name: &str) -> &str {
     name.get(..16).unwrap_or(name).trim_end_matches('-')
 }
 
-fn start(planned: Planned, files: &[PathBuf], folder: &Path) -> Result<Making, Failure> {
+fn start(planned: Planned, args: &Test) -> Result<Making, Failure> {
+    let (files, folder) = (&args.files, &args.results);
     let results = folder.join(&planned.name);
     let child = Command::new(std::env::current_exe()?)
         .arg("run")
@@ -295,6 +296,10 @@ fn start(planned: Planned, files: &[PathBuf], folder: &Path) -> Result<Making, F
             &planned.seed.to_string(),
         ])
         .args(["--ends-with", &std::process::id().to_string()])
+        .args(match args.time {
+            Time::Real => &[][..],
+            Time::Virtual => &["--time", "virtual"],
+        })
         .arg("--results")
         .arg(&results)
         .stdin(Stdio::null())

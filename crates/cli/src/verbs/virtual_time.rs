@@ -10,7 +10,7 @@ use constel_control::Scenario;
 use constel_virtual::{Guest, Order};
 
 use super::scenario;
-use crate::args::Run;
+use crate::args::{Demo, Run};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals;
 
@@ -23,60 +23,96 @@ const SPARE: f64 = 1.5;
 /// Flags that have no meaning in a guest, or another: each with whether a value follows.
 const OUTSIDE: [&str; 3] = ["--time", "--results", "--ends-with"];
 
-/// Runs the scenario in a guest, and gives the exit code that it had there.
+/// A command that runs a scenario in a guest.
+struct Wanted<'a> {
+    loaded: &'a Scenario,
+    name: Option<&'a str>,
+    results: Option<&'a Path>,
+    input: &'a str,
+    traffic: bool,
+    anyway: bool,
+    ends_with: Option<u32>,
+}
+
+/// `run`: the scenario in a guest. Returns the exit code that it had there.
 pub(crate) fn run(args: &Run) -> Outcome {
     if scenario::read_box(&args.file, &args.changes.settings())?.is_some() {
-        return Err(Failure::Usage(
-            "a box joins interfaces of this host, which keep its time; leave out `--time virtual`"
-                .to_owned(),
-        ));
+        let why =
+            "a box joins interfaces of this host, which keep its time; leave out `--time virtual`";
+        return Err(Failure::Usage(why.to_owned()));
     }
     let loaded = scenario::load(&args.file, &args.changes)?;
-    let reasons = refusals(args, &loaded);
-    if !reasons.is_empty() {
-        return Err(Failure::Usage(format!(
-            "virtual time: {}",
-            reasons.join("\nconstel: virtual time: ")
-        )));
+    let mut reasons = Vec::new();
+    if args.web {
+        reasons.push("--web serves people, whose time does not wait; `constel web RESULTS` shows the run afterwards".to_owned());
     }
+    if args.on.machines.is_some() {
+        reasons.push("a lab on several machines keeps their time; leave out --machines".to_owned());
+    }
+    reasons.extend(refusals(&loaded));
+    if !reasons.is_empty() {
+        let reasons = reasons.join("\nconstel: virtual time: ");
+        return Err(Failure::Usage(format!("virtual time: {reasons}")));
+    }
+    in_guest(&Wanted {
+        loaded: &loaded,
+        name: args.name.as_deref(),
+        results: args.results.as_deref(),
+        input: if args.file == Path::new("-") {
+            &loaded.text
+        } else {
+            ""
+        },
+        traffic: !args.no_traffic,
+        anyway: args.anyway,
+        ends_with: args.ends_with,
+    })
+}
+
+/// `demo`, the same.
+pub(crate) fn demo(args: &Demo) -> Outcome {
+    in_guest(&Wanted {
+        loaded: &Scenario::demo()?,
+        name: args.name.as_deref(),
+        results: args.results.as_deref(),
+        input: "",
+        traffic: true,
+        anyway: false,
+        ends_with: None,
+    })
+}
+
+fn in_guest(wanted: &Wanted<'_>) -> Outcome {
     let kernel =
         constel_virtual::find_kernel().map_err(|error| Failure::Host(error.to_string()))?;
-    let name = args
+    let scenario = &wanted.loaded.lab.scenario;
+    let name = wanted
         .name
-        .clone()
-        .unwrap_or_else(|| loaded.lab.scenario.name.to_string());
-    let results = args
+        .map_or_else(|| scenario.name.to_string(), str::to_owned);
+    let results = wanted
         .results
-        .clone()
-        .unwrap_or_else(|| constel_control::default_results(&name));
+        .map_or_else(|| constel_control::default_results(&name), Path::to_owned);
     let results = std::path::absolute(results)?;
     if fs::read_dir(&results).is_ok_and(|mut there| there.next().is_some()) {
-        return Err(Failure::Usage(format!(
-            "{} is there already; --results names another folder",
-            results.display()
-        )));
+        let why = "is there already; --results names another folder";
+        return Err(Failure::Usage(format!("{} {why}", results.display())));
     }
-    let memory_bytes = memory(args, &loaded)?;
+    let memory_bytes = memory(wanted)?;
     fs::create_dir_all(&results)?;
     let order = Order {
         arguments: arguments(std::env::args().skip(1), &results),
-        input: if args.file == Path::new("-") {
-            loaded.text.clone()
-        } else {
-            String::new()
-        },
+        input: wanted.input.to_owned(),
         folder: std::env::current_dir()?,
         environment: std::env::vars()
             .filter(|(key, _)| key != "TMPDIR")
             .collect(),
         shared: vec![results.clone()],
         memory_bytes,
-        starts_at_s: u64::try_from(loaded.lab.scenario.start.unix_ns() / 1_000_000_000)
-            .unwrap_or(0),
+        starts_at_ns: u64::try_from(scenario.start.unix_ns()).unwrap_or(0),
     };
     let stop: Arc<AtomicBool> = Arc::default();
     signals::set(&[&stop])?;
-    if let Some(pid) = args.ends_with {
+    if let Some(pid) = wanted.ends_with {
         let stop = Arc::clone(&stop);
         constel_control::when_ended(pid, move || stop.store(true, Ordering::Release))?;
     }
@@ -109,17 +145,11 @@ fn arguments(own: impl Iterator<Item = String>, results: &Path) -> Vec<String> {
     kept
 }
 
-/// All reasons why a scenario cannot run in a guest.
-fn refusals(args: &Run, loaded: &Scenario) -> Vec<String> {
+/// Returns all reasons why a scenario cannot run in a guest.
+fn refusals(loaded: &Scenario) -> Vec<String> {
     let lab = &loaded.lab;
     let mut reasons = Vec::new();
     let mut refuse = |reason: String| reasons.push(reason);
-    if args.web {
-        refuse("--web serves people, whose time does not wait; `constel web RESULTS` shows the run afterwards".to_owned());
-    }
-    if args.on.machines.is_some() {
-        refuse("a lab on several machines keeps their time; leave out --machines".to_owned());
-    }
     for host in &lab.scenario.hosts {
         if let Some(interface) = &host.attach {
             refuse(format!(
@@ -141,11 +171,11 @@ fn refusals(args: &Run, loaded: &Scenario) -> Vec<String> {
 }
 
 /// Returns the memory of the guest in bytes.
-fn memory(args: &Run, loaded: &Scenario) -> Result<u64, Failure> {
-    let estimate = loaded.here(!args.no_traffic);
+fn memory(wanted: &Wanted<'_>) -> Result<u64, Failure> {
+    let estimate = wanted.loaded.here(wanted.traffic);
     let needed = estimate.needs.memory.at(1.0) * SPARE + BESIDE_BYTES;
     let there = estimate.room.memory_bytes as f64;
-    if needed > there && !args.anyway {
+    if needed > there && !wanted.anyway {
         return Err(Failure::Host(format!(
             "virtual time: the guest needs {:.1} GB of memory, and {:.1} are free; `--anyway` tries",
             needed / 1e9,

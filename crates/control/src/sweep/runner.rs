@@ -124,6 +124,9 @@ impl<'a> Runner<'a> {
             .args(["--ends-with", &own.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
+        if self.options.virtual_time {
+            command.args(["--time", "virtual"]);
+        }
         command
     }
 

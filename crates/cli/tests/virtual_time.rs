@@ -1,0 +1,183 @@
+//! `--time virtual`: labs in a guest kernel whose clock waits. Without root. `make virtual` builds the kernel; where it is not
+//! built, the tests that need it say so.
+
+use crate::support;
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, chown};
+use std::os::unix::process::CommandExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, Signal, kill_process};
+use support::{CONSTEL, finish, scenario, stderr, until};
+
+/// A quiet host needs four seconds for the demo.
+const WITHIN: Duration = Duration::from_secs(240);
+
+/// nobody
+const USER: u32 = 65_534;
+
+/// The program, the kernel and a home, where a user without rights has access to them.
+struct Unprivileged {
+    folder: tempfile::TempDir,
+}
+
+impl Unprivileged {
+    fn new() -> Option<Self> {
+        let kernel = support::workspace().join("target/virtual/linux");
+        if !kernel.is_file() {
+            println!("SKIPPED: no kernel at {} (make virtual)", kernel.display());
+            return None;
+        }
+        let folder = tempfile::tempdir().unwrap();
+        fs::set_permissions(folder.path(), fs::Permissions::from_mode(0o755)).unwrap();
+        fs::copy(CONSTEL, folder.path().join("constel")).unwrap();
+        fs::copy(kernel, folder.path().join("linux")).unwrap();
+        let own = Self { folder };
+        fs::create_dir(own.home()).unwrap();
+        chown(own.home(), Some(USER), Some(USER)).unwrap();
+        Some(own)
+    }
+
+    fn home(&self) -> PathBuf {
+        self.folder.path().join("home")
+    }
+
+    fn command(&self, words: &[&str]) -> Command {
+        let mut command = Command::new(self.folder.path().join("constel"));
+        command
+            .args(words)
+            .env("CONSTEL_KERNEL", self.folder.path().join("linux"))
+            .env("HOME", self.home())
+            .env("TMPDIR", self.home())
+            .current_dir(self.home())
+            .uid(USER)
+            .gid(USER);
+        command
+    }
+
+    fn run(&self, words: &[&str]) -> Output {
+        finish(self.command(words), WITHIN)
+    }
+}
+
+/// All that a run measured and saw, by file.
+fn measured(results: &Path) -> Vec<(PathBuf, Vec<u8>)> {
+    let flows = fs::read_dir(results.join("flows")).unwrap();
+    let mut files: Vec<PathBuf> = flows.map(|entry| entry.unwrap().path()).collect();
+    files.extend(["events.ndjson", "series.csv"].map(|name| results.join(name)));
+    files.sort();
+    files
+        .into_iter()
+        .map(|file| (file.clone(), fs::read(file).unwrap()))
+        .collect()
+}
+
+#[test]
+fn a_run_is_the_same_to_the_byte_whatever_else_the_host_does_and_whoever_starts_it() {
+    let Some(own) = Unprivileged::new() else {
+        return;
+    };
+    let results = own.home().join("demo");
+    let run = || {
+        let ended = own.run(&["demo", "--time", "virtual", "--results", "demo"]);
+        assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+        let text = fs::read_to_string(results.join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        assert_eq!(summary["verdict"]["trustworthy"], true, "{summary:#}");
+        for flow in summary["flows"].as_array().unwrap() {
+            assert_eq!(flow["loss_ratio"], 0.0, "{flow:#}");
+            // The links are as long as the path, to the grain of the clock's readings.
+            let ns = |key: &str| flow[key]["min_ns"].as_f64().unwrap();
+            let off_ns = ns("rtt") - ns("path_rtt");
+            assert!((0.0..50_000.0).contains(&off_ns), "{off_ns} ns: {flow:#}");
+        }
+        let measured = measured(&results);
+        fs::remove_dir_all(&results).unwrap();
+        measured
+    };
+    let quiet = run();
+    let over = AtomicBool::new(false);
+    let busy = thread::scope(|scope| {
+        for _ in 0..3 {
+            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+        }
+        let busy = run();
+        over.store(true, Ordering::Relaxed);
+        busy
+    });
+    for ((file, quiet), (_, busy)) in quiet.iter().zip(&busy) {
+        assert!(quiet == busy, "{} differs", file.display());
+    }
+    assert_eq!(quiet.len(), busy.len());
+}
+
+#[test]
+fn a_signal_ends_the_guest_and_its_processes() {
+    let Some(own) = Unprivileged::new() else {
+        return;
+    };
+    let mut child = own
+        .command(&["demo", "--time", "virtual", "--results", "cut"])
+        .spawn()
+        .unwrap();
+    until(WITHIN, "the lab writes", || {
+        own.home().join("cut/events.ndjson").is_file().then_some(())
+    });
+    kill_process(Pid::from_child(&child), Signal::INT).unwrap();
+    let ended = support::wait(&mut child, WITHIN).unwrap();
+    // It may have been at its end.
+    assert!(matches!(ended.code(), Some(130 | 0)), "{ended}");
+    let kernel = own.folder.path().join("linux");
+    let of_kernel = |entry: fs::DirEntry| {
+        fs::read_link(entry.path().join("exe")).is_ok_and(|exe| exe == kernel)
+    };
+    until(WITHIN, "no process of the kernel is left", || {
+        let left = fs::read_dir("/proc")
+            .unwrap()
+            .flatten()
+            .filter_map(|entry| of_kernel(entry).then_some(()));
+        (left.count() == 0).then_some(())
+    });
+}
+
+/// All reasons at once, and before anything is made.
+#[test]
+fn what_keeps_the_hosts_time_is_refused() {
+    let dir = tempfile::tempdir().unwrap();
+    let text = "constel: 1
+name: plugged
+start: 2026-11-21T00:00:00Z
+duration: 5 s
+step: 1 s
+ground:
+  hosts:
+    a: {latitude: 0 deg, longitude: 0 deg, attach: eth9}
+    b: {latitude: 0 deg, longitude: 0 deg, attach: eth8}
+  cables:
+  - {from: a, to: b, delay: 5 ms, link: {rate: 100 Mbit/s}}
+";
+    let file = scenario::write(dir.path(), "plugged.yaml", text);
+    let refused = support::constel(["run", file.to_str().unwrap(), "--time", "virtual", "--web"]);
+    assert_eq!(refused.status.code(), Some(2), "{}", stderr(&refused));
+    for reason in ["eth9", "eth8", "--web"] {
+        assert!(
+            stderr(&refused).contains(reason),
+            "{reason}: {}",
+            stderr(&refused)
+        );
+    }
+    let mut command = Command::new(CONSTEL);
+    command
+        .args(["demo", "--time", "virtual"])
+        .env("CONSTEL_KERNEL", "/nowhere/linux")
+        .current_dir(dir.path());
+    let none = finish(command, WITHIN);
+    assert_eq!(none.status.code(), Some(5), "{}", stderr(&none));
+    assert!(stderr(&none).contains("make virtual"), "{}", stderr(&none));
+    assert!(!dir.path().join("results").exists(), "nothing is made");
+}
