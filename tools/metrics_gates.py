@@ -14,7 +14,7 @@ SMALLEST_CRATE_LINES = 800
 # Shorter bodies are alike by nature: accessors, conversions.
 DUPLICATED_BODY_LINES = 8
 
-CIRCLE_DEBTS = {"agent": 5, "drivers": 11, "exchange": 6, "host": 6, "scenario": 5}
+CIRCLE_DEBTS = {"agent": 5, "drivers": 11, "host": 6, "scenario": 5}
 
 LONG_DEBTS = {
     "control src/together/merge.rs merge": 113,
@@ -24,7 +24,7 @@ LONG_DEBTS = {
     "host src/process/spawn.rs start": 119,
     "lab src/life/bring_up.rs fabric": 128,
     "lab src/life/session.rs bring_up_and_down": 116,
-    "plan src/lay_out.rs new": 119,
+    "plan src/lay_out.rs new": 106,
     "plan src/networks/matrix.rs table": 120,
     "plan src/planner/routes.rs plan": 113,
     "scenario src/resolve/routing/mod.rs resolve": 119,

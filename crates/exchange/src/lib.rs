@@ -1,7 +1,7 @@
 //! Foreign formats, in and out.
 //!
 //! - [`oem`], [`csv`], [`sp3`], [`stk`]: ephemerides as CCSDS Orbit Ephemeris Messages, as CSV, as SP3 and as STK's files;
-//!   [`ephemeris`] reads any of them and interpolates.
+//!   [`position_files`] reads any of them, [`ephemeris`] interpolates.
 //! - [`czml`]: scenes for Cesium. [`map`]: a static map as SVG.
 //! - [`hypatia`], [`starperf`], [`starrynet`], [`celestial`], [`opensn`], [`compose`]: other tools'
 //!   descriptions of a network, read into a [`draft::Draft`] that prints as a Constel scenario and notes which
@@ -39,6 +39,7 @@ pub mod nistnet;
 pub mod oem;
 pub mod opensn;
 pub mod pcapng;
+pub mod position_files;
 mod reference;
 pub mod sp3;
 pub mod starperf;

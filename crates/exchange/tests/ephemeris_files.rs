@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use constel_exchange::ephemeris::{Ephemeris, EphemerisFile, Format, read};
+use constel_exchange::ephemeris::{Ephemeris, EphemerisFile};
+use constel_exchange::position_files::{Format, read};
 use constel_exchange::{csv, oem, sp3, stk};
 use constel_orbit::DVec3;
 use constel_units::{TimeSpan, Utc};

@@ -3,7 +3,8 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use constel_exchange::ephemeris::{self, BadStates, Ephemeris, EphemerisFile, Format};
+use constel_exchange::ephemeris::{BadStates, Ephemeris, EphemerisFile};
+use constel_exchange::position_files::{self, Format};
 use constel_scenario::model::{self, satellite_name};
 use constel_scenario::{LeftOut, Scenario, TextFile};
 use constel_topology::{Neighbours, Satellite, Wrap};
@@ -28,7 +29,7 @@ pub(crate) fn read(
     let text = file.text();
     let stem = Path::new(&file.path).file_stem();
     let stem = stem.map_or_else(String::new, |stem| stem.to_string_lossy().into_owned());
-    let objects = match ephemeris::read(text, &stem) {
+    let objects = match position_files::read(text, &stem) {
         Ok(objects) if !strict || objects.errors.is_empty() => objects,
         other => {
             let code = Format::of(text).as_str();

@@ -48,41 +48,20 @@ impl Lab {
         let mut catalogued = Vec::new();
         let mut profiles = Vec::new();
         for constellation in &scenario.constellations {
+            let mut findings = elements::Findings {
+                left_out: &mut left_out,
+                shells: &mut shells,
+                ages: &mut ages,
+                errors: &mut errors,
+            };
+            let found = &mut findings;
             let flown = match &constellation.orbits {
-                Orbits::Walker(walker) => fly_walker(&scenario, constellation, walker, &mut errors),
-                Orbits::Tle(set) | Orbits::Omm(set) => elements::fly(
-                    &scenario,
-                    constellation,
-                    set,
-                    &mut elements::Findings {
-                        left_out: &mut left_out,
-                        shells: &mut shells,
-                        ages: &mut ages,
-                        errors: &mut errors,
-                    },
-                ),
-                Orbits::Ephemeris(positions) => ephemeris::fly(
-                    &scenario,
-                    constellation,
-                    positions,
-                    &mut elements::Findings {
-                        left_out: &mut left_out,
-                        shells: &mut shells,
-                        ages: &mut ages,
-                        errors: &mut errors,
-                    },
-                ),
-                Orbits::Formation(own) => formation::fly(
-                    &scenario,
-                    constellation,
-                    own,
-                    &mut elements::Findings {
-                        left_out: &mut left_out,
-                        shells: &mut shells,
-                        ages: &mut ages,
-                        errors: &mut errors,
-                    },
-                ),
+                Orbits::Walker(own) => fly_walker(&scenario, constellation, own, found.errors),
+                Orbits::Tle(own) | Orbits::Omm(own) => {
+                    elements::fly(&scenario, constellation, own, found)
+                }
+                Orbits::Ephemeris(own) => ephemeris::fly(&scenario, constellation, own, found),
+                Orbits::Formation(own) => formation::fly(&scenario, constellation, own, found),
             };
             if let Some(flown) = flown {
                 orbits.push(flown.orbits);
