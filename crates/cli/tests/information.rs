@@ -102,7 +102,7 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
     ]);
     assert_eq!(
         stdout(&put),
-        "west sees role (5 bytes)\n",
+        "west has role (5 bytes)\n",
         "{}",
         stderr(&put)
     );

@@ -16,13 +16,8 @@ use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
 use crate::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome};
 
-/// Folders that are in memory in the guest, and the modes of these.
-const IN_MEMORY: [(&str, &str); 4] = [
-    ("/run", "mode=755"),
-    ("/tmp", "mode=1777"),
-    ("/dev/shm", "mode=1777"),
-    ("/var/tmp", "mode=1777"),
-];
+/// Folders that are empty and in memory in the guest, and the modes of these. All others show the host's files.
+const IN_MEMORY: [(&str, &str); 2] = [("/run", "mode=755"), ("/dev/shm", "mode=1777")];
 
 /// Where the host's folder of the order is in the guest.
 const OWN: &str = "/run/constel-guest";

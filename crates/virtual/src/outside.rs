@@ -61,7 +61,7 @@ impl Guest {
             .map_err(at("name this program to the guest"))?;
         let lines = [pipe()?, pipe()?, pipe()?];
         let [(out, to_out), (err, to_err), (control, to_control)] = lines;
-        let mut command = Command::new(kernel);
+        let mut command = fixed_addresses(kernel);
         command
             .args(arguments(
                 order,
@@ -186,6 +186,18 @@ fn arguments(order: &Order, [out, err, control]: [i32; 3]) -> Vec<String> {
         "--".to_owned(),
         VERB.to_owned(),
     ]
+}
+
+/// Returns the command that starts the kernel, at the same addresses in each run where `setarch` (util-linux) is installed: its
+/// memory begins behind its own program.
+fn fixed_addresses(kernel: &Path) -> Command {
+    let setarch = Path::new("/usr/bin/setarch");
+    if !setarch.is_file() {
+        return Command::new(kernel);
+    }
+    let mut command = Command::new(setarch);
+    command.arg("-R").arg(kernel);
+    command
 }
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {

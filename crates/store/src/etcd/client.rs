@@ -75,12 +75,7 @@ impl Client {
                 None => config,
             }
         };
-        // Without another member nothing is won by giving up a slow one: its disk may be busy.
-        let within = match address.members.len() {
-            1 => SILENCE * 5,
-            _ => SILENCE,
-        };
-        let questions = config().timeout_global(Some(within)).build();
+        let questions = config().timeout_global(Some(SILENCE)).build();
         let streams = config()
             .timeout_recv_response(Some(SILENCE))
             .timeout_per_read(Some(SILENCE))
@@ -107,7 +102,8 @@ impl Client {
     pub(super) fn ask(&self, what: &str, question: &Value, twice: Twice) -> Result<Value> {
         let first = self.preferred.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
-        for turn in 0..self.members.len() {
+        // A single member is asked twice: its disk may have been busy, and there is no other.
+        for turn in 0..self.members.len().max(2) {
             let member = (first + turn) % self.members.len();
             let read = match self.ask_member(&self.questions, member, what, question)? {
                 Answered::Well(answer) => whole(*answer),
@@ -136,6 +132,7 @@ impl Client {
                 }
             }
         }
+        reasons.dedup();
         Err(Error::Unreachable(reasons.join("; ")))
     }
 
