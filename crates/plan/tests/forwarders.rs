@@ -88,7 +88,7 @@ fn what_needs_a_stack_is_refused_and_how_to_give_one_is_said() {
     let stations = [COMPUTED, "nodes: {stations: {runtime: forward}}\n"].concat();
     assert!(refused(&stations).contains("cannot only forward"));
     let more = "nodes: {satellites: {runtime: forward, limits: {pids: 5}}}\n";
-    assert!(refused(&[COMPUTED, more].concat()).contains("nothing else"));
+    assert!(refused(&[COMPUTED, more].concat()).contains("no other key"));
     // A far end answers pings by itself.
     let towards = [SKY, ALL, FORWARD, &ping("hobart", &sat)].concat();
     assert!(lab(&towards, &Given::default()).is_ok());

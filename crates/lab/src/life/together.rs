@@ -540,7 +540,7 @@ mod tests {
                 ),
             ),
             (
-                "`on_machine_loss: move`: nodes that are made anew are not told",
+                "`on_machine_loss: move`: nodes that are created again get no information",
                 format!("{sky}information: [{{}}]\non_machine_loss: move\n"),
             ),
             (
