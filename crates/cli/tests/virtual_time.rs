@@ -91,10 +91,10 @@ fn a_run_is_the_same_to_the_byte_whatever_else_the_host_does_and_whoever_starts_
         assert_eq!(summary["verdict"]["trustworthy"], true, "{summary:#}");
         for flow in summary["flows"].as_array().unwrap() {
             assert_eq!(flow["loss_ratio"], 0.0, "{flow:#}");
-            // The links are as long as the path, to the grain of the clock's readings.
+            // The links are as long as the path; the rest is the time that frames take to be sent.
             let ns = |key: &str| flow[key]["min_ns"].as_f64().unwrap();
             let off_ns = ns("rtt") - ns("path_rtt");
-            assert!((0.0..50_000.0).contains(&off_ns), "{off_ns} ns: {flow:#}");
+            assert!((0.0..200_000.0).contains(&off_ns), "{off_ns} ns: {flow:#}");
         }
         let measured = measured(&results);
         fs::remove_dir_all(&results).unwrap();
@@ -104,7 +104,11 @@ fn a_run_is_the_same_to_the_byte_whatever_else_the_host_does_and_whoever_starts_
     let over = AtomicBool::new(false);
     let busy = thread::scope(|scope| {
         for _ in 0..3 {
-            scope.spawn(|| while !over.load(Ordering::Relaxed) {});
+            scope.spawn(|| {
+                while !over.load(Ordering::Relaxed) {
+                    std::hint::spin_loop();
+                }
+            });
         }
         let busy = run();
         over.store(true, Ordering::Relaxed);
