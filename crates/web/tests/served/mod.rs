@@ -72,10 +72,7 @@ impl Served {
 
     /// Sends a request as it is.
     pub(crate) fn raw(&self, text: &str) -> Reply {
-        let mut stream = self.connect();
-        stream.write_all(text.as_bytes()).unwrap();
-        let mut bytes = Vec::new();
-        stream.read_to_end(&mut bytes).unwrap();
+        let mut bytes = self.exchange(text).unwrap();
         let at = bytes
             .windows(4)
             .position(|four| four == b"\r\n\r\n")
@@ -84,6 +81,16 @@ impl Served {
         let status = head.split(' ').nth(1).unwrap().parse().unwrap();
         let body = bytes.split_off(at + 4);
         Reply { status, head, body }
+    }
+
+    /// Sends a request, and reads all that is answered. A server without a place for it closes before it has read the request, which may
+    /// be a reset here.
+    pub(crate) fn exchange(&self, text: &str) -> std::io::Result<Vec<u8>> {
+        let mut stream = self.connect();
+        stream.write_all(text.as_bytes())?;
+        let mut bytes = Vec::new();
+        stream.read_to_end(&mut bytes)?;
+        Ok(bytes)
     }
 
     pub(crate) fn get(&self, path: &str, fields: &str) -> Reply {
