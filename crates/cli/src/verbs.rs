@@ -59,7 +59,6 @@ fn enters_nodes(verb: &Verb) -> bool {
 /// Runs the verb.
 pub(crate) fn run(cli: Cli) -> Outcome {
     match &cli.verb {
-        Verb::Guest => constel_virtual::first_process(),
         // The guest's own command enters nodes, not this one.
         Verb::Run(args) if args.time == Time::Virtual => return virtual_time::run(args),
         Verb::Demo(args) if args.time == Time::Virtual => return virtual_time::demo(args),

@@ -1,6 +1,5 @@
 //! To end with another process.
 
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::io::Errno;
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
@@ -22,15 +21,7 @@ pub fn when_ended(pid: u32, then: impl FnOnce() + Send + 'static) -> Result<(), 
         }
         Err(error) => return Err(bad(error.to_string())),
     };
-    let watch = move || {
-        let mut watched = [PollFd::new(&descriptor, PollFlags::IN)];
-        // An error other than an interruption would be one of the descriptor: nothing is watched any more.
-        while poll(&mut watched, None) == Err(Errno::INTR) {}
-        then();
-    };
-    let thread = std::thread::Builder::new().name("tether".to_owned());
-    thread.spawn(watch).map_err(Error::Thread)?;
-    Ok(())
+    constel_host::process::when_ended(descriptor, "tether", then).map_err(Error::Thread)
 }
 
 #[cfg(test)]

@@ -74,6 +74,17 @@ pub struct DataAge {
 const FRESH_DAYS: f64 = 2.0;
 
 impl DataAge {
+    /// Returns a warning about a file whose age says nothing.
+    fn warned(constellation: &model::Constellation, file: &TextFile, warning: String) -> Self {
+        Self {
+            constellation: constellation.name.to_string(),
+            file: file.path.clone(),
+            median_days: None,
+            farthest_days: None,
+            warning: Some(warning),
+        }
+    }
+
     /// Reports records of a file that could not be read, if the others fly without them.
     pub(crate) fn unread(
         constellation: &model::Constellation,
@@ -84,16 +95,14 @@ impl DataAge {
         let first = records.first().and_then(|record| record.first());
         let first = first.map_or_else(String::new, ToString::to_string);
         let (bad, good) = (records.len(), file.sets.len());
-        Self {
-            constellation: constellation.name.to_string(),
-            file: named.path.clone(),
-            median_days: None,
-            farthest_days: None,
-            warning: Some(format!(
+        Self::warned(
+            constellation,
+            named,
+            format!(
                 "{bad} of {} records cannot be read and do not fly, the first for {first} (`strict: true` refuses such a file)",
                 bad + good
-            )),
-        }
+            ),
+        )
     }
 
     /// Reports states of an ephemeris that could not be used, if the others fly without them.
@@ -109,16 +118,14 @@ impl DataAge {
                 (name, ReadError { line, reason }) => format!("line {line}: {name}: {reason}"),
             }
         });
-        Self {
-            constellation: constellation.name.to_string(),
-            file: named.path.clone(),
-            median_days: None,
-            farthest_days: None,
-            warning: Some(format!(
+        Self::warned(
+            constellation,
+            named,
+            format!(
                 "{bad} of {} states cannot be used and leave holes, the first for {first} (`strict: true` refuses such a file)",
                 file.states.max(bad)
-            )),
-        }
+            ),
+        )
     }
 
     /// Reports times between the first and the last at which an object of an ephemeris has no position.
@@ -133,15 +140,13 @@ impl DataAge {
             0 => String::new(),
             n => format!(", nor in {n} later holes"),
         };
-        Self {
-            constellation: constellation.name.to_string(),
-            file: file.path.clone(),
-            median_days: None,
-            farthest_days: None,
-            warning: Some(format!(
+        Self::warned(
+            constellation,
+            file,
+            format!(
                 "`{object}` has no position between {from} and {to}{more}: it has no links there"
-            )),
-        }
+            ),
+        )
     }
 
     /// Computes the days from the elements' epochs to the start of the scenario, from at least one epoch.
@@ -177,15 +182,11 @@ impl DataAge {
         object: &str,
         last: Utc,
     ) -> Self {
-        Self {
-            constellation: constellation.name.to_string(),
-            file: file.path.clone(),
-            median_days: None,
-            farthest_days: None,
-            warning: Some(format!(
-                "`{object}` has positions until {last} only: after that it has no links"
-            )),
-        }
+        Self::warned(
+            constellation,
+            file,
+            format!("`{object}` has positions until {last} only: after that it has no links"),
+        )
     }
 }
 

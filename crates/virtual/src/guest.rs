@@ -2,12 +2,13 @@
 
 use std::fs::{self, File};
 use std::io::{self, Read};
-use std::os::unix::process::{CommandExt, ExitStatusExt};
+use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::{self, JoinHandle};
 
 use constel_host::netlink::{Batch, Socket};
+use constel_host::process::Exit;
 use rustix::fs::Mode;
 use rustix::mount::{MountFlags, UnmountFlags, mount, unmount};
 use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, pivot_root, wait};
@@ -19,7 +20,7 @@ use crate::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome};
 /// Folders that are empty and in memory in the guest, and the modes of these. All others show the host's files.
 const IN_MEMORY: [(&str, &str); 2] = [("/run", "mode=755"), ("/dev/shm", "mode=1777")];
 
-/// Where the host's folder of the order is in the guest.
+/// Path in the guest of the folder with the order.
 const OWN: &str = "/run/constel-guest";
 
 /// Runs as process 1 of a guest; it never returns, since the guest is switched off.
@@ -29,7 +30,7 @@ pub fn first_process() -> ! {
         Err(error) => Outcome::Unprepared(error.to_string()),
     };
     let text = serde_json::to_vec(&outcome).unwrap_or_default();
-    // Without it the host's side quotes the console.
+    // If the outcome cannot be written, the host's side quotes the console.
     drop(fs::write(Path::new(OWN).join(OUTCOME), text));
     rustix::fs::sync();
     let _ = reboot(RebootCommand::PowerOff);
@@ -68,7 +69,7 @@ fn run() -> io::Result<u8> {
             let mut signal = [0];
             while control.read_exact(&mut signal).is_ok() {
                 if let Some(signal) = Signal::from_named_raw(i32::from(signal[0])) {
-                    // It may have ended.
+                    // The command may have ended.
                     let _ = kill_process_group(pid, signal);
                 }
             }
@@ -77,7 +78,7 @@ fn run() -> io::Result<u8> {
     for thread in printed.into_iter().flatten() {
         drop(thread?.join());
     }
-    // What was printed reaches the host before the guest is off.
+    // The output must reach the host before the guest is off.
     let _ = (tcdrain(&out), tcdrain(&err));
     Ok(code)
 }
@@ -100,19 +101,17 @@ fn reap_until(pid: Pid) -> io::Result<u8> {
     }
 }
 
-/// The code that a shell gives.
+/// Returns the code that a shell shows.
 fn code_of(status: WaitStatus) -> u8 {
-    let status = std::process::ExitStatus::from_raw(status.as_raw());
-    let code = status
-        .code()
-        .or_else(|| status.signal().map(|signal| 128 + signal));
-    code.and_then(|code| u8::try_from(code).ok())
-        .unwrap_or(u8::MAX)
+    let exit = match status.exit_status() {
+        Some(code) => Exit::Code(code),
+        None => Exit::Signal(status.terminating_signal().unwrap_or(0)),
+    };
+    u8::try_from(exit.shell_code()).unwrap_or(u8::MAX)
 }
 
 /// Makes the guest a machine: files, devices, groups, the loopback interface.
 fn prepare(folder: &Path, order: &Order) -> io::Result<()> {
-    // The order's folder, before memory covers it.
     mount_at("tmpfs", "/run", "tmpfs", MountFlags::empty(), "mode=755")?;
     for made in ["over", "over/up", "over/work", "over/root"] {
         rustix::fs::mkdir(format!("/run/{made}").as_str(), Mode::from_raw_mode(0o755))?;

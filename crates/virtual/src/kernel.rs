@@ -1,4 +1,4 @@
-//! Where the guest's kernel lies.
+//! The places of the guest's kernel.
 
 use std::path::{Path, PathBuf};
 

@@ -32,7 +32,6 @@ pub struct Guest {
     /// Threads that pass output on.
     output: Vec<JoinHandle<()>>,
     folder: tempfile::TempDir,
-    signalled: bool,
 }
 
 impl Guest {
@@ -68,7 +67,7 @@ impl Guest {
                 [&to_out, &to_err, &control].map(AsRawFd::as_raw_fd),
             ))
             .env_clear()
-            // Its memory is a file without a name there.
+            // The kernel keeps the guest's memory in a file without a name in this folder.
             .env("TMPDIR", "/dev/shm")
             .current_dir(folder.path())
             .stdin(Stdio::null())
@@ -90,7 +89,6 @@ impl Guest {
             control: File::from(to_control),
             output,
             folder,
-            signalled: false,
         })
     }
 
@@ -99,12 +97,13 @@ impl Guest {
     /// # Errors
     /// [`Error::Stopped`] when the kernel ended without an outcome, [`Error::Guest`] when the guest could not be prepared.
     pub fn wait(mut self, stop: &AtomicBool) -> Result<u8, Error> {
+        let mut signalled = false;
         let status = loop {
             if let Some(status) = self.kernel.try_wait().map_err(at("wait for the guest"))? {
                 break status;
             }
-            if stop.load(Ordering::Acquire) && !self.signalled {
-                self.signalled = true;
+            if stop.load(Ordering::Acquire) && !signalled {
+                signalled = true;
                 let interrupt = u8::try_from(Signal::INT.as_raw()).unwrap_or_default();
                 self.control
                     .write_all(&[interrupt])
@@ -113,7 +112,7 @@ impl Guest {
             thread::sleep(POLL);
         };
         for thread in self.output.drain(..) {
-            // Its panic was printed.
+            // A panic of the thread was printed already.
             drop(thread.join());
         }
         self.outcome(status)
@@ -204,7 +203,7 @@ fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
     pipe_with(PipeFlags::CLOEXEC).map_err(|error| at("make a pipe")(error.into()))
 }
 
-/// Copies all that comes out of a pipe. A reader that went away stops nobody.
+/// Copies all that comes out of a pipe. When the reader has gone the rest is discarded, so that the guest goes on.
 fn pass_on(from: OwnedFd, mut to: impl Write + Send + 'static) -> Result<JoinHandle<()>, Error> {
     let copy = move || {
         let mut from = File::from(from);

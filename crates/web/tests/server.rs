@@ -273,10 +273,7 @@ fn half_open_connections_are_few_and_do_not_stay() {
     assert!(text.starts_with("HTTP/1.1 503"), "{text}");
     drop(silent);
     let end = Instant::now() + Duration::from_secs(30);
-    let request = format!(
-        "GET / HTTP/1.1\r\nHost: 127.0.0.1:{}\r\n\r\n",
-        served.port()
-    );
+    let request = served.request("/", "");
     let served_is = |reply: Vec<u8>| reply.starts_with(b"HTTP/1.1 200");
     while !served.exchange(&request).is_ok_and(served_is) {
         assert!(Instant::now() < end, "places come free");

@@ -20,7 +20,7 @@ const BESIDE_BYTES: f64 = 768e6;
 /// A lab's own estimate is of the engine's share as well, and may be off by some.
 const SPARE: f64 = 1.5;
 
-/// Flags that have no meaning in a guest, or another: each with whether a value follows.
+/// Flags that have no meaning in a guest, or another one. A value follows each.
 const OUTSIDE: [&str; 3] = ["--time", "--results", "--ends-with"];
 
 /// A command that runs a scenario in a guest.

@@ -224,6 +224,25 @@ impl Child {
     }
 }
 
+/// Calls `then` once, in a thread of that name, when the process of this descriptor has ended.
+///
+/// # Errors
+/// When the system starts no thread.
+pub fn when_ended(
+    process: OwnedFd,
+    name: &str,
+    then: impl FnOnce() + Send + 'static,
+) -> std::io::Result<()> {
+    let watch = move || {
+        let mut watched = [PollFd::new(&process, PollFlags::IN)];
+        // Any error but an interruption means that the descriptor is watched no longer.
+        while poll(&mut watched, None) == Err(rustix::io::Errno::INTR) {}
+        then();
+    };
+    let thread = std::thread::Builder::new().name(name.to_owned());
+    thread.spawn(watch).map(drop)
+}
+
 /// Waits until the descriptor is readable, or for `timeout`, or for a signal.
 fn wait_readable(fd: BorrowedFd<'_>, timeout: Duration) -> Result<()> {
     is_readable(fd, Some(timeout)).map(drop)

@@ -17,7 +17,7 @@ mod terminal;
 
 pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
-pub use child::{Child, Exit, Foreign};
+pub use child::{Child, Exit, Foreign, when_ended};
 pub use confine::{Capability, CapabilitySet, Confinement};
 pub use exec::{Entry, Within, run_inside};
 pub use marks::{

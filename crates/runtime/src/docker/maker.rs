@@ -7,15 +7,14 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{self, Receiver};
 use std::sync::{Arc, Mutex};
-use std::thread;
 use std::time::Duration;
 
 use constel_engine::{Bind, Kind, Network, Order};
 use constel_host::cgroup::LabCgroup;
 use constel_host::cgroup::limits::killed_for_memory;
 use constel_host::enclosure::Inside;
+use constel_host::process::when_ended;
 use constel_host::{Error, NetNs, Result};
-use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Pid, PidfdFlags, pidfd_open};
 
 use super::first::{First, Meeting};
@@ -53,7 +52,7 @@ pub(super) struct Container {
     pub(super) begun: AtomicBool,
     /// Number of its processes that had been killed at its memory limit at the last query.
     killed: AtomicU64,
-    /// The same count at the moment when its first process ended; `None` for a container without a limit.
+    /// This number at the moment when its first process ended; `None` for a container without a limit.
     killed_at_end: Option<Mutex<Receiver<Option<u64>>>>,
 }
 
@@ -188,16 +187,12 @@ fn killed_when_ended(
     groups: Vec<LabCgroup>,
 ) -> Result<Mutex<Receiver<Option<u64>>>> {
     let (send, receive) = mpsc::sync_channel(1);
-    let watch = move || {
-        let mut ends = [PollFd::new(&process, PollFlags::IN)];
-        while poll(&mut ends, None).is_err() {}
-        // Nobody receives where the lab has ended before.
+    let count = move || {
+        // The container may be gone before it is asked.
         let _ = send.send(killed_for_memory(&groups));
     };
-    let thread = thread::Builder::new()
-        .name("killed".to_owned())
-        .spawn(watch);
-    thread.map_err(|error| Error::os("watch a container's end", error))?;
+    when_ended(process, "killed", count)
+        .map_err(|error| Error::os("watch a container's end", error))?;
     Ok(Mutex::new(receive))
 }
 

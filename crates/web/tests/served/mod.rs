@@ -94,10 +94,13 @@ impl Served {
     }
 
     pub(crate) fn get(&self, path: &str, fields: &str) -> Reply {
+        self.raw(&self.request(path, fields))
+    }
+
+    /// The text of a request without a body.
+    pub(crate) fn request(&self, path: &str, fields: &str) -> String {
         let port = self.port();
-        self.raw(&format!(
-            "GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n"
-        ))
+        format!("GET {path} HTTP/1.1\r\nHost: 127.0.0.1:{port}\r\n{fields}\r\n")
     }
 
     pub(crate) fn post(&self, path: &str, fields: &str, body: &str) -> Reply {
