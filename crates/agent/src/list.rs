@@ -13,9 +13,9 @@ use crate::record::{By, Owner, Record};
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
-    /// Its agent holds the name.
+    /// An agent holds the name.
     Up,
-    /// Its agent ended or was cut off without leaving.
+    /// The agent ended or was cut off without leaving.
     Lost,
 }
 

@@ -14,7 +14,7 @@ pub struct Event {
     pub t_ns: Option<i64>,
     /// Wall-clock time, RFC 3339 UTC with microseconds.
     pub wall: String,
-    /// The event. Its `kind` and fields are beside the other fields.
+    /// The event. The `kind` and the fields of the event are beside the other fields.
     #[serde(flatten)]
     pub what: Happening,
     /// Catalogue names of the satellites in the event. Absent if none is from a catalogue.

@@ -143,7 +143,7 @@ pub struct MachineRow {
     pub trustworthy: Option<bool>,
     /// The reason for a premature end of its part. `null` if it ended on request.
     pub failure: Option<String>,
-    /// Folder of its results, within the results of the lab. `null` if there is none.
+    /// Folder of its results, within the results of the lab. `null` without results.
     pub results: Option<String>,
     /// Frames that came to it from each of the others during lab time; absent: none did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -530,7 +530,7 @@ pub struct FlowRow {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub doubt: Option<String>,
     /// Nodes at its ends or on its paths whose programs had changed the node's own network stack while it ran. Absent if
-    /// there are none.
+    /// no node did.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changed_stacks: Vec<String>,
     /// Handovers of its ends while it ran.

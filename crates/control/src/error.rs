@@ -107,7 +107,7 @@ pub enum Error {
     Alive {
         /// The lab.
         lab: String,
-        /// Its process ID, if known.
+        /// The process ID, if known.
         pid: Option<u32>,
     },
     /// The lab died while it was being taken down.

@@ -150,7 +150,7 @@ impl Scenario {
         Document::at(&self.lab, at).map_err(|error| Error::BadTime(error.to_string()))
     }
 
-    /// Returns the warnings about the age of the scenario's data, one line each without a line break. Often there are none.
+    /// Returns the warnings about the age of the scenario's data, one line each without a line break. Fresh data has no warnings.
     pub fn age_warnings(&self) -> impl Iterator<Item = String> {
         self.lab.ages.iter().filter_map(|age| {
             let warning = age.warning.as_ref()?;

@@ -125,7 +125,7 @@ pub struct BadStates {
     pub object: String,
     /// How many there are, at least one.
     pub count: usize,
-    /// What is wrong with the first.
+    /// The fault of the first.
     pub first: ReadError,
 }
 
@@ -139,7 +139,7 @@ pub struct EphemerisFile {
     pub states: usize,
     /// The bad states, by object, in the order of the file. An object that is here only has no position.
     pub bad: Vec<BadStates>,
-    /// What is wrong with the bad states, in order of lines; of more than 100 the first found.
+    /// The faults of the bad states, in order of lines; at most the first 100.
     pub errors: Vec<ReadError>,
 }
 

@@ -114,7 +114,7 @@ impl Block {
     }
 }
 
-/// Highest degree of a polynomial through so many states.
+/// Highest degree of a polynomial through this number of states.
 fn most_degree(method: Method, states: usize) -> u32 {
     let most = match method {
         Method::Lagrange => states.saturating_sub(1),

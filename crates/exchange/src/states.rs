@@ -31,7 +31,7 @@ fn impossible(position_m: DVec3) -> Option<String> {
 #[derive(Debug, Default)]
 pub(crate) struct Bad {
     by_object: BTreeMap<String, BadStates>,
-    /// What is wrong with the first of them.
+    /// The fault of the first of them.
     errors: Vec<ReadError>,
     /// Lines of those that name no object, in order.
     unplaced: Vec<usize>,

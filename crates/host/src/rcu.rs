@@ -20,7 +20,7 @@ pub struct Expedited {
 
 impl Expedited {
     /// Starts expediting. Has no effect on a kernel without the switch, or if the disk is too full to record the
-    /// switch's value: a full disk, which makes things slow, is no reason not to take a lab down. See
+    /// switch's value. A full disk makes things slow, and must not keep a lab from being taken down. See
     /// [`Expedited::is_effective`] and [`Expedited::lacks_room`].
     ///
     /// # Errors

@@ -260,7 +260,7 @@ impl Index {
     /// Returns the one manifest or index for a platform.
     ///
     /// # Errors
-    /// [`Fault::Platform`] if there is none, [`Fault::Several`] if there are more.
+    /// [`Fault::Platform`] without a match, [`Fault::Several`] if more than one matches.
     pub fn choose(&self, platform: &Platform) -> Result<&Descriptor, Fault> {
         let fits = |of: &Platform| of == platform;
         let of_it: Vec<&Descriptor> = self

@@ -227,7 +227,7 @@ fn by_looking(path: &Path, context: &Context<'_>) -> Result<Found, Located> {
     }
 }
 
-/// Finds the image in an archive; `None` if there is none.
+/// Finds the image in an archive; `None` if the archive has no image.
 fn image_of(
     files: Archive,
     image: Option<&str>,

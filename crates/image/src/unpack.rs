@@ -299,7 +299,7 @@ impl Unpacker<'_> {
         Ok(Met::On)
     }
 
-    /// Returns the real path of a folder of this layer or below; `None` if there is none.
+    /// Returns the real path of a folder of this layer or below; `None` if no layer has the folder.
     fn find_folder(&self, path: &[u8], folder: Parts) -> Result<Option<Vec<u8>>, Fault> {
         let mut at = Vec::new();
         let mut rest: Parts = folder.into_iter().rev().collect();

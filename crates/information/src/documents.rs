@@ -204,7 +204,7 @@ pub struct Event {
     /// Lab time, nanoseconds; absent before lab time runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub t_ns: Option<u64>,
-    /// The event. Its `kind` and fields are beside the other fields.
+    /// The event. The `kind` and the fields of the event are beside the other fields.
     #[serde(flatten)]
     pub what: What,
 }

@@ -1,8 +1,8 @@
 //! Brings up a lab, steps it, observes it, and takes it down.
 //!
-//! [`run`] does everything in the foreground: it claims the lab's name, creates nodes and ports in a pipeline,
-//! starts the link plane, waits for routes, runs lab time with the scenario's traffic, writes the summary, and
-//! leaves the host as it was. Everything created is removed in any case: by name, or, without a name, with the last
+//! [`run`] does everything in the foreground. It claims the lab's name, creates nodes and ports in a pipeline,
+//! starts the link plane, and waits for routes. Then it runs lab time with the scenario's traffic, writes the
+//! summary, and leaves the host as it was. Everything created is removed in any case: by name, or, without a name, with the last
 //! descriptor of this process.
 #![forbid(unsafe_code)]
 

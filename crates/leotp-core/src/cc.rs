@@ -220,8 +220,8 @@ impl HopCc {
         (self.round_packets, self.round_samples) = (0, 0);
     }
 
-    /// Whether no packet has come for so long that the path must have led elsewhere, or nowhere:
-    /// the bytes before and after, over that whole time, are no throughput of this hop.
+    /// Returns whether the gap since the last packet shows that the path led elsewhere, or was cut. The bytes
+    /// before and after the gap, divided by its length, are then no throughput of this hop.
     fn paused(&self, now: Nanos, p: &Params) -> bool {
         now.saturating_sub(self.last_data) > self.pause_ns(p)
     }

@@ -37,7 +37,7 @@ impl Machines {
     /// Creates a list of machines whose names differ.
     ///
     /// # Errors
-    /// If there are none or more than [`MOST_MACHINES`], or two have the same name.
+    /// If the list is empty or longer than [`MOST_MACHINES`], or two machines have the same name.
     pub fn new(machines: Vec<Machine>) -> Result<Self, MachinesError> {
         if machines.is_empty() || machines.len() > MOST_MACHINES {
             let count = machines.len();

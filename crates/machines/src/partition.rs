@@ -37,8 +37,8 @@ impl Bounds {
             let full = |m: &usize| cap(*m) <= left * u64::from(weights[*m]) / all;
             let filled: Vec<usize> = open.iter().copied().filter(full).collect();
             if filled.is_empty() {
-                // The nodes that remain after rounding down go to the largest remainders. Of equal remainders, the first
-                // machine gets one.
+                // The nodes that remain after rounding down go to the largest remainders, and among
+                // equal remainders to the first machine.
                 let mut rests = Vec::new();
                 let mut given = 0;
                 for m in &open {

@@ -47,8 +47,8 @@ impl<'a> Chooser<'a> {
     }
 
     /// Returns for each object, given by name and number, whether it flies, or why not. Returns `None` if a pattern
-    /// matches no object, and reports that error at the pattern's place. The error says so if the pattern matches one of
-    /// the objects in `unread`.
+    /// matches no object, and reports that error at the pattern's place. If the pattern matches an object in `unread`,
+    /// the error names that as the cause.
     pub(crate) fn choose(
         mut self,
         objects: impl Iterator<Item = (Option<String>, Option<u64>)> + Clone,

@@ -263,8 +263,8 @@ pub struct LeftOut {
     pub kind: &'static str,
 }
 
-/// The number of errors after which no more are kept, and printing states so: nobody reads on, and hostile
-/// input stays cheap.
+/// Maximum number of errors that are kept; the output states that there are more. Hostile input stays cheap in this
+/// way, and more errors would not be read.
 const MOST_ERRORS: usize = 200;
 
 /// The number of errors, repetitions counted, after which the search ends.

@@ -23,11 +23,11 @@ pub struct Spec {
     pub step_ns: u64,
     /// Constellations. Satellites get node numbers in this order.
     pub constellations: Vec<Constellation>,
-    /// Ground stations. They get node numbers after all satellites.
+    /// Ground stations. Stations get node numbers after all satellites.
     pub stations: Vec<Station>,
     /// Nodes on the ground without a radio. They get node numbers after all stations.
     pub hosts: Vec<Host>,
-    /// Cables between nodes on the ground. They never move.
+    /// Cables between nodes on the ground, whose links never change.
     pub cables: Vec<Cable>,
     /// Further ports and the rules of the edges between them.
     pub networks: Vec<Network>,

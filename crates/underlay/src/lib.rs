@@ -2,7 +2,7 @@
 //!
 //! - [`pack`], [`unpack`]: a frame as VXLAN (RFC 7348), with data for the other machine.
 //! - [`Carriage`], [`Endpoint`]: the transport and the destination of frames.
-//! - [`Sender`], [`Receiver`]: both ends of the path. They count lost, doubled, overtaken and late frames.
+//! - [`Sender`], [`Receiver`]: both ends of the path, which count lost, doubled, overtaken and late frames.
 //! - [`Ping`], [`OffsetEstimate`]: exchanges with four times, and the derived offset and delay of another machine.
 //! - [`Room`]: the part of an edge's delay that exceeds the delay between the machines, or the amount by which the edge is
 //!   too short.

@@ -1,6 +1,6 @@
 //! The page's GET requests: one table, which the server uses and from which the OpenAPI document is generated.
 
-/// A request. Its path follows `/api/`.
+/// A request. The page requests `/api/` and the path of the request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Question {
     /// All that no step changes.

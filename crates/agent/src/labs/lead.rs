@@ -75,7 +75,7 @@ pub struct Ended {
     pub failure: Option<String>,
     /// The last phase that it reached, or `None` if it never reported.
     pub phase: Option<Phase>,
-    /// Its loss, if the lab continued without it.
+    /// The loss of the machine, if the lab continued without it.
     pub loss: Option<Loss>,
     /// Number of nodes it had, or 0 if it did not get that far.
     pub nodes: usize,
@@ -479,7 +479,7 @@ impl Lead<'_> {
             let lost = parts.lost.get(name);
             let part = parts.known.get(name).or(lost);
             let mut failure = parts.trouble(name);
-            // A part that has neither ended nor been lost is stuck. Its results may be incomplete, which the user must see.
+            // A part that has neither ended nor been lost is stuck: the user must see that the results of it may be incomplete.
             if lost.is_none() && part.is_none_or(|part| part.phase != Phase::Ended) {
                 let seconds = DOWN_WITHIN.as_secs();
                 failure.get_or_insert_with(|| format!("its part is not down after {seconds} s"));
@@ -525,7 +525,7 @@ impl Lead<'_> {
 
 /// Returns the head start: how much earlier than due a frame is sent. It exceeds the longest delay between any two machines
 /// plus their clock errors. Only delays to the reference are known, so a delay between two other machines is bounded by the
-/// sum of theirs.
+/// sum of their delays to it.
 fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
     let of_each = parts.map(|part| part.way_ns.1 + part.clock_error_ns);
     let mut longest: Vec<u64> = of_each.collect();

@@ -62,7 +62,7 @@ pub struct Order {
 pub enum Phase {
     /// The worker has read the order and listens for the other machines.
     Listening,
-    /// Its nodes, edges and routes exist, and its servers listen.
+    /// The nodes, edges and routes of the part exist, and its servers listen.
     Standing,
     /// The start of lab time is known.
     Running,

@@ -89,7 +89,7 @@ pub enum FromPart {
     Listening(Endpoint),
     /// The lab's name on this machine.
     Called(String),
-    /// Its part is up: number of nodes, digest of the plan at lab time zero, and digests of the images.
+    /// The part is up: number of nodes, digest of the plan at lab time zero, and digests of the images.
     Standing {
         /// Number of nodes.
         nodes: u64,

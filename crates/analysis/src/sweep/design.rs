@@ -77,8 +77,8 @@ pub struct Variant {
     pub index: usize,
     /// All that is set in the scenario's file.
     pub settings: Vec<Setting>,
-    /// The settings that differ from the other variants, for people: `congestion=bbr`; `as it is` if there are
-    /// none.
+    /// The settings that differ from the other variants, for people: `congestion=bbr`; `as it is` without such
+    /// settings.
     pub label: String,
     /// The label as the name of a folder.
     pub folder: String,

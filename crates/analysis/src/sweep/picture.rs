@@ -5,7 +5,7 @@ use constel_observe::plot::intervals::{Estimate, Group, svg};
 use crate::sweep::figures::{Figure, figures};
 use crate::sweep::table::{Done, Row, Table};
 
-/// Most panels: nobody reads a picture of more.
+/// Maximum number of panels: a picture with more is not readable.
 const MOST_PANELS: usize = 40;
 
 impl Table {

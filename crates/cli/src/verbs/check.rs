@@ -148,7 +148,7 @@ fn sorted_text(lab: &Lab) -> String {
     text
 }
 
-/// Formats the parts of the scenario that the network cannot provide; one line if there are none.
+/// Formats the parts of the scenario that the network cannot provide; one line if it provides all.
 fn sky_text(sky: &Coverage) -> String {
     let looked = format!(
         "sampled every {} s from {} s to {} s",

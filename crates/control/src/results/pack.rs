@@ -30,7 +30,7 @@ pub struct Packed {
 }
 
 /// Writes a gzipped tar with all files of a run's folder and with the scenario and the files that it names. Their relative
-/// paths stay the same. The same run gives the same bytes.
+/// paths stay the same. A run always gives the same bytes.
 ///
 /// # Errors
 /// [`Error::NotPacked`] for a file that is named by an absolute path, is missing, or has changed since the run, and if a

@@ -3,8 +3,8 @@
 //! thread is *apart*, on a processor of its own.
 //!
 //! A real-time thread that spins until the next frame is due keeps its processor from all other tasks. With one such
-//! thread on each processor, the nodes' programs and the kernel's own work wait for it, and it waits for them: frames
-//! are some 10 us later at the 99th percentile than with one thread less. So the last processor is used only when it is
+//! thread on each processor, the nodes' programs and the kernel's own work wait for it, and it waits for them. Frames
+//! are then some 10 us later at the 99th percentile than with one thread less. So the last processor is used only when it is
 //! needed.
 //!
 //! The work moves between two threads of the host: those that [alternate](super::shifts) if there are fewer threads

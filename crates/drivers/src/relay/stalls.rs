@@ -1,8 +1,8 @@
 //! Periods in which the machine kept the relay's thread from running, as distinct from the relay's own lateness.
 //!
-//! A frame may be late because the relay was busy, or because its thread was ready but did not run: a virtual machine's
-//! processor was taken away, a timer was late, another task of this kernel occupied the processor. To the thread all of
-//! these are time that passed without it: a wake-up later than requested, or wall-clock time between two clock readings
+//! A frame may be late because the relay was busy, or because its thread was ready but did not run. Reasons for the
+//! latter: a virtual machine's processor was taken away, a timer was late, another task occupied the processor. To the
+//! thread all of these are time that passed without it: a wake-up later than requested, or wall-clock time between two clock readings
 //! that is not in its own CPU time. The kernel counts the part spent in its run queue (`/proc/thread-self/schedstat`);
 //! the rest is due to the hypervisor or to timers. The processor's [speed](super::speed) is recorded here too.
 

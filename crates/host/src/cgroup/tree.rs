@@ -52,7 +52,8 @@ impl Place<'_> {
     }
 }
 
-/// Calls `each` for every group below this one, inner before outer, and at last for this one. Groups that vanish meanwhile are left out.
+/// Calls `each` for every group below this one, inner before outer, and at last for this one. Groups that vanish during the visit
+/// are left out.
 ///
 /// # Errors
 /// The first error of `each`; `Error::Os` when a group that exists cannot be listed.

@@ -77,8 +77,8 @@ pub(crate) fn refusal(error: &DriverError) -> ApiError {
     ApiError::new(code, error.to_string())
 }
 
-/// Returns the edges between two nodes in both directions: the present ones, and those that are absent at the
-/// moment but have effects of their own.
+/// Returns the edges between two nodes in both directions. An edge that is absent at the moment is included if it has
+/// effects of its own.
 ///
 /// # Errors
 /// [`ErrorCode::NoLink`], with the reason why there is none.

@@ -221,7 +221,7 @@ fn order(
         read_only: shown.read_only,
     });
     let mut mounted: BTreeMap<String, Bind> = BTreeMap::new();
-    // Of two mounts at one path, the later one is used.
+    // If two mounts have one path, the later one is used.
     mounted.extend(binds.map(|bind| (bind.target.clone(), bind)));
     // A mount at the same path replaces the folder in memory.
     let free = IN_MEMORY

@@ -137,7 +137,7 @@ impl Kernels {
         forwarding.route(&self.blueprint.addresses, node, to)
     }
 
-    /// Sends the collected requests to a node. Its kernel has applied them when this returns, except those that a
+    /// Sends the collected requests to a node. When this returns the node's kernel has applied them, except those that a
     /// program in the node made impossible; these are repeated later.
     ///
     /// # Errors

@@ -1,10 +1,10 @@
 //! The rate at which daemons are started: as fast as the machine allows.
 //!
-//! If hundreds of daemons start at once, they exchange their first messages at the same time, none gets the
+//! If hundreds of daemons start at once, they exchange their first messages at the same time. None gets the
 //! processor when it must answer, neighbours time out, and everything begins again. Daemons are therefore started
-//! in the order of their nodes, plane by plane, and the next one only when few tasks wait for a processor: the
-//! running ones have then done their present work, and the formation of adjacencies proceeds through the
-//! constellation at the machine's own pace.
+//! in the order of their nodes, plane by plane, and the next one only when few tasks wait for a processor. The
+//! running ones have then done their present work, and adjacencies form through the constellation at the machine's
+//! own pace.
 
 use std::fs;
 

@@ -158,7 +158,7 @@ fn words(words: &[&str]) -> Vec<String> {
 fn plan_ping(blueprint: &Blueprint, ping: &Ping, seconds: f64) -> Result<FlowPlan, EngineError> {
     let ends = pair(blueprint, &ping.from, &ping.to, ping.family)?;
     let interval = format!("{}", ping.interval.seconds());
-    // An interrupt ends ping at the flow's end, with a summary. Its own -w would end it at the first ICMP
+    // An interrupt ends ping at the flow's end, with a summary. The flag -w would end it at the first ICMP
     // "unreachable" from a router, for example during a handover.
     let length = format!("{seconds}");
     let size = ping.size.bytes().to_string();
@@ -438,7 +438,7 @@ traffic:
             let name = flow.name.as_str();
             let plan = plan(&blueprint, flow, Path::new("dir"), Path::new("records")).unwrap();
             let (client, server) = (plan.client, plan.server.unwrap().launch);
-            // The client of iperf3 sends unless it asks its server to, and so does who asks for echoes; all others download.
+            // The client of iperf3 sends unless it asks its server to, and a client of echoes sends as well; all others download.
             let client_sends = ["iperf3", "udp", "probe"].contains(&name);
             let (sender, receiver) = match client_sends {
                 true => (client.node, server.node),

@@ -116,7 +116,7 @@ pub(crate) fn write(
     Ok(trust)
 }
 
-/// Probes that Constel's own responder held so long that their answers are late: it was stopped, or had no
+/// Probes whose answers are late because Constel's own responder held them: it was stopped, or had no
 /// processor. Their times are those that were measured, and not the network's.
 #[derive(Debug, Clone, Copy, Default)]
 struct Held {

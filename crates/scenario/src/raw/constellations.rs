@@ -352,7 +352,7 @@ pub struct RawGsl {
     pub gso_avoidance: Angle,
     /// Rate, queue and loss of each link, in each direction.
     pub link: RawLink,
-    /// Total rate that a satellite can receive from the ground, and that it can send to it. Its links share the
+    /// Total rate that a satellite can receive from the ground, and that it can send to it. The links share the
     /// total evenly: each has at most its share, computed at each step. Without it each link has its own rate.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 kbit/s", "x-maximum" = "400 Gbit/s"))]

@@ -24,7 +24,7 @@ pub struct RawGround {
     /// Routers and computers on the ground that have no radio to the sky, by name.
     #[serde(default)]
     pub hosts: BTreeMap<Name, RawHost>,
-    /// Cables between stations and hosts. They never move.
+    /// Cables between stations and hosts, whose links never change.
     #[serde(default)]
     #[schemars(length(max = 10_000))]
     pub cables: Vec<RawCable>,

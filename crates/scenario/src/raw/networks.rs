@@ -16,7 +16,7 @@ use super::{Name, RawLink, RawModcod};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Network")]
 pub struct RawNetwork {
-    /// Nodes of any kind, by name; `*` stands for any characters and `?` for one. Their order is that of the list, then that of
+    /// Nodes of any kind, by name; `*` stands for any characters and `?` for one. Members are in the order of the list, then in that of
     /// names. A node is a member once, and of at most 16 networks.
     #[schemars(length(min = 1, max = 10_000), inner(length(min = 1, max = 64)))]
     pub members: Vec<String>,
@@ -41,7 +41,7 @@ pub struct RawNetwork {
     pub channel: Option<RawChannel>,
     /// Gives each member one more port, `mgmt0`, by which this machine and the member reach each other, for
     /// commands and telemetry. It is not emulated, no route of the lab uses it, and members do not reach each
-    /// other by it. Its addresses are from `addresses.management`.
+    /// other by it. The addresses are from `addresses.management`.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub management: bool,
 }
@@ -92,7 +92,7 @@ pub struct RawChannel {
     #[serde(default = "no_time")]
     #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "1 s"))]
     pub guard: TimeSpan,
-    /// Chance that a bit is wrong. A frame with a wrong bit is lost, so long frames are lost more often.
+    /// Chance that a bit is wrong. A frame with a wrong bit is lost, and a long frame therefore more often.
     #[serde(default = "no_loss")]
     pub bit_errors: Ratio,
 }

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::{Name, NodeName};
 
 /// A file or folder of the host that programs in nodes see at another place, or that would otherwise be hidden
-/// from them. They see the host's files except `/tmp`, `/run` and `/dev/shm`, which are each node's own, and
+/// from them. Programs see the host's files except `/tmp`, `/run` and `/dev/shm`, which are each node's own, and
 /// `/sys` and `/proc`.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -8,7 +8,7 @@ use super::constellations::is_no;
 use super::{Name, RawNode};
 
 /// A formation: 2 to 100 spacecraft with the names `<formation>-<n>`, `n` from 0. Exactly one of `preset`,
-/// `relative`, `elements`, `tle` and `ephemeris` gives their positions. They have no lasers and no links to the
+/// `relative`, `elements`, `tle` and `ephemeris` gives their positions. Spacecraft have no lasers and no links to the
 /// ground; [`networks`](#networks) link them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]

@@ -12,7 +12,7 @@ use super::{GslPolicy, Name, RawHandover};
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Terminal")]
 pub struct RawTerminal {
-    /// The constellations whose satellites it uses. Its antennas have one rule and its interface one MTU:
+    /// The constellations whose satellites it uses. A terminal has one rule for its antennas and one MTU:
     /// constellations whose `gsl.policy`, `gsl.handover` or `gsl.link.mtu` differ need a terminal each.
     #[schemars(length(min = 1, max = 1_000))]
     pub constellations: Vec<Name>,

@@ -44,7 +44,7 @@ pub(super) enum Kind {
     Deferred,
     /// Unclear because of errors that were reported.
     Unclear,
-    /// None of these.
+    /// Any other name.
     Unknown,
 }
 

@@ -207,11 +207,11 @@ impl Kernels {
         software.is_none_or(|software| !software.keeps_changes)
     }
 
-    /// Handles requests that a node's kernel refused; all others of the batch were applied.
+    /// Handles the requests of a batch that a node's kernel refused. The kernel applied all others.
     ///
     /// # Errors
-    /// The refusal, if no program was ever in the node and its stack is as it was set up: then Constel's request
-    /// itself was not possible.
+    /// The refusal, if no program was ever in the node and its stack is unchanged. Then Constel's request itself was
+    /// not possible.
     pub(super) fn refused(&self, node: NodeId, refusal: BatchError) -> Result<(), EngineError> {
         let known = self.own_stacks.lock().nodes.contains_key(&node);
         if !known

@@ -37,7 +37,7 @@ pub(super) enum Origin {
     Management,
 }
 
-/// An interface as it was created.
+/// The properties of an interface at its creation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct WantedLink {
     pub(super) origin: Origin,

@@ -302,7 +302,7 @@ impl Daemons {
     /// # Errors
     /// When one does not end.
     pub(crate) fn stop(mut self) -> Result<(), EngineError> {
-        // Their routes disappear with their namespaces, so that a graceful end is not needed.
+        // The routes of the daemons disappear with the namespaces, so that a graceful end is not needed.
         self.running.terminate_all(Duration::ZERO)?;
         Ok(())
     }

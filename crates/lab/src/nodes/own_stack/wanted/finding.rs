@@ -21,7 +21,7 @@ pub(in crate::nodes::own_stack) struct Finding {
 /// The way to undo a difference.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::nodes::own_stack) enum Cure {
-    /// None by Constel: the node switched something off, or added something of its own.
+    /// Constel changes nothing: the node switched something off, or added something of its own.
     Node,
     /// Requests to the kernel.
     Requests(Vec<Request>),
