@@ -12,7 +12,7 @@ use constel_host::netlink::{
 use constel_link::{PortId, mac_of};
 
 use crate::forward::packets::{Got, IPV4, IPV6, Packet};
-use crate::forward::support::{ETH0, Node, Raw};
+use crate::forward::support::{ETH0, Node, Raw, eventually};
 
 /// An address of each family.
 pub(crate) type Both = (Ipv4Addr, Ipv6Addr);
@@ -36,6 +36,8 @@ const GOALS: [Both; 2] = [NEAR, FAR];
 
 /// What does not arrive within this never will.
 const SOON: Duration = Duration::from_millis(300);
+/// The wait for what must arrive: a busy host may take its time.
+const PATIENCE: Duration = Duration::from_secs(10);
 
 /// What the kernels in the middle know of the two ends.
 #[derive(Clone, Copy, PartialEq)]
@@ -98,19 +100,24 @@ impl Row {
                 assert_eq!(forwarder.way(number as u32, goal as u32), Some(way));
             }
         }
-        let listen = |node: &Node| {
-            [IPV4, IPV6].map(|family| {
-                let raw = node.run(|| Raw::new(family));
-                raw.timeout(SOON);
-                raw
-            })
-        };
-        Row {
+        let listen = |node: &Node| [IPV4, IPV6].map(|family| node.run(|| Raw::new(family)));
+        let row = Row {
             near: listen(&nodes[0]),
             far: listen(&nodes[NODES - 1]),
             nodes,
             forwarder,
-        }
+        };
+        row.settle();
+        row
+    }
+
+    /// Waits until every link carries frames: the kernel activates the queues of a new link up to a second after its
+    /// carrier is up (`linkwatch`), and drops all frames before that.
+    fn settle(&self) {
+        let first = Packet::new(false, NEAR, FAR).ttl(64);
+        eventually("a first packet crosses", || {
+            self.seen(&self.far, &first, SOON, |got| got.is(&first).then_some(()))
+        });
     }
 
     /// The map is emptied.
@@ -125,20 +132,46 @@ impl Row {
         self.near[0].send(&frame);
     }
 
-    /// What arrives at the last node of a packet that the first one sends.
-    pub(crate) fn across(&self, packet: &Packet) -> Option<Got> {
-        let raw = &self.far[usize::from(packet.is_v6())];
+    /// Sends a packet of the first node's and returns what `what` makes of the first frame at a pair of sockets that it accepts.
+    fn seen<T>(
+        &self,
+        at: &[Raw; 2],
+        packet: &Packet,
+        within: Duration,
+        what: impl Fn(Got) -> Option<T>,
+    ) -> Option<T> {
+        let raw = &at[usize::from(packet.is_v6())];
         raw.drain();
         self.send(packet);
-        wait(raw, |got| got.is(packet).then_some(got))
+        let until = Instant::now() + within;
+        loop {
+            let left = until.checked_duration_since(Instant::now())?;
+            raw.timeout(left.max(Duration::from_millis(1)));
+            let (frame, _) = raw.next()?;
+            if let Some(found) = what(Got(frame)) {
+                return Some(found);
+            }
+        }
+    }
+
+    /// What arrives at the last node of a packet that the first one sends.
+    pub(crate) fn across(&self, packet: &Packet) -> Got {
+        self.seen(&self.far, packet, PATIENCE, |got| {
+            got.is(packet).then_some(got)
+        })
+        .expect("it arrives")
+    }
+
+    /// Whether a packet that the first node sends never arrives at the last one.
+    pub(crate) fn stays(&self, packet: &Packet) -> bool {
+        self.seen(&self.far, packet, SOON, |got| got.is(packet).then_some(()))
+            .is_none()
     }
 
     /// Who answers a packet of the first node's, and with which type and code of ICMP.
-    pub(crate) fn answer(&self, packet: &Packet) -> Option<(IpAddr, (u8, u8))> {
-        let raw = &self.near[usize::from(packet.is_v6())];
-        raw.drain();
-        self.send(packet);
-        wait(raw, |got| got.error())
+    pub(crate) fn answer(&self, packet: &Packet) -> (IpAddr, (u8, u8)) {
+        self.seen(&self.near, packet, PATIENCE, |got| got.error())
+            .expect("an answer")
     }
 
     /// All addresses of a node in the middle.
@@ -187,18 +220,6 @@ impl Row {
             all.len()
         })
     }
-}
-
-/// The first frame of which `what` makes something.
-fn wait<T>(raw: &Raw, what: impl Fn(Got) -> Option<T>) -> Option<T> {
-    let until = Instant::now() + 2 * SOON;
-    while Instant::now() < until {
-        let (frame, _) = raw.next()?;
-        if let Some(found) = what(Got(frame)) {
-            return Some(found);
-        }
-    }
-    None
 }
 
 fn wire(nodes: &[Node], link: usize) {
