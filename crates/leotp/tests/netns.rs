@@ -8,7 +8,7 @@ use crate::ns;
 use ns::{Ns, json, until};
 use std::fs;
 use std::path::Path;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 pub(crate) fn chain() -> (Ns, Ns, Ns) {
     let (a, m, c) = (Ns::new(), Ns::new(), Ns::new());
