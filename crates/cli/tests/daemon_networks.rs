@@ -3,7 +3,7 @@
 
 use crate::support;
 
-use support::host::Host;
+use support::host::{Host, LABS};
 use support::{constel, scenario, stderr};
 
 const MEDIA: [(&str, &str); 3] = [
@@ -30,7 +30,7 @@ fn converges(routing: &str, families: &[&str]) {
             .collect();
         let text = format!(
             "constel: 1
-name: {medium}
+name: {LABS}{medium}
 start: 2026-11-21T00:00:00Z
 duration: 3 s
 ground:
