@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::Duration;
 
-use constel_engine::{Engine, LAB_LABEL, OWNER_LABEL, Order};
+use constel_containers::engine::{Engine, LAB_LABEL, OWNER_LABEL, Order};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use support::container::{self, COMPUTED, WITHIN, events};
@@ -260,7 +260,11 @@ const TWO: &str = "nodes: {stations: {image: box, runtime: docker, command: [sle
 
 /// A container that somebody else has, with a label like ours.
 fn others(engine: &Engine, label: (&str, &str)) -> String {
-    let images = engine.ask("GET", "/images/json", constel_engine::Sent::Nothing);
+    let images = engine.ask(
+        "GET",
+        "/images/json",
+        constel_containers::engine::Sent::Nothing,
+    );
     let images = images.unwrap().json().unwrap();
     let order = Order {
         name: format!("others{}", label.0.len()),

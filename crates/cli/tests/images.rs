@@ -48,7 +48,7 @@ impl Images {
 
 /// An image that Docker has saved.
 fn saved() -> String {
-    let path = workspace().join("crates/image/tests/data/docker-20.tar.gz");
+    let path = workspace().join("crates/containers/tests/image/data/docker-20.tar.gz");
     path.canonicalize().unwrap().display().to_string()
 }
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Duration;
 
-use constel_engine::{Address, Engine, Listed};
+use constel_containers::engine::{Address, Engine, Listed};
 use constel_host::claim::LabName;
 use constel_host::clean::{Beyond, CleanReport, Removed};
 use constel_host::ident::ProcessIdent;

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use constel_agent::labs::LeadFailure;
 use constel_api::{ApiError, ClientError};
-use constel_image::Fault;
+use constel_containers::image::Fault;
 use constel_lab::EngineError;
 use constel_middlebox::BoxError;
 use constel_scenario::Diagnostics;
@@ -164,7 +164,7 @@ pub enum Error {
     Host(#[from] constel_host::Error),
     /// An image cannot be read, kept or used.
     #[error(transparent)]
-    Image(#[from] constel_image::Error),
+    Image(#[from] constel_containers::image::Error),
     /// Neither buildah nor BuildKit is installed to build a Dockerfile.
     #[error(
         "a Dockerfile is built by buildah or BuildKit (`buildctl`), and this host has neither; install one (apt-get install \

@@ -1,4 +1,4 @@
-//! Container images: import, list, show and remove. [`constel_image`] describes their format.
+//! Container images: import, list, show and remove. [`constel_containers::image`] describes their format.
 
 mod debootstrap;
 mod dockerfile;
@@ -6,13 +6,13 @@ mod place;
 
 use std::path::Path;
 
-use constel_image::{Config, ImportOptions, Store};
+use constel_containers::image::{Config, ImportOptions, Store};
 use constel_lab::{ImportProgress, Progress};
 use serde::Serialize;
 
 use crate::error::Error;
 
-pub use constel_image::{Image, Imported, Layer, Pruned, Recipe, Removed, Usage};
+pub use constel_containers::image::{Image, Imported, Layer, Pruned, Recipe, Removed, Usage};
 
 /// The images of a folder, of the user's own unless one is named.
 #[derive(Debug, Clone)]
@@ -51,7 +51,7 @@ impl Images {
         Ok(Self { store })
     }
 
-    /// Imports an image from a [`constel_image::Source`], and gives it a name. Default: the name of its source.
+    /// Imports an image from a [`constel_containers::image::Source`], and gives it a name. Default: the name of its source.
     ///
     /// # Errors
     /// [`Error::Image`].
@@ -61,8 +61,9 @@ impl Images {
         name: Option<&str>,
         progress: &dyn Progress,
     ) -> Result<Imported, Error> {
-        let parsed = source.parse::<constel_image::Source>();
-        let parsed = parsed.map_err(|fault| constel_image::Error::new(source, fault))?;
+        let parsed = source.parse::<constel_containers::image::Source>();
+        let parsed =
+            parsed.map_err(|fault| constel_containers::image::Error::new(source, fault))?;
         let options = ImportOptions {
             name: name.map(str::to_owned),
             ..ImportOptions::default()

@@ -12,6 +12,8 @@ use std::time::Duration;
 
 use constel_api::answers::Entrance;
 use constel_api::{ApiError, ErrorCode};
+use constel_containers::runtime::netns::{NetnsRuntime, Quarters};
+use constel_containers::runtime::{FreshNode, Node, NodeRuntime, Program};
 use constel_host::claim::{Claim, LabName, link_alias};
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
 use constel_host::globals::Globals;
@@ -24,8 +26,6 @@ use constel_host::threads::result_of;
 use constel_host::{NetNs, sysctl};
 use constel_lab::{own_folder, search_path};
 use constel_observe::results::Results;
-use constel_runtime::netns::{NetnsRuntime, Quarters};
-use constel_runtime::{FreshNode, Node, NodeRuntime, Program};
 use constel_scenario::model::Machine;
 
 use crate::error::BoxError;

@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
 
-use constel_engine::Engine;
+use constel_containers::engine::Engine;
 use rustix::mount::UnmountFlags;
 use rustix::process::{Pid, Signal, kill_process};
 

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-use constel_image::Recipe;
+use constel_containers::image::Recipe;
 
 use super::place::{Place, is_there, run};
 use crate::error::Error;

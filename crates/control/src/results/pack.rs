@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io::{self, Write};
 use std::path::{Component, Path, PathBuf};
 
-use constel_image::Digest;
+use constel_containers::image::Digest;
 use constel_units::files as bounded;
 use flate2::Compression;
 use flate2::write::GzEncoder;

@@ -2,7 +2,7 @@
 
 use std::time::{Duration, Instant};
 
-use constel_engine::read_answer;
+use constel_containers::engine::read_answer;
 use constel_store::Etcd;
 use constel_web::guard::Guard;
 use constel_web::http::{BODY_BYTES, HEAD_BYTES, Request};

@@ -3,9 +3,9 @@
 use std::fs;
 use std::path::Path;
 
-use constel_image::documents::{Index, Manifest, SavedImage, parse};
-use constel_image::tar::{Seekable, Stream, TarReader};
-use constel_image::{
+use constel_containers::image::documents::{Index, Manifest, SavedImage, parse};
+use constel_containers::image::tar::{Seekable, Stream, TarReader};
+use constel_containers::image::{
     Config, Digest, ImportOptions, Limits, Platform, Reference, Silent, Source, Store, Tree, lookup,
 };
 

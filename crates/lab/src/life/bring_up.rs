@@ -6,11 +6,11 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Instant;
 
+use constel_containers::runtime::NodeRuntime;
 use constel_drivers::{Links, Plane, PlaneConfig};
 use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
 use constel_plan::{Blueprint, Lab, Management, Ours};
-use constel_runtime::NodeRuntime;
 use constel_scenario::model::{OnMachineLoss, StackTime};
 use constel_topology::Port;
 

@@ -7,11 +7,11 @@ use std::thread::Scope;
 use std::time::Instant;
 
 use constel_api::Happening;
+use constel_containers::runtime::Node;
 use constel_host::claim::RuntimeDir;
 use constel_host::globals::Owner;
 use constel_host::rcu::Expedited;
 use constel_link::PortId;
-use constel_runtime::Node;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;

@@ -6,16 +6,16 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
+use constel_containers::runtime::NodeRuntime;
+use constel_containers::runtime::docker::DockerRuntime;
+use constel_containers::runtime::mixed::MixedRuntime;
+use constel_containers::runtime::netns::NetnsRuntime;
 use constel_drivers::{DriverKind, Plane, PlaneConfig, make_plane};
 use constel_host::claim::{Claim, LabName, RuntimeDir};
 use constel_host::enclosure::Enclosure;
 use constel_host::globals::{Globals, Owner};
 use constel_host::rcu::Expedited;
 use constel_plan::{Blueprint, Management, Ours};
-use constel_runtime::NodeRuntime;
-use constel_runtime::docker::DockerRuntime;
-use constel_runtime::mixed::MixedRuntime;
-use constel_runtime::netns::NetnsRuntime;
 
 use crate::error::EngineError;
 use crate::life::attached::Attached;

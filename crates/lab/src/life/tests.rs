@@ -8,13 +8,13 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_api::Happening;
+use constel_containers::runtime::NodeRuntime;
+use constel_containers::runtime::memory::MemoryRuntime;
 use constel_drivers::memory::{Call, Memory};
 use constel_drivers::{Chosen, DriverKind, Plane, PlaneConfig};
 use constel_host::claim::{Claim, RuntimeDir};
 use constel_link::PortId;
 use constel_plan::{Blueprint, Ours};
-use constel_runtime::NodeRuntime;
-use constel_runtime::memory::MemoryRuntime;
 use constel_topology::Port;
 
 use crate::clock::mono_ns;

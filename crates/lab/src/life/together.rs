@@ -9,10 +9,10 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use constel_api::summary::CrossedRow;
+use constel_containers::image::Source;
 use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
-use constel_image::Source;
 use constel_link::PortId;
 use constel_plan::{Lab, Ours, Planner};
 use constel_scenario::model::{Mode, OnMachineLoss, StatePlace};

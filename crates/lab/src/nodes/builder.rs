@@ -11,12 +11,12 @@ use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, Mutex};
 use std::thread;
 
+use constel_containers::runtime::{FreshNode, Node, NodeRuntime};
 use constel_drivers::{DriverKind, Plane};
 use constel_host::netlink::Batch;
 use constel_host::threads::{result_of, results_of};
 use constel_link::PortId;
 use constel_plan::{Blueprint, Ours};
-use constel_runtime::{FreshNode, Node, NodeRuntime};
 use constel_scenario::model::{Isl, Scenario};
 use constel_topology::{Attachment, NodeId};
 

@@ -5,11 +5,11 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock, PoisonError, RwLock};
 
+use constel_containers::runtime::memory::MemoryRuntime;
+use constel_containers::runtime::{Door, Node, NodeRuntime, Program};
 use constel_host::netlink::{Batch, InstalledRoute, Stack, StackWatch};
 use constel_host::process::Child;
 use constel_host::{Error, Result};
-use constel_runtime::memory::MemoryRuntime;
-use constel_runtime::{Door, Node, NodeRuntime, Program};
 
 /// The placeholder of such a node; clones share it.
 #[derive(Clone)]

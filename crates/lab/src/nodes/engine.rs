@@ -7,15 +7,15 @@ use std::os::unix::ffi::OsStringExt;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use constel_engine::{Address, Bind, Engine, Kind, NODE_LABEL, Network, Order, Ulimit};
+use constel_containers::engine::{Address, Bind, Engine, Kind, NODE_LABEL, Network, Order, Ulimit};
+use constel_containers::runtime::container::ContainerSpec;
+use constel_containers::runtime::docker::{Crew, FIRST_PROCESS, FIRST_PROCESS_AT, Ordered};
+use constel_containers::runtime::netns::Quarters;
 use constel_host::Error;
 use constel_host::globals::Owner;
 use constel_host::process::{LAB_VARIABLE, NODE_VARIABLE, OWNER_VARIABLE};
 use constel_host::sysctl;
 use constel_plan::{Blueprint, Lab, Ours};
-use constel_runtime::container::ContainerSpec;
-use constel_runtime::docker::{Crew, FIRST_PROCESS, FIRST_PROCESS_AT, Ordered};
-use constel_runtime::netns::Quarters;
 use constel_scenario::model::{Capability, Container, Limit, RestartPolicy};
 use rustix::process::{Resource, getrlimit};
 

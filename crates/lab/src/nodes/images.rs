@@ -6,11 +6,13 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use constel_api::manifest::UsedImage;
+use constel_containers::image::{
+    Added, Digest, Fault, Held, ImportOptions, Recipe, Source, Store, User,
+};
+use constel_containers::runtime::container::ContainerSpec;
 use constel_host::enclosure::Shown;
 use constel_host::process::{CapabilitySet, Confinement};
-use constel_image::{Added, Digest, Fault, Held, ImportOptions, Recipe, Source, Store, User};
 use constel_plan::{Lab, Ours};
-use constel_runtime::container::ContainerSpec;
 use constel_scenario::model::{Container, Health, NamedImage, Seccomp};
 
 use crate::error::EngineError;
@@ -244,7 +246,11 @@ impl Images {
 }
 
 /// Holds an image. A missing image of Constel's recipes is assembled first.
-fn hold(store: &Store, name: &str, progress: &dyn Progress) -> Result<Held, constel_image::Error> {
+fn hold(
+    store: &Store,
+    name: &str,
+    progress: &dyn Progress,
+) -> Result<Held, constel_containers::image::Error> {
     let missing = match store.hold(name) {
         Err(error) if matches!(error.fault(), Fault::NoImage { .. }) => error,
         other => return other,
@@ -276,7 +282,7 @@ fn named_image(
     folder: &Path,
     progress: &dyn Progress,
 ) -> Result<Held, String> {
-    let of = |error: constel_image::Error| format!("`images.{}`: {error}", image.name);
+    let of = |error: constel_containers::image::Error| format!("`images.{}`: {error}", image.name);
     let wanted = image.digest.as_ref();
     let is_wanted =
         |digest: &dyn std::fmt::Display| wanted.is_some_and(|w| *w == digest.to_string());
@@ -298,7 +304,8 @@ fn named_image(
         ));
     };
     let parsed = source.parse::<Source>();
-    let parsed = parsed.map_err(|fault| of(constel_image::Error::new(source, fault)))?;
+    let parsed =
+        parsed.map_err(|fault| of(constel_containers::image::Error::new(source, fault)))?;
     // The prefix keeps the images of different scenarios apart.
     let name = format!("lab/{scenario}/{}", image.name);
     progress.say(&format!("{name} comes from {source}"));

@@ -2,7 +2,7 @@
 
 use std::sync::Mutex;
 
-use constel_image::Step;
+use constel_containers::image::Step;
 
 use crate::progress::Progress;
 
@@ -26,7 +26,7 @@ impl<'a> ImportProgress<'a> {
     }
 }
 
-impl constel_image::Progress for ImportProgress<'_> {
+impl constel_containers::image::Progress for ImportProgress<'_> {
     fn step(&self, step: &Step<'_>) {
         match step {
             Step::Reading { what, bytes } => {

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::{Arc, PoisonError, RwLock};
 
+use constel_containers::runtime::Node;
 use constel_host::netlink::{
     AddressSpec, Batch, InstalledRoute, IpPrefix, Mac, NeighbourSpec, NextHop,
     Route as KernelRoute, RouteTarget,
@@ -13,7 +14,6 @@ use constel_plan::{
     node_ifindex,
 };
 use constel_routing::walk::Route;
-use constel_runtime::Node;
 use constel_scenario::model::Mode;
 use constel_topology::{Addressing, NodeId};
 

@@ -4,10 +4,10 @@ use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use constel_containers::runtime::Program;
 use constel_host::cgroup::LabCgroup;
 use constel_host::enclosure::NODE_FOLDER;
 use constel_host::process::{Child, find_command};
-use constel_runtime::Program;
 use constel_topology::NodeId;
 
 use crate::error::EngineError;

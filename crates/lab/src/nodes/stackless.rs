@@ -4,6 +4,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use constel_containers::runtime::{Door, Node, Program};
 use constel_host::netlink::{
     Batch, InstalledRoute, IpPrefix, NextHop, ROUTE_PROTOCOL, RouteTarget,
 };
@@ -12,7 +13,6 @@ use constel_host::{Error, Result};
 use constel_link::transit::{Table, Way};
 use constel_plan::{Blueprint, Forwarders, Goal, RoutesPlan, node_ifindex};
 use constel_routing::walk::Route;
-use constel_runtime::{Door, Node, Program};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;

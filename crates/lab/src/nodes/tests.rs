@@ -7,10 +7,10 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread::{self, ThreadId};
 
+use constel_containers::runtime::memory::MemoryRuntime;
 use constel_host::netlink::Batch;
 use constel_link::PortId;
 use constel_plan::{Blueprint, Ours};
-use constel_runtime::memory::MemoryRuntime;
 use constel_topology::{NodeId, Port};
 
 use crate::error::EngineError;

@@ -101,10 +101,10 @@ mod tests {
     use crate::nodes::kernels::Here;
     use crate::testing::{blueprint, computed_iridium, on_two_machines};
     use crate::watch::stood::all_arrive;
+    use constel_containers::runtime::NodeRuntime;
+    use constel_containers::runtime::memory::MemoryRuntime;
     use constel_host::netlink::Batch;
     use constel_plan::{FailedEdges, Goal, Planner, RouteRow};
-    use constel_runtime::NodeRuntime;
-    use constel_runtime::memory::MemoryRuntime;
     use std::sync::Arc;
 
     /// One of two machines, whose nodes have what was planned for lab time zero; the plan's rows and its links.

@@ -160,7 +160,7 @@ pub(super) fn changes(options: &Options) -> Vec<Value> {
         for round in 1..=ROUNDS {
             let netlink = timed(|| {
                 let mut batch = Batch::new();
-                // One request for the neighbouring changes of a node, as `constel-engine` does it.
+                // One request for the neighbouring changes of a node, as `constel-lab` does it.
                 for run in changes.chunk_by(|a, b| a.0 == b.0) {
                     run.iter()
                         .for_each(|(_, goal)| put(&mut batch, *goal, round));
