@@ -3,5 +3,5 @@
 include!("../../tools/compile_bpf.rs");
 
 fn main() {
-    compile(&["relay", "edt"]);
+    compile(&["relay", "edt", "forward", "hybla", "westwood", "vegas"]);
 }

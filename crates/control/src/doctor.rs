@@ -116,7 +116,7 @@ pub fn doctor() -> Diagnosis {
         detail: format!("{}: {}", driver.name, driver.why),
         remedy: String::new(),
     });
-    let map = constel_forward::probe();
+    let map = constel_drivers::forward::probe();
     items.push(Finding {
         area: "routing".to_owned(),
         name: map.name.to_owned(),

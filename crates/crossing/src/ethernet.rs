@@ -6,7 +6,7 @@
 
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 
-use constel_bpf::{Aligned, BpfError, Result, Side};
+use constel_drivers::bpf::{Aligned, BpfError, Result, Side};
 use constel_host::ethernet::{EthernetSocket, Filter, Interface};
 use constel_link::PortId;
 use constel_underlay::{ETHER_TYPE, Endpoint};
@@ -39,19 +39,24 @@ impl Ethernet {
         machines: &Machines,
     ) -> Result<Self, OpenError> {
         let object = load(lab, machines)?;
-        let arrives = constel_bpf::program(&object, "cst_arrive")?;
+        let arrives = constel_drivers::bpf::program(&object, "cst_arrive")?;
         let filter = Filter::Program(arrives.as_fd());
         let socket = EthernetSocket::open(interface.ifindex, ETHER_TYPE, filter)?;
         let arrives = arrives.as_fd().try_clone_to_owned()?;
         let keep = |map: &str| {
-            let kept = MapHandle::try_from(&constel_bpf::map(&object, map)?);
+            let kept = MapHandle::try_from(&constel_drivers::bpf::map(&object, map)?);
             kept.map_err(BpfError::refused("keep a map of the programs"))
         };
         Ok(Self {
             socket,
             strangers: keep("cst_strangers")?,
             owners: keep("cst_owners")?,
-            _leaves: constel_bpf::link(&object, "cst_leave", interface.ifindex, Side::Egress)?,
+            _leaves: constel_drivers::bpf::link(
+                &object,
+                "cst_leave",
+                interface.ifindex,
+                Side::Egress,
+            )?,
             _arrives: arrives,
         })
     }
@@ -78,7 +83,7 @@ impl AsFd for Ethernet {
 
 /// Loads the programs and fills their maps: the machine of each port, and the address of each machine.
 fn load(lab: u32, machines: &Machines) -> Result<Object> {
-    constel_bpf::listen();
+    constel_drivers::bpf::listen();
     let error = BpfError::refused("load the programs for raw Ethernet between machines");
     let mut builder = ObjectBuilder::default();
     builder.name("cst_cross").map_err(&error)?;
@@ -90,7 +95,7 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
             "cst_owners" => map.set_max_entries(owners.len().max(1) as u32),
             "cst_machines" => map.set_max_entries(machines.count() as u32),
             _ if name.ends_with(".rodata") => {
-                let value = constel_bpf::constants(map.initial_value_mut(), &[0, 1, 0])?;
+                let value = constel_drivers::bpf::constants(map.initial_value_mut(), &[0, 1, 0])?;
                 let constants = [u32::from(ETHER_TYPE), lab, machines.here() as u32];
                 for (at, constant) in value.chunks_exact_mut(4).zip(constants) {
                     at.copy_from_slice(&constant.to_ne_bytes());
@@ -103,7 +108,7 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
     }
     let object = open.load().map_err(&error)?;
     let put = |map: &str, key: usize, value: &[u8]| {
-        let told = constel_bpf::map(&object, map)?;
+        let told = constel_drivers::bpf::map(&object, map)?;
         let told = told.update(&(key as u32).to_ne_bytes(), value, MapFlags::ANY);
         told.map_err(BpfError::refused("tell the programs where machines are"))
     };

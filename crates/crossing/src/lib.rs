@@ -194,7 +194,7 @@ pub enum OpenError {
     Host(#[from] constel_host::Error),
     /// The kernel refused the programs for raw Ethernet.
     #[error("{0}; UDP needs none of them (--between udp)")]
-    Bpf(#[from] constel_bpf::BpfError),
+    Bpf(#[from] constel_drivers::bpf::BpfError),
 }
 
 /// The sending and the receiving port of an edge that crosses.

@@ -2,8 +2,9 @@
 
 use std::io;
 
-use constel_bpf::BpfError;
 use constel_link::{EffectsError, PortId, UpdateError};
+
+use crate::bpf::BpfError;
 
 /// Result with [`DriverError`].
 pub type Result<T, E = DriverError> = std::result::Result<T, E>;

@@ -4,12 +4,18 @@
 //! own queueing disciplines hold the frames. [`Plane`] and [`Links`] are the common interface of all drivers, and
 //! [`make_plane`] creates one. [`Capabilities`] describes the abilities of each driver, [`probe`] which drivers work on
 //! this host. [`memory`] needs neither kernel nor rights: the code above the drivers is tested with it.
+//!
+//! BPF programs that are no link drivers are here as well: [`forward`], the forwarding in nodes, and [`congestion`], controls
+//! of TCP. All of them are loaded by [`bpf`].
 
 mod asked;
+pub mod bpf;
 mod clock;
 mod config;
+pub mod congestion;
 pub mod edt;
 mod error;
+pub mod forward;
 mod kernel_plane;
 mod ledger;
 pub mod memory;

@@ -2,6 +2,7 @@
 
 mod cleanup;
 mod conformance;
+mod forward;
 #[path = "support/hostile.rs"]
 mod hostile_node;
 mod memory;

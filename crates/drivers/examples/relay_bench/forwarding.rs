@@ -7,7 +7,7 @@ mod changes;
 use std::collections::BTreeMap;
 use std::net::{IpAddr, UdpSocket};
 
-use constel_forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, Way};
 use constel_host::netlink::{LinkChange, Mac};
 use constel_link::{PortId, mac_of};
 use serde_json::{Value, json};

@@ -1,5 +1,5 @@
 //! TCP over 20 Mbit/s, 10 to 300 ms and 0 to 2 % loss: throughput next to the Mathis curve. `--controls` chooses other
-//! congestion controls than reno, cubic and bbr, `constel-congestion`'s included.
+//! congestion controls than reno, cubic and bbr, those of `congestion` included.
 //! `benches/tcp_ns3.py` runs the same cases in ns-3 and puts both side by side.
 
 use std::io::{Read, Write};
@@ -155,8 +155,8 @@ pub(crate) fn tcp_truth(options: &Options) -> Vec<Value> {
     let _provided: Vec<_> = options
         .controls
         .iter()
-        .filter(|cc| !constel_congestion::kernel_has(cc))
-        .map(|cc| constel_congestion::provide(cc).unwrap())
+        .filter(|cc| !constel_drivers::congestion::kernel_has(cc))
+        .map(|cc| constel_drivers::congestion::provide(cc).unwrap())
         .collect();
     for cc in &options.controls {
         let config = RelayConfig {

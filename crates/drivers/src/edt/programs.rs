@@ -2,10 +2,10 @@
 
 use std::os::fd::{AsFd, AsRawFd};
 
-use constel_bpf::{Aligned, BpfError, Mapped};
 use constel_host::netlink::{Attributes, Tc};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
 
+use crate::bpf::{Aligned, BpfError, Mapped};
 use crate::error::Result;
 
 use super::layout::{Counts, FIRST_TRUNK};
@@ -51,7 +51,7 @@ unsafe impl Sync for Programs {}
 
 impl Programs {
     pub(super) fn load(ports: u32, edges: u32, trunks: u32) -> Result<Programs> {
-        constel_bpf::listen();
+        crate::bpf::listen();
         let error = BpfError::refused("load the edt driver's BPF programs");
         let mut builder = ObjectBuilder::default();
         builder.name("cst_edt").map_err(&error)?;
@@ -77,12 +77,12 @@ impl Programs {
     }
 
     pub(super) fn map(&self, name: &str) -> Result<libbpf_rs::Map<'_>> {
-        Ok(constel_bpf::map(&self.object, name)?)
+        Ok(crate::bpf::map(&self.object, name)?)
     }
 
     /// Maps the memory of an array.
     pub(super) fn mapped(&self, name: &str, bytes: usize) -> Result<Mapped> {
-        Ok(constel_bpf::mapped(&self.object, name, bytes)?)
+        Ok(crate::bpf::mapped(&self.object, name, bytes)?)
     }
 
     /// Returns the filter that runs this program on an interface's frames. It is deleted together with the interface.
@@ -93,9 +93,7 @@ impl Programs {
         parent: u32,
     ) -> Result<Tc<'static>> {
         let name = program.name();
-        let fd = constel_bpf::program(&self.object, name)?
-            .as_fd()
-            .as_raw_fd() as u32;
+        let fd = crate::bpf::program(&self.object, name)?.as_fd().as_raw_fd() as u32;
         let options = Attributes::default()
             .u32(TCA_BPF_FD, fd)
             .text(TCA_BPF_NAME, name)
@@ -132,7 +130,7 @@ pub(super) fn from_bytes<T: Copy>(bytes: &[u8]) -> Option<T> {
 }
 
 fn set_constants(value: Option<&mut [u8]>, trunks: u32) -> Result<()> {
-    let value = constel_bpf::constants(value, &[0, FIRST_TRUNK, FIRST_PORT])?;
+    let value = crate::bpf::constants(value, &[0, FIRST_TRUNK, FIRST_PORT])?;
     // The number of trunks is a power of two, so one less is its mask.
     value[..4].copy_from_slice(&(trunks - 1).to_ne_bytes());
     Ok(())

@@ -6,10 +6,10 @@ use std::os::fd::{AsFd, AsRawFd};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 
-use constel_bpf::{BpfError, Mapped};
 use constel_link::EdgeCounters;
 use libbpf_rs::{MapCore, MapFlags};
 
+use crate::bpf::{BpfError, Mapped};
 use crate::error::{DriverError, Result};
 use crate::ledger::{Edge, Ledger};
 

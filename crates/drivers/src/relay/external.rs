@@ -9,7 +9,6 @@
 use std::net::IpAddr;
 use std::os::fd::OwnedFd;
 
-use constel_bpf::Mapped;
 use constel_link::{Frames as _, Nanos, PortId};
 
 use super::layout::{ADDRESSES, FLAG_CSUM, STEERED_MAX, SlotRef, TAG};
@@ -17,6 +16,7 @@ use super::object::Loaded;
 use super::pool::Pool;
 use super::times::Times;
 use super::xsk::{Checksum, Xsk};
+use crate::bpf::Mapped;
 use crate::clock::mono_ns;
 use crate::error::{DriverError, Result};
 

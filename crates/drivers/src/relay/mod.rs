@@ -65,7 +65,6 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 use std::sync::{Arc, Mutex};
 
-use constel_bpf::BpfError;
 use constel_host::netns::NetNs;
 use constel_link::medium::Shared;
 use constel_link::transit::Table;
@@ -106,6 +105,7 @@ use wire::Wires;
 use xsk::Xsk;
 
 use crate::DriverKind;
+use crate::bpf::BpfError;
 use crate::error::{DriverError, Result, check_port};
 use crate::named::NamedThread;
 use crate::ports::host_ifindex;

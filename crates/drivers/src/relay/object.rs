@@ -3,13 +3,13 @@
 use std::os::fd::{AsFd, AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use constel_bpf::{Aligned, BpfError, Mapped, Side};
 use constel_host::time_namespace::{Clock, ahead_of_kernel_ns};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::layout::{
     Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, THREADS_MAX, Told,
 };
+use crate::bpf::{Aligned, BpfError, Mapped, Side};
 use crate::error::Result;
 use crate::ports::FIRST_PORT;
 
@@ -74,7 +74,7 @@ impl Program {
 
 impl Loaded {
     pub(crate) fn new(sizes: Sizes) -> Result<Loaded> {
-        constel_bpf::listen();
+        crate::bpf::listen();
         let error = BpfError::refused("load the relay's BPF programs");
         let mut builder = ObjectBuilder::default();
         builder.name("cst").map_err(&error)?;
@@ -96,7 +96,7 @@ impl Loaded {
             map.set_max_entries(entries).map_err(&error)?;
         }
         let object = open.load().map_err(&error)?;
-        let map = |name: &str, len: usize| constel_bpf::mapped(&object, name, len);
+        let map = |name: &str, len: usize| crate::bpf::mapped(&object, name, len);
         let slots = map("cst_slots", sizes.slots as usize * SLOT_BYTES)?;
         let rings = (sizes.rings() * sizes.ring) as usize;
         let descs = map("cst_descs", rings * size_of::<Desc>())?;
@@ -105,10 +105,10 @@ impl Loaded {
         let ports = map("cst_ports", sizes.ports as usize * size_of::<Port>())?;
         let back = map("cst_back", sizes.ports as usize * size_of::<Back>())?;
         let told = map("cst_told", THREADS_MAX * size_of::<Told>())?;
-        let page = constel_bpf::page_bytes();
+        let page = crate::bpf::page_bytes();
         let wake = |thread: u32| -> Result<(Mapped, Mapped)> {
             let name = wake_name(thread);
-            let wake = constel_bpf::map(&object, &name)?;
+            let wake = crate::bpf::map(&object, &name)?;
             // The first page has the consumer's position and may be written, the second has the producer's and may only
             // be read.
             Ok((
@@ -150,7 +150,7 @@ impl Loaded {
 
     /// Returns the descriptor of the ring buffer on which a thread sleeps. It is valid as long as `self`.
     pub(crate) fn wake_fd(&self, thread: usize) -> Result<RawFd> {
-        let map = constel_bpf::map(&self.object, &wake_name(thread as u32))?;
+        let map = crate::bpf::map(&self.object, &wake_name(thread as u32))?;
         Ok(map.as_fd().as_raw_fd())
     }
 
@@ -168,7 +168,7 @@ impl Loaded {
 
     /// Puts an entry into a map that the programs only read.
     pub(crate) fn tell(&self, map: &str, key: &[u8], value: &[u8]) -> Result<()> {
-        let map = constel_bpf::map(&self.object, map)?;
+        let map = crate::bpf::map(&self.object, map)?;
         let error = BpfError::refused("write into a BPF map");
         Ok(map.update(key, value, MapFlags::ANY).map_err(&error)?)
     }
@@ -176,7 +176,7 @@ impl Loaded {
     /// Attaches the program for interfaces of the host to one *of the calling thread's namespace*, until the descriptor
     /// closes.
     pub(crate) fn link(&self, ifindex: u32) -> Result<OwnedFd> {
-        Ok(constel_bpf::link(
+        Ok(crate::bpf::link(
             &self.object,
             "cst_external",
             ifindex,
@@ -188,13 +188,13 @@ impl Loaded {
     ///
     /// It is attached without a link: no descriptor is kept, and the program is detached when the interface is deleted.
     pub(crate) fn attach(&self, program: Program, ifindex: u32) -> Result<()> {
-        Ok(constel_bpf::attach(&self.object, program.name(), ifindex)?)
+        Ok(crate::bpf::attach(&self.object, program.name(), ifindex)?)
     }
 }
 
 fn set_constants(value: Option<&mut [u8]>, sizes: Sizes) -> Result<()> {
     let expected = [0, SHARD_PORTS, FIRST_UPLINK, FIRST_PORT, 0, 0, 0];
-    let value = constel_bpf::constants(value, &expected)?;
+    let value = crate::bpf::constants(value, &expected)?;
     // Byte offsets of the constants in the order of their definition in relay.bpf.c; `constants` has checked the order.
     value[..4].copy_from_slice(&(sizes.ring - 1).to_ne_bytes());
     value[16..20].copy_from_slice(&sizes.cpus.to_ne_bytes());

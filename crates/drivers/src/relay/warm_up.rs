@@ -4,13 +4,13 @@
 //! 40 us longer than the frames directly after it. The thread spins before a frame is due anyway, so it sends a packet
 //! of its own through a node of its own ([`super::warm_up_node`]), which warms the path.
 
-use constel_bpf::Mapped;
 use constel_link::Nanos;
 use constel_link::packet::{fold, words_sum};
 
 use super::layout::{ADDRESSES, SLOT_SHIFT, TAG, TYPE_AT, WARM_UP_SLOT};
 use super::warm_up_node;
 use super::xsk::Xsk;
+use crate::bpf::Mapped;
 
 /// Shorter pauses need no warm-up: frequent frames keep most of the path warm, and warm-up packets would take more than
 /// a tenth of a processor.

@@ -13,8 +13,8 @@ use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use super::layout::{SLOT_BYTES, SLOT_SHIFT};
+use crate::bpf::Mapped;
 use crate::error::{DriverError, Result};
-use constel_bpf::Mapped;
 
 /// Descriptors in the TX ring, far more than a batch.
 const TX_RING: u32 = 2048;

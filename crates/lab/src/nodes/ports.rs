@@ -6,9 +6,9 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use constel_drivers::forward::Forwarder;
 use constel_drivers::relay::{GSO_MAX_SEGS, complete_checksums, send_single_frames, send_tcp_gso};
 use constel_drivers::{Plane, host_ifindex};
-use constel_forward::Forwarder;
 use constel_host::netlink::{Batch, Mac, Socket, VethEnd};
 use constel_link::PortId;
 use constel_plan::{Blueprint, node_ifindex};

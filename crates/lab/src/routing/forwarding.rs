@@ -4,8 +4,8 @@
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 
-use constel_bpf::BpfError;
-use constel_forward::{Forwarder, Way};
+use constel_drivers::bpf::BpfError;
+use constel_drivers::forward::{Forwarder, Way};
 use constel_routing::AddressPlan;
 use constel_routing::walk::Route;
 use constel_scenario::model::{Forwarding as Asked, Mode};

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use constel_congestion::{NAMES, Provided, kernel_has, provide};
+use constel_drivers::congestion::{NAMES, Provided, kernel_has, provide};
 use constel_scenario::model::{Action, Flow, Over, Scenario, Transport};
 
 use crate::error::EngineError;

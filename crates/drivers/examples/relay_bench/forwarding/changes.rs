@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 
-use constel_forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, Way};
 use constel_host::netlink::{AddressSpec, Batch, IpPrefix, Route, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::PortId;

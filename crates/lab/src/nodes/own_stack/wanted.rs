@@ -5,7 +5,7 @@ mod routes;
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-use constel_forward::Forwarder;
+use constel_drivers::forward::Forwarder;
 use constel_host::netlink::{
     AddressSpec, InstalledRoute, IpPrefix, LinkInfo, Mac, NeighbourSpec, QdiscInfo, Route, Rule,
     Stack,

@@ -6,7 +6,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let name = std::env::args()
         .nth(1)
         .ok_or("the name of a congestion control is missing")?;
-    let _provided = constel_congestion::provide(&name)?;
+    let _provided = constel_drivers::congestion::provide(&name)?;
     println!("ready");
     std::io::stdin().read_to_end(&mut Vec::new())?;
     Ok(())

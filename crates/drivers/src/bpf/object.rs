@@ -5,8 +5,8 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 
 use libbpf_rs::{Map, MapCore, Object, Program};
 
-use crate::error::{BpfError, Result};
-use crate::mapped::Mapped;
+use crate::bpf::error::{BpfError, Result};
+use crate::bpf::mapped::Mapped;
 
 /// Bytes aligned as BPF's ELF reader requires.
 #[derive(Debug)]

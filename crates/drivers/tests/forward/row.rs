@@ -5,7 +5,7 @@ use std::io::{Read, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, TcpListener, TcpStream};
 use std::time::{Duration, Instant};
 
-use constel_forward::{Forwarder, Way};
+use constel_drivers::forward::{Forwarder, Way};
 use constel_host::netlink::{
     AddressSpec, Batch, IpPrefix, LinkChange, Mac, NeighbourSpec, Route, Socket, VethEnd,
 };

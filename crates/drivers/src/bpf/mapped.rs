@@ -4,7 +4,7 @@ use std::io;
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::ptr::NonNull;
 
-use crate::error::{BpfError, Result};
+use crate::bpf::error::{BpfError, Result};
 
 /// A shared mapping of a BPF map or of an AF_XDP ring, unmapped when dropped.
 #[derive(Debug)]

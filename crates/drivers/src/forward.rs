@@ -17,11 +17,12 @@ use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use constel_bpf::{Aligned, BpfError, Mapped, Result};
 use constel_host::netns::NetNs;
 use constel_host::probe::ProbeItem;
 use constel_link::{MAC_PREFIX, PortId};
 use libbpf_rs::{MapCore, MapFlags, Object, ObjectBuilder};
+
+use crate::bpf::{Aligned, BpfError, Mapped, Result};
 
 static OBJECT: &Aligned<[u8]> =
     &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/forward.bpf.o")));
@@ -88,7 +89,7 @@ impl Forwarder {
     /// # Errors
     /// When the kernel refuses the program or has no memory for 8 bytes for every node and destination.
     pub fn new(nodes: usize, goals: usize, addresses: &BTreeMap<IpAddr, u32>) -> Result<Forwarder> {
-        constel_bpf::listen();
+        crate::bpf::listen();
         let error = BpfError::refused("load the forwarding program");
         let ways = nodes.max(1) * goals.max(1);
         let too_many = |_| {
@@ -114,14 +115,14 @@ impl Forwarder {
             }
         }
         let object = open.load().map_err(&error)?;
-        let numbers = constel_bpf::map(&object, "cst_goals")?;
+        let numbers = crate::bpf::map(&object, "cst_goals")?;
         for (address, goal) in addresses {
             let put = numbers.update(&key(*address), &goal.to_ne_bytes(), MapFlags::ANY);
             put.map_err(BpfError::refused(
                 "name the destinations to the forwarding program",
             ))?;
         }
-        let ways = constel_bpf::mapped(&object, "cst_ways", ways * size_of::<u64>())?;
+        let ways = crate::bpf::mapped(&object, "cst_ways", ways * size_of::<u64>())?;
         Ok(Forwarder {
             ways,
             nodes,
@@ -142,7 +143,7 @@ impl Forwarder {
     /// # Errors
     /// When the kernel refuses.
     pub fn attach(&self, ifindex: u32) -> Result<()> {
-        constel_bpf::attach(&self.object, PROGRAM, ifindex)
+        crate::bpf::attach(&self.object, PROGRAM, ifindex)
     }
 
     /// Sets the node's route to the destination. With `None` the node's kernel decides. The program sees successive
@@ -209,7 +210,7 @@ fn key(address: IpAddr) -> [u8; 16] {
 }
 
 fn set_constants(value: Option<&mut [u8]>, nodes: u32, goals: u32) -> Result<()> {
-    let value = constel_bpf::constants(value, &[0, 1, 0])?;
+    let value = crate::bpf::constants(value, &[0, 1, 0])?;
     let [a, b, c] = MAC_PREFIX;
     let constants = [nodes, goals, u32::from_be_bytes([a, b, c, 0])];
     for (at, constant) in value.chunks_exact_mut(4).zip(constants) {

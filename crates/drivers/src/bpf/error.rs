@@ -2,7 +2,7 @@
 
 use std::io;
 
-use crate::messages;
+use crate::bpf::messages;
 
 /// Result with [`BpfError`].
 pub type Result<T, E = BpfError> = std::result::Result<T, E>;

@@ -9,10 +9,11 @@ use std::ffi::OsStr;
 use std::os::fd::{FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 
-use constel_bpf::Aligned;
 use libbpf_rs::query::{LinkInfoIter, LinkTypeInfo, MapInfoIter};
 use libbpf_rs::{Link, MapCore, MapType, ObjectBuilder};
 use rustix::net::{AddressFamily, SocketType, socket, sockopt};
+
+use crate::bpf::Aligned;
 
 static HYBLA: &Aligned<[u8]> = &Aligned(*include_bytes!(concat!(env!("OUT_DIR"), "/hybla.bpf.o")));
 static WESTWOOD: &Aligned<[u8]> =
@@ -99,7 +100,7 @@ pub fn provide(name: &str) -> Result<Provided, CongestionError> {
                 return Err(CongestionError::Refused {
                     name: name.to_owned(),
                     source,
-                    said: constel_bpf::last_messages(),
+                    said: crate::bpf::last_messages(),
                 });
             }
         }
@@ -107,7 +108,7 @@ pub fn provide(name: &str) -> Result<Provided, CongestionError> {
 }
 
 fn load(name: &str, object: &[u8]) -> libbpf_rs::Result<Link> {
-    constel_bpf::listen();
+    crate::bpf::listen();
     let mut object = ObjectBuilder::default()
         .name("cst")?
         .open_memory(object)?

@@ -1,7 +1,0 @@
-//! Compiles this crate's BPF programs.
-
-include!("../../tools/compile_bpf.rs");
-
-fn main() {
-    compile(&["hybla", "westwood", "vegas"]);
-}
