@@ -14,7 +14,7 @@ SMALLEST_CRATE_LINES = 800
 # Shorter bodies are alike by nature: accessors, conversions.
 DUPLICATED_BODY_LINES = 8
 
-CIRCLE_DEBTS = {"agent": 5, "drivers": 11, "host": 6, "scenario": 5}
+CIRCLE_DEBTS = {"cluster": 5, "drivers": 11, "host": 6, "scenario": 5}
 
 LONG_DEBTS = {
     "control src/together/merge.rs merge": 113,

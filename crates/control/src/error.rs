@@ -4,8 +4,8 @@ use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use constel_agent::labs::LeadFailure;
 use constel_api::{ApiError, ClientError};
+use constel_cluster::agent::labs::LeadFailure;
 use constel_containers::image::Fault;
 use constel_lab::EngineError;
 use constel_middlebox::BoxError;
@@ -75,7 +75,7 @@ pub enum Error {
     NoneFinished(String),
     /// The store cannot be reached.
     #[error(transparent)]
-    Store(#[from] constel_store::Error),
+    Store(#[from] constel_cluster::store::Error),
     /// A path that names no file.
     #[error("{0} is no file")]
     NoFile(String),

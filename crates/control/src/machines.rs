@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use constel_analysis::capacity::Needs;
-use constel_machines::{Load, Loads, Machines, Order, Pin, Placement};
+use constel_cluster::machines::{Load, Loads, Machines, Order, Pin, Placement};
 use constel_plan::{Blueprint, FailedEdges, Planner, StepPlan};
 use constel_units::TimeSpan;
 use serde::Serialize;

@@ -60,7 +60,7 @@ pub enum EngineError {
     },
     /// The connection between the machines could not be opened.
     #[error(transparent)]
-    Between(#[from] constel_crossing::OpenError),
+    Between(#[from] constel_cluster::crossing::OpenError),
     /// This machine cannot go on, or another machine of the cluster could not.
     #[error("{0}")]
     Apart(String),

@@ -7,7 +7,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use constel_api::{Event, Next, Subscription};
-use constel_crossing::{Crossing, Endpoint, LabTime, Machine, Wire};
+use constel_cluster::crossing::{Crossing, Endpoint, LabTime, Machine, Wire};
 use constel_plan::{Blueprint, Lab};
 
 use crate::answers::by_hand::ByHand;

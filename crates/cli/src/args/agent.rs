@@ -5,8 +5,8 @@ use std::num::NonZeroU32;
 use std::path::PathBuf;
 
 use clap::Args;
-use constel_agent::Listen;
-use constel_store::Place;
+use constel_cluster::agent::Listen;
+use constel_cluster::store::Place;
 
 /// `agent`.
 #[derive(Debug, Args)]

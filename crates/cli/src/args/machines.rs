@@ -3,9 +3,9 @@
 use std::str::FromStr;
 
 use clap::{Args, ValueEnum};
+use constel_cluster::machines::{Machines, Order, Pin};
+use constel_cluster::store::Place as Store;
 use constel_control::Choice;
-use constel_machines::{Machines, Order, Pin};
-use constel_store::Place as Store;
 use constel_units::TimeSpan;
 
 /// The machines of a lab, and their store.
@@ -82,7 +82,7 @@ impl FromStr for Names {
         }
         // Weights and capacities are settings of the agents.
         let machines: Machines = text.parse().map_err(|e| format!("{e}"))?;
-        let plain = |m: &&constel_machines::Machine| m.weight == 1 && m.capacity.is_none();
+        let plain = |m: &&constel_cluster::machines::Machine| m.weight == 1 && m.capacity.is_none();
         if let Some(more) = machines.all().iter().find(|machine| !plain(machine)) {
             return Err(format!(
                 "{more}: weight and capacity are given to `constel agent`; write {} alone",

@@ -3,11 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use constel_agent::{Options, Watcher};
 use constel_api::answers::LabState;
+use constel_cluster::agent::{Options, Watcher};
+use constel_cluster::machines::Machine;
+use constel_cluster::store::Error as StoreError;
 use constel_control::Underlay;
-use constel_machines::Machine;
-use constel_store::Error as StoreError;
 
 use crate::args::{Agent, Part};
 use crate::exit::{Exit, Failure, Outcome};
@@ -17,7 +17,7 @@ use crate::{output, signals};
 pub(crate) fn run(args: &Agent) -> Outcome {
     let name = match &args.name {
         Some(name) => name.clone(),
-        None => constel_agent::host_name(),
+        None => constel_cluster::agent::host_name(),
     };
     let machine = Machine::named(&name, args.weight, args.capacity).map_err(|error| {
         let whence = match args.name {
@@ -41,9 +41,9 @@ pub(crate) fn run(args: &Agent) -> Outcome {
         underlay: args.underlay.clone(),
         program: Some(std::env::current_exe()?),
     };
-    match constel_agent::run(&store, &options, &Here, &stop) {
+    match constel_cluster::agent::run(&store, &options, &Here, &stop) {
         Ok(()) => Ok(Exit::Interrupted),
-        Err(constel_agent::Failure::Underlay(reason)) => {
+        Err(constel_cluster::agent::Failure::Underlay(reason)) => {
             Err(Failure::Usage(format!("--underlay {reason}")))
         }
         Err(error) => Err(error.into()),

@@ -9,9 +9,9 @@ use std::time::Duration;
 
 use anyhow::Context as _;
 use constel_api::CaptureOrder;
+use constel_cluster::store::Place;
 use constel_control::Lab;
 use constel_exchange::pcapng::Block;
-use constel_store::Place;
 use serde::Serialize;
 
 use super::there::{Far, cut_off};

@@ -14,7 +14,7 @@ use crate::output;
 pub(crate) fn run(args: &Clean) -> Outcome {
     let report = clean(args.lab.as_deref())?;
     let parts = match args.lab {
-        None => constel_agent::labs::clear_left()?,
+        None => constel_cluster::agent::labs::clear_left()?,
         Some(_) => Vec::new(),
     };
     if args.json {

@@ -3,10 +3,10 @@
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use constel_agent::labs::MOST_BYTES;
+use constel_cluster::agent::labs::MOST_BYTES;
+use constel_cluster::store::Place as StorePlace;
 use constel_control::copy::{Place, pack_here, unpack_here};
 use constel_control::{Copied, Lab, require_privilege};
-use constel_store::Place as StorePlace;
 use constel_units::files;
 
 use super::there::Far;

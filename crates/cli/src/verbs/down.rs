@@ -16,7 +16,8 @@ pub(crate) fn run(args: &args::Down) -> Outcome {
     if let Some(store) = &args.store {
         let labs: Vec<String> = match args.all {
             true => {
-                let running = constel_agent::labs::running(super::there::find(store)?.as_ref())?;
+                let running =
+                    constel_cluster::agent::labs::running(super::there::find(store)?.as_ref())?;
                 running.into_iter().map(|order| order.lab).collect()
             }
             false => args.labs.clone(),

@@ -4,10 +4,10 @@ use std::sync::mpsc;
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_agent::labs::Said;
 use constel_api::Event;
+use constel_cluster::agent::labs::Said;
+use constel_cluster::store::Place;
 use constel_control::{EventsComing, Observer, SeenEvent, merge_events};
-use constel_store::Place;
 use serde_json::Value;
 
 use super::there::{All, cut_off};

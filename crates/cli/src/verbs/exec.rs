@@ -2,8 +2,8 @@
 
 use std::ffi::OsString;
 
+use constel_cluster::store::Place;
 use constel_control::{Door, Error, Lab, require_privilege};
-use constel_store::Place;
 
 use super::there::{Elsewhere, verb};
 use crate::args::{Class, Exec};

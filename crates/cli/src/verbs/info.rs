@@ -2,8 +2,8 @@
 
 use std::path::Path;
 
+use constel_cluster::store::Place;
 use constel_control::Lab;
-use constel_store::Place;
 use constel_units::files;
 use serde::Serialize;
 

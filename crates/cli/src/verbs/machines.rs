@@ -1,6 +1,6 @@
 //! `constel machines`: lists the machines of a store.
 
-use constel_agent::Row;
+use constel_cluster::agent::Row;
 
 use super::agent::not_opened;
 use crate::args::ListMachines;
@@ -14,12 +14,12 @@ pub(crate) fn run(args: &ListMachines) -> Outcome {
         .find()
         .map_err(|error| not_opened(&args.store.to_string(), error))?;
     if let Some(name) = &args.forget {
-        return match constel_agent::forget(store.as_ref(), name)? {
+        return match constel_cluster::agent::forget(store.as_ref(), name)? {
             true => Ok(Exit::Done),
             false => Err(Failure::Usage(format!("no machine {name} was lost"))),
         };
     }
-    let machines = constel_agent::machines(store.as_ref())?;
+    let machines = constel_cluster::agent::machines(store.as_ref())?;
     if args.json {
         output::json(&machines)?;
         return Ok(Exit::Done);

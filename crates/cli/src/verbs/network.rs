@@ -1,8 +1,8 @@
 //! `constel network`: shows networks, and lets members join and leave.
 
 use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
+use constel_cluster::store::Place;
 use constel_control::{Lab, Observer};
-use constel_store::Place;
 use constel_units::files;
 
 use super::there::{self, All};

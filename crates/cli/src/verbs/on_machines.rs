@@ -1,7 +1,7 @@
 //! `constel plan --machines`: prints each machine's nodes and the edges between machines.
 
+use constel_cluster::machines::Machines;
 use constel_control::{Carried, Scenario};
-use constel_machines::Machines;
 
 use crate::args::OnMachines;
 use crate::exit::{Exit, Outcome};

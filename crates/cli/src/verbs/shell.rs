@@ -4,8 +4,8 @@ use std::io::{self, IsTerminal, Write};
 use std::os::fd::AsFd;
 use std::time::Duration;
 
-use constel_agent::labs::{Keyboard, Size};
-use constel_store::Place;
+use constel_cluster::agent::labs::{Keyboard, Size};
+use constel_cluster::store::Place;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::termios::{OptionalActions, Termios, tcgetattr, tcgetwinsize, tcsetattr};
 

@@ -3,10 +3,12 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use constel_agent::Row;
-use constel_agent::labs::{Keyboard, MOST_BYTES, Order, Phase, Question, Said, ask, follow, shell};
+use constel_cluster::agent::Row;
+use constel_cluster::agent::labs::{
+    Keyboard, MOST_BYTES, Order, Phase, Question, Said, ask, follow, shell,
+};
+use constel_cluster::store::{Place, Store};
 use constel_control::{Asked, Choice, Looked, OnMachines, Scenario, Way, machine_of};
-use constel_store::{Place, Store};
 
 use super::agent::not_opened;
 use crate::args::OnThere;
@@ -35,7 +37,7 @@ impl There {
             return Ok(None);
         };
         let store = find(place)?;
-        let rows = constel_agent::machines(store.as_ref())?;
+        let rows = constel_cluster::agent::machines(store.as_ref())?;
         let asked = Asked::choose(&rows, machines.list(), on.pin.clone(), on.place.into())?;
         Ok(Some(Self {
             store,
@@ -245,7 +247,7 @@ impl All {
     /// Returns the machines of this lab.
     pub(crate) fn of(place: &Place, lab: &str) -> Result<Self, Failure> {
         let store = find(place)?;
-        let running = constel_agent::labs::running(store.as_ref())?;
+        let running = constel_cluster::agent::labs::running(store.as_ref())?;
         let order = led(&running, lab)?;
         let machines = order.machines.iter().map(|m| m.name.clone()).collect();
         let stop = Arc::new(AtomicBool::new(false));
@@ -368,7 +370,7 @@ fn printed(said: &Said) -> Outcome {
 /// Prints labs on several machines.
 pub(crate) fn list(place: &Place, json: bool) -> Outcome {
     let store = find(place)?;
-    let labs = constel_agent::labs::listed(store.as_ref())?;
+    let labs = constel_cluster::agent::labs::listed(store.as_ref())?;
     if json {
         output::json(&labs)?;
         return Ok(Exit::Done);
@@ -399,15 +401,15 @@ pub(crate) fn list(place: &Place, json: bool) -> Outcome {
 pub(crate) fn down(place: &Place, labs: &[String], json: bool) -> Outcome {
     let store = find(place)?;
     let store = store.as_ref();
-    let running = constel_agent::labs::running(store)?;
+    let running = constel_cluster::agent::labs::running(store)?;
     for lab in labs {
         led(&running, lab)?;
     }
     for lab in labs {
-        constel_agent::labs::end(store, lab, "constel down")?;
+        constel_cluster::agent::labs::end(store, lab, "constel down")?;
     }
     for lab in labs {
-        if !constel_agent::labs::wait_gone(store, lab)? {
+        if !constel_cluster::agent::labs::wait_gone(store, lab)? {
             return Err(Failure::Failed(anyhow::anyhow!(
                 "lab {lab} is not down yet: its controller prints the machine that it waits for"
             )));

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::str::FromStr;
 
-use constel_agent::labs::{Agreed, Node, Order, agreed, order_of, running};
-use constel_agent::{Row, State};
 use constel_api::manifest::Between;
-use constel_lab::not_on_several;
-use constel_machines::{
+use constel_cluster::agent::labs::{Agreed, Node, Order, agreed, order_of, running};
+use constel_cluster::agent::{Row, State};
+use constel_cluster::machines::{
     Division, Homes, Loads, Machine, Machines, Moved, Order as Dealt, Pin, Placement,
 };
+use constel_cluster::store::Store;
+use constel_cluster::underlay::{Carriage, Room, Ways};
+use constel_lab::not_on_several;
 use constel_plan::NotOne;
-use constel_store::Store;
 use constel_topology::NodeId;
-use constel_underlay::{Carriage, Room, Ways};
 use serde::Serialize;
 
 use super::between;
@@ -375,7 +375,7 @@ impl Scenario {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use constel_agent::labs::{Back, Loss};
+    use constel_cluster::agent::labs::{Back, Loss};
 
     /// Returns 66 satellites, distributed alternately to three machines.
     pub(in crate::together) fn three_machines() -> (Scenario, Asked) {

@@ -3,11 +3,11 @@
 
 use std::net::SocketAddr;
 
-use constel_agent::{Reach, Row, reaches};
 use constel_api::manifest::Between;
+use constel_cluster::agent::{Reach, Row, reaches};
+use constel_cluster::underlay::{Carriage, ETHER_TYPE};
 use constel_host::ethernet::HEADER_BYTES;
 use constel_plan::Lab;
-use constel_underlay::{Carriage, ETHER_TYPE};
 
 use super::lead::OnMachines;
 use crate::error::Error;

@@ -6,15 +6,15 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use constel_agent::labs::{Lead, Led, Order, lead};
-use constel_agent::{Row, host_name};
 use constel_api::manifest::{Between, Manifest};
 use constel_api::summary::{LostRow, MovedRow, Summary};
+use constel_cluster::agent::labs::{Lead, Led, Order, lead};
+use constel_cluster::agent::{Row, host_name};
+use constel_cluster::store::Store;
 use constel_host::claim::LabName;
 use constel_lab::{EngineError, back_ns, gone_ns};
 use constel_plan::Lab;
 use constel_scenario::model::OnMachineLoss;
-use constel_store::Store;
 use constel_topology::NodeId;
 
 use super::ask::{Asked, Fate, follow};
@@ -112,10 +112,14 @@ impl Scenario {
         let keep = |machine: &str, path: &str, bytes: &[u8]| {
             let mut left = left.lock().unwrap_or_else(PoisonError::into_inner);
             left.learn(machine, path, bytes);
-            constel_agent::labs::write_below(&results.join("machines").join(machine), path, bytes)?;
+            constel_cluster::agent::labs::write_below(
+                &results.join("machines").join(machine),
+                path,
+                bytes,
+            )?;
             match path.starts_with("flows/") {
                 // Each flow's client is on one machine, and its server.
-                true => constel_agent::labs::write_below(&results, path, bytes),
+                true => constel_cluster::agent::labs::write_below(&results, path, bytes),
                 false => Ok(()),
             }
         };

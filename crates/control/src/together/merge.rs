@@ -2,12 +2,12 @@
 
 use std::collections::BTreeMap;
 
-use constel_agent::labs::{Ended, Led};
 use constel_api::manifest::{Manifest, UsedImage};
 use constel_api::summary::{
     ChangeRow, ChannelRow, Convergence, DaemonsRow, FlowRow, FlowStatus, HandoverRow, LostRow,
     MachineRow, Size, Summary,
 };
+use constel_cluster::agent::labs::{Ended, Led};
 use constel_lab::{Noted, WAYS_FILE, note_when_stood};
 use constel_observe::flows::learn_sent;
 use constel_observe::verdict::{Fidelity, Machine, Software, Verdict};

@@ -11,15 +11,17 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-use constel_agent::labs::speech::{Back, Beat, Changing, FromPart, Lost, RESULTS, ToPart, read};
-use constel_agent::labs::{Order, Ways, hold};
-use constel_crossing::{
+use constel_cluster::agent::labs::speech::{
+    Back, Beat, Changing, FromPart, Lost, RESULTS, ToPart, read,
+};
+use constel_cluster::agent::labs::{Order, Ways, hold};
+use constel_cluster::crossing::{
     Carriage, Crossing, Endpoint, Interface, LabTime, Machine, OpenError, Wire,
 };
+use constel_cluster::machines::{Homes, Moved};
 use constel_lab::{
     ByHand, Change, EngineError, Gate, Loss, Progress, Return, SetTogether, Standing, Together,
 };
-use constel_machines::{Homes, Moved};
 use rustix::time::{ClockId, clock_gettime};
 
 use super::ask::Asked;
@@ -157,10 +159,12 @@ fn part(
 fn machines(order: &Order, ways: &Ways) -> Vec<Machine> {
     let all = order.machines.iter().zip(&ways.machines);
     let machine =
-        |(node, (address, token)): (&constel_agent::labs::Node, &(Endpoint, u32))| Machine {
-            name: node.name.clone(),
-            address: *address,
-            token: *token,
+        |(node, (address, token)): (&constel_cluster::agent::labs::Node, &(Endpoint, u32))| {
+            Machine {
+                name: node.name.clone(),
+                address: *address,
+                token: *token,
+            }
         };
     all.map(machine).collect()
 }

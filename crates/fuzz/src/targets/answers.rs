@@ -2,8 +2,8 @@
 
 use std::time::{Duration, Instant};
 
+use constel_cluster::store::Etcd;
 use constel_containers::engine::read_answer;
-use constel_store::Etcd;
 use constel_web::guard::Guard;
 use constel_web::http::{BODY_BYTES, HEAD_BYTES, Request};
 

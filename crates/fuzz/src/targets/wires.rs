@@ -1,7 +1,7 @@
 //! Datagrams of neighbour machines.
 
+use constel_cluster::underlay::{Cipher, Key, Label, Ping, Receiver, Refused, Whose, pack, unpack};
 use constel_link::PortId;
-use constel_underlay::{Cipher, Key, Label, Ping, Receiver, Refused, Whose, pack, unpack};
 
 use super::Target;
 

@@ -9,8 +9,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use constel_api::summary::CrossedRow;
+use constel_cluster::crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_containers::image::Source;
-use constel_crossing::{Counts, Crossing, Key, LabTime, Layout, Listening, Machine, Wire};
 use constel_drivers::DriverKind;
 use constel_drivers::{Links, Plane};
 use constel_link::PortId;
@@ -453,7 +453,7 @@ fn not_moved(lab: &Lab) -> Vec<String> {
 mod tests {
     use super::*;
     use crate::testing::{blueprint, computed_iridium, lab, on_two_machines, shipped};
-    use constel_underlay::CrossingCounts;
+    use constel_cluster::underlay::CrossingCounts;
 
     #[test]
     fn what_no_lab_on_several_machines_does_is_refused_with_what_to_do() {

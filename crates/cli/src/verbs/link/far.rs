@@ -1,9 +1,9 @@
 //! Links of labs on several machines.
 
 use constel_api::SetLink;
+use constel_cluster::store::Place;
 use constel_control::machine_of;
 use constel_link::Effects;
-use constel_store::Place;
 
 use crate::args::LinkEnds;
 use crate::exit::{Failure, Outcome};

@@ -1,0 +1,116 @@
+//! Files in the store, cut into pieces that fit into a transaction.
+
+use std::io;
+use std::path::{Component, Path};
+
+use crate::store::{Error, LeaseId, Result, Store, Txn};
+
+/// Maximum size of a piece: four of them, as base64, fit into one transaction.
+const PIECE_BYTES: usize = 512 << 10;
+
+/// Maximum size of one lab's files or one part's results in the store.
+pub const MOST_BYTES: u64 = 64 << 20;
+
+fn key(prefix: &str, file: usize, piece: usize) -> String {
+    format!("{prefix}{file:06}/{piece:06}")
+}
+
+/// Stores a file under a lease.
+///
+/// # Errors
+/// If the store cannot be reached.
+pub(crate) fn put(
+    store: &dyn Store,
+    prefix: &str,
+    file: usize,
+    bytes: &[u8],
+    lease: LeaseId,
+) -> Result<()> {
+    for (piece, part) in bytes.chunks(PIECE_BYTES).enumerate() {
+        let txn = Txn::new().put_leased(key(prefix, file, piece), part, lease);
+        store.commit(&txn)?;
+    }
+    Ok(())
+}
+
+/// Returns a stored file.
+///
+/// # Errors
+/// If the store cannot be reached, or a piece is missing.
+pub(crate) fn get(store: &dyn Store, prefix: &str, file: usize, length: u64) -> Result<Vec<u8>> {
+    let mut bytes = Vec::new();
+    let mut piece = 0;
+    while (bytes.len() as u64) < length {
+        let place = key(prefix, file, piece);
+        let Some(entry) = store.get(&place)? else {
+            return Err(Error::Answer(format!("{place} is not there (any more)")));
+        };
+        bytes.extend(entry.value);
+        piece += 1;
+    }
+    Ok(bytes)
+}
+
+/// Deletes all keys below a prefix.
+///
+/// # Errors
+/// If the store cannot be reached.
+pub(crate) fn clear(store: &dyn Store, prefix: &str) -> Result<()> {
+    for (key, _) in store.list(prefix)?.entries {
+        store.delete(&key)?;
+    }
+    Ok(())
+}
+
+/// Writes a file into a folder. `path` must stay below the folder.
+///
+/// # Errors
+/// If the path leaves the folder, or the disk refuses the file.
+pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+    let below = Path::new(path)
+        .components()
+        .all(|part| matches!(part, Component::Normal(_)));
+    if !below || path.is_empty() {
+        let error = format!("{path:?} is no file of a folder");
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, error));
+    }
+    let place = folder.join(path);
+    if let Some(parent) = place.parent() {
+        std::fs::create_dir_all(parent)?;
+    }
+    std::fs::write(place, bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::store::Embedded;
+    use std::time::Duration;
+
+    #[test]
+    fn files_come_back_as_they_were() {
+        let store = Embedded::new();
+        let lease = store.grant(Duration::from_secs(60)).unwrap().id;
+        let large: Vec<u8> = (0..PIECE_BYTES * 2 + 7).map(|n| n as u8).collect();
+        put(&store, "x/", 0, &large, lease).unwrap();
+        put(&store, "x/", 1, b"", lease).unwrap();
+        assert_eq!(get(&store, "x/", 0, large.len() as u64).unwrap(), large);
+        assert_eq!(get(&store, "x/", 1, 0).unwrap(), b"");
+        assert!(get(&store, "x/", 1, 1).is_err(), "never half a file");
+        clear(&store, "x/").unwrap();
+        assert!(get(&store, "x/", 0, 1).is_err());
+    }
+
+    #[test]
+    fn nobody_writes_beside_the_folder() {
+        let place = tempfile::tempdir().unwrap();
+        write_below(place.path(), "flows/a.out", b"1").unwrap();
+        assert_eq!(
+            std::fs::read(place.path().join("flows/a.out")).unwrap(),
+            b"1"
+        );
+        for path in ["../a", "/tmp/a", "a/../../b", "", "."] {
+            assert!(write_below(place.path(), path, b"1").is_err(), "{path}");
+        }
+    }
+}

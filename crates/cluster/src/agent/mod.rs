@@ -1,0 +1,29 @@
+//! A machine of a cluster: it joins a store under a lease, describes itself there, compares its clock, and leaves.
+//!
+//! [`run()`] runs an agent from joining to its end. [`machines`] lists the machines of the cluster. The keys and values that
+//! agents share are in `keys.rs` and [`Record`]. [`crate::store::Tenure`] decides about joining, leaving and losing: a
+//! machine that was cut off or frozen finds out by its own clock that it no longer belongs to the cluster.
+
+mod answers;
+mod clocks;
+mod compare;
+mod facts;
+mod hold;
+mod join;
+mod keys;
+pub mod labs;
+mod list;
+mod measure;
+mod reach;
+mod record;
+mod recorder;
+mod run;
+mod underlay;
+
+pub use facts::host_name;
+pub use join::Refusal;
+pub use list::{Row, State, forget, machines};
+pub use reach::{Reach, reaches};
+pub use record::{By, Clock, Record, UnderlayAt};
+pub use run::{Failure, Options, Watcher, run};
+pub use underlay::{Listen, ListenError};

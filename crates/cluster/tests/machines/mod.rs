@@ -1,0 +1,5 @@
+//! The division of nodes among machines.
+
+mod common;
+mod moves;
+mod placement;
