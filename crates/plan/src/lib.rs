@@ -1,7 +1,8 @@
 //! Converts a resolved scenario to everything that must exist: nodes, ports, links, and edges at any instant.
 //!
 //! [`Lab::new`] reads the element files that the scenario names, sorts real satellites into planes, and lays out
-//! nodes and ports. [`Document::at`] is the output of `constel plan`. This crate never touches the host.
+//! nodes and ports. [`Document::at`] is the output of `constel plan`. [`information`] has the documents that nodes get about
+//! themselves. This crate never touches the host.
 //!
 //! ```
 //! use constel_plan::{Document, Lab};
@@ -33,6 +34,7 @@ mod flown;
 mod formation;
 mod forwarders;
 mod ground;
+pub mod information;
 mod lab;
 mod lay_out;
 mod management;

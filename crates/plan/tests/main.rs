@@ -9,6 +9,7 @@ mod formation;
 mod forwarders;
 mod given;
 mod ground_links;
+mod information;
 mod kinds;
 mod networks;
 mod placement;

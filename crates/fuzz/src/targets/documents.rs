@@ -14,7 +14,7 @@ pub(super) fn targets() -> Vec<Target> {
             is::<constel_api::Request>(bytes)
         }),
         Target::new("node-request", node_requests, |bytes| {
-            is::<constel_information::Request>(bytes)
+            is::<constel_plan::information::Request>(bytes)
         }),
         Target::new(
             "summary",

@@ -9,7 +9,7 @@ use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 use std::sync::Arc;
 
-use constel_information::{Event, Refusal, Request, Telling, names};
+use constel_plan::information::{Event, Refusal, Request, Telling, names};
 use constel_topology::NodeId;
 use rustix::event::epoll;
 use serde::Serialize;

@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
-use constel_information::{Event, names};
+use constel_plan::information::{Event, names};
 use constel_topology::NodeId;
 
 use super::folder::{node_folder, staging};

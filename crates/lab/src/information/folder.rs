@@ -6,7 +6,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use constel_host::enclosure::{Memory, mount_memory};
-use constel_information::{FOLDER, OPENSN, Telling, names};
+use constel_plan::information::{FOLDER, OPENSN, Telling, names};
 use constel_topology::NodeId;
 
 use crate::error::EngineError;

@@ -5,7 +5,9 @@ use std::io;
 use std::path::Path;
 use std::sync::{Arc, Mutex};
 
-use constel_information::{Change, Event, OPENSN, Scope, Stamp, Telling, What, changes, names};
+use constel_plan::information::{
+    Change, Event, OPENSN, Scope, Stamp, Telling, What, changes, names,
+};
 use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 
@@ -273,7 +275,7 @@ impl Keeper {
     }
 
     /// Returns a node's links at this moment.
-    pub(super) fn links(&self, node: NodeId) -> constel_information::Links {
+    pub(super) fn links(&self, node: NodeId) -> constel_plan::information::Links {
         let now_ns = self.clock.now_ns().unwrap_or(0);
         self.telling.links(node, &self.known, now_ns)
     }

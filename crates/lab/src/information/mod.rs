@@ -1,7 +1,7 @@
 //! The information path: nodes for which the scenario asks for it receive their own description, their links, and
 //! changes.
 //!
-//! [`constel_information`] defines the documents. This module writes them to files in a folder of the host for each
+//! [`constel_plan::information`] defines the documents. This module writes them to files in a folder of the host for each
 //! node, which the node sees read-only as `/run/constel`, and serves a socket. One thread does all of it: it gets
 //! each topology at the moment at which it comes into force, determines the nodes whose links changed, and writes
 //! only their files. No other thread waits for it.
@@ -16,7 +16,7 @@ use std::sync::mpsc::{Sender, channel};
 use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
-use constel_information::Telling;
+use constel_plan::information::Telling;
 use constel_plan::{Blueprint, Ours};
 use constel_topology::{NodeId, Snapshot};
 use rustix::event::{EventfdFlags, eventfd};

@@ -7,8 +7,8 @@ use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use constel_information::{Event, Links, Peers, Topology, What, names};
 use constel_plan::Ours;
+use constel_plan::information::{Event, Links, Peers, Topology, What, names};
 use serde_json::Value;
 
 use super::*;
@@ -102,7 +102,7 @@ fn files_follow_the_sky_and_only_those_of_whom_it_concerns_change() {
     let mut changed_at = None;
     for _ in 0..900 {
         let next = Arc::new(stepper.advance());
-        let whose = constel_information::changes(layout, &last, &next);
+        let whose = constel_plan::information::changes(layout, &last, &next);
         if let Some(other) = whose.keys().next() {
             let revisions = || -> Vec<u64> {
                 let of = |node: &constel_topology::Node| {
@@ -133,7 +133,7 @@ fn files_follow_the_sky_and_only_those_of_whom_it_concerns_change() {
         (2, last.edges.len())
     );
     let near: Topology = told.document(&who, names::TOPOLOGY);
-    assert_eq!(near.scope, constel_information::Scope::Neighbourhood);
+    assert_eq!(near.scope, constel_plan::information::Scope::Neighbourhood);
     assert_eq!(told.informant.problem(), None);
 }
 
@@ -370,7 +370,7 @@ fn links_are_told_as_opensn_tells_them() {
     let first = Arc::new(stepper.advance());
     told.informant.begin(&first);
     let of = |node: &str, suffix: &str| {
-        let name = format!("{}/{node}{suffix}", constel_information::OPENSN);
+        let name = format!("{}/{node}{suffix}", constel_plan::information::OPENSN);
         told.document::<Value>(node, &name)
     };
     let satellite = of("iridium-p00-s00", ".json");
@@ -378,11 +378,15 @@ fn links_are_told_as_opensn_tells_them() {
     assert_eq!(satellite["end_infos"]["isl0"]["type"], "Satellite");
     let own = satellite["link_infos"]["isl0"]["IPV4"].as_str().unwrap();
     assert!(own.contains('/'), "{own}");
-    assert!(!told.place("london", constel_information::OPENSN).exists());
+    assert!(
+        !told
+            .place("london", constel_plan::information::OPENSN)
+            .exists()
+    );
 
     // It follows the sky, in the file that was there at first.
     let inode = |suffix: &str| {
-        let name = format!("{}/tokyo{suffix}", constel_information::OPENSN);
+        let name = format!("{}/tokyo{suffix}", constel_plan::information::OPENSN);
         std::os::unix::fs::MetadataExt::ino(&fs::metadata(told.place("tokyo", &name)).unwrap())
     };
     let (before, file) = (of("tokyo", ""), inode(""));

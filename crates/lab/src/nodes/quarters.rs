@@ -14,7 +14,7 @@ use std::sync::Arc;
 use constel_containers::runtime::container::ContainerSpec;
 use constel_containers::runtime::netns::Quarters;
 use constel_host::enclosure::{Enclosure, NODE_FOLDER, Shown};
-use constel_information::{FOLDER, OPENSN, OPENSN_FOLDER, Telling};
+use constel_plan::information::{FOLDER, OPENSN, OPENSN_FOLDER, Telling};
 use constel_plan::{Blueprint, Ours};
 use constel_scenario::model::{Mount, Software, StatePlace};
 

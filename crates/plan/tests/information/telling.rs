@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use constel_information::{Change, Scope, Stamp, Telling, changes};
+use constel_plan::information::{Change, Scope, Stamp, Telling, changes};
 use constel_plan::{Blueprint, Lab, Ours};
 use constel_scenario::{DiskFiles, parse, resolve};
 use constel_topology::{NodeId, Snapshot};
@@ -162,7 +162,7 @@ fn documents_have_the_form_that_the_schema_names() {
         "{text}"
     );
     assert_eq!(
-        serde_json::from_str::<constel_information::Peers>(&text).unwrap(),
+        serde_json::from_str::<constel_plan::information::Peers>(&text).unwrap(),
         telling.peers(tokyo, &snapshot, FIRST)
     );
 }

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use schemars::generate::SchemaSettings;
 use serde_json::json;
 
-use crate::{Event, Links, Node, OpenSn, Peers, Ports, Refusal, Request, Topology};
+use crate::information::{Event, Links, Node, OpenSn, Peers, Ports, Refusal, Request, Topology};
 
 /// One property for each kind of document, so that one schema holds them all.
 #[derive(JsonSchema)]
@@ -37,7 +37,7 @@ pub fn schema_json() -> String {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Documents>();
     schema.insert("title".to_owned(), json!("What nodes are told"));
-    let version = format!("Version {} of the documents.", crate::VERSION);
+    let version = format!("Version {} of the documents.", crate::information::VERSION);
     schema.insert("description".to_owned(), json!(version));
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();
     text.push('\n');

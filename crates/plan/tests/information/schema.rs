@@ -8,7 +8,7 @@ fn the_shipped_schema_is_that_of_the_types() {
     );
     let shipped = std::fs::read_to_string(path).unwrap_or_default();
     assert!(
-        shipped == constel_information::schema_json(),
-        "make it anew: cargo run -p constel-information --example information_schema > {path}"
+        shipped == constel_plan::information::schema_json(),
+        "make it anew: cargo run -p constel-plan --example information_schema > {path}"
     );
 }

@@ -1,5 +1,5 @@
 //! Prints what is shipped as `docs/reference/information.schema.json`.
 
 fn main() {
-    print!("{}", constel_information::schema_json());
+    print!("{}", constel_plan::information::schema_json());
 }

@@ -6,10 +6,10 @@
 //! place.
 //!
 //! [`Telling`] creates the documents of a node from a plan. [`changes`] finds the nodes whose documents differ between two
-//! topologies. This crate does not use files, sockets or clocks.
+//! topologies. This module does not use files, sockets or clocks.
 //!
 //! ```
-//! use constel_information::{Stamp, Telling, changes};
+//! use constel_plan::information::{Stamp, Telling, changes};
 //! use constel_plan::{Blueprint, Lab, Ours};
 //! use constel_scenario::{DiskFiles, parse, resolve};
 //!
@@ -26,7 +26,6 @@
 //! assert!(changes(&blueprint.lab.layout, &first, &first).is_empty());
 //! # Ok::<(), constel_scenario::Diagnostics>(())
 //! ```
-#![forbid(unsafe_code)]
 
 mod changes;
 mod documents;
@@ -54,17 +53,17 @@ pub const VERSION: u32 = 1;
 
 /// Names in the folder.
 pub mod names {
-    /// [`Node`](crate::Node).
+    /// [`Node`](crate::information::Node).
     pub const NODE: &str = "node.json";
-    /// [`Ports`](crate::Ports).
+    /// [`Ports`](crate::information::Ports).
     pub const PORTS: &str = "ports.json";
-    /// [`Peers`](crate::Peers).
+    /// [`Peers`](crate::information::Peers).
     pub const PEERS: &str = "peers.json";
-    /// [`Topology`](crate::Topology).
+    /// [`Topology`](crate::information::Topology).
     pub const TOPOLOGY: &str = "topology.json";
     /// The user's files.
     pub const USER: &str = "user";
-    /// [`Event`](crate::Event)s, one a line.
+    /// [`Event`](crate::information::Event)s, one a line.
     pub const EVENTS: &str = "events";
     /// Those before [`EVENTS`], once that has become too long.
     pub const OLDER_EVENTS: &str = "events.older";

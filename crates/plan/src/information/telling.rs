@@ -5,23 +5,23 @@ use std::net::{Ipv4Addr, Ipv6Addr};
 use std::sync::Arc;
 
 use constel_link::PortId;
-use constel_plan::{Blueprint, Ours, node_ifindex};
 use constel_scenario::model::TopologyScope;
 use constel_topology::{LaserSlot, NodeId, Snapshot};
 
-use crate::changes::Change;
-use crate::opensn;
-use crate::{
+use crate::information::changes::Change;
+use crate::information::opensn;
+use crate::information::{
     End, Link, Links, LiveLink, Met, Node, OpenSn, OpenSnEnd, OpenSnLink, Peer, Peers, Port, Ports,
     Scope, Seat, Topology, TopologyNode, VERSION,
 };
+use crate::{Blueprint, Ours, node_ifindex};
 
 /// The information that a node requests in addition to the common information.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Asked {
     /// How much of the topology.
     pub scope: Scope,
-    /// Whether in [OpenSN's form](crate::OpenSn) as well.
+    /// Whether in [OpenSN's form](crate::information::OpenSn) as well.
     pub opensn: bool,
     /// The user's files, by name.
     pub user: BTreeMap<String, String>,

@@ -1,4 +1,0 @@
-//! The crate's integration tests: one program, so that they are linked once.
-
-mod schema;
-mod telling;

@@ -1,0 +1,4 @@
+//! Information for nodes: the documents, and their shipped schema.
+
+mod schema;
+mod telling;
