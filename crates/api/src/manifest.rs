@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use constel_link::DriverKind;
-use constel_observe::verdict::Bounds;
+use constel_measure::verdict::Bounds;
 use constel_units::Utc;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};

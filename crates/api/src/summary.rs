@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use constel_link::{ClassLateness, PlaneReport};
-use constel_observe::flows::{Outcome, Rtt};
-use constel_observe::quantiles::Quantiles;
-use constel_observe::verdict::{Bounds, Fidelity, Software, SoftwareFailure, Verdict};
+use constel_measure::flows::{Outcome, Rtt};
+use constel_measure::quantiles::Quantiles;
+use constel_measure::verdict::{Bounds, Fidelity, Software, SoftwareFailure, Verdict};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 

@@ -19,7 +19,7 @@ use std::path::{Path, PathBuf};
 use constel_api::Event;
 use constel_api::manifest::{Head, Manifest};
 use constel_api::summary::Summary;
-use constel_observe::verdict::Software;
+use constel_measure::verdict::Software;
 use constel_units::files;
 use serde::de::{DeserializeOwned, IgnoredAny};
 use serde::{Deserialize, Serialize};

@@ -25,7 +25,7 @@ use constel_host::template::Setting;
 use constel_host::threads::result_of;
 use constel_host::{NetNs, sysctl};
 use constel_lab::{own_folder, search_path};
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 use constel_scenario::model::Machine;
 
 use crate::error::BoxError;

@@ -9,8 +9,8 @@ use constel_api::Happening;
 use constel_api::summary::{FlowRow, FlowStatus};
 use constel_host::process::Supervisor;
 use constel_lab::Ended;
-use constel_observe::flows::Outcome;
-use constel_observe::results::Results;
+use constel_measure::flows::Outcome;
+use constel_measure::results::Results;
 use constel_scenario::model::MachineCommand;
 
 use crate::machines::Machines;

@@ -17,7 +17,7 @@ use constel_host::wire::Promiscuous;
 use constel_lab::wires::{Use, Wire, look, no_loop};
 use constel_lab::{EventLog, Progress};
 use constel_link::PortId;
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 use constel_scenario::model::{BoxEnds, BoxForm, Machine};
 
 use crate::answers::{Now, Running, View};

@@ -1,6 +1,6 @@
 //! The table as a picture.
 
-use constel_observe::plot::intervals::{Estimate, Group, svg};
+use constel_measure::plot::intervals::{Estimate, Group, svg};
 
 use crate::sweep::figures::{Figure, figures};
 use crate::sweep::table::{Done, Row, Table};

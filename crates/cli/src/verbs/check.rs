@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use constel_analysis::Coverage;
 use constel_analysis::capacity::Estimate;
 use constel_control::{Error, Looked};
-use constel_observe::verdict::Bounds;
+use constel_measure::verdict::Bounds;
 use constel_plan::Lab;
 use serde::Serialize;
 use serde_json::json;

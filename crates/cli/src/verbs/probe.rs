@@ -4,7 +4,7 @@ use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-use constel_probe::{Ask, LISTENING, answer, ask};
+use constel_measure::probe::{Ask, LISTENING, answer, ask};
 
 use crate::args::Probe;
 use crate::exit::{Exit, Outcome};

@@ -6,8 +6,8 @@ use std::path::PathBuf;
 
 use constel_api::summary::{FlowRow, FlowStatus, Summary};
 use constel_api::{Event, Happening};
-use constel_observe::flows::{Outcome, iperf3_intervals, probe_rows, transfer_intervals};
-use constel_probe::row::Row;
+use constel_measure::flows::{Outcome, iperf3_intervals, probe_rows, transfer_intervals};
+use constel_measure::probe::row::Row;
 use constel_scenario::model::{Name, PrintedClock, PrintedTime, Window};
 use constel_units::files;
 

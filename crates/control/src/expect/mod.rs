@@ -9,8 +9,8 @@ mod programs;
 
 use constel_api::Event;
 use constel_api::summary::FlowStatus;
-use constel_observe::verdict::SoftwareFailure;
-use constel_probe::row::{Fate, Row};
+use constel_measure::probe::row::{Fate, Row};
+use constel_measure::verdict::SoftwareFailure;
 use constel_scenario::Scenario;
 use constel_scenario::model::{
     Agreement, Bounds, Delivery, EventNamed, Expectation, Expected, Measured, Name, Window,

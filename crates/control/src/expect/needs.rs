@@ -1,7 +1,7 @@
 //! The requirements of statements on the emulator. A statement is judged if its requirements are met, even if the rest of
 //! the verdict is bad.
 
-use constel_observe::verdict::Doubt;
+use constel_measure::verdict::Doubt;
 use constel_scenario::model::{Expected, Name, Window};
 
 use super::Evidence;

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::io::BufRead;
 
-use constel_observe::flows::line_of;
+use constel_measure::flows::line_of;
 
 /// Returns the values of the given columns.
 ///

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use constel_observe::plot::{Curve, Mark, Panel, Style, svg};
+use constel_measure::plot::{Curve, Mark, Panel, Style, svg};
 
 use super::Run;
 use super::samples::Table;

@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
-use constel_observe::plot::{Panel, Style, svg};
+use constel_measure::plot::{Panel, Style, svg};
 use constel_scenario::model::SampleMetric;
 use constel_units::files;
 

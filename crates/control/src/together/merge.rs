@@ -9,8 +9,8 @@ use constel_api::summary::{
 };
 use constel_cluster::agent::labs::{Ended, Led};
 use constel_lab::{Noted, WAYS_FILE, note_when_stood};
-use constel_observe::flows::learn_sent;
-use constel_observe::verdict::{Fidelity, Machine, Software, Verdict};
+use constel_measure::flows::learn_sent;
+use constel_measure::verdict::{Fidelity, Machine, Software, Verdict};
 use constel_plan::Lab;
 
 /// The data that is read from the results of the machines.
@@ -436,7 +436,7 @@ mod tests {
     use super::*;
     use constel_api::summary::ChangeKind;
     use constel_api::summary::MovedRow;
-    use constel_observe::flows::{Outcome, parse_received};
+    use constel_measure::flows::{Outcome, parse_received};
 
     fn change(kind: ChangeKind, object: &str, stood_ms: Option<u64>) -> ChangeRow {
         ChangeRow {

@@ -1,6 +1,6 @@
 //! Documents of other machines, of programs in nodes, and of flows' programs.
 
-use constel_observe::flows::{
+use constel_measure::flows::{
     iperf3_intervals, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_received,
     parse_transfer, ping_replies, probe_rows, read_probe, transfer_intervals,
 };

@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_api::Happening;
-use constel_observe::verdict::SoftwareFailure;
+use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
 
 use crate::answers::view::View;

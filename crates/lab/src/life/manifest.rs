@@ -11,7 +11,7 @@ use constel_api::manifest::{
 use constel_api::summary::DOCUMENTS;
 use constel_drivers::relay::Relay;
 use constel_drivers::{Chosen, DriverKind};
-use constel_observe::verdict::Bounds;
+use constel_measure::verdict::Bounds;
 use constel_plan::{Lab, ospf_areas};
 use constel_scenario::model::{ClockHold, Igp, NodeSoftware, Scenario, StackTime};
 

@@ -2,7 +2,7 @@
 
 use constel_api::Happening;
 use constel_api::summary::ChangeKind;
-use constel_observe::verdict::SoftwareFailure;
+use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{Handover, NodeId};
 
 use crate::error::EngineError;

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use constel_api::summary::{ClientEnd, FlowStatus};
 use constel_host::process::Exit;
-use constel_observe::verdict::{Software, SoftwareFailure};
+use constel_measure::verdict::{Software, SoftwareFailure};
 use constel_topology::NodeId;
 use rustix::process::Signal;
 

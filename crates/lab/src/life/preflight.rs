@@ -6,7 +6,7 @@ use std::ffi::OsStr;
 use constel_drivers::{Chosen, DriverKind};
 use constel_host::process::find_command;
 use constel_link::Effects;
-use constel_observe::verdict::Bounds;
+use constel_measure::verdict::Bounds;
 use constel_plan::Lab;
 use constel_scenario::model::{Action, Flow, Threads};
 

@@ -12,7 +12,7 @@ use std::time::Instant;
 use constel_api::summary::{CrossedRow, DaemonsRow, HelpersRow, Messages, Plans};
 use constel_host::claim::Claim;
 use constel_host::threads::result_of;
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 use constel_topology::NodeId;
 
 use crate::answers::orders::Orders;

@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 use constel_host::node_file::{self, How};
 use constel_host::process::{Child, Exit, Supervisor};
 use constel_host::threads::results_of;
-use constel_observe::verdict::SoftwareFailure;
+use constel_measure::verdict::SoftwareFailure;
 use constel_scenario::model::{Container, Restart, RestartPolicy, StatePlace};
 use constel_topology::NodeId;
 use constel_units::TimeSpan;

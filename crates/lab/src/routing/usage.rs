@@ -9,7 +9,7 @@ use std::fs;
 use std::io;
 
 use constel_api::summary::DaemonsRow;
-use constel_observe::quantiles::Quantiles;
+use constel_measure::quantiles::Quantiles;
 
 /// Ticks per second of the times in `/proc/<pid>/stat`: `USER_HZ`, part of Linux's interface.
 const TICKS_PER_S: f64 = 100.0;

@@ -219,7 +219,7 @@ fn plan_probe(
                 node: to,
                 argv: words(&[PROBE, "probe", "answer", &goal]),
             },
-            ready: Ready::Says(constel_probe::LISTENING),
+            ready: Ready::Says(constel_measure::probe::LISTENING),
             files: Vec::new(),
         }),
         client: Launch { node: from, argv },

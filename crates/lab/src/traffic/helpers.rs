@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use constel_api::summary::HelpersRow;
 use constel_host::process::Supervisor;
-use constel_observe::quantiles::Quantiles;
-use constel_observe::results::Results;
+use constel_measure::quantiles::Quantiles;
+use constel_measure::results::Results;
 use constel_scenario::model::{Action, Midnodes, OnTheWay, Over, SplitTcp};
 use constel_topology::NodeId;
 use leotp_core::wire::DEFAULT_PORT;

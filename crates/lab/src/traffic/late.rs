@@ -6,7 +6,7 @@ use std::sync::mpsc::Receiver;
 use std::thread;
 
 use constel_host::threads::results_of;
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 

@@ -1,7 +1,7 @@
 //! The probes that a handover cost.
 
-use constel_observe::flows::Reply;
-use constel_probe::row::{Fate, Row};
+use constel_measure::flows::Reply;
+use constel_measure::probe::row::{Fate, Row};
 
 use super::wall::{Reading, WallClock};
 use crate::watch::summary::{ChangeRow, HandoverRow};

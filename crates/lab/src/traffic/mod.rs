@@ -23,7 +23,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::Happening;
 use constel_host::process::{Exit, Supervisor};
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 use rustix::process::Signal;

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use constel_api::summary::{ClientEnd, FlowStatus};
 use constel_host::process::Exit;
-use constel_observe::flows::{
+use constel_measure::flows::{
     FlowError, Outcome, parse_ended_ping, parse_http, parse_iperf3, parse_ping, parse_received,
     parse_transfer, ping_replies, probe_rows, read_probe,
 };

@@ -6,9 +6,9 @@ use std::fs::File;
 use std::io::{self, BufWriter, Write as _};
 use std::path::Path;
 
-use constel_observe::flows::{iperf3_intervals, ping_replies, probe_rows, transfer_intervals};
-use constel_probe::book::HELD_AT_MOST_NS;
-use constel_probe::row::Fate;
+use constel_measure::flows::{iperf3_intervals, ping_replies, probe_rows, transfer_intervals};
+use constel_measure::probe::book::HELD_AT_MOST_NS;
+use constel_measure::probe::row::Fate;
 use constel_scenario::model::{Action, PingTool};
 
 use super::lost::place;

@@ -11,8 +11,8 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use constel_host::limits::memory_bytes;
-use constel_observe::plot::{Curve, Mark, Panel, Style, svg};
-use constel_observe::results::Results;
+use constel_measure::plot::{Curve, Mark, Panel, Style, svg};
+use constel_measure::results::Results;
 
 use crate::progress::Progress;
 use crate::routing::start::runnable;

@@ -2,8 +2,8 @@
 
 use constel_link::Tally;
 use constel_link::medium::Counters;
-use constel_observe::flows::Rtt;
-use constel_observe::quantiles::Quantiles;
+use constel_measure::flows::Rtt;
+use constel_measure::quantiles::Quantiles;
 use constel_plan::{Blueprint, PairSeen, PathSeen};
 
 pub(crate) use constel_api::summary::{

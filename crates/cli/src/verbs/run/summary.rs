@@ -270,7 +270,7 @@ fn stack_cells(row: &StackRow) -> Vec<String> {
 fn way_cells(flow: &FlowRow) -> Vec<String> {
     let outcome = &flow.outcome;
     let ms = |ns: u64| format!("{:.3}", ns as f64 / 1e6);
-    let delays = |owd: constel_observe::flows::Owd| {
+    let delays = |owd: constel_measure::flows::Owd| {
         let [min, p50, p95, max] = [owd.min_ns, owd.p50_ns, owd.p95_ns, owd.max_ns].map(ms);
         format!("{min}/{p50}/{p95}/{max} ms")
     };

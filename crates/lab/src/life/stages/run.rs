@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::channel;
 
 use constel_host::threads::result_of;
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 
 use super::{Context, SetOnDrop, Stages};
 use crate::error::EngineError;

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 
 use constel_api::summary::DaemonsRow;
 use constel_host::process::Supervisor;
-use constel_observe::results::Results;
+use constel_measure::results::Results;
 use constel_plan::{daemon_spec, daemon_templates};
 use constel_routing::daemons::{Served, Templates, contexts, serving_within};
 use constel_scenario::model::{DaemonRouting, Restart};

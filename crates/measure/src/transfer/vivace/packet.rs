@@ -1,6 +1,6 @@
 //! The two kinds of datagrams. All integers are big-endian.
 
-use crate::record::RECORD_BYTES;
+use crate::transfer::record::RECORD_BYTES;
 
 /// The longest datagram, bytes of UDP payload.
 pub const MAX_DATAGRAM: usize = HEAD + RECORD_BYTES;

@@ -7,11 +7,11 @@ use std::time::Duration;
 
 use leotp::rt::{cpu_seconds, peak_rss_bytes, stop_requested};
 
-use crate::record::Stamped;
-use crate::report::{Measure, Received, Receiver, Sent};
-use crate::sys::{enlarge_buffers, wait_readable};
-use crate::vivace::{Confirmation, Data, MAX_DATAGRAM, Receiver as Stream, Sender};
-use crate::{Goal, TransferError, mono_ns};
+use crate::transfer::record::Stamped;
+use crate::transfer::report::{Measure, Received, Receiver, Sent};
+use crate::transfer::sys::{enlarge_buffers, wait_readable};
+use crate::transfer::vivace::{Confirmation, Data, MAX_DATAGRAM, Receiver as Stream, Sender};
+use crate::transfer::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "vivace";
 /// The datagrams with which a receiver begins and ends a transfer. The last is sent a few times because it may be
@@ -96,7 +96,7 @@ fn send(
     peer: SocketAddr,
     bytes: u64,
     seed: u64,
-) -> Result<crate::vivace::SenderStats, TransferError> {
+) -> Result<crate::transfer::vivace::SenderStats, TransferError> {
     let mut stamped = Stamped::default();
     let mut sender = Sender::new(mono_ns(), bytes, seed);
     let mut heard_ns = mono_ns();

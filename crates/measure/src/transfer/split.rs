@@ -12,7 +12,7 @@ use leotp::rt::{
     reset, stop_requested,
 };
 
-use crate::TransferError;
+use crate::transfer::TransferError;
 
 /// The time within which the next proxy or the server must answer.
 const DIAL_WITHIN: Duration = Duration::from_secs(20);

@@ -2,9 +2,8 @@
 
 use std::io::{self, BufRead};
 
-use constel_probe::row::{Fate, HEADER, Row};
-
 use super::{FlowError, Outcome, Owd, Rtt, line_of};
+use crate::probe::row::{Fate, HEADER, Row};
 use crate::quantiles::Counted;
 
 const TOOL: &str = "probe";

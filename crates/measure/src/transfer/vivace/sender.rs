@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::packet::{Confirmation, Data};
 use super::rate::{Interval, LEAST_PACKETS, Monitored, PACKET_BYTES, RateControl};
-use crate::record::RECORD_BYTES;
+use crate::transfer::record::RECORD_BYTES;
 
 /// The packet threshold of RFC 9002: a packet counts as lost when a packet with a number this much higher has been
 /// confirmed.

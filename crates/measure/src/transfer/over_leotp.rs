@@ -6,9 +6,9 @@ use std::time::Duration;
 use leotp::core::{Available, Params, Source};
 use leotp::rt::{Fetch, FetchOptions, Publisher, cpu_seconds, peak_rss_bytes, stop_requested};
 
-use crate::record::Stamped;
-use crate::report::{Measure, Received, Receiver, Sent};
-use crate::{Goal, TransferError, mono_ns};
+use crate::transfer::record::Stamped;
+use crate::transfer::report::{Measure, Received, Receiver, Sent};
+use crate::transfer::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "leotp";
 

@@ -13,7 +13,7 @@ pub enum Fate {
     Ok,
     /// Answered after an answer to a later probe.
     Reordered,
-    /// Answered by a responder that held it longer than [`crate::book::HELD_AT_MOST_NS`]. The delays include the
+    /// Answered by a responder that held it longer than [`crate::probe::book::HELD_AT_MOST_NS`]. The delays include the
     /// holding time.
     Late,
     /// A further answer to a probe that already has one. It is not counted as a probe.

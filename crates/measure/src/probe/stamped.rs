@@ -1,4 +1,4 @@
-//! A UDP socket whose datagrams have arrival timestamps. This module has the crate's only unsafe code.
+//! A UDP socket whose datagrams have arrival timestamps. Unsafe code of `probe` is only here.
 #![allow(
     unsafe_code,
     reason = "ancillary data with the kernel's stamp has no safe form in std or rustix"

@@ -1,15 +1,20 @@
-//! The measurements of a run, and whether they may be trusted.
+//! The measurements of a run, whether they may be trusted, and the tools that make them.
 //!
 //! * [`flows`]: results of the scenario's own traffic, parsed from the tools' raw output, which is kept.
 //! * [`quantiles`]: p50/p99 of exact samples.
 //! * [`verdict`]: whether the host kept up. Only this module decides it.
 //! * [`results`]: the results folder (`manifest.json`, `summary.json`, `events.ndjson`, `flows/`).
+//! * [`plot`]: pictures of them.
 //!
-//! This crate reads no clock and starts no process: times are arguments. The events of a run are in its event log,
-//! which `constel-lab` keeps and whose events `constel-api` defines.
+//! These modules read no clock and start no process: times are arguments. The events of a run are in its event log, which
+//! `constel-lab` keeps and whose events `constel-api` defines. Two modules are
+//! tools, which send and receive:
+//!
+//! * [`probe`]: the probes of `ping` flows.
+//! * [`transfer`]: bulk transfers over LEOTP, TCP and others; the program `constel-transfer`.
 //!
 //! ```
-//! use constel_observe::verdict::{Bounds, Fidelity};
+//! use constel_measure::verdict::{Bounds, Fidelity};
 //!
 //! let mut seen = Fidelity { frames_released: 1_000_000, lateness_p99_ns: 40_000, ..Fidelity::default() };
 //! assert!(seen.judge(Bounds::default()).trustworthy);
@@ -18,10 +23,12 @@
 //! assert!(!verdict.trustworthy);
 //! assert_eq!(verdict.reasons.len(), 1);
 //! ```
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 pub mod flows;
 pub mod plot;
+pub mod probe;
 pub mod quantiles;
 pub mod results;
+pub mod transfer;
 pub mod verdict;

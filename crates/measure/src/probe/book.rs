@@ -3,7 +3,7 @@
 
 use std::collections::VecDeque;
 
-use crate::row::{Fate, Row};
+use crate::probe::row::{Fate, Row};
 
 /// The number of probes that are remembered. A probe is given up when it has no answer and this many later ones
 /// were sent.

@@ -1,4 +1,4 @@
-//! Socket functions that the standard library does not have. This module has the only unsafe code of this crate.
+//! Socket functions that the standard library does not have. Unsafe code of `transfer` is only here.
 #![allow(unsafe_code, reason = "socket options that no safe wrapper has")]
 
 use std::io;

@@ -8,8 +8,8 @@ use std::process::ExitCode;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use constel_transfer::report::Measure;
-use constel_transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, split};
+use constel_measure::transfer::report::Measure;
+use constel_measure::transfer::{Goal, TransferError, over_leotp, over_tcp, over_vivace, split};
 use leotp::core::Params;
 use leotp::rt::{InterceptOptions, cpu_seconds};
 

@@ -4,10 +4,10 @@ use std::io::{self, Write};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::book::Book;
-use crate::packet::{HEAD, Head};
-use crate::row::{HEADER, Row};
-use crate::stamped::{Stamped, mono_ns};
+use crate::probe::book::Book;
+use crate::probe::packet::{HEAD, Head};
+use crate::probe::row::{HEADER, Row};
+use crate::probe::stamped::{Stamped, mono_ns};
 
 /// The longest time that rows wait before they are written, nanoseconds.
 const WRITTEN_WITHIN_NS: u64 = 100_000_000;
@@ -137,8 +137,8 @@ impl<W: Write> Rows<W> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::answer::answer;
-    use crate::row::Fate;
+    use crate::probe::answer::answer;
+    use crate::probe::row::Fate;
     use std::net::UdpSocket;
     use std::sync::mpsc;
 
@@ -237,7 +237,7 @@ mod tests {
                 rows.iter().all(|row| row.fate != Fate::Lost),
                 "{at} {is_apart}: {rows:?}"
             );
-            let limit_ns = crate::book::HELD_AT_MOST_NS;
+            let limit_ns = crate::probe::book::HELD_AT_MOST_NS;
             let held = rows
                 .iter()
                 .filter(|row| row.sent_ns + limit_ns + 20_000_000 < free_ns);

@@ -13,7 +13,7 @@
 //! `m` grows while the direction stays the same (confidence amplifier). `k` grows with each step that the bound has
 //! shortened (dynamic change boundary).
 
-use crate::record::RECORD_BYTES;
+use crate::transfer::record::RECORD_BYTES;
 
 /// Exponent t of the utility (equation 1).
 const EXPONENT: f64 = 0.9;
@@ -252,5 +252,5 @@ impl RateControl {
 /// it.
 pub(super) const LEAST_PACKETS: u64 = 5;
 
-/// The bytes that count as a packet in the rate: payload only, as everywhere in this crate.
+/// The bytes that count as a packet in the rate: payload only, as everywhere in `transfer`.
 pub(super) const PACKET_BYTES: f64 = RECORD_BYTES as f64;

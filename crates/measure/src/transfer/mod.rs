@@ -5,8 +5,6 @@
 //! monotonic clock, so the difference is the one-way delay. It includes the recovery from losses, but not the wait
 //! in a sender's own buffer. [`report`] defines the lines that both ends print at the end.
 
-#![deny(unsafe_code)]
-
 pub mod record;
 pub mod report;
 pub mod split;

@@ -8,10 +8,10 @@ use std::time::Duration;
 use leotp::rt::{cpu_seconds, peak_rss_bytes, stop_requested};
 use rustix::net::sockopt;
 
-use crate::record::{RECORD_BYTES, write};
-use crate::report::{Measure, Received, Receiver, Sent};
-use crate::sys::{TcpInfo, keep_unsent_below, wait_writable};
-use crate::{Goal, TransferError, mono_ns};
+use crate::transfer::record::{RECORD_BYTES, write};
+use crate::transfer::report::{Measure, Received, Receiver, Sent};
+use crate::transfer::sys::{TcpInfo, keep_unsent_below, wait_writable};
+use crate::transfer::{Goal, TransferError, mono_ns};
 
 const NAME: &str = "tcp";
 
@@ -58,7 +58,7 @@ pub fn serve(
                 connections.push(info);
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => {
-                crate::sys::wait_readable(listener.as_fd(), LOOK);
+                crate::transfer::sys::wait_readable(listener.as_fd(), LOOK);
             }
             Err(error) if error.kind() == ErrorKind::Interrupted => {}
             Err(error) => return Err(TransferError::io("accept")(error)),
@@ -107,7 +107,7 @@ fn send(mut stream: TcpStream, bytes: Option<u64>) -> std::io::Result<TcpInfo> {
     while !stop_requested() {
         match stream.read(&mut nothing) {
             Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                crate::sys::wait_readable(stream.as_fd(), LOOK);
+                crate::transfer::sys::wait_readable(stream.as_fd(), LOOK);
             }
             Err(e) if e.kind() == ErrorKind::Interrupted => {}
             _ => break,

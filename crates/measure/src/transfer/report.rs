@@ -5,8 +5,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use crate::record::{Arrived, Checker, RECORD_BYTES};
-use crate::{Goal, TransferError, mono_ns};
+use crate::transfer::record::{Arrived, Checker, RECORD_BYTES};
+use crate::transfer::{Goal, TransferError, mono_ns};
 
 /// The results of the receiver.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -300,7 +300,7 @@ mod tests {
             };
             let mut receiver = Receiver::start("tcp", goal, measure);
             let mut record = [0; RECORD_BYTES];
-            crate::record::write(0, 1, &mut record);
+            crate::transfer::record::write(0, 1, &mut record);
             receiver.take(&record);
             let received = receiver.finish(serde_json::Value::Null).unwrap();
             assert_eq!((received.records, received.damaged), (1, 0));

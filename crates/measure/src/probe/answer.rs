@@ -4,8 +4,8 @@ use std::io;
 use std::net::SocketAddr;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use crate::packet::Head;
-use crate::stamped::{Stamped, mono_ns};
+use crate::probe::packet::Head;
+use crate::probe::stamped::{Stamped, mono_ns};
 
 /// The beginning of the line that the responder prints once it listens. A program that starts it can wait for this
 /// line.
