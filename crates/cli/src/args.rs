@@ -156,7 +156,7 @@ pub(crate) enum Verb {
     #[command(hide = true)]
     Part(Part),
     /// Be the first process of a guest kernel: what `--time virtual` starts.
-    #[command(hide = true, name = constel_virtual::VERB)]
+    #[command(hide = true, name = crate::guest::VERB)]
     Guest,
     /// List the machines that share a store: state, weight, load, clock.
     #[command(after_help = examples::MACHINES)]

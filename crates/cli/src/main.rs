@@ -1,10 +1,12 @@
 //! `constel`: the command. This file only wires; each verb has its own file.
 
+#![forbid(unsafe_code)]
 // The macros panic when stdout or stderr is closed; `output` does not.
 #![deny(clippy::print_stderr, clippy::print_stdout)]
 
 mod args;
 mod exit;
+mod guest;
 mod output;
 mod progress;
 mod signals;

@@ -103,7 +103,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Web(args) => web::run(&args),
         Verb::Agent(args) => agent::run(&args),
         Verb::Part(args) => agent::part(&args),
-        Verb::Guest => constel_virtual::first_process(),
+        Verb::Guest => crate::guest::first_process(),
         Verb::Machines(args) => machines::run(&args),
     }
 }

@@ -7,11 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_control::Scenario;
-use constel_virtual::{Guest, Order};
 
 use super::scenario;
 use crate::args::{Demo, Run};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::guest::{Guest, Order};
 use crate::signals;
 
 /// Memory of a guest beside what its lab needs: the kernel, and files that programs write.
@@ -83,8 +83,7 @@ pub(crate) fn demo(args: &Demo) -> Outcome {
 }
 
 fn in_guest(wanted: &Wanted<'_>) -> Outcome {
-    let kernel =
-        constel_virtual::find_kernel().map_err(|error| Failure::Host(error.to_string()))?;
+    let kernel = crate::guest::find_kernel().map_err(|error| Failure::Host(error.to_string()))?;
     let scenario = &wanted.loaded.lab.scenario;
     let name = wanted
         .name

@@ -15,7 +15,7 @@ use rustix::process::{Pid, Signal, WaitOptions, WaitStatus, kill_process_group, 
 use rustix::system::{RebootCommand, reboot};
 use rustix::termios::{OptionalActions, tcdrain, tcgetattr, tcsetattr};
 
-use crate::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome};
+use crate::guest::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome};
 
 /// Folders that are empty and in memory in the guest, and the modes of these. All others show the host's files.
 const IN_MEMORY: [(&str, &str); 2] = [("/run", "mode=755"), ("/dev/shm", "mode=1777")];
@@ -24,7 +24,7 @@ const IN_MEMORY: [(&str, &str); 2] = [("/run", "mode=755"), ("/dev/shm", "mode=1
 const OWN: &str = "/run/constel-guest";
 
 /// Runs as process 1 of a guest; it never returns, since the guest is switched off.
-pub fn first_process() -> ! {
+pub(crate) fn first_process() -> ! {
     let outcome = match run() {
         Ok(code) => Outcome::Ended(code),
         Err(error) => Outcome::Unprepared(error.to_string()),

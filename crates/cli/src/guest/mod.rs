@@ -6,24 +6,23 @@
 //!
 //! The guest sees the host's files read-only, below files in memory that are gone with it. Only the folders of
 //! [`Order::shared`] are written to on the host, with the rights of the user who started the guest.
-#![forbid(unsafe_code)]
 
-mod guest;
+mod inside;
 mod kernel;
 mod order;
 mod outside;
 
-pub use guest::first_process;
-pub use kernel::find as find_kernel;
-pub use order::{Order, VERB};
-pub use outside::Guest;
+pub(crate) use inside::first_process;
+pub(crate) use kernel::find as find_kernel;
+pub(crate) use order::{Order, VERB};
+pub(crate) use outside::Guest;
 
 use std::io;
 use std::path::PathBuf;
 
 /// Why a command did not run in a guest.
 #[derive(Debug, thiserror::Error)]
-pub enum Error {
+pub(crate) enum Error {
     /// There is no kernel for it.
     #[error(
         "virtual time needs its kernel, and there is none at {}; `make virtual` builds it, and CONSTEL_KERNEL may name another", list(.0)

@@ -14,8 +14,8 @@ use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome, VERB};
-use crate::{Error, at};
+use crate::guest::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome, VERB};
+use crate::guest::{Error, at};
 
 /// How often the end of the guest and a request to stop are polled.
 const POLL: Duration = Duration::from_millis(20);
@@ -25,7 +25,7 @@ const QUOTED_BYTES: usize = 2_000;
 
 /// A guest that runs one command.
 #[derive(Debug)]
-pub struct Guest {
+pub(crate) struct Guest {
     kernel: Child,
     /// The guest's first process reads signals for its command here, a byte each.
     control: File,
@@ -39,7 +39,7 @@ impl Guest {
     ///
     /// # Errors
     /// [`Error::Host`] when the kernel cannot be started.
-    pub fn start(
+    pub(crate) fn start(
         kernel: &Path,
         order: &Order,
         stdout: impl Write + Send + 'static,
@@ -96,7 +96,7 @@ impl Guest {
     ///
     /// # Errors
     /// [`Error::Stopped`] when the kernel ended without an outcome, [`Error::Guest`] when the guest could not be prepared.
-    pub fn wait(mut self, stop: &AtomicBool) -> Result<u8, Error> {
+    pub(crate) fn wait(mut self, stop: &AtomicBool) -> Result<u8, Error> {
         let mut signalled = false;
         let status = loop {
             if let Some(status) = self.kernel.try_wait().map_err(at("wait for the guest"))? {

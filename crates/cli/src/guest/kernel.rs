@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use crate::Error;
+use crate::guest::Error;
 
 /// The variable that names a kernel.
 const NAMED: &str = "CONSTEL_KERNEL";
@@ -11,7 +11,7 @@ const NAMED: &str = "CONSTEL_KERNEL";
 ///
 /// # Errors
 /// [`Error::NoKernel`] with all places where none is.
-pub fn find() -> Result<PathBuf, Error> {
+pub(crate) fn find() -> Result<PathBuf, Error> {
     if let Some(named) = std::env::var_os(NAMED) {
         return first_of(vec![named.into()]);
     }

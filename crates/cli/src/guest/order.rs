@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use serde::{Deserialize, Serialize};
 
 /// The hidden verb by which the guest's kernel starts this program as its first process.
-pub const VERB: &str = "guest";
+pub(crate) const VERB: &str = "guest";
 
 /// The variable of the first process that names the folder of the order.
 pub(crate) const FOLDER: &str = "CONSTEL_GUEST";
@@ -22,21 +22,21 @@ pub(crate) const OUTCOME: &str = "outcome.json";
 
 /// A command to be run in a guest.
 #[derive(Debug, Clone, Serialize, Deserialize)]
-pub struct Order {
+pub(crate) struct Order {
     /// The program's arguments, without its name.
-    pub arguments: Vec<String>,
+    pub(crate) arguments: Vec<String>,
     /// The standard input; empty for most commands.
-    pub input: String,
+    pub(crate) input: String,
     /// The working folder, absolute.
-    pub folder: PathBuf,
+    pub(crate) folder: PathBuf,
     /// The environment.
-    pub environment: BTreeMap<String, String>,
+    pub(crate) environment: BTreeMap<String, String>,
     /// Folders of the host that the guest may write to, absolute.
-    pub shared: Vec<PathBuf>,
+    pub(crate) shared: Vec<PathBuf>,
     /// Memory of the guest, bytes. It is taken from the host as the guest uses it.
-    pub memory_bytes: u64,
+    pub(crate) memory_bytes: u64,
     /// The guest's wall clock at its start, nanoseconds since 1970.
-    pub starts_at_ns: u64,
+    pub(crate) starts_at_ns: u64,
 }
 
 /// The outcome of an order.
