@@ -74,7 +74,7 @@ lint: format metrics documents licences clippy rustdoc ## what .ci/run checks be
 format:
 	$(CARGO) fmt --all --check
 
-metrics: ## circles of files, long functions, small crates, duplicated bodies and unused dependencies stay below their bounds
+metrics: ## circles of files, long functions, reasons of crates, pure modules, duplicated bodies and unused dependencies stay below their bounds
 	tools/metrics --check
 
 documents: ## links lead somewhere, tables are those of their raw data

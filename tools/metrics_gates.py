@@ -9,8 +9,6 @@ import tomllib
 from collections import defaultdict
 
 LARGEST_CIRCLE_FILES = 4
-# A crate below this must say in docs/design.md, under "Small crates", why it is not a module of its user.
-SMALLEST_CRATE_LINES = 800
 # Shorter bodies are alike by nature: accessors, conversions.
 DUPLICATED_BODY_LINES = 8
 
@@ -35,6 +33,16 @@ DUPLICATE_DEBTS = {
     # One instruction of classic BPF. A common place would make a circle of netlink and process.
     "crates/host/src/netlink/watch.rs instruction = crates/host/src/process/filter.rs statement",
 }
+
+# Modules that neither touch the machine nor wait, in crates that do both. They can be run in virtual time.
+PURE_MODULES = (
+    "crates/cluster/src/machines/", "crates/cluster/src/underlay/", "crates/measure/src/quantiles", "crates/measure/src/plot",
+    "crates/measure/src/verdict",
+)
+IMPURE = re.compile(
+    r"\bstd::(?:env|fs|process|thread|os)\b|\b(?:Tcp|Udp|Unix)\w*(?:Stream|Listener|Socket|Datagram)\b|\b(?:Instant|SystemTime)::now\b"
+    r"|\b(?:rustix|libc|ureq|constel_host|constel_drivers)::|\bcrate::(?:agent|crossing|probe|store|transfer)\b"
+)
 
 
 def circles(crates):
@@ -66,16 +74,32 @@ def long_functions(crates, most):
             yield f"tools/metrics_gates.py: LONG_DEBTS says {allowed} for {function}: {now}"
 
 
-def small_crates(crates, root):
+def reasons(crates, root):
+    """Every crate has a reason in docs/design.md, under "Reasons of crates", and every reason a crate."""
     design = (root / "docs/design.md").read_text()
-    part = re.search(r"^\*\*Small crates\.\*\*.*?(?=^\*\*|^#)", design, re.M | re.S)
+    part = re.search(r"^\*\*Reasons of crates\.\*\*.*?(?=^\*\*|^#)", design, re.M | re.S)
     stated = set(re.findall(r"^- `([\w-]+)`: \S", part.group() if part else "", re.M))
-    small = {name for name, crate in crates.items() if crate["source_lines"] < SMALLEST_CRATE_LINES}
-    for name in sorted(small - stated):
+    for name in sorted(set(crates) - stated):
         lines = crates[name]["source_lines"]
-        yield f"crates/{name}: {lines} lines; make it a module of its user, or say under \"Small crates\" in docs/design.md why not"
-    for name in sorted(stated - small):
-        yield f"docs/design.md: `{name}` stands under \"Small crates\" and is none: remove it"
+        yield f"crates/{name}: {lines} lines; make it a module of its user, or say under \"Reasons of crates\" in docs/design.md why not"
+    for name in sorted(stated - set(crates)):
+        yield f"docs/design.md: `{name}` stands under \"Reasons of crates\" and is no crate: remove it"
+
+
+def pure_modules(files):
+    """`files`: pairs of a crate's name and one of its files."""
+    found = set()
+    for crate, file in files:
+        path = f"crates/{crate}/{file.name}"
+        modules = [module for module in PURE_MODULES if path.startswith(module)]
+        found.update(modules)
+        if not modules or file.all_test:
+            continue
+        for m in IMPURE.finditer(file.code):
+            if not file.in_test(m.start()):
+                yield f"{path}:{file.line(m.start())}: `{m.group()}` in a pure module: give it as an argument"
+    for module in sorted(set(PURE_MODULES) - found):
+        yield f"tools/metrics_gates.py: PURE_MODULES has {module}, which does not exist: remove it"
 
 
 def duplicates(files):
@@ -127,6 +151,6 @@ def unused_dependencies(root):
 
 def check(root, crates, files, most_lines):
     return [
-        *circles(crates), *long_functions(crates, most_lines), *small_crates(crates, root), *duplicates(files),
-        *unused_dependencies(root),
+        *circles(crates), *long_functions(crates, most_lines), *reasons(crates, root), *pure_modules(files),
+        *duplicates(files), *unused_dependencies(root),
     ]
