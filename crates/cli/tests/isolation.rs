@@ -191,7 +191,11 @@ fn a_killed_init_ends_the_programs_and_the_trust() {
 ";
     let file = scenario::small(dir.path(), "init.yaml", COMPUTED, traffic);
     let mut lab = Lab::up("init", &file, dir.path(), &["--for", "6s"]);
-    let inits = marked(Some(&lab.name)).unwrap();
+    let inits = until(Duration::from_secs(6), "the flow's program runs", || {
+        let all = marked(Some(&lab.name)).unwrap();
+        let runs = all.iter().any(|p| p.node.as_deref() == Some("west"));
+        runs.then_some(all)
+    });
     let init = inits
         .iter()
         .find(|p| p.node.is_none())
