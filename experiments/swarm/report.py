@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes the tables of README.md from raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`, and the plots beside it.
+"""Writes the tables of the pages from raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`, and the plots beside it.
 
     experiments/swarm/report.py [--check]     --check: changes nothing, exit code 1 where a table or plot is not that of its data
 
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE / "README.md"
+PAGES = sorted(HERE.glob("*.md"))
 sys.path.insert(0, str(HERE.parents[1] / "benches"))
 from report import bits, number, table  # noqa: E402
 sys.path.insert(0, str(HERE))
@@ -241,7 +241,7 @@ def mean(values):
 
 
 def main():
-    page = PAGE.read_text()
+    pages = {page: page.read_text() for page in PAGES}
 
     def made(match):
         name = match[1]
@@ -259,13 +259,14 @@ def main():
 
     raw = lambda name: json.loads((HERE / f"raw/{name}.json").read_text()) if (HERE / f"raw/{name}.json").exists() else None
     pictures = list(drawn(raw))
-    written = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", made, page, flags=re.S)
+    written = {page: re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", made, text, flags=re.S) for page, text in pages.items()}
     if "--check" in sys.argv:
         same = all((HERE / name).exists() and (HERE / name).read_text() == picture for _, name, picture in pictures)
-        return int(written != page or not same)
+        return int(written != pages or not same)
     for _, name, picture in pictures:
         (HERE / name).write_text(picture)
-    PAGE.write_text(written)
+    for page, text in written.items():
+        page.write_text(text)
     return 0
 
 

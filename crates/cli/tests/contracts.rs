@@ -1,4 +1,4 @@
-//! What scripts rely on: verbs, exit codes, JSON, streams, the results folder (docs/reference/cli.md).
+//! What scripts rely on: verbs, exit codes, JSON, streams, the results folder (docs/reference/cli.md, cli-labs.md, cli-runs.md).
 
 use crate::support;
 

@@ -118,7 +118,7 @@ impl Starter {
         format!(
             "\
 # `constel check FILE` checks this file, `constel plan FILE` shows the sky, `constel run FILE` runs it (as root).
-# Every key is in docs/reference/scenario.md; every quantity carries its unit.
+# Every key is in docs/reference/scenario/; every quantity carries its unit.
 constel: 1
 name: {name}
 seed: 1                            # the same seed makes the same losses
