@@ -249,7 +249,7 @@ impl Table {
         self.rows()
     }
 
-    /// The values of a column, or of so many of its rows.
+    /// The values of a column, or of a number of its rows.
     #[pyo3(signature = (name, first=0, rows=None))]
     fn column<'py>(
         &self,
@@ -277,7 +277,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Whoever asks for another schema casts: the protocol lets us answer with our own.
+        // A consumer that requests another schema casts: the protocol permits us to answer with our own.
         drop(requested_schema);
         let stream = arrow::stream(Arc::clone(&self.columns), self.rows());
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

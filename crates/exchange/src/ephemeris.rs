@@ -226,7 +226,7 @@ impl Segment {
         (self.method, self.degree)
     }
 
-    /// First and last instant at which it may be asked.
+    /// First and last instant at which it has a position.
     pub fn usable(&self) -> (Utc, Utc) {
         self.usable
     }

@@ -1,5 +1,5 @@
 //! One experiment in virtual time: reads a description (JSON) from standard
-//! input, prints what came of it (JSON). `experiments/leotp` drives it.
+//! input, prints the result (JSON). `experiments/leotp` drives it.
 //!
 //! The description: a path that may change with time. Node 0 produces, the last
 //! node consumes, the others are Midnodes or plain routers.

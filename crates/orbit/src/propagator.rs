@@ -215,7 +215,7 @@ pub(crate) fn brouwer_orbit(set: &ElementSet) -> Result<sgp4::Orbit, Propagation
     })
 }
 
-/// A satellite that can be asked where it is.
+/// A satellite whose position can be computed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Satellite {
     /// A designed circular orbit; never fails.

@@ -190,7 +190,7 @@ pub struct Sorted {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Why a set cannot be sorted as asked.
+/// Why a set cannot be sorted as requested.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SortError {
@@ -254,7 +254,7 @@ struct Mean {
 /// out.
 ///
 /// # Errors
-/// Everything wrong with the shells asked for, at once.
+/// Everything wrong with the requested shells, at once.
 pub fn sort(
     sets: &[ElementSet],
     shells: &[ShellSpec],

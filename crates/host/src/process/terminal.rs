@@ -139,7 +139,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Waits for the end of a program that has been asked to end; kills it after two seconds.
+/// Waits for the end of a program that has received a signal to end; kills it after two seconds.
 pub fn end_child(child: &mut Child) {
     let end = Instant::now() + END_WITHIN;
     while Instant::now() < end {

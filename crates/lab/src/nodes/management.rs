@@ -204,7 +204,7 @@ impl ManagementNet {
         })?;
         up_without_link_local(&mut batch, ifindex)?;
         batch.add_address(&AddressSpec::new(ifindex, IpPrefix::host(own.host.into())));
-        // A permanent neighbour entry: the namespace is not asked by ARP, and no other host can answer for it.
+        // A permanent neighbour entry: the host sends no ARP request to the namespace, and no other host can answer for it.
         batch.replace_neighbour(&NeighbourSpec {
             ifindex,
             addr: own.bridge.into(),

@@ -148,8 +148,8 @@ pub struct GatewayStats {
     /// Connections refused because of a bound, or because the destination is this host
     /// itself.
     pub refused: u64,
-    /// Datagrams from peers' addresses that are of another version of the gateways'
-    /// protocol, or say so.
+    /// Datagrams from peers' addresses that are of another version of the gateways' protocol, or
+    /// report one.
     pub other_version: u64,
     /// Connections to servers that failed.
     pub unanswered: u64,
