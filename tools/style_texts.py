@@ -19,8 +19,8 @@ TYPESCRIPT = re.compile(
 RUST_TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{")
 FENCE = re.compile(r"\s*(```|~~~)")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s+")
-# Headings, rules of tables, lines of markup, link targets, pictures, quoted text.
-MARKUP = re.compile(r"\s*(#+ |\|[\s|:-]+$|</?\w|!\[|\[[^\]]+\]: )")
+# Headings, rules of tables, lines of markup, pictures, targets of links, and columns that are aligned by spaces.
+MARKUP = re.compile(r"\s*(#+ |\|[\s|:-]+$|</?\w|!\[|\[[^\]]+\]: |[^|]*\S {3,}\S)")
 
 
 def markdown(kind, text, first=1):
@@ -158,7 +158,7 @@ def of_text(name, text):
 
 
 def texts(path, name):
-    """The same of a file. What is neither one of these nor a script is not read to its end."""
+    """All texts of a file. Files that are neither one of these nor a script are not read to their end."""
     if path.suffix in (".md", ".ipynb", ".rs", ".ts", ".html", ".py", ".pyi"):
         return of_text(name, path.read_text())
     with path.open("rb") as file:
