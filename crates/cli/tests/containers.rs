@@ -239,7 +239,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     for words in [
         "the image box names no program: give `command`",
         "its user 'nobody' is not in its /etc/passwd",
-        "nowhere is not there, and is to be mounted",
+        "nowhere does not exist and cannot be mounted",
         "there is no such image",
         "constel image list",
     ] {

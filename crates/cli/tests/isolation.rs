@@ -129,7 +129,10 @@ traffic:
     let file = scenario::small(dir.path(), "missing.yaml", COMPUTED, missing);
     let mut lab = Lab::start("missing", &file, dir.path(), &[]);
     assert_eq!(lab.ended().code(), Some(5), "{}", lab.stderr());
-    for words in ["nowhere is not there", "/no/such/place, which is not there"] {
+    for words in [
+        "nowhere does not exist",
+        "/no/such/place, which does not exist",
+    ] {
         assert!(lab.stderr().contains(words), "{}", lab.stderr());
     }
     host.assert_as_before("missing");

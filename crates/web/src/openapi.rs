@@ -28,7 +28,7 @@ const REFUSALS: [(u16, &str); 10] = [
     ),
     (
         401,
-        "There is no session: the token was used, or is none of this server.",
+        "There is no session: the token was used already, or another server issued it.",
     ),
     (
         403,
@@ -68,7 +68,7 @@ pub fn document() -> String {
         "type": "apiKey",
         "in": "cookie",
         "name": "constel-PORT",
-        "description": "The session that a token was exchanged for; PORT is the server's, so that servers side by side are told apart.",
+        "description": "The session that a token was exchanged for; PORT is the server's port, so that servers on one host have different cookies.",
     });
     let document = json!({
         "openapi": "3.1.0",

@@ -131,7 +131,7 @@ impl Keeper<'_> {
         let go = self.store.get(&keys::go(lab)).ok().flatten();
         if go.is_some_and(|go| go.created > number) {
             self.watcher.tell(&format!(
-                "lab {lab} has begun without this agent: its part was another's, who is gone"
+                "lab {lab} has begun without this agent: another agent had its part and has left"
             ));
             return;
         }
@@ -473,7 +473,7 @@ impl<'a> Own<'a> {
             let _ = fs::remove_dir_all(folder);
         } else {
             self.keeper.watcher.tell(&format!(
-                "lab {lab}: nobody fetched its results; they are in {}",
+                "lab {lab}: its results were not fetched; they are in {}",
                 results.display()
             ));
         }

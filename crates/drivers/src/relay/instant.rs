@@ -180,7 +180,10 @@ mod tests {
         let mut instants = Instants::new(order.clone(), 3);
         assert!(order.is_complete(0));
         order.begun.fetch_add(1, Ordering::SeqCst);
-        assert!(!order.is_complete(0), "somebody is about to tell");
+        assert!(
+            !order.is_complete(0),
+            "a change has begun and is not announced yet"
+        );
         order.told.fetch_add(1, Ordering::SeqCst);
         assert!(!order.is_complete(0), "not heard of it yet");
         instants.hear();

@@ -106,7 +106,7 @@ impl Images {
                 let source = folder.join(&mount.host);
                 if !source.exists() {
                     note(format!(
-                        "{} is not there, and is to be mounted",
+                        "{} does not exist and cannot be mounted",
                         source.display()
                     ));
                 }
@@ -253,7 +253,7 @@ fn hold(store: &Store, name: &str, progress: &dyn Progress) -> Result<Held, cons
         return Err(missing);
     };
     progress.say(&format!(
-        "{name} is not there yet: it is assembled from packages of this host"
+        "{name} is not in the store: assembling it from packages of this host"
     ));
     let options = ImportOptions {
         name: Some(name.to_owned()),

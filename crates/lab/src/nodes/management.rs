@@ -438,7 +438,11 @@ fn by(ifindex: u32, gateway: std::net::IpAddr) -> RouteTarget {
 
 fn index_of(socket: &mut Socket, name: &str) -> Result<u32, EngineError> {
     let found = socket.link_named(name)?;
-    let lost = || constel_host::Error::Invalid(format!("interface {name} went as it was made"));
+    let lost = || {
+        constel_host::Error::Invalid(format!(
+            "interface {name} disappeared right after its creation"
+        ))
+    };
     Ok(found.ok_or_else(lost)?.ifindex)
 }
 
