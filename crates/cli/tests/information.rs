@@ -1,4 +1,4 @@
-//! What nodes are told, in a real lab: files and socket seen from inside, private, read-only, in time.
+//! Information for nodes, in a real lab: files and socket seen from inside, private, read-only, in time.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! What nodes are told, from plans.
+//! Information for nodes, from plans.
 
 use std::sync::Arc;
 

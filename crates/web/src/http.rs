@@ -164,7 +164,7 @@ impl Request {
         if !self.head.all("transfer-encoding").is_empty() {
             return Err(BadRequest::Answer(
                 411,
-                "the length of the body must be said",
+                "the body needs a length",
             ));
         }
         let said = self.head.only("content-length").map(str::parse::<usize>);
@@ -173,7 +173,7 @@ impl Request {
             _ => {
                 return Err(BadRequest::Answer(
                     411,
-                    "the length of the body must be said",
+                    "the body needs a length",
                 ));
             }
         };

@@ -81,7 +81,7 @@ impl GatewayOptions {
             ))),
             None if self.allow_no_key => Ok([0; 32]),
             None => Err(RunError::Options(String::from(
-                "a gateway needs a key that its peers share: without one, whoever can send packets with a peer's \
+                "a gateway needs a key that its peers share: without one, every host that can send packets with a peer's \
                  address opens connections from here to everywhere",
             ))),
         }
