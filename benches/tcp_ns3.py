@@ -5,8 +5,8 @@
     relay_bench --only tcp --json > tcp.json
     /tmp/ns3/bin/python benches/tcp_ns3.py tcp.json [--keep ns3.json] [--json] [--acknowledge 1]
 
-Same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent, on the way
-there only), segment size and times; receive and send buffers do not limit. ns-3's congestion
+Both have the same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent,
+forward only), segment size and times; receive and send buffers do not limit. ns-3's congestion
 controls are its own models, not Linux's code. reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr,
 hybla TcpHybla,
 westwood TcpWestwoodPlus, vegas TcpVegas (`relay_bench --only tcp --controls hybla,westwood,vegas`: Constel's BPF programs).
@@ -101,8 +101,8 @@ def bound(control, loss, losses):
     """Least and greatest relay/ns-3 that is agreement, or None and the reason.
 
     A control that fills the link fills it in both: everything without loss, and BBR, which does not mind it. Reno and cubic
-    go by each loss: with n of them in a measurement the rate varies by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides, and
-    ns-3 has no RACK, no tail loss probes and no HyStart++. The bounds are a factor of 2 for each case, and LOSSY_MEAN for all.
+    go by each loss: with n of them in a measurement the rate varies by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides.
+    Besides, ns-3 has no RACK, no tail loss probes and no HyStart++. The bounds are a factor of 2 for each case, and LOSSY_MEAN for all.
     One rule for every delay, 300 ms included, where it was written down before any case of it was simulated.
     """
     if control in NOT_JUDGED:

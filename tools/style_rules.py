@@ -9,7 +9,8 @@ MANY_WORDS = 25
 CLAUSE = re.compile(
     r"(What|Whatever|Who|Whose|Whoever|Which|Where|Its|Their|They|The same|Of|Nothing|Nobody|Somebody|None|So|By how)\b(?!.*\?$)"
 )
-SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=[A-Z`\"(*\[])|\v+")
+# A sentence may begin with a name in small letters, such as etcd.
+SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=[A-Z`\"(*\[])|(?<=[\w)]{3}[.!?])\s+(?=[a-z])|\v+")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf|etc|al|Fig|Eq|No|Sec|St|approx|resp)\.$")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.S)
 LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])", re.S)

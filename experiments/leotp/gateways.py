@@ -1,5 +1,5 @@
-"""TCP gateways (`transport.leotp.gateways`) in a lab: an unmodified client (curl) and server over Iridium, Beijing to New York. They use TCP from
-end to end, TCP split at every satellite, and LEOTP between gateways at both stations. A second part has 1,000 connections at once while Midnodes
+"""TCP gateways (`transport.leotp.gateways`) in a lab: an unmodified client (curl) and server over Iridium, Beijing to New York. Client and
+server use TCP from end to end, TCP split at every satellite, and LEOTP between gateways at both stations. A second part has 1,000 connections at once while Midnodes
 are killed.
 
 Raw data: raw/lab-gateways.json, a row for each transport and repeat with its lab's verdict; raw/lab-gateways-many.json."""

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Figures 15 and 16: resources of OneWeb with OSPF by BIRD in every satellite while it is built, converges and runs. Its nodes
-have 1 processor and 3 GiB, 2 and 3, or 2 and 16. oneweb.yaml, 40 s of it. Keeps raw/sn-oneweb-CASE.json.
+"""Figures 15 and 16: resources of OneWeb with OSPF by BIRD in every satellite while it is built, converges and runs. The
+nodes have 1 processor and 3 GiB, 2 and 3, or 2 and 16. oneweb.yaml, 40 s of it. Keeps raw/sn-oneweb-CASE.json.
 """
 
 import os
