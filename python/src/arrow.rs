@@ -60,20 +60,20 @@ impl Drop for Stream {
     }
 }
 
-/// What a stream has to give.
+/// The state of a stream.
 struct Source {
     columns: Arc<[Column]>,
     rows: usize,
     given: bool,
 }
 
-/// What a schema keeps alive.
+/// The data that a schema keeps alive.
 struct SchemaOwned {
     columns: Arc<[Column]>,
     children: Vec<*mut Schema>,
 }
 
-/// What an array keeps alive.
+/// The data that an array keeps alive.
 struct ArrayOwned {
     columns: Arc<[Column]>,
     buffers: Vec<*const c_void>,

@@ -4,7 +4,7 @@
 //! * `Table`: columns with names, for every reader of Arrow's C stream.
 //!
 //! Labs are not run here: the package starts `constel run` and asks it over its socket, so that an interpreter that dies
-//! takes them down. What people call is the package in `python/constel`; this module is its engine room.
+//! takes them down. The public package is `python/constel`; this module is its engine room.
 
 mod arrow;
 mod failure;

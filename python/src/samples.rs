@@ -1,4 +1,4 @@
-//! What interfaces and edges counted (`sample`, `run --profile`), read from a results folder.
+//! Counters of interfaces and edges (`sample`, `run --profile`), read from a results folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -44,7 +44,7 @@ impl Bits {
     }
 }
 
-/// What stands in a column.
+/// The values of a column.
 #[derive(Debug, Clone)]
 pub(crate) enum Values {
     Integer(Vec<i64>),
@@ -62,7 +62,7 @@ pub(crate) enum Values {
 pub(crate) struct Column {
     pub(crate) name: CString,
     pub(crate) values: Values,
-    /// Where there is a value; `None`: everywhere.
+    /// The rows that have a value; `None`: all.
     pub(crate) valid: Option<Bits>,
 }
 
@@ -205,7 +205,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Of `(name, kind, values)`, kind being `integer`, `float`, `bool` or `text`; `None` is no value.
+    /// Makes a table of `(name, kind, values)`, kind being `integer`, `float`, `bool` or `text`; `None` is no value.
     #[staticmethod]
     fn of(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<Self> {
         let mut made: Vec<Column> = Vec::with_capacity(columns.len());

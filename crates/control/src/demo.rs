@@ -17,7 +17,7 @@ impl Scenario {
     /// [`DEMO`].
     ///
     /// # Errors
-    /// None, as a test sees to.
+    /// No error occurs; a test ensures it.
     pub fn demo() -> Result<Self, Error> {
         Self::from_text("demo.yaml", DEMO, Path::new(""))
     }

@@ -100,7 +100,9 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
     let put = |map: &str, key: usize, value: &[u8]| {
         let told = constel_bpf::map(&object, map)?;
         let told = told.update(&(key as u32).to_ne_bytes(), value, MapFlags::ANY);
-        told.map_err(BpfError::refused("give the programs the machines' addresses"))
+        told.map_err(BpfError::refused(
+            "give the programs the machines' addresses",
+        ))
     };
     for (port, owner) in owners.iter().enumerate() {
         put("cst_owners", port, &(*owner as u32).to_ne_bytes())?;

@@ -76,7 +76,7 @@ fn sorted(given: &[Given], spec: ShellSpec) -> Sorted {
     sort(&sets(given), &[spec], at(), days(14.0)).expect("sortable")
 }
 
-/// Where each satellite is along the ring, by the order of slots, degrees eastward.
+/// The position of each satellite along the ring, by the order of slots, degrees eastward.
 fn longitudes_deg(sorted: &Sorted) -> Vec<f64> {
     let longitude = |satellite: &Satellite| {
         let p = satellite.teme(at()).expect("a state").position_teme_m;

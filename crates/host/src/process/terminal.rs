@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_we_ignore_a_program_on_a_terminal_does_not() {
-        // SAFETY: nobody in this process waits for this signal.
+        // SAFETY: no thread of this process waits for this signal.
         unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
         let script = "read line; grep SigIgn /proc/self/status";
         let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();
