@@ -185,6 +185,7 @@ fn hypatia_and_starperf_say_what_flies() {
     let files = exports::hypatia(&lab).unwrap();
     let text = |name: &str| files.iter().find(|f| f.0 == name).unwrap().1.as_str();
     let read = hypatia::Files {
+        tles_path: "tles.txt",
         tles: text("tles.txt"),
         isls: Some(text("isls.txt")),
         stations: Some(text("ground_stations.basic.txt")),

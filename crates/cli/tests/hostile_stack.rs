@@ -316,7 +316,7 @@ fn survive(name: &str, acts: &[Act]) {
     assert!(flow("other").get("changed_stacks").is_none());
     assert_eq!(flow("own")["changed_stacks"][0], "a");
     drop(lab);
-    drop(host);
+    host.assert_as_before("own stack");
 }
 
 #[test]
@@ -361,7 +361,7 @@ traffic:
         "{text}"
     );
     drop(lab);
-    drop(host);
+    host.assert_as_before("own stack");
 }
 
 fn stdout_of(lab: &Lab, dir: &Path) -> String {
@@ -396,7 +396,7 @@ fn with_restore_false_a_change_is_reported_and_stays() {
         (&"a".into(), &false.into())
     );
     drop(lab);
-    drop(host);
+    host.assert_as_before("own stack");
 }
 
 /// All routes to the loopback addresses of `b` that a node has, each with the number of the software it is of.
@@ -441,7 +441,7 @@ fn beside(name: &str, start: &str, runs: &str) {
     }
     assert_eq!(lab.interrupt().code(), Some(130));
     drop(lab);
-    drop(host);
+    host.assert_as_before("own stack");
 }
 
 #[test]

@@ -5,6 +5,7 @@ mod capture;
 mod catalogue;
 mod containers;
 mod contracts;
+mod daemon_networks;
 mod daemons;
 mod disjoint;
 mod endings;

@@ -16,8 +16,9 @@ fn backlog() -> u64 {
     text.trim().parse().unwrap()
 }
 
-/// Reasons for which a run under this bound is not to be trusted that speak of late frames; and its exit code.
-fn late(dir: &Path, name: &str, bound: &str) -> (Vec<String>, i32) {
+/// Runs under this bound. Returns the reasons against the run that concern late frames, the lateness at the 99th
+/// percentile in nanoseconds, and the exit code.
+fn late(dir: &Path, name: &str, bound: &str) -> (Vec<String>, u64, i32) {
     let links = format!("links: {{driver: relay, max_lateness: {bound}}}\n{TRAFFIC}");
     let file = scenario::small(dir, &format!("{name}.yaml"), "{mode: computed}", &links);
     let check = json(&constel([
@@ -46,19 +47,23 @@ fn late(dir: &Path, name: &str, bound: &str) -> (Vec<String>, i32) {
     let late = reasons
         .filter(|r| r.starts_with("frames left late"))
         .collect();
-    (late, status.code().unwrap())
+    let p99_ns = summary["fidelity"]["lateness_p99_ns"].as_u64().unwrap();
+    (late, p99_ns, status.code().unwrap())
 }
 
-/// The time that handing a frame to the kernel takes is more than a microsecond anywhere; and less than 10 ms but where
-/// a run is not to be trusted for other reasons too.
+/// Handing a frame to the kernel takes more than a microsecond anywhere. A busy host may make frames later than 10 ms.
 #[test]
 fn the_bound_that_the_scenario_states_decides() {
     let dir = tempfile::tempdir().unwrap();
-    let (reasons, code) = late(dir.path(), "bound-1us", "1 us");
+    let (reasons, _, code) = late(dir.path(), "bound-1us", "1 us");
     assert_eq!(code, 3, "{reasons:?}");
     assert!(reasons[0].contains("stated bound 0.001 ms"), "{reasons:?}");
-    let (reasons, _) = late(dir.path(), "bound-10ms", "10 ms");
-    assert_eq!(reasons, [""; 0]);
+    let (reasons, p99_ns, _) = late(dir.path(), "bound-10ms", "10 ms");
+    assert_eq!(
+        reasons.is_empty(),
+        p99_ns <= 10_000_000,
+        "{p99_ns}: {reasons:?}"
+    );
 }
 
 /// Frames that wait for a processor have room while a lab is up, and the manifest says what was changed. (That every

@@ -26,6 +26,9 @@ pub(crate) struct Ethernet {
     owners: MapHandle,
     /// The link of the egress program on the interface.
     _leaves: OwnedFd,
+    /// The ingress program. The socket keeps it as well, but shows no process that has it: `constel clean` would take it for
+    /// one that a dead lab has left behind.
+    _arrives: OwnedFd,
 }
 
 impl Ethernet {
@@ -39,6 +42,7 @@ impl Ethernet {
         let arrives = constel_bpf::program(&object, "cst_arrive")?;
         let filter = Filter::Program(arrives.as_fd());
         let socket = EthernetSocket::open(interface.ifindex, ETHER_TYPE, filter)?;
+        let arrives = arrives.as_fd().try_clone_to_owned()?;
         let keep = |map: &str| {
             let kept = MapHandle::try_from(&constel_bpf::map(&object, map)?);
             kept.map_err(BpfError::refused("keep a map of the programs"))
@@ -48,6 +52,7 @@ impl Ethernet {
             strangers: keep("cst_strangers")?,
             owners: keep("cst_owners")?,
             _leaves: constel_bpf::link(&object, "cst_leave", interface.ifindex, Side::Egress)?,
+            _arrives: arrives,
         })
     }
 

@@ -15,6 +15,7 @@ use std::time::{Duration, Instant};
 use constel_crossing::{Carriage, Counts, Crossing, Key, LabTime, Layout, Listening, Machine};
 use constel_drivers::relay::{Relay, RelayConfig};
 use constel_drivers::{Links, Plane};
+use constel_host::bpf;
 use constel_link::{EdgeUpdate, Impairment, PortId, mac_of};
 use constel_underlay::{CrossingCounts, Label, pack};
 use support::*;
@@ -176,6 +177,19 @@ impl Pair {
         let from = counts.from.first().map(|(_, from)| *from);
         (counts, from.unwrap_or_default())
     }
+}
+
+/// `constel clean` waits for the programs of dead labs, which are those that no process has.
+#[test]
+fn the_programs_of_a_living_crossing_are_no_dead_labs() {
+    let _alone = ALONE.lock();
+    let _pair = Pair::new(Carriage::Ethernet, |_| Fate::After(Duration::ZERO));
+    // Those of other tests may be about to go.
+    let orphans = bpf::orphans().unwrap();
+    assert_eq!(
+        bpf::wait_gone(&orphans, Duration::from_secs(60)).unwrap(),
+        []
+    );
 }
 
 fn udp(node: &Node, n: u8) -> UdpSocket {

@@ -5,6 +5,7 @@ mod software;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
+use constel_scenario::model::satellite_name;
 use constel_units::Utc;
 
 pub use software::{Health, Software, Volume};
@@ -25,6 +26,8 @@ pub struct Draft {
     pub step_s: f64,
     /// Each becomes a constellation.
     pub shells: Vec<Shell>,
+    /// One more constellation: satellites that fly by their elements.
+    pub elements: Option<Elements>,
     /// Lowest usable elevation, degrees.
     pub min_elevation_deg: f64,
     /// Rate of ISLs, bits per second.
@@ -74,6 +77,17 @@ pub struct Network {
     pub members: Vec<String>,
 }
 
+/// Satellites of a file of element sets.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Elements {
+    /// The path of the file, as the scenario names it.
+    pub file: String,
+    /// The number of sets in it.
+    pub satellites: u32,
+    /// Pairs of satellites that are linked, by their place in the file, from 0.
+    pub links: Vec<(u32, u32)>,
+}
+
 /// A shell of circular orbits.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Shell {
@@ -121,6 +135,7 @@ impl Draft {
             duration_s: 60.0,
             step_s: 1.0,
             shells: Vec::new(),
+            elements: None,
             min_elevation_deg: 25.0,
             isl_bps: 10_000_000,
             isl_loss: 0.0,
@@ -163,11 +178,14 @@ impl Draft {
             (steps * self.step_s * 1e3).round(),
             (self.step_s * 1e3).round(),
         );
-        if !self.shells.is_empty() {
+        if !self.shells.is_empty() || self.elements.is_some() {
             out.push_str("\nconstellations:\n");
         }
         for (n, shell) in self.shells.iter().enumerate() {
             self.shell(&mut out, n, shell);
+        }
+        if let Some(elements) = &self.elements {
+            self.elements(&mut out, elements);
         }
         self.ground(&mut out);
         if !self.nodes.is_empty() {
@@ -237,7 +255,6 @@ impl Draft {
     }
 
     fn shell(&self, out: &mut String, n: usize, shell: &Shell) {
-        let link = |bps: u64, loss: f64| format!("{{rate: {bps} bit/s, loss: {} %}}", loss * 100.0);
         let _ = write!(
             out,
             "  shell{}:\n    walker:\n      pattern: {}\n      inclination: {} deg\n      satellites: {}\n      planes: {}\n      \
@@ -252,24 +269,54 @@ impl Draft {
             shell.raan0_deg,
         );
         if shell.isl {
-            let range = self
-                .isl_max_range_m
-                .map_or(String::new(), |m| format!(", max_range: {m} m"));
-            let _ = writeln!(
-                out,
-                "    isl: {{pattern: plus-grid{range}, link: {}}}",
-                link(self.isl_bps, self.isl_loss)
-            );
+            let _ = writeln!(out, "    isl: {{pattern: plus-grid{}}}", self.isl());
         } else {
             out.push_str("    isl: {pattern: none}\n");
         }
+        self.gsl(out, shell.min_elevation_deg);
+    }
+
+    fn elements(&self, out: &mut String, elements: &Elements) {
+        const NAME: &str = "satellites";
+        let file = software::text(&elements.file);
+        let _ = writeln!(out, "  {NAME}:\n    tle: {{file: {file}, strict: true}}");
+        if elements.links.is_empty() {
+            out.push_str("    isl: {pattern: none}\n");
+        } else {
+            let name = |slot| satellite_name(NAME, 0, 1, slot, elements.satellites);
+            let _ = writeln!(
+                out,
+                "    isl:\n      {{pattern: list{}, pairs: [",
+                self.isl()
+            );
+            for (from, to) in &elements.links {
+                let _ = writeln!(out, "        {{from: {}, to: {}}},", name(*from), name(*to));
+            }
+            out.push_str("      ]}\n");
+        }
+        self.gsl(out, None);
+    }
+
+    /// The keys of an ISL but for its pattern.
+    fn isl(&self) -> String {
+        let range = self
+            .isl_max_range_m
+            .map_or(String::new(), |m| format!(", max_range: {m} m"));
+        format!("{range}, link: {}", link(self.isl_bps, self.isl_loss))
+    }
+
+    fn gsl(&self, out: &mut String, min_elevation_deg: Option<f64>) {
         let _ = writeln!(
             out,
             "    gsl: {{min_elevation: {} deg, link: {}}}",
-            shell.min_elevation_deg.unwrap_or(self.min_elevation_deg),
+            min_elevation_deg.unwrap_or(self.min_elevation_deg),
             link(self.gsl_bps, self.gsl_loss)
         );
     }
+}
+
+fn link(bps: u64, loss: f64) -> String {
+    format!("{{rate: {bps} bit/s, loss: {} %}}", loss * 100.0)
 }
 
 /// A name of `a-z`, `0-9` and `-`, at most 48 characters, not in `taken` yet.

@@ -2,27 +2,32 @@
 //! `gsl_interfaces_info.txt` and `description.txt`.
 //!
 //! Out: a Walker shell as two-line elements whose mean motion makes SGP4 fly it at Constel's altitude and pace.
-//! In: satellites that form a Walker pattern, which Hypatia's own generators always do; its `phase_diff` (every
-//! second plane half a slot ahead) is Walker's `F = planes / 2` with slots numbered differently.
+//! In: satellites that form a Walker pattern, as those of Hypatia's own generators do, become a shell; its `phase_diff`
+//! (every second plane half a slot ahead) is Walker's `F = planes / 2` with slots numbered differently. Others, such as a
+//! part of a constellation, fly by the elements of `tles.txt`, with the links of `isls.txt`.
 
-use std::fmt::Write;
+mod pattern;
+mod write;
 
-use constel_orbit::{EARTH_EQUATORIAL_RADIUS_M, EARTH_J2, EARTH_MU_M3_PER_S2, ElementSet, tle};
+use constel_orbit::{EARTH_EQUATORIAL_RADIUS_M, ElementSet, tle};
 use constel_units::Utc;
 
-use crate::draft::{Draft, Shell, Station};
+use crate::draft::{Draft, Elements, Station};
 use crate::text::{Findings, ReadErrors, number, shown};
 
-/// Catalogue numbers have five digits.
-pub const MOST_SATELLITES: u32 = 99_999;
-/// How far an element may be from the pattern's, degrees: four digits of an angle, and the rounding of F.
-const TOLERANCE_DEG: f64 = 0.02;
+pub use pattern::mean_motion_rev_per_day;
+pub use write::{
+    MOST_SATELLITES, write_description, write_gsl_interfaces, write_isls, write_stations,
+    write_tles,
+};
 
 /// The files of a network as texts; only `tles` must be there.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Files<'a> {
     /// `tles.txt`.
     pub tles: &'a str,
+    /// The path of `tles.txt` as the scenario names it, if its satellites form no pattern.
+    pub tles_path: &'a str,
     /// `isls.txt`.
     pub isls: Option<&'a str>,
     /// `ground_stations.basic.txt` or `ground_stations.txt`.
@@ -49,7 +54,38 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
         }
     };
     let (planes, per_plane, sets) = read_tles(files.tles).map_err(in_file("tles.txt"))?;
-    let mut shell = fit(planes, per_plane, &sets, &mut draft).map_err(in_file("tles.txt"))?;
+    let links = match files.isls {
+        Some(text) => read_isls(text, planes * per_plane).map_err(in_file("isls.txt"))?,
+        None => {
+            draft.note("there is no isls.txt: no ISLs");
+            Vec::new()
+        }
+    };
+    let first = sets[0].elements();
+    let altitude_m = pattern::altitude_m(first.mean_motion, first.inclination);
+    match pattern::fit(planes, per_plane, &sets, &mut draft) {
+        Ok(mut shell) => {
+            shell.isl = !links.is_empty();
+            let (count, grid) = (links.len() as u32, 2 * planes * per_plane);
+            if shell.isl && count != grid {
+                draft.note(format!(
+                    "isls.txt has {count} links; the +Grid, which was taken, has {grid}"
+                ));
+            }
+            draft.shells.push(shell);
+        }
+        Err(why) => {
+            let file = files.tles_path.to_owned();
+            draft.note(format!(
+                "the satellites form no Walker pattern ({why}): they fly by the elements of {file}, which the scenario reads"
+            ));
+            draft.elements = Some(Elements {
+                file,
+                satellites: planes * per_plane,
+                links,
+            });
+        }
+    }
     // Epochs are written to 1e-8 of a day, 0.9 ms: the intended value is a whole millisecond.
     let epoch_ns = sets[0].epoch().unix_ns();
     draft.start =
@@ -57,30 +93,12 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
     if sets.iter().any(|s| s.epoch() != sets[0].epoch()) {
         draft.note("the epochs of the elements differ; the first one's is the start");
     }
-    match files.isls {
-        None => {
-            shell.isl = false;
-            draft.note("there is no isls.txt: no ISLs");
-        }
-        Some(text) => {
-            let count = read_isls(text, planes * per_plane)
-                .map_err(in_file("isls.txt"))?
-                .len() as u32;
-            shell.isl = count > 0;
-            let grid = 2 * planes * per_plane;
-            if count > 0 && count != grid {
-                draft.note(format!(
-                    "isls.txt has {count} links; the +Grid, which was taken, has {grid}"
-                ));
-            }
-        }
-    }
     if let Some(text) = files.stations {
         draft.stations = read_stations(text).map_err(in_file("ground_stations.txt"))?;
     }
     if let Some(text) = files.description {
         let lengths = read_description(text).map_err(in_file("description.txt"))?;
-        let radius_m = EARTH_EQUATORIAL_RADIUS_M + shell.altitude_m;
+        let radius_m = EARTH_EQUATORIAL_RADIUS_M + altitude_m;
         if let Some(max_gsl_m) = lengths.0 {
             let sin = (radius_m.powi(2) - EARTH_EQUATORIAL_RADIUS_M.powi(2) - max_gsl_m.powi(2))
                 / (2.0 * EARTH_EQUATORIAL_RADIUS_M * max_gsl_m);
@@ -104,7 +122,6 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
     }
     draft.note("Hypatia's files say nothing of rates and losses: 10 Mbit/s and 0 % were taken");
     draft.note("dynamic_state (forwarding tables) was not read: routes are computed");
-    draft.shells.push(shell);
     Ok(draft)
 }
 
@@ -142,121 +159,6 @@ fn read_tles(text: &str) -> Result<(u32, u32, Vec<ElementSet>), ReadErrors> {
         );
     }
     findings.or((planes, per_plane, sets))
-}
-
-/// Smallest distance of two angles modulo `round`, degrees.
-fn apart(a: f64, b: f64, round: f64) -> f64 {
-    let d = (a - b).rem_euclid(round);
-    d.min(round - d)
-}
-
-/// The Walker pattern the satellites form.
-fn fit(
-    planes: u32,
-    per_plane: u32,
-    sets: &[ElementSet],
-    draft: &mut Draft,
-) -> Result<Shell, ReadErrors> {
-    let mut findings = Findings::default();
-    let first = sets[0].elements();
-    let u = |set: &ElementSet| set.elements().argument_of_perigee + set.elements().mean_anomaly;
-    let plane = |p: u32| &sets[(p * per_plane) as usize];
-    let slot_deg = 360.0 / f64::from(per_plane);
-    let total = f64::from(planes) * f64::from(per_plane);
-    let spread = match planes {
-        1 => 360.0,
-        _ => {
-            (plane(1).elements().right_ascension - first.right_ascension).rem_euclid(360.0)
-                * f64::from(planes)
-        }
-    };
-    let star = (spread - 180.0).abs() < 1.0;
-    let spread = if star { 180.0 } else { 360.0 };
-    let lead = if planes > 1 {
-        (u(plane(1)) - u(plane(0))).rem_euclid(slot_deg)
-    } else {
-        0.0
-    };
-    let phasing = (lead * total / 360.0).round();
-    for (n, set) in sets.iter().enumerate() {
-        let (p, s) = ((n as u32 / per_plane), (n as u32 % per_plane));
-        let e = set.elements();
-        let node = first.right_ascension + f64::from(p) * spread / f64::from(planes);
-        let phase = u(&sets[0]) + f64::from(s) * slot_deg + f64::from(p) * phasing * 360.0 / total;
-        let off = [
-            (
-                apart(e.inclination, first.inclination, 360.0),
-                "inclination",
-            ),
-            (apart(e.right_ascension, node, 360.0), "right ascension"),
-            // A plane may start at another slot: Hypatia's `phase_diff`.
-            (apart(u(set), phase, slot_deg), "place in the orbit"),
-            (
-                (e.mean_motion - first.mean_motion).abs() * 100.0,
-                "mean motion",
-            ),
-        ];
-        for (off, what) in off {
-            if off > TOLERANCE_DEG {
-                let reason = format!(
-                    "satellite {n} does not fit a Walker pattern: its {what} is off by {off:.3} deg; use the file as `tle:`"
-                );
-                findings.push(2 + 3 * n, reason);
-            }
-        }
-        if e.eccentricity > 0.01 {
-            findings.push(
-                2 + 3 * n,
-                format!(
-                    "satellite {n} has eccentricity {}; use the file as `tle:`",
-                    e.eccentricity
-                ),
-            );
-        }
-        if findings.is_full() {
-            break;
-        }
-    }
-    let turned = apart(u(&sets[0]), 0.0, slot_deg);
-    if turned > TOLERANCE_DEG {
-        draft.note(format!("all satellites were moved along their orbits by {turned:.3} deg, so that the first is at its node"));
-    }
-    let altitude_m = altitude_m(first.mean_motion, first.inclination);
-    findings.or(Shell {
-        star,
-        altitude_m: altitude_m.round(),
-        inclination_deg: first.inclination,
-        planes,
-        per_plane,
-        phasing: phasing as u32 % planes,
-        raan0_deg: first.right_ascension.rem_euclid(360.0),
-        isl: true,
-        min_elevation_deg: None,
-    })
-}
-
-/// Revolutions a day of a two-line set (Kozai's mean motion: the mean anomaly's rate, J2 included) for a circular
-/// orbit at a mean altitude.
-pub fn mean_motion_rev_per_day(altitude_m: f64, inclination_deg: f64) -> f64 {
-    let radius_m = EARTH_EQUATORIAL_RADIUS_M + altitude_m;
-    let n = (EARTH_MU_M3_PER_S2 / radius_m.powi(3)).sqrt();
-    let j2_rate = 1.5 * EARTH_J2 * (EARTH_EQUATORIAL_RADIUS_M / radius_m).powi(2) * n;
-    let cos = inclination_deg.to_radians().cos();
-    (n + 0.5 * j2_rate * (3.0 * cos * cos - 1.0)) * 86_400.0 / std::f64::consts::TAU
-}
-
-/// The inverse of [`mean_motion_rev_per_day`].
-fn altitude_m(rev_per_day: f64, inclination_deg: f64) -> f64 {
-    let (mut low, mut high) = (-6e6, 1e9);
-    for _ in 0..80 {
-        let middle = f64::midpoint(low, high);
-        if mean_motion_rev_per_day(middle, inclination_deg) > rev_per_day {
-            low = middle;
-        } else {
-            high = middle;
-        }
-    }
-    f64::midpoint(low, high)
 }
 
 fn read_isls(text: &str, satellites: u32) -> Result<Vec<(u32, u32)>, ReadErrors> {
@@ -378,119 +280,4 @@ fn read_gsl_interfaces(text: &str) -> Result<usize, ReadErrors> {
         }
     }
     findings.or(several)
-}
-
-/// `tles.txt` of shells, one after another. With more than one shell the first line says that every satellite is
-/// an orbit of its own, as others who feed Hypatia mixed sets do. `None` with more satellites than
-/// [`MOST_SATELLITES`].
-pub fn write_tles(name: &str, shells: &[Shell], epoch: Utc) -> Option<String> {
-    let total: u64 = shells
-        .iter()
-        .map(|s| u64::from(s.planes) * u64::from(s.per_plane))
-        .sum();
-    if total > u64::from(MOST_SATELLITES) {
-        return None;
-    }
-    let mut out = match shells {
-        [one] => format!("{} {}\n", one.planes, one.per_plane),
-        _ => format!("{total} 1\n"),
-    };
-    let mut number = 0;
-    for shell in shells {
-        let mean_motion = mean_motion_rev_per_day(shell.altitude_m, shell.inclination_deg);
-        let spread = if shell.star { 180.0 } else { 360.0 };
-        let count = f64::from(shell.planes) * f64::from(shell.per_plane);
-        for p in 0..shell.planes {
-            let node = shell.raan0_deg + f64::from(p) * spread / f64::from(shell.planes);
-            for s in 0..shell.per_plane {
-                let anomaly = f64::from(s) * 360.0 / f64::from(shell.per_plane)
-                    + f64::from(p) * f64::from(shell.phasing) * 360.0 / count;
-                let first = format!(
-                    "1 {:05}U 00000ABC {}  .00000000  00000-0  00000+0 0    0",
-                    number + 1,
-                    tle_epoch(epoch)
-                );
-                let second = format!(
-                    "2 {:05} {:8.4} {} 0000000   0.0000 {} {mean_motion:11.8}    0",
-                    number + 1,
-                    shell.inclination_deg,
-                    angle(node),
-                    angle(anomaly)
-                );
-                let _ = writeln!(
-                    out,
-                    "{name} {number}\n{first}{}\n{second}{}",
-                    checksum(&first),
-                    checksum(&second)
-                );
-                number += 1;
-            }
-        }
-    }
-    Some(out)
-}
-
-/// Degrees below 360 in eight columns; a value that rounds up to 360 becomes 0.
-fn angle(degrees: f64) -> String {
-    let text = format!("{:8.4}", degrees.rem_euclid(360.0));
-    if text == "360.0000" {
-        "  0.0000".to_owned()
-    } else {
-        text
-    }
-}
-
-/// `YYDDD.DDDDDDDD`.
-fn tle_epoch(at: Utc) -> String {
-    let text = at.to_string();
-    let year: i32 = text.get(..4).and_then(|y| y.parse().ok()).unwrap_or(2000);
-    let january: Utc = format!("{year:04}-01-01T00:00:00Z").parse().unwrap_or(at);
-    let days = (i128::from(at.unix_ns()) - i128::from(january.unix_ns())) as f64 / 86_400e9 + 1.0;
-    format!("{:02}{days:012.8}", year.rem_euclid(100))
-}
-
-fn checksum(line: &str) -> u32 {
-    line.chars()
-        .map(|c| c.to_digit(10).unwrap_or(u32::from(c == '-')))
-        .sum::<u32>()
-        % 10
-}
-
-/// `isls.txt`.
-pub fn write_isls(links: &[(u32, u32)]) -> String {
-    links.iter().fold(String::new(), |mut out, (a, b)| {
-        let _ = writeln!(out, "{a} {b}");
-        out
-    })
-}
-
-/// `ground_stations.basic.txt`.
-pub fn write_stations(stations: &[Station]) -> String {
-    stations
-        .iter()
-        .enumerate()
-        .fold(String::new(), |mut out, (n, s)| {
-            let _ = writeln!(
-                out,
-                "{n},{},{},{},{}",
-                s.name.replace(',', ";"),
-                s.latitude_deg,
-                s.longitude_deg,
-                s.altitude_m
-            );
-            out
-        })
-}
-
-/// `gsl_interfaces_info.txt`: one interface of bandwidth 1.0 a node, satellites first.
-pub fn write_gsl_interfaces(nodes: usize) -> String {
-    (0..nodes).fold(String::new(), |mut out, n| {
-        let _ = writeln!(out, "{n},1,1.0");
-        out
-    })
-}
-
-/// `description.txt`.
-pub fn write_description(max_gsl_m: f64, max_isl_m: f64) -> String {
-    format!("max_gsl_length_m={max_gsl_m:.10}\nmax_isl_length_m={max_isl_m:.10}\n")
 }

@@ -1,6 +1,8 @@
 //! Other simulators' files become scenarios that are valid, and fly what the files say.
 
 use constel_exchange::draft::{Draft, Shell, Station};
+use std::path::Path;
+
 use constel_exchange::{celestial, hypatia, opensn, starperf, starrynet};
 use constel_orbit::{Satellite, tle};
 use constel_plan::Lab;
@@ -180,6 +182,7 @@ fn hypatia_there_and_back() {
         }];
         let files = hypatia::Files {
             tles: &tles,
+            tles_path: "tles.txt",
             isls: Some(&hypatia::write_isls(&links)),
             stations: Some(&hypatia::write_stations(&stations)),
             gsl_interfaces: Some(&hypatia::write_gsl_interfaces(total + 1)),
@@ -282,16 +285,31 @@ fn hypatia_phase_diff_is_a_walker_pattern() {
     .unwrap();
     assert_eq!(draft.shells[0].phasing, 2);
     assert_eq!(lab(&draft).layout.satellite_count(), 12);
-    // Elements in no pattern are refused, not bent.
-    let wild = tles.replace("53.0000  90.0000", "53.0000  95.0000");
-    assert!(
-        hypatia::parse(
+    // Elements in no pattern fly as they are: here a plane that stands elsewhere, and one satellite less.
+    let moved = tles.replace("53.0000  90.0000", "53.0000  81.0000");
+    let fewer = tles.replacen("4 3", "11 1", 1);
+    let fewer: Vec<&str> = fewer.lines().collect();
+    let fewer = fewer[..fewer.len() - 3].join("\n");
+    for (text, satellites) in [(moved, 12), (fewer, 11)] {
+        let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("tles: {satellites}.txt"));
+        std::fs::write(&path, &text).unwrap();
+        let draft = hypatia::parse(
             &hypatia::Files {
-                tles: &wild,
+                tles: &text,
+                tles_path: path.to_str().unwrap(),
+                isls: Some("0 1\n1 2\n2 7\n"),
                 ..hypatia::Files::default()
             },
-            "h"
+            "h",
         )
-        .is_err()
-    );
+        .unwrap();
+        assert!(draft.shells.is_empty() && draft.notes[0].contains("no Walker pattern"));
+        let lab = lab(&draft);
+        assert_eq!(lab.layout.satellite_count(), satellites);
+        let yaml = draft.yaml();
+        assert!(
+            yaml.contains("{from: satellites-p00-s02, to: satellites-p00-s07}"),
+            "{yaml}"
+        );
+    }
 }

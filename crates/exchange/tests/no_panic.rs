@@ -28,6 +28,7 @@ fn read_everything(text: &str) {
     let _ = stk::parse(text, text).map_err(|e| e.to_string());
     let files = hypatia::Files {
         tles: text,
+        tles_path: text,
         isls: Some(text),
         stations: Some(text),
         gsl_interfaces: Some(text),

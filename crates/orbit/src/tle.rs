@@ -101,7 +101,8 @@ pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
             let mut reader = Reader::default();
             for (line_number, line) in (1..).zip(text.lines()) {
                 let line = line.trim_ascii_end();
-                if !line.is_empty() {
+                let is_head = line_number == 1 && is_head_of_hypatia(line);
+                if !line.is_empty() && !is_head {
                     reader.take(line_number, line.as_bytes());
                 }
             }
@@ -119,6 +120,13 @@ pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
             ElementFile::unreadable(line, TleReason::Unprintable { column }.to_string())
         }
     }
+}
+
+/// Whether a first line has the numbers of orbits and of satellites per orbit, as Hypatia's `tles.txt` has.
+fn is_head_of_hypatia(line: &str) -> bool {
+    let is_number = |word: &str| word.len() <= 6 && word.bytes().all(|b| b.is_ascii_digit());
+    let words: Vec<&str> = line.split_ascii_whitespace().collect();
+    words.len() == 2 && words.into_iter().all(is_number)
 }
 
 /// A line 1 waiting for its line 2. Without fields if it could not be read.

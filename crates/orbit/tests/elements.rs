@@ -128,6 +128,17 @@ fn alpha_5_numbers_are_whole() {
     );
 }
 
+/// Hypatia's `tles.txt` begins with two numbers.
+#[test]
+fn the_head_of_hypatias_file_is_no_record() {
+    let with = |head: &str| tle::read([head, NAME, LINE_1, LINE_2].join("\n"));
+    assert_eq!(with("72 22").all().unwrap().len(), 1);
+    assert_eq!(with("1 6").all().unwrap().len(), 1);
+    for head in ["1 6 7", "1 6\n1 6", "STRAY\n72 22"] {
+        assert!(with(head).all().is_err(), "{head}");
+    }
+}
+
 #[test]
 fn every_bad_line_is_named_at_once() {
     let text = [

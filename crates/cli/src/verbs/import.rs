@@ -39,7 +39,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
         }
     };
     let draft = if file.is_dir() {
-        hypatia_folder(file, &name).map_err(|e| e.or_else_read(wrong(file)))?
+        hypatia_folder(file, &name, args.out.as_deref()).map_err(|e| e.or_else_read(wrong(file)))?
     } else {
         match extension.as_str() {
             "json" => {
@@ -76,7 +76,11 @@ pub(crate) fn run(args: &Import) -> Outcome {
     let yaml = draft.yaml();
     // Print only a scenario that can run.
     let shown = file.display().to_string();
-    let folder = file.parent().unwrap_or(Path::new(""));
+    let folder = match file.is_dir() {
+        true => args.out.as_deref().unwrap_or(Path::new("")),
+        false => file,
+    };
+    let folder = folder.parent().unwrap_or(Path::new(""));
     let scenario = Scenario::from_text(&shown, &yaml, folder).map_err(|error| match error {
         Error::Scenario(found) => Failure::Scenario(not_a_scenario(&shown, &found)),
         other => other.into(),
@@ -145,7 +149,8 @@ fn compose_file(file: &Path, stem: &str) -> Result<Result<Draft, ReadErrors>, Fa
     Ok(compose::parse(&text, &name, &beside))
 }
 
-fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
+/// Reads Hypatia's folder for a scenario in `out`, or for one that is printed, which stands in the current folder then.
+fn hypatia_folder(folder: &Path, name: &str, out: Option<&Path>) -> Result<Draft, FolderError> {
     let there = |file: &str| match folder.join(file).exists() {
         true => read(&folder.join(file))
             .map(Some)
@@ -165,8 +170,17 @@ fn hypatia_folder(folder: &Path, name: &str) -> Result<Draft, FolderError> {
     };
     let (isls, interfaces) = (there("isls.txt")?, there("gsl_interfaces_info.txt")?);
     let description = there("description.txt")?;
+    let mut tles_path = folder.join("tles.txt");
+    // A path in a scenario is relative to the scenario's folder.
+    if out
+        .and_then(Path::parent)
+        .is_some_and(|at| at != Path::new(""))
+    {
+        tles_path = tles_path.canonicalize().unwrap_or(tles_path);
+    }
     let found = hypatia::Files {
         tles: &tles,
+        tles_path: &tles_path.to_string_lossy(),
         isls: isls.as_deref(),
         stations: stations.as_deref(),
         gsl_interfaces: interfaces.as_deref(),

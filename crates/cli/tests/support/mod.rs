@@ -32,6 +32,10 @@ pub(crate) const CONSTEL: &str = env!("CARGO_BIN_EXE_constel");
 /// No verb but `run` may take longer.
 const VERB_WITHIN: Duration = Duration::from_secs(30);
 
+/// The least wait for what must happen. Waits only recognise what hangs: a busy host may take its time, and bounds of
+/// the product are judged by lab time or beside a baseline.
+const HANGS_AFTER: Duration = Duration::from_secs(150);
+
 /// Runs a verb to its end; panics when it hangs.
 pub(crate) fn constel<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Output {
     let mut command = Command::new(CONSTEL);
@@ -39,7 +43,7 @@ pub(crate) fn constel<S: AsRef<OsStr>>(args: impl IntoIterator<Item = S>) -> Out
     finish(command, VERB_WITHIN)
 }
 
-/// Runs a command to its end; kills it and panics after `limit`.
+/// Runs a command to its end; kills it and panics after `limit` (see [`wait`]).
 pub(crate) fn finish(mut command: Command, limit: Duration) -> Output {
     let mut child = command
         .stdout(Stdio::piped())
@@ -73,9 +77,9 @@ fn collect(stream: Option<impl Read + Send + 'static>) -> std::thread::JoinHandl
     })
 }
 
-/// Waits for the child; kills it after `limit` and gives `None`.
+/// Waits for the child; kills it after `limit`, or after [`HANGS_AFTER`] if that is longer, and gives `None`.
 pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<std::process::ExitStatus> {
-    let end = Instant::now() + limit;
+    let end = Instant::now() + limit.max(HANGS_AFTER);
     loop {
         if let Some(status) = child.try_wait().unwrap() {
             return Some(status);
@@ -149,8 +153,9 @@ pub(crate) fn workspace() -> PathBuf {
         .unwrap()
 }
 
-/// Polls until `ready` gives something; panics after `limit`.
+/// Polls until `ready` gives something; panics after `limit`, or after [`HANGS_AFTER`] if that is longer.
 pub(crate) fn until<T>(limit: Duration, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
+    let limit = limit.max(HANGS_AFTER);
     let end = Instant::now() + limit;
     // Many of the checks start a program or read all of /proc: the longer they take, the rarer they are.
     let mut pause = Duration::from_millis(2);

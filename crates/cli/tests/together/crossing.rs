@@ -275,10 +275,8 @@ fn networks_are_on_two_machines_and_change_on_both() {
     assert_eq!(did[2]["stdout"], "2 delays of mesh changed\n");
     let shared = flow(&told, "shared");
     assert!(shared["loss_ratio"].as_f64().unwrap() < 0.1, "{shared:#}");
-    // It was out for some three seconds of fifteen, and then 300 ms away.
+    // It was out for some seconds of fifteen, and then 300 ms away.
     let crossing = flow(&told, "crossing");
-    let loss = crossing["loss_ratio"].as_f64().unwrap();
-    assert!((0.05..0.5).contains(&loss), "{crossing:#}");
     let (least, most) = (ms(crossing, "rtt_ms", "min"), ms(crossing, "rtt_ms", "max"));
     // No later than a busy host makes it: what is set is the least that is possible then.
     let far = (15.0..30.0).contains(&least) && most >= 300.0;
@@ -296,6 +294,14 @@ fn networks_are_on_two_machines_and_change_on_both() {
         noted.collect::<Vec<_>>()
     });
     assert_eq!((noted[0].len(), &noted[0]), (3, &noted[1]));
+    // Ten probes for each second that it was out; a few are on their way when that begins.
+    let at_s = |n: usize| noted[0][n].0.as_f64().unwrap() / 1e9;
+    let out_s = at_s(1) - at_s(0);
+    let lost = crossing["loss_ratio"].as_f64().unwrap() * crossing["sent"].as_f64().unwrap();
+    assert!(
+        lost > 7.0 * out_s - 3.0 && lost < 75.0,
+        "{lost} in {out_s} s: {crossing:#}"
+    );
     // The summary has the counters of all members of the channel, on both machines.
     let summary = std::fs::read(results.join("summary.json")).unwrap();
     let summary: Value = serde_json::from_slice(&summary).unwrap();

@@ -143,8 +143,8 @@ impl Software {
     }
 }
 
-/// As JSON has them, texts are texts in YAML too.
-fn text(text: &str) -> String {
+/// Quotes a text: a string of JSON is one of YAML.
+pub(super) fn text(text: &str) -> String {
     Value::from(text).to_string()
 }
 

@@ -105,6 +105,7 @@ fn imports() -> Vec<Target> {
             texts(bytes).is_some_and(|[tles, isls, stations]| {
                 let files = hypatia::Files {
                     tles,
+                    tles_path: "tles.txt",
                     isls: Some(isls),
                     stations: Some(stations),
                     gsl_interfaces: None,

@@ -168,9 +168,9 @@ impl Ns {
     }
 }
 
-/// Waits until `what` gives true.
+/// Waits until `what` gives true, for at least a minute: a wait recognises what hangs, and a busy host may take its time.
 pub(crate) fn until(limit: Duration, mut what: impl FnMut() -> bool) -> bool {
-    let end = Instant::now() + limit;
+    let end = Instant::now() + limit.max(Duration::from_secs(60));
     while Instant::now() < end {
         if what() {
             return true;
