@@ -3,7 +3,7 @@
 
     benches/report.py [--check]     --check: changes nothing, exit code 1 where a table is not that of its data
 
-If there is no raw file, the page has the command that makes it. Nothing in a table is typed by hand.
+Without a raw file the page says how to make it. Tables are never typed by hand.
 """
 
 import json
@@ -18,7 +18,7 @@ PAGES = sorted(HERE.glob("*.md"))
 
 
 def number(value, digits=None):
-    """As a reader wants it: three figures, or so many digits; thousands apart."""
+    """A number for readers: three figures, or a number of digits; thousands apart."""
     if value is None:
         return "-"
     if digits is None:
@@ -33,7 +33,7 @@ def spread(row, factor=1.0, digits=None):
 
 
 def of_rounds(values):
-    """What `spread` wants, of the rounds' values."""
+    """The arguments of `spread`, from the rounds' values."""
     values = sorted(values)
     return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
 
@@ -552,7 +552,7 @@ TABLES = {
 
 
 def others(data):
-    """What others did on the machine, and on its host, before it began, where that is enough to be seen in figures."""
+    """Load of other programs on the machine, and on its host, before the run, if it is enough to affect figures."""
     if "busy_before" in data:
         said = []
         if data["busy_before"] >= 0.1:

@@ -24,7 +24,7 @@ PAPER = {
 
 
 def good(document):
-    """Transfers of slices that were in time; where there is none, of all."""
+    """Transfers of slices that were in time; without such slices, of all."""
     runs = {n for n, run in enumerate(document["runs"]) if in_time(run)}
     return [row for row in document["transfers"] if row["run"] in runs] if runs else document["transfers"]
 
@@ -242,7 +242,7 @@ def figure(document, drop, number):
 
 
 def blocks():
-    """What each place of the page is made of, of the data that are there."""
+    """The contents of each place of the page, from the present data."""
     raw = lambda name: json.loads((HERE / f"raw/{name}.json").read_text()) if (HERE / f"raw/{name}.json").exists() else None
     reno = raw("reno")
     model = raw("model")

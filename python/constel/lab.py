@@ -653,7 +653,7 @@ class OwnLab(Lab):
 def attach(name: str) -> Lab:
     """Returns a lab that another process runs.
 
-    Raises `LabDied` if there is none.
+    Raises `LabDied` if no such lab runs.
     """
     lab = Lab(name)
     lab.state()

@@ -23,7 +23,7 @@ pub(crate) fn unreadable(file: &str, reason: impl std::fmt::Display) -> PyErr {
     )
 }
 
-/// The exception for something that was asked for and does not exist or does not go together.
+/// The exception for a request for something that does not exist or does not go together.
 pub(crate) fn usage(error: impl std::fmt::Display) -> PyErr {
     make(USAGE, &error.to_string(), "")
 }

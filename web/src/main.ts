@@ -225,7 +225,7 @@ class Page {
     const words = [row?.state ?? "", late === undefined ? "" : `p99 late ${(late / 1e3).toFixed(0)} µs`, lost ? `${count(lost)} frames lost by the host` : ""];
     chip.textContent = words.filter(Boolean).join(" · ");
     chip.className = `chip ${health ? (fine ? "good" : "bad") : ""}`;
-    chip.title = "Frames that left later than they were due, at the 99th percentile, and losses that nobody asked for. The verdict of the run comes at its end.";
+    chip.title = "Frames that left later than they were due, at the 99th percentile, and losses that the scenario did not request. The verdict of the run comes at its end.";
   }
 
   private async results(): Promise<void> {
@@ -238,7 +238,7 @@ class Page {
     chip.className = `chip ${trusted && !failed ? "good" : "bad"}`;
     const failures = (summary?.software?.failures ?? []).map((failure) => failure.reason);
     const reasons = [...failures, ...(summary?.verdict.reasons ?? [])];
-    chip.title = reasons.join("\n") || "What this run measured may be relied on.";
+    chip.title = reasons.join("\n") || "The measurements of this run are trustworthy.";
     const body = need("#results");
     fill(body, el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why)));
     const go = (t: number) => this.app.clock.scrub(t);
@@ -320,7 +320,7 @@ class Page {
     shade.addEventListener("change", () => this.legend());
     need("#share").addEventListener("click", () => {
       this.remember();
-      void navigator.clipboard?.writeText(location.href).then(() => this.say("the address of this view is copied; whoever opens it needs a session of this server"));
+      void navigator.clipboard?.writeText(location.href).then(() => this.say("the address of this view is copied; opening it needs a session of this server"));
     });
     this.legend();
     this.show("globe");

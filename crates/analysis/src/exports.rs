@@ -221,7 +221,7 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
     Ok(map.svg())
 }
 
-/// Ephemerides of all satellites over the interval, ITRF positions without velocities. Where a satellite has no position, one
+/// Ephemerides of all satellites over the interval, ITRF positions without velocities. If a satellite has no position, one
 /// segment ends and the next begins after.
 ///
 /// # Errors

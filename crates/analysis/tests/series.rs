@@ -89,7 +89,7 @@ fn compare(
             let mut next = 0;
             let last = kept.last.entry((from, to)).or_default();
             let first = last.get(1).map_or(u32::MAX, |n| *n);
-            // Asked for only now and then: what is known of the paths of others must do.
+            // Computed only now and then: the known paths of other pairs must suffice.
             let ask = (from.0 + to.0) % 3 > 0;
             let unchanged = ask.then(|| paths.unchanged(from, first)).flatten();
             let mut stays = true;

@@ -66,7 +66,7 @@ fn is_shown(command: &str, line: &str, said: &str) -> bool {
     near && shape(said).starts_with(shape(line).trim_end())
 }
 
-/// Runs a command as a shell does. What it printed, standard error as well.
+/// Runs a command as a shell does. Returns its output, standard error as well.
 pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("exec 2>&1; {line}")]);
@@ -76,7 +76,7 @@ pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
         .stdin(Stdio::null());
     let output = support::finish(command, COMMAND_WITHIN);
     let said = support::stdout(&output);
-    // 3: on a busy machine figures are not to be trusted, and Constel says so.
+    // 3: on a busy machine figures are not trustworthy, and Constel reports it.
     assert!(
         matches!(output.status.code(), Some(0 | 3)),
         "{line}: {}\n{said}",
@@ -213,7 +213,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
         assert!(matches!(status.code(), Some(0 | 3)), "{status}");
     }
     assert!(commands >= 12, "only {commands} commands");
-    // What was added by hand was met by some datagrams, and not by those before.
+    // The effect by hand was met by some datagrams, and not by those before.
     let delays = fs::read_to_string(folder.join("first/nodes/lagos/delays.csv")).unwrap();
     let (slow, fast) = slow_and_fast(&delays);
     assert!(slow.len() >= 5 && fast.len() >= 5, "{slow:?} {fast:?}");

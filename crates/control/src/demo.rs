@@ -17,7 +17,7 @@ impl Scenario {
     /// [`DEMO`].
     ///
     /// # Errors
-    /// None, as a test sees to.
+    /// No error occurs; a test ensures it.
     pub fn demo() -> Result<Self, Error> {
         Self::from_text("demo.yaml", DEMO, Path::new(""))
     }
@@ -99,7 +99,7 @@ impl Starter {
             names.push(name.as_str());
         }
         let yaml = self.filled(&stations, names[0], names[1]);
-        Scenario::from_text("the scenario as asked for", &yaml, Path::new(""))?;
+        Scenario::from_text("the requested scenario", &yaml, Path::new(""))?;
         Ok(yaml)
     }
 

@@ -1,4 +1,4 @@
-//! Docker Compose files become scenarios that are valid, and what is not carried over is said with its reason.
+//! Docker Compose files become valid scenarios, and parts that are left out are reported with their reason.
 
 use constel_exchange::compose::{is_one, parse};
 use constel_exchange::draft::Draft;

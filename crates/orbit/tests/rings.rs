@@ -76,7 +76,7 @@ fn sorted(given: &[Given], spec: ShellSpec) -> Sorted {
     sort(&sets(given), &[spec], at(), days(14.0)).expect("sortable")
 }
 
-/// Where each satellite is along the ring, by the order of slots, degrees eastward.
+/// The position of each satellite along the ring, by the order of slots, degrees eastward.
 fn longitudes_deg(sorted: &Sorted) -> Vec<f64> {
     let longitude = |satellite: &Satellite| {
         let p = satellite.teme(at()).expect("a state").position_teme_m;
@@ -215,7 +215,7 @@ fn an_object_that_has_come_down_does_not_return() {
     }
 }
 
-/// Falling within weeks: the mean altitude at the instant asked for is not that of the epoch, and the shell is left.
+/// Falling within weeks: the mean altitude at the requested instant is not that of the epoch, and the shell is left.
 #[test]
 fn an_object_that_sgp4_moves_out_of_its_shell_is_left_out() {
     let given = Given {

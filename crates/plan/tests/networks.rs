@@ -73,7 +73,7 @@ fn a_square_of_delays_becomes_edges_of_one_port_each() {
     assert_eq!(plan.routes.rows.len(), 13);
 }
 
-/// What R's `write.csv` and spreadsheets make of a file is that file.
+/// Files that R's `write.csv` and spreadsheets write are read as equal.
 #[test]
 fn cells_in_quotes_are_cells() {
     let quoted = |csv: &str| {
@@ -378,7 +378,7 @@ fn management_has_an_address_for_each_member_that_follows_from_the_labs_name() {
     let other = own.management("other").unwrap();
     assert!(other.subnet != one.subnet && other.interface != one.interface);
 
-    // What is planned is the lab of the scenario's name.
+    // Plans use the addresses of the lab with the scenario's name.
     let named = own.management(own.scenario.name.as_str()).unwrap();
     let document = Document::at(&own, TimeSpan::from_ns(0)).unwrap();
     assert_eq!(document.management.unwrap().host, named.host);

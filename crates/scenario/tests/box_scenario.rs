@@ -1,5 +1,5 @@
-//! Scenarios that are a box: what is wrong with a file, all at once (`tests/boxes/X.yaml` gives `X.stderr`, written anew with
-//! `CONSTEL_BLESS=1`), and what a good one means.
+//! Scenarios that are a box: what is wrong with a file, all at once (`tests/boxes/X.yaml` gives `X.stderr`, written again
+//! with `CONSTEL_BLESS=1`), and what a good one means.
 
 use constel_scenario::model::{BoxEnds, BoxScenario};
 use constel_scenario::{Diagnostics, DiskFiles, box_schema_json, is_box, read_box};

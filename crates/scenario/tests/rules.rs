@@ -1,5 +1,5 @@
-//! Rules of a box: what is wrong with a file, all at once (`tests/rules/X.yaml` gives `X.stderr`, written anew with
-//! `CONSTEL_BLESS=1`), and what a good one means.
+//! Rules of a box: what is wrong with a file, all at once (`tests/rules/X.yaml` gives `X.stderr`, written again
+//! with `CONSTEL_BLESS=1`), and what a good one means.
 
 use constel_link::rules::{Action, Direction, Vlan};
 use constel_link::{Discipline, Loss};

@@ -88,7 +88,7 @@ fn skies(shared: &Shared) -> Result<&Skies, String> {
 fn lab(shared: &Shared) -> Result<&Lab, String> {
     match &shared.source.of {
         Of::Lab { lab, .. } => Ok(lab),
-        _ => Err("there is no lab: kernels cannot be asked".to_owned()),
+        _ => Err("there is no lab: kernels cannot be read".to_owned()),
     }
 }
 

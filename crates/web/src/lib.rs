@@ -1,7 +1,7 @@
 //! The web view: a scenario's sky, a running lab or a finished run in a browser of this machine.
 //!
-//! A [`Server`] listens on the loopback interface and serves a [`Source`]. The page is part of the program. Nothing is
-//! fetched from other hosts, and the page's policy prevents it from sending data to them. `docs/reference/web.md` describes
+//! A [`Server`] listens on the loopback interface and serves a [`Source`]. The page is part of the program. No data
+//! is fetched from other hosts, and the page's policy prevents it from sending data to them. `docs/reference/web.md` describes
 //! its content and its security.
 //!
 //! * [`guard`]: access control. [`http`]: requests, read within limits. [`token`]: one address for one browser.

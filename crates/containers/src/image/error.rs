@@ -260,7 +260,7 @@ pub enum EntryFault {
     #[error("its path leads out of the image")]
     Escapes,
     /// The path has a byte or a length that is not valid.
-    #[error("its path is none: {0}")]
+    #[error("its path is not valid: {0}")]
     BadPath(&'static str),
     /// The entry is below a file.
     #[error("'{0}' is no folder")]

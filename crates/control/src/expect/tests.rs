@@ -146,7 +146,7 @@ fn early(exit: i32) -> ClientEnd {
     }
 }
 
-/// What came of statements: `true`, `false`, or a doubt.
+/// The results of statements: `true`, `false`, or a doubt.
 fn judged(expect: &str, evidence: &Evidence) -> Vec<Result<bool, String>> {
     let judgements = judge(&scenario(expect), evidence).into_iter();
     let end = |j: Judgement| j.doubt.map_or(Ok(j.holds), Err);
@@ -170,7 +170,7 @@ fn software_that_fails_is_a_failure_and_nothing_else_is_in_doubt() {
                   - {name: g, ended_early: {flow: fsw-0, signal: 11}}\n- {name: h, still_running: [fsw-0]}";
     let expected = [false, true, false, true, true, true, false, false];
     assert_eq!(judged(expect, &run), expected.map(Ok));
-    // Said by a statement about the flow or its node; or it is one failure more.
+    // A statement about the flow or its node covers it; otherwise it is one failure more.
     assert!(unstated(&scenario(expect), &run).is_empty());
     let others = scenario("- {name: d, alive: [node-1]}");
     let left = unstated(&others, &run);
@@ -228,7 +228,7 @@ fn a_statement_is_judged_by_what_it_needs() {
         judged(expect, &run),
         [Ok(false), Ok(true), Ok(true), Ok(false)]
     );
-    // Its own, but none in the part of its time that a statement is about.
+    // The flow has losses of its own, but none in the period of the statement.
     let echo = &mut run.summary.flows[0];
     (echo.trustworthy, echo.doubt) = (Some(false), Some("late".to_owned()));
     let samples = "t_s,marked\n0.500000000,0\n1.500000000,1\n";
@@ -239,7 +239,7 @@ fn a_statement_is_judged_by_what_it_needs() {
     assert_eq!(found[3], Ok(false));
     std::fs::write(dir.path().join("flows/echo.csv"), "t_s,marked\n0.5,1\n").unwrap();
     assert!(judged(expect, &run)[3].is_err());
-    // Where nothing is known of the flow, the run's lateness is all there is.
+    // Without data about the flow, the run's lateness decides.
     run.summary.flows[0].trustworthy = None;
     assert!(
         judged(expect, &run)[2]

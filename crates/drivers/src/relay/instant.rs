@@ -3,7 +3,7 @@
 //! Every thread is notified of a change and of its instant. At that instant each thread takes in the frames sent
 //! before, and then sends a mark to every other thread; frames sent later wait. Once a thread has all marks, it has all
 //! frames that were sent before the change, and makes it. Each frame is therefore handled by the old tables or by the
-//! new ones, wherever it is served. A mark tells whether its thread can make the change, so that all threads make it or
+//! new ones, wherever it is served. A mark states whether its thread can make the change, so that all threads make it or
 //! none.
 
 use std::sync::Arc;

@@ -34,7 +34,7 @@ pub fn is_one(text: &str) -> bool {
     root.is_ok_and(|root| root.get("services").is_some() && root.get("constel").is_none())
 }
 
-/// Reads a file; `name` is the project's unless the file has one. `beside` is asked for `.env` and what `env_file` names.
+/// Reads a file; `name` is the project's unless the file has one. `beside` finds `.env` and the files that `env_file` names.
 ///
 /// # Errors
 /// Everything found wrong.

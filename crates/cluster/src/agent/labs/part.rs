@@ -292,7 +292,7 @@ impl<'a> Own<'a> {
             let leaves = self.keeper.leaving.load(Ordering::Acquire);
             // The agent's end is a failure of the part, unless the part has failed already.
             if leaves {
-                let failure = || "its agent was asked to end".to_owned();
+                let failure = || "its agent received a signal to end".to_owned();
                 self.part.failure.get_or_insert_with(failure);
             }
             if (leaves || !is_wanted() || self.keeper.has_ended()) && heard.ends() {

@@ -189,7 +189,7 @@ fn killed_when_ended(
 ) -> Result<Mutex<Receiver<Option<u64>>>> {
     let (send, receive) = mpsc::sync_channel(1);
     let count = move || {
-        // The container may be gone before it is asked.
+        // The container may be gone before the request.
         let _ = send.send(killed_for_memory(&groups));
     };
     when_ended(process, "killed", count)
