@@ -503,7 +503,8 @@ fn clean_all_leaves_the_living_alone() {
         ours[0].removed,
         [Removed::LabDir {
             path: rt.lab_dir(&dead)
-        }]
+        }],
+        "{report:?}"
     );
     assert!(!report.labs.iter().any(|r| r.lab == live), "{report:?}");
     assert_eq!(rt.list().unwrap().len(), 1);

@@ -501,7 +501,7 @@ fn an_engine_is_asked_for_its_image() {
         let mut test = Command::new(std::env::current_exe().unwrap());
         test.args([
             "--exact",
-            "sources::asks_the_engine",
+            "image::sources::asks_the_engine",
             "--ignored",
             "--nocapture",
         ]);

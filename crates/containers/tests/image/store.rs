@@ -309,7 +309,7 @@ fn a_killed_import_leaves_what_prune_removes_and_nothing_else() {
         .end();
     let (port, stalled) = stalling_registry(&layer);
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::imports_until_killed", "--ignored"])
+        .args(["--exact", "image::store::imports_until_killed", "--ignored"])
         .env("STORE", bench.path("store"))
         .env("SOURCE", format!("docker://127.0.0.1:{port}/stalling:1"))
         .stdout(Stdio::null())
