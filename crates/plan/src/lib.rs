@@ -46,6 +46,7 @@ mod step_plan;
 mod table;
 #[cfg(test)]
 mod testing;
+mod watched;
 
 pub use addresses::address_blocks;
 pub use applier::{Applier, EdgesApplied, RoutesApplied};
@@ -72,3 +73,4 @@ pub use planner::{
 pub use step_plan::{
     Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, SharedWayRow, StepPlan, WayRow, at_clock,
 };
+pub use watched::{Resident, Watched};
