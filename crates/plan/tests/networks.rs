@@ -154,7 +154,7 @@ fn no_law_has_more_edges_than_a_file_may() {
             errors.contains("allowed: 2 to 1049 members"),
             "{law}: {errors}"
         );
-        assert!(errors.starts_with("given.yaml:"), "{law}: {errors}");
+        assert!(errors.starts_with("x.yaml:"), "{law}: {errors}");
     }
     assert_eq!(network(1_049, "medium: switched"), "");
 }
