@@ -1,6 +1,7 @@
 //! Errors of Constel as exceptions of `constel.errors`.
 
 use constel_scenario::Diagnostics;
+use constel_units::files;
 use pyo3::prelude::*;
 
 /// The exit code of the command line for what does not exist or does not go together.
@@ -29,11 +30,12 @@ pub(crate) fn usage(error: impl std::fmt::Display) -> PyErr {
 }
 
 fn make(exit: u8, message: &str, findings: &str) -> PyErr {
+    let message = files::in_words(&message);
     let made = Python::attach(|py| {
         let errors = py.import("constel.errors")?;
         let made = errors
             .getattr("_of_native")?
-            .call1((exit, message, findings))?;
+            .call1((exit, message.as_str(), findings))?;
         PyResult::Ok(PyErr::from_value(made))
     });
     made.unwrap_or_else(|why| why)

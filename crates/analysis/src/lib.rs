@@ -43,4 +43,4 @@ pub use interval::{Interval, IntervalError};
 pub use paths::{LANES, Paths};
 pub use positions::{MAX_POSITIONS, Positions, TooManyPositions};
 pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};
-pub use warnings::warnings;
+pub use warnings::{switches_that_do_not_learn, warnings};

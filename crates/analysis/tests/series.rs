@@ -269,14 +269,51 @@ fn pairs_are_read() {
     );
     assert!(matches!(
         read("london-atlantis"),
-        Err(SeriesError::NoPair(_))
+        Err(SeriesError::NoPair { .. })
     ));
     assert!(matches!(read("london-london"), Err(SeriesError::Same(_))));
-    assert!(matches!(read(""), Err(SeriesError::NoPair(_))));
+    assert!(matches!(read(""), Err(SeriesError::NoPair { .. })));
     assert!(matches!(
         read("london-tokyo,,"),
-        Err(SeriesError::NoPair(_))
+        Err(SeriesError::NoPair { .. })
     ));
+}
+
+/// What is wrong with a pair: its unknown name with the nearest one, or, where nothing is known, the form.
+#[test]
+fn a_pair_with_an_unknown_name_says_which() {
+    let lab = lab_of(&shipped("iridium"));
+    for (text, wanted) in [
+        (
+            "tokio:london",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "london:tokio",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "tokio-new-york",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "new-york-tokio",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "tokio:lundon",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "iridium-p00-s01:tokio",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        ("xyzzy", "write A-B or A:B"),
+        ("", "write A-B or A:B"),
+    ] {
+        let error = parse_pairs(&lab, text).unwrap_err().to_string();
+        assert_eq!(error, format!("`{text}` is not a pair of nodes: {wanted}"));
+    }
 }
 
 #[test]

@@ -204,7 +204,7 @@ expect:
   - {name: leaves-early, ended_early: {flow: leaves, code: 0}}
   - {name: all-alive, alive: ['*']}
   - {name: second-alive, alive: [node-1]}
-  - {name: nobody-dies-late, alive: {nodes: ['*'], from: 7500 ms}}
+  - {name: nobody-dies-late, alive: {nodes: ['*'], from: 6500 ms}}
   - {name: still-there, still_running: [stays]}
   - {name: segfaults, ended_early: {flow: segv, signal: 11}}
   - {name: echo-arrives, delivery: {flow: echo, at_least: 90 %}}
