@@ -67,6 +67,16 @@ const OF: Asked = node(
     "of",
     "`machine`, or a flow of the scenario by its name, once it has ended.",
 );
+const PATHS: Asked = Asked {
+    name: "paths",
+    is: Is::Flag,
+    words: "1: the flow's rows of `paths.csv` in place of its samples: its path and the lower bound over lab time.",
+};
+const UNTIL: Asked = Asked {
+    name: "t_ns",
+    is: Is::Whole,
+    words: "Lab time up to which changes by hand are in force, nanoseconds. Default: the beginning of the step.",
+};
 const STEP: Asked = Asked {
     name: "step",
     is: Is::Whole,
@@ -139,7 +149,9 @@ impl Question {
             }
             Self::Node => "Where a node is, its links, and of a station its sky.",
             Self::Track => "Where a satellite will fly in the course of one revolution.",
-            Self::Series => "The least delay of a pair over the whole scenario.",
+            Self::Series => {
+                "The least delay of a pair over the whole scenario, with the changes by hand so far."
+            }
             Self::Events => {
                 "What happens on the time line: foretold of a plan, logged of a lab and of a run."
             }
@@ -149,7 +161,7 @@ impl Question {
             Self::Flows => "Flows that were started from here.",
             Self::Run => "The manifest and the summary of a run that has ended.",
             Self::Columns => {
-                "A table of results, of a lab or of a run that has ended; long ones are thinned out."
+                "A table of results, of a lab or of a run that has ended. Long ones are thinned out, but flagged rows are kept."
             }
         }
     }
@@ -157,13 +169,14 @@ impl Question {
     /// Values that it takes.
     pub(crate) const fn asked(self) -> &'static [Asked] {
         match self {
-            Self::Link => &[A, B, STEP, LIVE],
-            Self::Path => &[FROM, TO, STEP, LIVE],
-            Self::Node | Self::Track => &[NODE, STEP],
+            Self::Link => &[A, B, STEP, UNTIL, LIVE],
+            Self::Path => &[FROM, TO, STEP, UNTIL, LIVE],
+            Self::Node => &[NODE, STEP, UNTIL],
+            Self::Track => &[NODE, STEP],
             Self::Series => &[FROM, TO],
             Self::Events => &[AFTER],
             Self::Routes => &[NODE],
-            Self::Columns => &[OF],
+            Self::Columns => &[OF, PATHS],
             Self::World | Self::Rules | Self::Networks | Self::Flows | Self::Run => &[],
         }
     }
