@@ -117,21 +117,23 @@ impl Changes {
             }
             return;
         }
-        for (a, b) in ends(lab, link) {
-            for a in layout.ports_of(a) {
-                for b in layout.ports_of(b) {
-                    self.set((a.id, b.id), effects.clone(), t_ns);
-                    self.set((b.id, a.id), effects.clone(), t_ns);
-                }
+        let Some((a, b)) = ends(lab, link) else {
+            return;
+        };
+        for a in layout.ports_of(a) {
+            for b in layout.ports_of(b) {
+                self.set((a.id, b.id), effects.clone(), t_ns);
+                self.set((b.id, a.id), effects.clone(), t_ns);
             }
         }
     }
 
     fn set(&mut self, (from, to): EdgeEnds, mut effects: Effects, t_ns: u64) {
         effects.down = effects.down.filter(|down| *down);
-        match effects.down {
-            Some(_) => drop(self.failed_ns.entry((from, to)).or_insert(t_ns)),
-            None => drop(self.failed_ns.remove(&(from, to))),
+        if effects.down.is_some() {
+            self.failed_ns.entry((from, to)).or_insert(t_ns);
+        } else {
+            self.failed_ns.remove(&(from, to));
         }
         let effects = (!effects.is_empty()).then_some(effects);
         let change = EffectsChange::Edge { from, to, effects };

@@ -184,7 +184,7 @@ impl Skies {
     ) -> impl Iterator<Item = &'s Edge> {
         let layout = &self.lab.layout;
         let ports = layout.ports_of(a).iter();
-        let edges = ports.flat_map(|port| snapshot.edges_from(port.id));
+        let edges = ports.flat_map(move |port| snapshot.edges_from(port.id));
         edges.filter(move |edge| b.is_none_or(|b| layout.port(edge.to).node == b))
     }
 

@@ -41,8 +41,7 @@ pub struct World {
     pub step_ns: f64,
     /// How long the scenario lasts, nanoseconds.
     pub duration_ns: f64,
-    /// Bound on the 99th percentile of the lateness of frames, nanoseconds: `links.max_lateness` of the scenario. 0 for a
-    /// box.
+    /// Bound on the 99th percentile of frames' lateness (`links.max_lateness`), nanoseconds; 0 for a box.
     pub max_lateness_ns: f64,
     /// Whether the scenario has networks.
     pub has_networks: bool,
