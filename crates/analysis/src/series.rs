@@ -1,6 +1,6 @@
 //! Per-pair path series: delay, hop count and changes of path, sample by sample.
 
-use constel_topology::NodeId;
+use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 
 use crate::interval::Interval;
@@ -154,6 +154,22 @@ impl Series {
         keep: bool,
         threads: usize,
     ) -> Result<Self, SeriesError> {
+        Self::with_changes(lab, interval, pairs, keep, threads, |_| None)
+    }
+
+    /// Returns the series as [`Series::new`] does, of another topology: `change` returns the one in place of a sample's,
+    /// or `None` to keep it.
+    ///
+    /// # Errors
+    /// [`SeriesError::TooMany`].
+    pub fn with_changes(
+        lab: &Lab,
+        interval: Interval,
+        pairs: Vec<(NodeId, NodeId)>,
+        keep: bool,
+        threads: usize,
+        change: impl Fn(&Snapshot) -> Option<Snapshot> + Sync,
+    ) -> Result<Self, SeriesError> {
         let samples = interval.samples();
         if keep && samples.saturating_mul(pairs.len() as u64) > MAX_POINTS {
             return Err(SeriesError::TooMany {
@@ -169,7 +185,9 @@ impl Series {
             threads,
             || Part::new(pairs.len(), keep),
             |part, _, snapshot| {
-                part.paths.load(&lab.layout, snapshot);
+                let changed = change(snapshot);
+                part.paths
+                    .load(&lab.layout, changed.as_ref().unwrap_or(snapshot));
                 if part.paths.lanes() == LANES {
                     part.look(&pairs, &by_destination);
                 }

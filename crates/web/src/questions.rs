@@ -67,6 +67,16 @@ const OF: Asked = node(
     "of",
     "`machine`, or a flow of the scenario by its name, once it has ended.",
 );
+const PATHS: Asked = Asked {
+    name: "paths",
+    is: Is::Flag,
+    words: "1: the flow's rows of `paths.csv` in place of its samples: its path and the lower bound over lab time.",
+};
+const UNTIL: Asked = Asked {
+    name: "t_ns",
+    is: Is::Whole,
+    words: "Lab time up to which changes by hand are in force, nanoseconds. Default: the beginning of the step.",
+};
 const STEP: Asked = Asked {
     name: "step",
     is: Is::Whole,
@@ -141,7 +151,9 @@ impl Question {
                 "A node's position and links; for a station, also the satellites in its sky."
             }
             Self::Track => "The track of a satellite during one revolution.",
-            Self::Series => "The least delay of a pair over the whole scenario.",
+            Self::Series => {
+                "The least delay of a pair over the whole scenario, with the changes by hand so far."
+            }
             Self::Events => {
                 "Events on the time line: predicted for a plan, logged for a lab or a run."
             }
@@ -151,7 +163,7 @@ impl Question {
             Self::Flows => "Flows that were started from here.",
             Self::Run => "The manifest and the summary of a run that has ended.",
             Self::Columns => {
-                "A table of results, of a lab or of a run that has ended; long ones are thinned out."
+                "A table of results, of a lab or of a run that has ended. Long ones are thinned out, but flagged rows are kept."
             }
         }
     }
@@ -159,13 +171,14 @@ impl Question {
     /// Values that it takes.
     pub(crate) const fn asked(self) -> &'static [Asked] {
         match self {
-            Self::Link => &[A, B, STEP, LIVE],
-            Self::Path => &[FROM, TO, STEP, LIVE],
-            Self::Node | Self::Track => &[NODE, STEP],
+            Self::Link => &[A, B, STEP, UNTIL, LIVE],
+            Self::Path => &[FROM, TO, STEP, UNTIL, LIVE],
+            Self::Node => &[NODE, STEP, UNTIL],
+            Self::Track => &[NODE, STEP],
             Self::Series => &[FROM, TO],
             Self::Events => &[AFTER],
             Self::Routes => &[NODE],
-            Self::Columns => &[OF],
+            Self::Columns => &[OF, PATHS],
             Self::World | Self::Rules | Self::Networks | Self::Flows | Self::Run => &[],
         }
     }
