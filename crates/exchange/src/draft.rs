@@ -402,7 +402,7 @@ mod tests {
     #[test]
     fn names_fit() {
         let mut taken = BTreeSet::new();
-        let mut fit = |text| fit_name(text, "station", &mut taken);
+        let mut fit = |text: &str| fit_name(text, "station", &mut taken);
         assert_eq!(
             fit("City: São Paulo; Country: Brazil"),
             "city-sao-paulo-country-brazil"
