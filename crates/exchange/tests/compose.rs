@@ -97,7 +97,7 @@ fn what_is_left_out_is_said_with_its_reason() {
         "`debug.profiles` was not carried over: it does not run by itself",
         "`networks.back.internal` was not carried over",
         "the network `front` has no member but `web`",
-        "`alone.network_mode` was not carried over: a node that is in no network",
+        "`alone.network_mode` was not carried over: a node needs a network",
         "services find each other by the names of their nodes, and no longer by `api_server`, `worker`: change those names",
         "`volumes` was not carried over",
     ] {
@@ -198,7 +198,7 @@ fn a_service_without_a_network_is_no_node() {
     assert_eq!(lab(&draft).layout.nodes().len(), 2);
     let notes = draft.notes.join("\n");
     assert!(
-        notes.contains("`lonely.networks` was not carried over: a node that is in no network"),
+        notes.contains("`lonely.networks` was not carried over: a node needs a network"),
         "{notes}"
     );
     let wrong = parse(

@@ -50,12 +50,12 @@ fn alive_is_about_nodes_in_which_something_runs() {
         // Containers, in the nodes that have an image.
         (
             "alive: [b]",
-            "nodes: {overrides: [{nodes: [b], image: x}]}\n",
+            "nodes: {overrides: [{nodes: [b], set: {runtime: oci, image: x}}]}\n",
             None,
         ),
         (
             "alive: [c]",
-            "nodes: {overrides: [{nodes: [b], image: x}]}\n",
+            "nodes: {overrides: [{nodes: [b], set: {runtime: oci, image: x}}]}\n",
             Some("`c`"),
         ),
         // Proxies, where there are connections to split; never on the ends of a flow.

@@ -202,7 +202,7 @@ fn reasons_survive_when_sorting_fails() {
     let text = errors.to_string();
     assert!(
         text.contains(
-            "7 with elements too old or too new (BIRD 0: its elements are 1529.0 days from the instant"
+            "7 with elements too old or too new (BIRD 0: its elements are 1529.0 days from the requested instant"
         ),
         "{text}"
     );

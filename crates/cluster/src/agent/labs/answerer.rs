@@ -339,7 +339,7 @@ pub(super) mod tests {
         assert!(
             String::from_utf8(refused.stderr)
                 .unwrap()
-                .contains("'down' is not asked")
+                .contains("'down' cannot be sent to other machines")
         );
         let left = store.list("constel/labs/").unwrap().entries;
         assert_eq!(left.len(), 1, "the part alone: {left:?}");
