@@ -2,8 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use constel_plan::Lab;
-use constel_scenario::csv_rows;
+use constel_plan::{Lab, is_square};
 use constel_scenario::model::{Law, Medium};
 use constel_topology::{Layout, NodeId, Snapshot, why};
 
@@ -39,23 +38,14 @@ pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
 /// Networks with a matrix of delays in which cells are empty: packets between two such members go over others.
 fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
     let layout = &lab.layout;
-    let is_square = |medium: &Medium| {
-        let (Medium::Links { law, .. } | Medium::Shared { law, .. }) = medium else {
-            return false;
+    let mut found = Vec::new();
+    for network in &lab.scenario.networks {
+        let (Medium::Links { law, .. } | Medium::Shared { law, .. }) = &network.medium else {
+            continue;
         };
         let Law::Matrix(file) = law else {
-            return false;
+            continue;
         };
-        let head = csv_rows(file.text()).next();
-        head.is_some_and(|head| head.cells.first().is_some_and(|cell| cell == "delay_ms"))
-    };
-    let networks = lab
-        .scenario
-        .networks
-        .iter()
-        .filter(|n| is_square(&n.medium));
-    let mut found = Vec::new();
-    for network in networks {
         let specs = &layout.spec().networks;
         let Some(place) = specs
             .iter()
@@ -63,6 +53,9 @@ fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
         else {
             continue;
         };
+        if !is_square(file, &specs[place].members) {
+            continue;
+        }
         let ports = layout.network_ports(place);
         let (mut holes, mut example) = (0_usize, None);
         for from in ports {
