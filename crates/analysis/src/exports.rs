@@ -1,5 +1,6 @@
 //! A lab in the formats of others: CZML scenes, maps, ephemerides, Hypatia's and StarPerf's files.
 
+use std::fmt;
 use std::io::Write;
 
 use constel_exchange::czml::{self, Body, Line, Place, Run, Scene};
@@ -221,13 +222,59 @@ pub fn svg(lab: &Lab, at: TimeSpan, pairs: &[(NodeId, NodeId)]) -> Result<String
     Ok(map.svg())
 }
 
-/// Ephemerides of all satellites over the interval, ITRF positions without velocities. If a satellite has no position, one
-/// segment ends and the next begins after.
+/// The positions of satellites over an interval.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Ephemerides {
+    /// The satellites that have two samples in a row at least.
+    pub objects: Vec<Ephemeris>,
+    /// The samples that are in none of the segments, by satellite.
+    pub left_out: Vec<Unjoined>,
+}
+
+/// The samples of a satellite that have no neighbour to interpolate to: a hole is on both sides.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Unjoined {
+    /// The satellite's name.
+    pub object: String,
+    /// Their instants; none if the satellite has no position at any sample.
+    pub at: Vec<Utc>,
+}
+
+impl fmt::Display for Unjoined {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        /// More instants would fill the screen.
+        const SHOWN: usize = 3;
+        let object = &self.object;
+        if self.at.is_empty() {
+            return write!(
+                f,
+                "`{object}` has no position at any sample, so it is left out"
+            );
+        }
+        let shown: Vec<String> = self.at.iter().take(SHOWN).map(Utc::to_string).collect();
+        let (samples, verb) = match self.at.len() {
+            1 => ("sample", "is"),
+            _ => ("samples", "are"),
+        };
+        write!(f, "`{object}`: the {samples} at {}", shown.join(", "))?;
+        if self.at.len() > SHOWN {
+            write!(f, " and {} more", self.at.len() - SHOWN)?;
+        }
+        write!(
+            f,
+            " {verb} left out, as none is next to another with a position: sample more often"
+        )
+    }
+}
+
+/// Returns ephemerides of all satellites over the interval, ITRF positions without velocities. Where a satellite has no
+/// position, one segment ends and the next begins after.
 ///
 /// # Errors
 /// [`ExportError::TooMany`].
-pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, ExportError> {
+pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Ephemerides, ExportError> {
     let tracks = tracks(lab, &interval)?;
+    let mut left_out = Vec::new();
     let at =
         |sample: usize| lab.scenario.start + TimeSpan::from_ns(interval.at(sample as u64) as i64);
     let satellites = lab
@@ -237,8 +284,20 @@ pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, Expo
         .zip(tracks)
         .enumerate()
         .filter_map(|(satellite, (node, track))| {
-            let runs = runs(lab, &interval, satellite, track).into_iter();
-            let segments: Vec<Segment> = runs.filter_map(|run| segment(run, &at)).collect();
+            let (mut segments, mut alone) = (Vec::new(), Vec::new());
+            for run in runs(lab, &interval, satellite, track) {
+                let first = run.first;
+                match segment(run, &at) {
+                    Some(segment) => segments.push(segment),
+                    None => alone.push(at(first)),
+                }
+            }
+            if segments.is_empty() || !alone.is_empty() {
+                left_out.push(Unjoined {
+                    object: node.name.clone(),
+                    at: alone,
+                });
+            }
             if segments.is_empty() {
                 return None;
             }
@@ -249,7 +308,8 @@ pub fn ephemerides(lab: &Lab, interval: Interval) -> Result<Vec<Ephemeris>, Expo
                 segments,
             })
         });
-    Ok(satellites.collect())
+    let objects = satellites.collect();
+    Ok(Ephemerides { objects, left_out })
 }
 
 /// Samples of a satellite in runs: a sample without a position ends one, and so does a time without one between two samples.

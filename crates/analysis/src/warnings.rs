@@ -3,9 +3,9 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use constel_link::{DriverKind, PortId};
-use constel_plan::Lab;
+use constel_plan::{Lab, is_square};
 use constel_scenario::model::{Law, Medium};
-use constel_scenario::{Scenario, csv_rows};
+use constel_scenario::Scenario;
 use constel_topology::{Layout, NodeId, Snapshot, why};
 
 use crate::coverage::FlowCover;
@@ -109,23 +109,14 @@ fn jitter_above_delays(lab: &Lab, first: &Snapshot) -> Vec<String> {
 /// Networks with a matrix of delays in which cells are empty: packets between two such members go over others.
 fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
     let layout = &lab.layout;
-    let is_square = |medium: &Medium| {
-        let (Medium::Links { law, .. } | Medium::Shared { law, .. }) = medium else {
-            return false;
+    let mut found = Vec::new();
+    for network in &lab.scenario.networks {
+        let (Medium::Links { law, .. } | Medium::Shared { law, .. }) = &network.medium else {
+            continue;
         };
         let Law::Matrix(file) = law else {
-            return false;
+            continue;
         };
-        let head = csv_rows(file.text()).next();
-        head.is_some_and(|head| head.cells.first().is_some_and(|cell| cell == "delay_ms"))
-    };
-    let networks = lab
-        .scenario
-        .networks
-        .iter()
-        .filter(|n| is_square(&n.medium));
-    let mut found = Vec::new();
-    for network in networks {
         let specs = &layout.spec().networks;
         let Some(place) = specs
             .iter()
@@ -133,6 +124,9 @@ fn squares_with_holes(lab: &Lab, first: &Snapshot) -> Vec<String> {
         else {
             continue;
         };
+        if !is_square(file, &specs[place].members) {
+            continue;
+        }
         let ports = layout.network_ports(place);
         let (mut holes, mut example) = (0_usize, None);
         for from in ports {

@@ -236,6 +236,12 @@ fn empty_cells_of_a_square_are_told() {
         "{holes:?}"
     );
     assert!(holes[0].contains("the first h-0 to h-2"), "{holes:?}");
+    // As R writes it.
+    let of_r = told(
+        "\"\",\"h-0\",\"h-1\",\"h-2\"\n\"h-0\",0,5,NA\n\"h-1\",5,NA,5\n\"h-2\",5,5,0\n",
+        "r.csv",
+    );
+    assert_eq!(of_r, holes);
     assert!(
         told(
             "delay_ms,h-0,h-1,h-2\nh-0,,5,5\nh-1,5,,5\nh-2,5,5,\n",

@@ -151,8 +151,9 @@ fn the_map_shows_everything_within_its_frame() {
 #[test]
 fn ephemerides_come_back_where_the_satellites_are() {
     let lab = lab("iridium");
-    let objects = exports::ephemerides(&lab, interval(&lab, 3600, 60)).unwrap();
-    assert_eq!(objects.len(), 66);
+    let exports::Ephemerides { objects, left_out } =
+        exports::ephemerides(&lab, interval(&lab, 3600, 60)).unwrap();
+    assert_eq!((objects.len(), left_out.len()), (66, 0));
     let created = lab.scenario.start;
     for read in [
         oem::parse(&oem::write(&objects, created, "test")).unwrap(),
@@ -225,6 +226,85 @@ fn hypatia_and_starperf_say_what_flies() {
     ));
 }
 
+/// What `plan --export hypatia` writes for two shells is imported as the same satellites, links and elevation.
+#[test]
+fn two_shells_come_back_from_hypatias_files() {
+    struct File(String);
+    impl constel_scenario::Files for File {
+        fn read(&self, _: &str) -> std::io::Result<Vec<u8>> {
+            Ok(self.0.clone().into_bytes())
+        }
+    }
+    let shell = |altitude: u32, inclination: u32, planes: u32| {
+        format!(
+            "{{walker: {{pattern: delta, altitude: {altitude} km, inclination: {inclination} deg, planes: {planes}, \
+             satellites: {}, phasing: 1}}, isl: {{pattern: plus-grid, link: {{rate: 10 Mbit/s}}}}, \
+             gsl: {{min_elevation: 25 deg, link: {{rate: 10 Mbit/s}}}}}}",
+            planes * 6
+        )
+    };
+    for (low, high) in [((550, 53), (1150, 70)), ((1150, 70), (550, 53))] {
+        let text = format!(
+            "constel: 1\nname: two\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nconstellations:\n  a: {}\n  b: {}\n\
+             ground: {{stations: {{gs: {{latitude: 10 deg, longitude: 20 deg}}}}}}\n",
+            shell(low.0, low.1, 5),
+            shell(high.0, high.1, 4)
+        );
+        let none = File(String::new());
+        let scenario = constel_scenario::read_scenario("two.yaml", text.as_bytes(), &none);
+        let lab = scenario
+            .and_then(Lab::new)
+            .unwrap_or_else(|e| panic!("{e}"));
+        let files = exports::hypatia(&lab).unwrap();
+        let file = |name: &str| files.iter().find(|f| f.0 == name).unwrap().1.as_str();
+        let read = hypatia::Files {
+            tles_path: "tles.txt",
+            tles: file("tles.txt"),
+            isls: Some(file("isls.txt")),
+            stations: Some(file("ground_stations.basic.txt")),
+            gsl_interfaces: Some(file("gsl_interfaces_info.txt")),
+            description: Some(file("description.txt")),
+        };
+        let draft = hypatia::parse(&read, "back").unwrap_or_else(|e| panic!("{e}"));
+        assert!(
+            (draft.min_elevation_deg - 25.0).abs() < 0.01,
+            "{}",
+            draft.min_elevation_deg
+        );
+        let tles = File(file("tles.txt").to_owned());
+        let scenario = constel_scenario::read_scenario("back.yaml", draft.yaml().as_bytes(), &tles);
+        let back = scenario
+            .and_then(Lab::new)
+            .unwrap_or_else(|e| panic!("{e}\n{}", draft.yaml()));
+        assert_eq!(
+            back.left_out.len(),
+            0,
+            "no record is bad, the head among them"
+        );
+        let links = |lab: &Lab| -> std::collections::BTreeSet<[u32; 2]> {
+            let node = |port| lab.layout.port(port).node.0;
+            let ends = lab
+                .layout
+                .isl_links()
+                .iter()
+                .map(|l| [node(l.a), node(l.b)]);
+            ends.map(|[a, b]| [a.min(b), a.max(b)]).collect()
+        };
+        assert_eq!((links(&back).len(), links(&back)), (2 * 54, links(&lab)));
+        let places = |lab: &Lab| {
+            let mut out = Vec::new();
+            assert_eq!(lab.sky.positions_itrf_m(0, &mut out), []);
+            out
+        };
+        let (here, there) = (places(&lab), places(&back));
+        assert_eq!((here.len(), there.len()), (54, 54));
+        for (here, there) in here.iter().zip(&there) {
+            // Short-period terms, which a Walker pattern does not have, move a satellite by some kilometres.
+            assert!(here.distance(*there) < 25e3, "{here} {there}");
+        }
+    }
+}
+
 /// An object that is given until 20 s and from 40 s on, and at all times.
 fn lab_with_a_hole() -> Lab {
     struct File;
@@ -267,12 +347,15 @@ fn no_export_bridges_a_hole() {
     let lab = lab_with_a_hole();
     let at = |s: i64| lab.scenario.start + seconds(s);
     for (every, until, from) in [(5, 20, 40), (30, 0, 60)] {
-        let objects = exports::ephemerides(&lab, interval(&lab, 60, every)).unwrap();
+        let exports::Ephemerides { objects, left_out } =
+            exports::ephemerides(&lab, interval(&lab, 60, every)).unwrap();
         if every == 30 {
             // Two samples with a hole between them, and one alone: A has nothing that can be interpolated.
             assert_eq!(objects.len(), 1);
             assert_eq!(objects[0].segments.len(), 1);
+            assert_eq!((left_out.len(), &left_out[0].at), (1, &vec![at(0), at(60)]));
         } else {
+            assert_eq!(left_out, []);
             let spans: Vec<_> = objects[0].segments.iter().map(|s| s.usable()).collect();
             assert_eq!(spans, [(at(0), at(until)), (at(from), at(60))]);
             assert_eq!(objects[1].segments.len(), 1);
@@ -300,4 +383,46 @@ fn no_export_bridges_a_hole() {
             assert_eq!(*part, position["interval"]);
         }
     }
+}
+
+/// Every sample that has a position is in a segment or is reported, however often samples are taken.
+#[test]
+fn samples_that_an_export_leaves_out_are_reported() {
+    let lab = lab_with_a_hole();
+    for every in [1, 2, 3, 5, 10, 15, 20, 30, 60] {
+        let interval = interval(&lab, 60, every);
+        let exported = exports::ephemerides(&lab, interval).unwrap();
+        for (number, name) in ["c-p00-s00", "c-p00-s01"].into_iter().enumerate() {
+            let mut samples: Vec<_> = (0..=interval.samples())
+                .map(|n| lab.scenario.start + TimeSpan::from_ns(interval.at(n) as i64))
+                .filter(|at| {
+                    let s = (at.unix_ns() - lab.scenario.start.unix_ns()) / 1_000_000_000;
+                    number == 1 || !(21..40).contains(&s)
+                })
+                .collect();
+            let own = exported.objects.iter().filter(|own| own.object == name);
+            let segments = own.flat_map(|own| &own.segments);
+            let mut found: Vec<_> = segments.flat_map(|s| s.states()).map(|s| s.at).collect();
+            let lost = exported.left_out.iter().filter(|lost| lost.object == name);
+            let lost: Vec<_> = lost.flat_map(|lost| lost.at.clone()).collect();
+            assert!(
+                lost.is_empty() || (number == 0 && every >= 15),
+                "{every}: {lost:?}"
+            );
+            found.extend(lost);
+            found.sort();
+            samples.sort();
+            assert_eq!(found, samples, "every {every} s, {name}");
+        }
+    }
+    let exported = exports::ephemerides(&lab, interval(&lab, 60, 30)).unwrap();
+    let line = "`c-p00-s00`: the samples at 2026-11-21T00:00:00Z, 2026-11-21T00:01:00Z are left out, as none is next to \
+                another with a position: sample more often";
+    assert_eq!(exported.left_out[0].to_string(), line);
+    // Within the hole there is nothing at all.
+    let hole = Interval::new(&lab, seconds(22), seconds(38), Some(seconds(1))).unwrap();
+    let exported = exports::ephemerides(&lab, hole).unwrap();
+    assert_eq!(exported.objects.len(), 1);
+    let line = "`c-p00-s00` has no position at any sample, so it is left out";
+    assert_eq!(exported.left_out[0].to_string(), line);
 }

@@ -1,12 +1,13 @@
 //! Ephemerides as CSV (RFC 4180): `t_utc,sat_id,x_m,y_m,z_m,vx_mps,vy_mps,vz_mps,frame`, without the velocity
 //! columns if there are no velocities. Each row has one object and instant, in any order of objects. A row with
-//! empty coordinates means that the object has no position from the previous row on: nothing is interpolated
+//! empty coordinates (or `NA`, `NaN`) means that the object has no position from the previous row on: nothing is interpolated
 //! between the rows around it.
 
 use std::collections::BTreeMap;
 
 use constel_orbit::DVec3;
 use constel_orbit::scales::TimeScale;
+use constel_units::text::is_missing;
 use constel_units::{Utc, instant};
 use csv::{ReaderBuilder, StringRecord, Trim, WriterBuilder};
 
@@ -88,7 +89,11 @@ pub fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
 
 /// How many columns the rows after this first one have, if it is one of the two.
 fn width(header: &StringRecord) -> Option<usize> {
-    let is = |known: &str| header.iter().eq(known.split(','));
+    let is = |known: &str| {
+        let wanted = known.split(',');
+        let same = |(cell, name): (&str, &str)| cell.eq_ignore_ascii_case(name);
+        header.len() == wanted.clone().count() && header.iter().zip(wanted).all(same)
+    };
     [HEADER, HEADER_WITHOUT_VELOCITY]
         .into_iter()
         .find(|known| is(known))
@@ -186,7 +191,7 @@ fn record(
             number(&fields[first + 2])?,
         ))
     };
-    let state = if (2..columns - 1).all(|column| fields[column].is_empty()) {
+    let state = if (2..columns - 1).all(|column| is_missing(&fields[column])) {
         None
     } else {
         Some(State {

@@ -61,8 +61,10 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
             Vec::new()
         }
     };
-    let first = sets[0].elements();
-    let altitude_m = pattern::altitude_m(first.mean_motion, first.inclination);
+    let altitude_m = |set: &ElementSet| {
+        pattern::altitude_m(set.elements().mean_motion, set.elements().inclination)
+    };
+    let highest_m = sets.iter().map(altitude_m).fold(f64::MIN, f64::max);
     match pattern::fit(planes, per_plane, &sets, &mut draft) {
         Ok(mut shell) => {
             shell.isl = !links.is_empty();
@@ -98,7 +100,8 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
     }
     if let Some(text) = files.description {
         let lengths = read_description(text).map_err(in_file("description.txt"))?;
-        let radius_m = EARTH_EQUATORIAL_RADIUS_M + altitude_m;
+        // The longest link is one of the highest satellite.
+        let radius_m = EARTH_EQUATORIAL_RADIUS_M + highest_m;
         if let Some(max_gsl_m) = lengths.0 {
             let sin = (radius_m.powi(2) - EARTH_EQUATORIAL_RADIUS_M.powi(2) - max_gsl_m.powi(2))
                 / (2.0 * EARTH_EQUATORIAL_RADIUS_M * max_gsl_m);
@@ -130,7 +133,11 @@ fn read_tles(text: &str) -> Result<(u32, u32, Vec<ElementSet>), ReadErrors> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let counts: Vec<Option<u32>> = first.split_whitespace().map(|w| w.parse().ok()).collect();
     let (planes, per_plane) = match counts[..] {
-        [Some(planes @ 1..=10_000), Some(per_plane @ 1..=10_000)] => (planes, per_plane),
+        // Sets of several shells are announced as so many orbits of one satellite.
+        [
+            Some(planes @ 1..=MOST_SATELLITES),
+            Some(per_plane @ 1..=10_000),
+        ] => (planes, per_plane),
         _ => {
             findings.push(
                 1,

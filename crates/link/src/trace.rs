@@ -99,6 +99,8 @@ pub fn mahimahi(text: &str) -> Result<RateLaw, Vec<TraceError>> {
 
 /// Returns the units of the two columns of a CSV header, as factors to nanoseconds and bit/s.
 fn columns(header: &str) -> Option<(f64, f64)> {
+    // Quotes and letter case are the writing tool's.
+    let header = header.replace('"', "").to_ascii_lowercase();
     let (time, rate) = header.split_once(',')?;
     let time = match time.trim() {
         "t_s" => 1e9,
@@ -253,7 +255,7 @@ mod tests {
 
     #[test]
     fn rates_have_units() {
-        let law = rate_csv("t_s,rate_mbps\n0, 10\n0.5,2.5\n", true).unwrap();
+        let law = rate_csv("\"T_s\",\"Rate_Mbps\"\n0, 10\n0.5,2.5\n", true).unwrap();
         let expected = RateLaw::Steps {
             steps: [(0, 10_000_000), (500_000_000, 2_500_000)]
                 .as_slice()

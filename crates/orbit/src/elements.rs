@@ -3,7 +3,10 @@
 use std::fmt;
 
 use constel_units::Utc;
+use constel_units::text::decode_records;
 use thiserror::Error;
+
+use crate::file_kind::FileKind;
 
 /// Ephemeris types whose elements are SGP4's (and SDP4's, its deep-space part). Type 1 is SGP, and type 4 is SGP4-XP, which
 /// writes other quantities in the fields of B* and of the second derivative.
@@ -66,6 +69,21 @@ impl ElementFile {
         Self {
             sets: Vec::new(),
             errors: vec![error],
+        }
+    }
+
+    /// Returns the file, or, if no record of it could be read and it is of another format, one error that has this format and
+    /// the key that reads it.
+    pub(crate) fn or_other_format(self, bytes: &[u8], key: &str, wanted: &str) -> Self {
+        if !self.sets.is_empty() {
+            return self;
+        }
+        let kind = decode_records(bytes)
+            .ok()
+            .and_then(|text| FileKind::of(&text));
+        match kind.and_then(|kind| kind.refused_by(key, wanted)) {
+            Some(reason) => Self::unreadable(1, reason),
+            None => self,
         }
     }
 

@@ -14,7 +14,8 @@
 //! - [`time`]: Julian dates and sidereal time. [`scales`]: other time scales to UTC. [`frames`]: TEME to ITRF.
 //!   [`inertial`]: GCRF, EME2000, MOD and TOD to TEME.
 //! - [`geodesy`]: WGS84, the view of an observer. [`visibility`]: line of sight, light time.
-//! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones.
+//! - [`circular`], [`walker`]: designed constellations. [`tle`], [`omm`]: real ones. [`FileKind`]: what a file
+//!   is, by its beginning.
 //! - [`formation`]: craft in formation; [`gravity`]: their motion.
 //! - [`propagator`]: one [`Satellite`] for both, alone and in batches.
 //! - [`shells`]: sorting a real set into shells, planes and slots.
@@ -48,6 +49,7 @@
 
 pub mod circular;
 pub mod elements;
+mod file_kind;
 pub mod formation;
 pub mod frames;
 pub mod geodesy;
@@ -67,6 +69,7 @@ pub mod walker;
 
 pub use circular::CircularOrbit;
 pub use elements::{ElementFile, ElementSet, RecordError, RecordErrors};
+pub use file_kind::FileKind;
 pub use frames::{EarthRotation, ItrfState, TemeState};
 pub use geodesy::{Geodetic, Look, Site};
 pub use glam::DVec3;

@@ -1,6 +1,9 @@
 //! One satellite, whatever moves it; and many at once.
 
-use constel_units::Utc;
+use std::f64::consts::TAU;
+use std::sync::OnceLock;
+
+use constel_units::{TimeSpan, Utc};
 use glam::DVec3;
 use thiserror::Error;
 
@@ -27,13 +30,16 @@ pub enum PropagationError {
         /// SGP4's error.
         reason: String,
     },
-    /// The orbit has come down: nearer to the centre than the equatorial radius.
-    #[error("has decayed {minutes:.1} min from epoch: {radius_km:.1} km from the Earth's centre")]
+    /// The object is lower than any satellite flies: it has come down.
+    #[error(
+        "has decayed {minutes:.1} min from epoch: {altitude_km:.1} km above the Earth's surface, and no satellite flies below \
+         {LOWEST_KM:.0} km"
+    )]
     Decayed {
         /// Minutes from the elements' epoch, of either sign.
         minutes: f64,
-        /// Distance from the Earth's centre, km.
-        radius_km: f64,
+        /// Altitude above the ellipsoid, km; negative inside the Earth.
+        altitude_km: f64,
     },
     /// The orbit came down earlier; SGP4's results after that are not positions.
     #[error(
@@ -58,10 +64,21 @@ pub enum PropagationError {
         /// Farthest that the elements' orbit may reach, km.
         farthest_km: f64,
     },
+    /// SGP4 has no plausible orbit at an instant between this one and the epoch, so its results are not positions: it is
+    /// beyond the reach of the elements, or below them, although drag can only have lowered the orbit until the epoch.
+    #[error(
+        "SGP4 gives no plausible orbit earlier than {since_min:.0} min from epoch ({minutes:.1} min was asked for)"
+    )]
+    BeforePlausible {
+        /// Minutes from the elements' epoch, negative.
+        minutes: f64,
+        /// The earliest plausible place, minutes from the elements' epoch, negative.
+        since_min: f64,
+    },
 }
 
 /// Orbits of 225 minutes and more are deep space's.
-const DEEP_SPACE_RAD_PER_MIN: f64 = std::f64::consts::TAU / 225.0;
+const DEEP_SPACE_RAD_PER_MIN: f64 = TAU / 225.0;
 
 /// The share of the semi-major axis by which a position may exceed the apogee. SGP4 is a power series in time:
 /// far from the epoch of a falling object it gives positions far outside the orbit of the elements, without an
@@ -69,9 +86,19 @@ const DEEP_SPACE_RAD_PER_MIN: f64 = std::f64::consts::TAU / 225.0;
 /// and drag by a few per cent in the weeks for which SGP4 is accurate.
 const MOST_BEYOND_APOGEE: f64 = 0.08;
 
-/// First instant after the epoch at which an orbit is looked at for decay, minutes, and how much later the next is.
+/// Below this altitude no satellite completes an orbit, km; SGP4 has no air that stops one there.
+const LOWEST_KM: f64 = 80.0;
+/// Flattening of the Earth (WGS72, as SGP4's other constants).
+const FLATTENING: f64 = 1.0 / 298.26;
+
+/// The share of its altitude by which an orbit with drag may be lower before the epoch than at it; it was higher in truth.
+const MOST_LOWER_BEFORE: f64 = 0.05;
+
+/// First instant at which an orbit is sampled for decay, minutes from the epoch, and the factor to the next.
 const FIRST_LOOK_MIN: f64 = 720.0;
 const NEXT_LOOK: f64 = 1.5;
+/// The factor before the epoch, where the series may be implausible for a tenth of the time only.
+const NEXT_LOOK_BACK: f64 = 1.05;
 /// Last such instant: four years.
 const LAST_LOOK_MIN: f64 = 4.0 * 365.25 * 1440.0;
 
@@ -85,8 +112,19 @@ const LAST_LOOK_MIN: f64 = 4.0 * 365.25 * 1440.0;
 pub struct Sgp4Orbit {
     constants: sgp4::Constants,
     epoch: Utc,
+    /// Semi-major axis of the elements, km.
+    axis_km: f64,
+    /// Distance of the elements' perigee from the Earth's centre, km.
+    perigee_km: f64,
     /// Farthest from the Earth's centre that the orbit of the elements may reach, km.
     farthest_km: f64,
+    /// Whether the elements have drag.
+    has_drag: bool,
+    /// Whether the orbit is deep space's.
+    is_deep: bool,
+    /// The earliest plausible place, minutes from the epoch; minus infinity if all of four years are plausible. Found
+    /// when an instant before the epoch is first asked for, as most labs start after it.
+    since_min: OnceLock<f64>,
     /// The time at which the orbit has come down, minutes from the epoch; infinite if it does not within four
     /// years.
     down_min: f64,
@@ -109,36 +147,108 @@ impl Sgp4Orbit {
         let mut own = Self {
             constants,
             epoch: elements.epoch(),
+            axis_km,
+            perigee_km: axis_km * (1.0 - orbit.eccentricity),
             farthest_km: axis_km * (1.0 + orbit.eccentricity + MOST_BEYOND_APOGEE),
+            has_drag: elements.elements().drag_term > 0.0,
+            is_deep: orbit.mean_motion <= DEEP_SPACE_RAD_PER_MIN,
+            since_min: OnceLock::new(),
             down_min: f64::INFINITY,
         };
         // Deep-space orbits are integrated step by step, and hardly feel drag.
-        if orbit.mean_motion > DEEP_SPACE_RAD_PER_MIN {
-            own.down_min = own.first_down();
+        if !own.is_deep {
+            own.down_min = own.last_plausible(1.0, NEXT_LOOK);
         }
         Ok(own)
     }
 
-    /// Returns when the orbit comes down, minutes from the epoch. After that the series gives positions again,
-    /// at times near the old orbit, but never before half of that time has passed again: samples at that
-    /// distance find every such time.
-    fn first_down(&self) -> f64 {
-        let (mut up, mut look) = (0.0, FIRST_LOOK_MIN);
+    /// Returns the minutes from the epoch, after it (`sign` 1) or before it (-1), beyond which the series gives no
+    /// positions; infinite if it gives some for four years. Beyond that time it may give positions again,
+    /// at times near the old orbit. After the epoch that is never before half of that time has passed again: samples at that
+    /// distance (`factor`) find every such time.
+    fn last_plausible(&self, sign: f64, factor: f64) -> f64 {
+        let is_bad = |after: f64| {
+            self.by_series(sign * after).is_err()
+                || (sign < 0.0 && !self.has_plausible_axis(-after))
+        };
+        let (mut good, mut look) = (0.0, FIRST_LOOK_MIN);
         while look <= LAST_LOOK_MIN {
-            if self.teme_at_minutes(look).is_err() {
-                let mut down = look;
-                while down - up > 1.0 {
-                    let middle = f64::midpoint(up, down);
-                    match self.teme_at_minutes(middle) {
-                        Ok(_) => up = middle,
-                        Err(_) => down = middle,
+            if is_bad(look) {
+                let mut bad = look;
+                while bad - good > 1.0 {
+                    let middle = f64::midpoint(good, bad);
+                    if is_bad(middle) {
+                        bad = middle;
+                    } else {
+                        good = middle;
                     }
                 }
-                return down;
+                return bad;
             }
-            (up, look) = (look, look * NEXT_LOOK);
+            (good, look) = (look, look * factor);
         }
         f64::INFINITY
+    }
+
+    /// Whether the orbit's mean size at an instant before the epoch is plausible: not far above that of the elements, and, with
+    /// drag, not below it.
+    fn has_plausible_axis(&self, minutes: f64) -> bool {
+        let earth = &sgp4::WGS72;
+        let mu_m3_per_s2 = 1e9 * earth.ae.powi(3) * (earth.ke / 60.0).powi(2);
+        let axis_km = |minutes: f64| {
+            let state = self.by_series(minutes).ok()?;
+            let speed = state.velocity_teme_m_per_s.length_squared();
+            Some(1e-3 / (2.0 / state.position_teme_m.length() - speed / mu_m3_per_s2))
+        };
+        // The Earth's oblateness moves the axis by up to 10 km, twice up and down in an orbit: a quarter of an orbit later
+        // it is as much on the other side.
+        let quarter_min = 0.25 * TAU * (self.axis_km / earth.ae).powf(1.5) / earth.ke;
+        let (Some(one), Some(other)) = (axis_km(minutes), axis_km(minutes + quarter_min)) else {
+            return false;
+        };
+        let now_km = f64::midpoint(one, other);
+        let altitude_km = (self.axis_km - earth.ae).max(0.0);
+        let is_lower = self.has_drag && now_km < self.axis_km - MOST_LOWER_BEFORE * altitude_km;
+        // An orbit whose apogee is near the limit would be beyond it at some instants and not at others.
+        let apogee = 2.0 - self.perigee_km / self.axis_km;
+        let is_larger = now_km > self.axis_km * (1.0 + (MOST_BEYOND_APOGEE - 0.01) / apogee);
+        !(is_larger || is_lower)
+    }
+
+    /// Returns the first instant from `from` to `to` without a position, to a second, and why there is none. Instants
+    /// are compared every minute, or 20,000 times in a long interval, and only of orbits that can come down in it.
+    pub fn first_lost(&self, from: Utc, to: Utc) -> Option<(Utc, PropagationError)> {
+        /// Perigees above these do not come down without a decay that `down_min` has, km above the equator: deep space's
+        /// are also moved by the Moon and the Sun.
+        const SAFE_KM: f64 = 300.0;
+        const SAFE_DEEP_KM: f64 = 2_000.0;
+        let safe_km = if self.is_deep { SAFE_DEEP_KM } else { SAFE_KM };
+        let minutes = |at: Utc| seconds_since(self.epoch, at) / 60.0;
+        let stays = self.since_min(minutes(from)) <= minutes(from) && self.down_min > minutes(to);
+        if stays && self.perigee_km > sgp4::WGS72.ae + safe_km {
+            return None;
+        }
+        let span_s = seconds_since(from, to).max(0.0);
+        let step_s = (span_s / 20_000.0).max(60.0);
+        let at = |s: f64| from + TimeSpan::from_secs_f64(s);
+        let (mut good, mut now) = (0.0, 0.0);
+        let mut error = loop {
+            if let Err(error) = self.teme(at(now)) {
+                break error;
+            }
+            if now >= span_s {
+                return None;
+            }
+            (good, now) = (now, (now + step_s).min(span_s));
+        };
+        while now - good > 1.0 {
+            let middle = f64::midpoint(good, now);
+            match self.teme(at(middle)) {
+                Ok(_) => good = middle,
+                Err(earlier) => (now, error) = (middle, earlier),
+            }
+        }
+        Some((at(now), error))
     }
 
     /// When the elements hold.
@@ -155,6 +265,24 @@ impl Sgp4Orbit {
             let down_min = self.down_min;
             return Err(PropagationError::DecayedBefore { minutes, down_min });
         }
+        let since_min = self.since_min(minutes);
+        if minutes < since_min {
+            return Err(PropagationError::BeforePlausible { minutes, since_min });
+        }
+        self.by_series(minutes)
+    }
+
+    /// Returns the earliest plausible place, minutes from the epoch, if `minutes` may be before it.
+    fn since_min(&self, minutes: f64) -> f64 {
+        if self.is_deep || minutes > -FIRST_LOOK_MIN {
+            return f64::NEG_INFINITY;
+        }
+        let search = || -self.last_plausible(-1.0, NEXT_LOOK_BACK);
+        *self.since_min.get_or_init(search)
+    }
+
+    /// The state that the series gives, if it is plausible by itself.
+    fn by_series(&self, minutes: f64) -> Result<TemeState, PropagationError> {
         let prediction = self
             .constants
             .propagate(sgp4::MinutesSinceEpoch(minutes))
@@ -171,9 +299,14 @@ impl Sgp4Orbit {
                 reason: "the state is not finite".to_owned(),
             });
         }
-        // The report's code has this check (its error 6); the sgp4 crate leaves it to its caller.
-        if radius_km < sgp4::WGS72.ae {
-            return Err(PropagationError::Decayed { minutes, radius_km });
+        // The report's code refuses what is inside the Earth (its error 6); the sgp4 crate leaves that to its caller.
+        let sine = position_km.z / radius_km;
+        let altitude_km = radius_km - sgp4::WGS72.ae * (1.0 - FLATTENING * sine * sine);
+        if altitude_km < LOWEST_KM {
+            return Err(PropagationError::Decayed {
+                minutes,
+                altitude_km,
+            });
         }
         if radius_km > self.farthest_km {
             return Err(PropagationError::Implausible {
@@ -241,6 +374,14 @@ impl Satellite {
         match self {
             Self::Circular(orbit) => Ok(orbit.teme(utc)),
             Self::Sgp4(orbit) => orbit.teme(utc),
+        }
+    }
+
+    /// Returns the first instant from `from` to `to` without a position, as [`Sgp4Orbit::first_lost`].
+    pub fn first_lost(&self, from: Utc, to: Utc) -> Option<(Utc, PropagationError)> {
+        match self {
+            Self::Circular(_) => None,
+            Self::Sgp4(orbit) => orbit.first_lost(from, to),
         }
     }
 

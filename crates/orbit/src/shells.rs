@@ -315,16 +315,24 @@ pub fn as_they_are(
         .map(move |(index, (set, better))| {
             let flown = match better {
                 Some(index) => Err(LeftOutReason::Superseded { index }),
-                None => fresh(set, at, max_age).and_then(|()| {
-                    let satellite = Satellite::from_elements(set)?;
-                    satellite.teme(at)?;
-                    Ok(satellite)
-                }),
+                None => self::flown(set, at, max_age),
             };
             flown
                 .map(|satellite| (index, satellite))
                 .map_err(|reason| LeftOut { index, reason })
         })
+}
+
+/// Returns an object ready to propagate, whatever its orbit.
+///
+/// # Errors
+/// [`LeftOutReason::Stale`] for elements farther than `max_age` from `at`, [`LeftOutReason::Propagation`] for an object
+/// without a position then.
+pub fn flown(set: &ElementSet, at: Utc, max_age: TimeSpan) -> Result<Satellite, LeftOutReason> {
+    fresh(set, at, max_age)?;
+    let satellite = Satellite::from_elements(set)?;
+    satellite.teme(at)?;
+    Ok(satellite)
 }
 
 /// Whether the elements are near enough to `at`.

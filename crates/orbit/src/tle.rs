@@ -6,7 +6,7 @@
 //! mixed. Blank lines, trailing white space and CR are ignored; a name may carry the "0 " prefix
 //! some catalogues write.
 
-use constel_units::text::decode;
+use constel_units::text::decode_records;
 use thiserror::Error;
 
 use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
@@ -95,8 +95,12 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, RecordErrors> {
 
 /// Reads the element sets of a file, and returns the errors of invalid records.
 pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
-    let bytes = text.as_ref();
-    match decode(bytes) {
+    let text = text.as_ref();
+    read_lines(text).or_other_format(text, "tle", "two-line elements")
+}
+
+fn read_lines(bytes: &[u8]) -> ElementFile {
+    match decode_records(bytes) {
         Ok(text) => {
             let mut reader = Reader::default();
             for (line_number, line) in (1..).zip(text.lines()) {

@@ -175,7 +175,11 @@ fn a_place_that_the_orbit_does_not_reach_is_none() {
             Err(error) => {
                 refused += 1;
                 assert!(
-                    matches!(error, PropagationError::Implausible { .. }),
+                    matches!(
+                        error,
+                        PropagationError::Implausible { .. }
+                            | PropagationError::BeforePlausible { .. }
+                    ),
                     "{error}"
                 );
             }
@@ -213,6 +217,75 @@ fn an_object_that_has_come_down_does_not_return() {
             );
         }
     }
+}
+
+/// Drag lowers orbits. Before its epoch an object was therefore higher than at it, whatever the power series gives,
+/// and no satellite flies below 80 km, on either side of the epoch.
+#[test]
+fn no_object_with_drag_was_lower_before_its_epoch_or_flies_below_80_km() {
+    let mut refused = 0;
+    for drag in [1e-5, 1e-4, 5e-4, 1e-3, 1e-2, 9e-2] {
+        for motion in [14.0, 15.05, 15.5, 15.9, 16.2] {
+            for inclination in [0.1, 53.0, 98.6] {
+                let own = sets(&[Given {
+                    drag,
+                    ..Given::new(8, motion, inclination)
+                }]);
+                let satellite = Satellite::from_elements(&own[0]).expect("starts");
+                let at_epoch = satellite.teme(own[0].epoch()).expect("at its epoch");
+                let mut lost = false;
+                for day in 1..1400 {
+                    for sign in [-1.0, 1.0] {
+                        let when = own[0].epoch() + days(sign * f64::from(day));
+                        let Ok(state) = satellite.teme(when) else {
+                            refused += 1;
+                            lost |= sign < 0.0;
+                            continue;
+                        };
+                        let from_centre_km = state.position_teme_m.length() / 1e3;
+                        assert!(from_centre_km > 6356.7 + 80.0, "{drag} {motion} {day}");
+                        if sign < 0.0 {
+                            assert!(!lost, "{drag} {motion}: is back on day -{day}");
+                            // Eccentricity and oblateness move a radius by less than 30 km, and 5 % are tolerated.
+                            let epoch_km = at_epoch.position_teme_m.length() / 1e3;
+                            let least_km = epoch_km - 30.0 - 0.05 * (epoch_km - 6378.0);
+                            assert!(
+                                from_centre_km > least_km,
+                                "{drag} {motion}: {from_centre_km} km on day -{day}, {epoch_km} at its epoch"
+                            );
+                        }
+                    }
+                }
+            }
+        }
+    }
+    assert!(refused > 1000, "{refused}");
+}
+
+/// The first instant without a position is found wherever it is in the interval.
+#[test]
+fn the_instant_of_coming_down_is_found() {
+    let own = sets(&[Given {
+        epoch: "2026-11-21T00:00:00",
+        drag: 5e-3,
+        ..Given::new(8, 16.45, 53.0)
+    }]);
+    let satellite = Satellite::from_elements(&own[0]).expect("starts");
+    let epoch = own[0].epoch();
+    let (down, _) = satellite
+        .first_lost(epoch, epoch + days(1.0))
+        .expect("falls within hours");
+    let second = TimeSpan::from_secs_f64(1.0);
+    assert!(satellite.teme(down).is_err());
+    assert!(satellite.teme(down - second - second).is_ok());
+    let before = down - TimeSpan::from_secs_f64(90.0);
+    assert_eq!(satellite.first_lost(epoch, before), None);
+    let late = satellite.first_lost(down + second, epoch + days(1.0));
+    assert_eq!(late.map(|(at, _)| at), Some(down + second));
+    // An orbit that stays is not searched, and a designed one never ends.
+    let steady = sets(&[Given::new(9, 15.05, 53.0)]);
+    let steady = Satellite::from_elements(&steady[0]).expect("starts");
+    assert_eq!(steady.first_lost(epoch, epoch + days(300.0)), None);
 }
 
 /// Falling within weeks: the mean altitude at the requested instant is not that of the epoch, and the shell is left.

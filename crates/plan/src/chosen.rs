@@ -25,9 +25,8 @@ impl Pattern<'_> {
         named.iter().map(pattern).collect()
     }
 
-    fn takes(&mut self, name: Option<&str>, number: Option<&str>) -> bool {
-        let mut called = name.into_iter().chain(number);
-        let takes = called.any(|text| self.folded.matches(text));
+    fn takes(&mut self, called: &[String]) -> bool {
+        let takes = called.iter().any(|text| self.folded.matches(text));
         self.used |= takes;
         takes
     }
@@ -36,6 +35,23 @@ impl Pattern<'_> {
 /// Normalises a name: comparison ignores case and surrounding blanks.
 fn folded(text: &str) -> String {
     text.trim().to_lowercase()
+}
+
+/// Returns the forms of a catalogue number: plain, and as two-line elements print it, in five columns, the first of which is a
+/// letter from 100,000 on (Alpha-5, without I and O).
+fn forms(number: u64) -> Vec<String> {
+    const LETTERS: &[u8] = b"abcdefghjklmnpqrstuvwxyz";
+    let mut forms = vec![number.to_string()];
+    let (first, rest) = (number / 10_000, number % 10_000);
+    match first.checked_sub(10) {
+        None if number < 10_000 => forms.push(format!("{number:05}")),
+        None => {}
+        Some(first) => {
+            let letter = usize::try_from(first).ok().and_then(|n| LETTERS.get(n));
+            forms.extend(letter.map(|letter| format!("{}{rest:04}", char::from(*letter))));
+        }
+    }
+    forms
 }
 
 impl<'a> Chooser<'a> {
@@ -58,12 +74,15 @@ impl<'a> Chooser<'a> {
         let mut chosen = Vec::new();
         for (name, number) in objects.clone() {
             let name = name.map(|name| folded(&name));
-            let number = number.map(|number| number.to_string());
+            let called: Vec<String> = name
+                .into_iter()
+                .chain(number.into_iter().flat_map(forms))
+                .collect();
             let takes = |patterns: &mut Vec<Pattern<'_>>| {
                 // Every pattern is tried, even after a match, so that unused patterns can be reported.
                 let mut first = None;
                 for pattern in patterns.iter_mut() {
-                    if pattern.takes(name.as_deref(), number.as_deref()) && first.is_none() {
+                    if pattern.takes(&called) && first.is_none() {
                         first = Some(pattern.written.glob.to_string());
                     }
                 }

@@ -150,9 +150,9 @@ impl DataAge {
     }
 
     /// Computes the days from the elements' epochs to the start of the scenario, from at least one epoch.
-    fn of_elements(
+    pub(crate) fn of_elements(
         constellation: &model::Constellation,
-        set: &model::ElementSet,
+        file: &TextFile,
         mut days: Vec<f64>,
     ) -> Self {
         days.sort_by(|a, b| a.abs().total_cmp(&b.abs()));
@@ -168,11 +168,35 @@ impl DataAge {
         });
         Self {
             constellation: constellation.name.to_string(),
-            file: set.file.path.clone(),
+            file: file.path.clone(),
             median_days: Some(median),
             farthest_days: Some(farthest),
             warning,
         }
+    }
+
+    /// Reports objects that come down within the lab, each with the instant and the reason; none if there is none.
+    pub(crate) fn coming_down(
+        constellation: &model::Constellation,
+        file: &TextFile,
+        mut down: Vec<(Utc, String)>,
+    ) -> Option<Self> {
+        down.sort();
+        let (at, what) = down.first()?;
+        let others = match down.len() - 1 {
+            0 => String::new(),
+            others => format!("; {others} more after it"),
+        };
+        // To a second: the orbit is not known better.
+        let at = at.to_string();
+        let at = at
+            .split_once('.')
+            .map_or(at.clone(), |(at, _)| format!("{at}Z"));
+        Some(Self::warned(
+            constellation,
+            file,
+            format!("{what}: it has no position from {at} on, and no links{others}"),
+        ))
     }
 
     /// Reports an ephemeris that does not reach the end of the scenario.
@@ -282,8 +306,14 @@ pub(crate) fn fly(
 ) -> Option<Flown> {
     let before = findings.left_out.len();
     let objects = read(constellation, set, findings)?;
+    let read = objects.len();
     let objects = choose(constellation, set, objects, before, findings)?;
-    let flown = if set.shells.is_empty() {
+    let flown = if objects.is_empty() {
+        let message = format!("`only` and `except` leave none of the {read} objects");
+        let error = with_reasons(set, "no-satellites", message, &findings.left_out[before..]);
+        findings.errors.push(error);
+        None
+    } else if set.shells.is_empty() {
         fly_as_is(scenario, constellation, set, &objects, findings)
     } else {
         fly_shells(scenario, constellation, set, &objects, findings)
@@ -342,8 +372,28 @@ fn left_out(
     }
 }
 
+/// Warns of objects that lose their position within the lab: they come down.
+pub(crate) fn warn_of_falls<'s>(
+    scenario: &Scenario,
+    constellation: &model::Constellation,
+    file: &TextFile,
+    flying: impl Iterator<Item = (&'s ElementSet, &'s constel_orbit::Satellite)>,
+    findings: &mut Findings<'_>,
+) {
+    let (start, end) = (scenario.start, scenario.start + scenario.duration);
+    let down = flying.filter_map(|(object, satellite)| {
+        let (at, reason) = satellite.first_lost(start, end)?;
+        Some((
+            at,
+            format!("`{}` comes down ({reason})", catalogued(object)),
+        ))
+    });
+    let warning = DataAge::coming_down(constellation, file, down.collect());
+    findings.ages.extend(warning);
+}
+
 /// Returns the days from the epoch of an object's elements to the start.
-fn days(scenario: &Scenario, object: &ElementSet) -> f64 {
+pub(crate) fn days(scenario: &Scenario, object: &ElementSet) -> f64 {
     (scenario.start.unix_ns() as f64 - object.epoch().unix_ns() as f64) / 86_400e9
 }
 
@@ -359,7 +409,14 @@ fn with_reasons(
     for out in left_out {
         kinds.entry(out.kind).or_insert((0, out)).0 += 1;
     }
-    let error = set.file.error_where_named(code, message);
+    let mut error = set.file.error_where_named(code, message);
+    // Errors of the shells are those of planes that the objects do not form.
+    let do_not_fit = code == "shells" || NOT_OF_SHELLS.iter().any(|kind| kinds.contains_key(kind));
+    if do_not_fit && !set.shells.is_empty() {
+        error = error.with_suggestion(
+            "correct the shell, choose objects by `only` and `except`, or leave `shells` out: then all objects fly as they are",
+        );
+    }
     if kinds.is_empty() {
         return error;
     }
@@ -377,12 +434,17 @@ fn with_reasons(
         reasons.collect::<Vec<_>>().join(", ")
     ));
     if stale {
-        return error.with_suggestion(
-            "set `start` near the epochs of the elements, or `max_age` to fly them all the same",
-        );
+        return error.with_suggestion(NEARER);
     }
     error.with_next("`constel check FILE --json` names each object, with its reason")
 }
+
+/// The kinds of objects that fly without `shells`.
+const NOT_OF_SHELLS: [&str; 2] = ["in none of the shells", "not circular enough"];
+
+/// What to do about elements that are too old or too new.
+pub(crate) const NEARER: &str =
+    "set `start` near the epochs of the elements, or `max_age` to fly them all the same";
 
 /// The kind of the objects that `max_age` leaves out.
 const STALE: &str = "with elements too old or too new";
@@ -448,9 +510,14 @@ fn fly_shells(
         .kept
         .iter()
         .map(|placed| days(scenario, &objects[placed.index]));
-    findings
-        .ages
-        .push(DataAge::of_elements(constellation, set, ages.collect()));
+    findings.ages.push(DataAge::of_elements(
+        constellation,
+        &set.file,
+        ages.collect(),
+    ));
+    let flying = sorted.kept.iter();
+    let flying = flying.map(|placed| (&objects[placed.index], &placed.satellite));
+    warn_of_falls(scenario, constellation, &set.file, flying, findings);
     Some(Flown {
         catalogued: sorted
             .kept
@@ -502,9 +569,15 @@ fn fly_as_is(
     let ages = flying
         .iter()
         .map(|(index, _)| days(scenario, &objects[*index]));
-    findings
-        .ages
-        .push(DataAge::of_elements(constellation, set, ages.collect()));
+    findings.ages.push(DataAge::of_elements(
+        constellation,
+        &set.file,
+        ages.collect(),
+    ));
+    let objects_of = flying
+        .iter()
+        .map(|(index, satellite)| (&objects[*index], satellite));
+    warn_of_falls(scenario, constellation, &set.file, objects_of, findings);
     let own = |(index, _): &(usize, _)| Some(catalogued(&objects[*index]));
     Some(Flown {
         catalogued: flying.iter().map(own).collect(),

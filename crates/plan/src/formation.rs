@@ -3,6 +3,7 @@
 use constel_exchange::ephemeris::{Ephemeris, EphemerisFile, Frame, Method, Segment, State};
 use constel_orbit::formation::{self, Chief, Relative, RelativeElements};
 use constel_orbit::gravity::propagated;
+use constel_orbit::shells::{self, LeftOutReason};
 use constel_orbit::{EARTH_EQUATORIAL_RADIUS_M, TemeState, tle};
 use constel_scenario::model::{
     self, FormationPreset, FormationSource, RelativeElements as Elements, RelativeState,
@@ -12,7 +13,7 @@ use constel_topology::{Neighbours, Satellite, Wrap};
 use constel_units::{TimeSpan, Utc};
 
 use crate::catalogue::Catalogued;
-use crate::elements::{self, Findings, catalogued};
+use crate::elements::{self, DataAge, Findings, catalogued};
 use crate::ephemeris;
 use crate::flown::Flown;
 use crate::lab::whole_file;
@@ -52,7 +53,9 @@ pub(crate) fn fly(
             let states = elements.iter().map(|e| chief.with_elements(&different(e)));
             from_states(states.collect(), findings.errors)?
         }
-        FormationSource::Tle(file) => two_line(constellation, own, file, findings)?,
+        FormationSource::Tle(file, max_age) => {
+            two_line(scenario, constellation, own, (file, *max_age), findings)?
+        }
         FormationSource::Ephemeris(file) => given(scenario, constellation, own, file, findings)?,
     };
     let names = constellation.craft_names()?;
@@ -186,9 +189,10 @@ fn trajectory(first: &TemeState, start: Utc, count: u64) -> Vec<State> {
 
 /// Returns the objects of a file of two-line elements, in its order. Bad records are counted if there are enough others.
 fn two_line(
+    scenario: &Scenario,
     constellation: &model::Constellation,
     own: &model::Formation,
-    file: &TextFile,
+    (file, max_age): (&TextFile, TimeSpan),
     findings: &mut Findings<'_>,
 ) -> Option<(Orbits, Vec<Option<Catalogued>>)> {
     let read = tle::read(file.text());
@@ -204,14 +208,27 @@ fn two_line(
     let objects = read.sets;
     let mut craft = Vec::new();
     for object in &objects {
-        match constel_orbit::Satellite::from_elements(object) {
+        // A formation has all of its craft, so a reason to leave one out is an error.
+        match shells::flown(object, scenario.start, max_age) {
             Ok(satellite) => craft.push(satellite),
-            Err(error) => {
-                let message = format!("{}: {error}", catalogued(object));
+            Err(reason) => {
+                let message = format!("`{}` cannot fly: {reason}", catalogued(object));
                 let error = file.error_where_named("tle", message);
-                findings.errors.push(error);
+                findings.errors.push(match reason {
+                    LeftOutReason::Stale { .. } => error.with_suggestion(elements::NEARER),
+                    _ => error,
+                });
             }
         }
+    }
+    if craft.len() == objects.len() {
+        let ages = objects
+            .iter()
+            .map(|object| elements::days(scenario, object));
+        let age = DataAge::of_elements(constellation, file, ages.collect());
+        findings.ages.push(age);
+        let flying = objects.iter().zip(&craft);
+        elements::warn_of_falls(scenario, constellation, file, flying, findings);
     }
     let names = objects.iter().map(|object| Some(catalogued(object)));
     (craft.len() == objects.len()).then(|| (Orbits::Computed(craft), names.collect()))

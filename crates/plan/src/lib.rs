@@ -66,7 +66,7 @@ pub use failed::FailedEdges;
 pub use forwarders::Forwarders;
 pub use lab::Lab;
 pub use management::{MANAGEMENT_IFINDEX, MANAGEMENT_PORT, Management};
-pub use networks::read_delays;
+pub use networks::{is_square, read_delays};
 pub use next_nodes::{NextNodes, Reach};
 pub use ours::Ours;
 pub use planner::{

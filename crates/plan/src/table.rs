@@ -23,8 +23,13 @@ impl<'a, const N: usize> Rows<'a, N> {
             columns,
             errors: Diagnostics::new(),
         };
+        let is_header = |head: &CsvRow| {
+            let wanted = columns.split(',');
+            let same = |(cell, name): (&String, &str)| cell.eq_ignore_ascii_case(name);
+            head.cells.len() == wanted.clone().count() && head.cells.iter().zip(wanted).all(same)
+        };
         match rows.rows.next() {
-            Some(head) if head.cells.iter().eq(columns.split(',')) => {}
+            Some(head) if is_header(&head) => {}
             Some(head) => {
                 let message = format!("the columns must be `{columns}`");
                 rows.wrong(head.line, "unknown-column", message);

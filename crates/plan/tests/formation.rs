@@ -120,3 +120,144 @@ fn a_lab_too_long_for_its_craft_is_refused() {
         .unwrap();
     assert!(refused.contains("at most 2000000"), "{refused}");
 }
+
+/// Two-line elements of an object, with checksums.
+fn elements(name: &str, epoch: &str, drag: &str, motion: &str) -> String {
+    let lines = [
+        format!("1 70001U 26001A   {epoch}.00000000  .00000000  00000+0 {drag} 0  999"),
+        format!("2 70001  53.0000 110.0000 0014000 269.0000  91.0000 {motion}    1"),
+    ];
+    let with_sum = |line: String| {
+        let value = |byte: u8| match byte {
+            b'0'..=b'9' => u32::from(byte - b'0'),
+            b'-' => 1,
+            _ => 0,
+        };
+        let sum: u32 = line.bytes().map(value).sum();
+        format!("{line}{}\n", sum % 10)
+    };
+    format!("{name}\n{}", lines.map(with_sum).concat())
+}
+
+/// An object that a constellation leaves out cannot be a formation's craft: one error with its name, at the file's key.
+#[test]
+fn craft_are_checked_as_the_objects_of_a_constellation_are() {
+    const STEADY: &str = " 00000+0";
+    let steady = elements("STEADY", "26325", STEADY, "15.05000000");
+    // Epochs on the day of the start, and years and weeks before and after it; then an object that falls.
+    for (name, epoch, drag, motion, why) in [
+        (
+            "OLD",
+            "22100",
+            STEADY,
+            "15.05000000",
+            "its elements are 1686.0 days from",
+        ),
+        (
+            "NEW",
+            "27100",
+            STEADY,
+            "15.05000000",
+            "its elements are 140.0 days from",
+        ),
+        (
+            "WEEKS",
+            "26310",
+            STEADY,
+            "15.05000000",
+            "its elements are 15.0 days from",
+        ),
+        ("FALLING", "26318", " 45000-1", "16.20000000", "decayed"),
+        (
+            "BEFORE",
+            "26332",
+            " 45000-1",
+            "15.92000000",
+            "SGP4 gives no plausible",
+        ),
+    ] {
+        let file = steady.clone() + &elements(name, epoch, drag, motion);
+        let files = || Given(vec![("two.tle", file.clone())]);
+        let errors = craft("  t: {tle: two.tle, craft: 2}\n", &files())
+            .err()
+            .unwrap_or_default();
+        assert_eq!(errors.matches("error: ").count(), 1, "{errors}");
+        let place = format!("x.yaml:6:13: error: `{name}, 70001` cannot fly: ");
+        assert!(errors.contains(&place) && errors.contains(why), "{errors}");
+        let text = "constellations:\n  c: {tle: {file: two.tle}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}}\n";
+        let lab = lab(text, &files()).unwrap_or_else(|errors| panic!("{errors}"));
+        let out: Vec<_> = lab
+            .left_out
+            .iter()
+            .filter_map(|out| out.object.clone())
+            .collect();
+        assert_eq!(out, [name]);
+        let allowed = "  t: {tle: two.tle, craft: 2, max_age: 36500 d}\n";
+        let flown = craft(allowed, &files());
+        let stale = errors.contains("`max_age` to fly them");
+        assert_eq!(flown.is_ok(), stale, "{name}");
+        if let Ok(lab) = flown {
+            let warning = lab.ages.iter().find_map(|age| age.warning.clone());
+            let warning = warning.unwrap_or_default();
+            assert!(
+                warning.contains("elements of 1 of 2 satellites are more than 2 days"),
+                "{warning}"
+            );
+        }
+    }
+    let misplaced =
+        "  s: {orbit: {altitude: 500 km, inclination: 53 deg}, preset: starling, max_age: 3 d}\n";
+    let errors = craft(misplaced, &Given::default())
+        .err()
+        .unwrap_or_default();
+    assert!(
+        errors.contains("`max_age` has no effect without `tle`"),
+        "{errors}"
+    );
+}
+
+/// `check` reports an object that comes down within the lab, in a constellation and in a formation; nothing else.
+#[test]
+fn an_object_that_comes_down_within_the_lab_is_reported() {
+    let falling = |name: &str| elements(name, "26325", " 50000-2", "16.45000000");
+    let steady = elements("STEADY", "26325", " 00000+0", "15.05000000");
+    let warnings = |file: String, keys: &str, duration: &str| {
+        let files = Given(vec![("two.tle", file)]);
+        let lab = lasting(duration, keys, &files).unwrap_or_else(|errors| panic!("{errors}"));
+        let ages: Vec<_> = lab
+            .ages
+            .iter()
+            .filter_map(|age| age.warning.clone())
+            .collect();
+        ages
+    };
+    let formation = "spacecraft:\n  t: {tle: two.tle, craft: 2}\n";
+    let as_is = "constellations:\n  c: {tle: {file: two.tle}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}}\n";
+    let shells = "constellations:\n  c: {tle: {file: two.tle, shells: [{name: s, altitude: 350 km, altitude_tolerance: 300 km, \
+                  inclination: 53 deg, inclination_tolerance: 1 deg, planes: 1}]}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, \
+                  link: {rate: 1 Mbit/s}}}\n";
+    for keys in [formation, as_is, shells] {
+        let one = falling("FALLER") + &steady;
+        let said = warnings(one.clone(), keys, "12 h");
+        assert_eq!(said.len(), 1, "{said:?}");
+        assert!(
+            said[0].starts_with("`FALLER, 70001` comes down (has decayed ")
+                && said[0].contains("it has no position from 2026-11-21T0"),
+            "{said:?}"
+        );
+        assert!(
+            warnings(one, keys, "10 min").is_empty(),
+            "not within a short lab"
+        );
+        assert!(
+            warnings(
+                steady.clone() + &steady.replace("STEADY", "OTHER"),
+                keys,
+                "12 h"
+            )
+            .is_empty()
+        );
+        let two = warnings(falling("A") + &falling("B"), keys, "12 h");
+        assert!(two[0].ends_with("and no links; 1 more after it"), "{two:?}");
+    }
+}

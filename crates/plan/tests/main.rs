@@ -6,6 +6,7 @@ mod chosen_routes;
 mod daemon_networks;
 mod disruptions;
 mod expectations;
+mod file_kinds;
 mod formation;
 mod forwarders;
 mod given;

@@ -100,6 +100,63 @@ fn cells_in_quotes_are_cells() {
     );
 }
 
+/// R's `write.csv`, its `write.table` with commas, pandas' `to_csv` and NumPy have other first cells and other words for a
+/// missing number; each file is the square or the table that it was made of.
+#[test]
+fn files_of_r_and_pandas_are_squares_and_tables() {
+    let square = edges(&mesh(SQUARE).unwrap(), 0);
+    let table = "from,to,delay_ms,rate_bit_per_s\nh-0,h-1,5,\nh-1,h-0,6,1000000\n";
+    let numbered = |head: &str| {
+        let lines = table.lines().zip(0..);
+        let line = |(line, n): (&str, usize)| match n {
+            0 => format!("{head},{line}\n"),
+            n => format!("{n},{line}\n"),
+        };
+        lines.map(line).collect::<String>()
+    };
+    for missing in ["", "NA", "NaN", "nan", "na", "\"NA\""] {
+        let cell = |cell: &str| match cell {
+            "" => missing.to_owned(),
+            cell => cell.to_owned(),
+        };
+        let row = |row: &str| row.split(',').map(cell).collect::<Vec<_>>().join(",") + "\n";
+        let filled: String = SQUARE.lines().map(row).collect();
+        for corner in ["delay_ms,", "DELAY_MS,", "\"\",", ",", ""] {
+            let csv = filled.replacen("delay_ms,", corner, 1);
+            let read = mesh(&csv).unwrap_or_else(|e| panic!("{csv}\n{e}"));
+            assert_eq!(edges(&read, 0), square, "{csv}");
+            let file = constel_scenario::TextFile::alone("m.csv", &csv);
+            let members: Vec<String> = (0..4).map(|n| format!("h-{n}")).collect();
+            assert!(constel_plan::is_square(&file, &members), "{csv}");
+        }
+    }
+    for csv in [
+        numbered(""),
+        numbered("\"\""),
+        table.replace("5,\n", "5,NA\n"),
+        table.replace("from,to,delay_ms", "From,TO,Delay_ms"),
+        // The first of a table's columns may be any of them.
+        "delay_ms,from,to,rate_bit_per_s\n5,h-0,h-1,\n6,h-1,h-0,1e6\n".to_owned(),
+    ] {
+        let read = mesh(&csv).unwrap_or_else(|e| panic!("{csv}\n{e}"));
+        assert_eq!(edges(&read, 0), edges(&mesh(table).unwrap(), 0), "{csv}");
+    }
+    for (csv, says) in [
+        ("\"\";\"h-0\";\"h-1\"\n", "cells are separated by commas"),
+        (
+            "from,to,delay_ms\nh-0,h-1,NA\n",
+            "no row where there is no edge",
+        ),
+        (
+            "delay_ms,h-0,h-1,h-2,h-3\nh-0,0,inf,1,1\n",
+            "`h-1` is `inf`, not a number from 0",
+        ),
+    ] {
+        let errors = mesh(csv).err().unwrap_or_default();
+        assert!(errors.contains(says), "{csv}\n{errors}");
+    }
+}
+
 /// The bound of edges is one for both forms.
 #[test]
 fn a_square_has_no_more_edges_than_a_table_may() {

@@ -111,6 +111,67 @@ fn objects_are_chosen_by_name_number_and_pattern() {
     );
 }
 
+/// Two-line elements print numbers in five columns, so a number is also chosen in that form.
+#[test]
+fn numbers_are_chosen_as_two_line_elements_print_them() {
+    for (number, forms) in [
+        (5, ["5", "00005", "0000?"]),
+        (40_009, ["40009", "4000?", "*09"]),
+        (100_001, ["100001", "A0001", "a000?"]),
+        (339_999, ["339999", "Z9999", "z*"]),
+    ] {
+        let objects = [
+            Object("BIRD", number, START, 53.0, 0.0, 0.0, 1e-4),
+            Object("OTHER", 77_777, START, 53.0, 0.0, 50.0, 1e-4),
+        ];
+        for form in forms {
+            let keys = format!("omm: {{file: c.json, only: ['{form}']}}");
+            let lab = lab(&keys, NO_ISL, ("c.json", &json(&objects)));
+            let lab = lab.unwrap_or_else(|errors| panic!("{form}: {errors}"));
+            assert_eq!(names(&lab), ["BIRD"], "{form}");
+        }
+    }
+}
+
+/// Objects that are left out for their orbit or by choice have errors with the reason and with the keys that change it.
+#[test]
+fn errors_without_satellites_have_the_reason_and_the_key() {
+    let omm = constellation();
+    let errors = |keys: &str| {
+        let keys = format!("omm: {{file: c.json, {keys}}}");
+        let errors = lab(&keys, NO_ISL, ("c.json", &omm)).err();
+        errors.unwrap_or_else(|| panic!("{keys}")).to_string()
+    };
+    for keys in ["except: ['*']", "only: ['BIRD *'], except: ['BIRD *']"] {
+        for shells in ["", SHELL] {
+            let found = errors(&format!("{keys}, {shells}"));
+            assert!(
+                found.contains("`only` and `except` leave none of the 8 objects"),
+                "{found}"
+            );
+            assert!(
+                found.contains("not chosen") && found.contains("`except` has"),
+                "{found}"
+            );
+        }
+    }
+    let none = SHELL.replace("550 km", "5500 km");
+    let elliptic = format!("only: ['LONG SHOT'], {SHELL}");
+    for keys in [none.as_str(), elliptic.as_str(), SHELL] {
+        let found = errors(keys);
+        let hint = "choose objects by `only` and `except`, or leave `shells` out";
+        assert!(found.contains(hint), "{found}");
+    }
+    let old = errors(&format!(
+        "max_age: 0 s, {}",
+        SHELL.replace("550 km", "5500 km")
+    ));
+    assert!(
+        old.contains("leave `shells` out"),
+        "at the epoch itself nothing is old: {old}"
+    );
+}
+
 #[test]
 fn a_file_flies_as_it_is() {
     let omm = constellation();

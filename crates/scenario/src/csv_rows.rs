@@ -11,6 +11,16 @@ pub struct CsvRow {
     pub cells: Vec<String>,
 }
 
+impl CsvRow {
+    /// Returns the place of the cell `name` in a header: the first that is the same, or, if there is none, the first that
+    /// differs in letter case only.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<usize> {
+        let find = |is: &dyn Fn(&str) -> bool| self.cells.iter().position(|cell| is(cell));
+        find(&|cell| cell == name).or_else(|| find(&|cell| cell.eq_ignore_ascii_case(name)))
+    }
+}
+
 /// Returns the rows of a text, the first line among them.
 ///
 /// Cells may stand in double quotes, with commas, doubled quotes and line ends inside. Lines end in LF or CR LF; blank lines and a
@@ -79,6 +89,21 @@ mod tests {
 
     fn cells<const N: usize>(cells: [&str; N]) -> Vec<String> {
         cells.map(str::to_owned).to_vec()
+    }
+
+    #[test]
+    fn columns_are_found_in_any_letter_case() {
+        let header = CsvRow {
+            line: 1,
+            cells: cells(["NAME", "Latitude_Deg", "latitude_deg"]),
+        };
+        assert_eq!(header.column("name"), Some(0));
+        assert_eq!(
+            header.column("latitude_deg"),
+            Some(2),
+            "the same goes first"
+        );
+        assert_eq!(header.column("longitude_deg"), None);
     }
 
     #[test]

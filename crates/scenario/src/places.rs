@@ -118,7 +118,7 @@ fn columns(
     header: &CsvRow,
     errors: &mut Diagnostics,
 ) -> Option<[Option<usize>; 4]> {
-    let found = COLUMNS.map(|wanted| header.cells.iter().position(|cell| cell == wanted));
+    let found = COLUMNS.map(|wanted| header.column(wanted));
     // A column that is another one's already cannot be a misspelling.
     let free = || {
         header
@@ -235,6 +235,14 @@ mod tests {
         assert_eq!(places.find("Al-Qahirah").unwrap().slug, "cairo");
         assert_eq!(places.find("santiago-2").unwrap().latitude.deg(), 19.4);
         assert!(places.find("Atlantis").is_none());
+    }
+
+    #[test]
+    fn columns_may_be_in_any_letter_case() {
+        let text = "Name,LATITUDE_DEG,Longitude_Deg\nBerlin,52.5,13.4\n";
+        let mut errors = Diagnostics::new();
+        let places = read("p.csv", text, &mut errors).unwrap();
+        assert_eq!(places.find("berlin").unwrap().longitude.deg(), 13.4);
     }
 
     #[test]

@@ -52,6 +52,30 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
     }
 }
 
+/// The share of bytes, as a divisor, that may be invalid in a file of records: text in another encoding has its accents
+/// and dashes, and a file that is no text has more.
+const MOST_INVALID: usize = 20;
+
+/// Returns the text of a file of records as [`decode`] does, but with U+FFFD for each sequence that is invalid in UTF-8. A
+/// name in Latin-1 then spoils its own record at most, and not the thousands of others.
+///
+/// # Errors
+/// [`NotText`] for files that are no text at all: with NUL bytes, with more than one invalid byte in 20, or with
+/// invalid UTF-16.
+pub fn decode_records(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
+    let error = match decode(bytes) {
+        Err(error @ NotText::Utf8 { .. }) => error,
+        other => return other,
+    };
+    let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
+    if bytes.contains(&0) || invalid > bytes.len() / MOST_INVALID {
+        return Err(error);
+    }
+    Ok(Cow::Owned(
+        plain(&String::from_utf8_lossy(bytes)).into_owned(),
+    ))
+}
+
 /// Returns a text without a byte order mark before it, every line ended with `
 /// `.
 pub fn plain(text: &str) -> Cow<'_, str> {
@@ -61,6 +85,15 @@ pub fn plain(text: &str) -> Cow<'_, str> {
     } else {
         Cow::Borrowed(text)
     }
+}
+
+/// Whether a cell of a table has no value: it is empty, or `NA` or `NaN`, as R, pandas and NumPy write a missing number, in
+/// any letter case.
+#[must_use]
+pub fn is_missing(cell: &str) -> bool {
+    ["", "na", "nan"]
+        .iter()
+        .any(|word| cell.eq_ignore_ascii_case(word))
 }
 
 fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText> {
@@ -105,6 +138,24 @@ mod tests {
             wide(u16::to_be_bytes),
         ] {
             assert_eq!(decode(&bytes).as_deref(), Ok(want), "{bytes:?}");
+        }
+    }
+
+    #[test]
+    fn invalid_bytes_are_replaced_in_text_and_refused_in_what_is_none() {
+        let latin = b"1 first record of a file\r\n2 caf\xe9 and more words of it\r\n";
+        assert_eq!(
+            decode_records(latin).as_deref(),
+            Ok("1 first record of a file\n2 caf\u{fffd} and more words of it\n")
+        );
+        assert_eq!(decode_records(b"plain"), decode(b"plain"));
+        for binary in [
+            &b"\x1f\x8b\x08\0\0\0\0\0"[..],
+            b"\x89PNG\xff\xfe",
+            b"ab\xff",
+        ] {
+            assert_eq!(decode_records(binary), decode(binary));
+            assert!(decode_records(binary).is_err());
         }
     }
 

@@ -8,13 +8,15 @@ use std::time::{SystemTime, UNIX_EPOCH};
 use anyhow::Context;
 use constel_analysis::exports::{self, ExportError};
 use constel_analysis::parse_pairs;
+use constel_exchange::ephemeris::Ephemeris;
 use constel_exchange::{csv, oem};
 use constel_plan::Lab;
 use constel_units::{TimeSpan, Utc};
 
 use super::over;
-use crate::args::{Format, Plan};
+use crate::args::{Format, Over, Plan};
 use crate::exit::{Exit, Failure, Outcome};
+use crate::output;
 
 /// Writes the export to stdout, a file or a folder.
 pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
@@ -60,7 +62,7 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
             put_bytes(over.out.as_deref(), &text)?;
         }
         Format::Oem | Format::Csv => {
-            let objects = exports::ephemerides(lab, over::interval(lab, over)?).map_err(failure)?;
+            let objects = objects(lab, over)?;
             let text = match format {
                 Format::Oem => oem::write(&objects, now(), "CONSTEL"),
                 _ => csv::write(&objects),
@@ -77,6 +79,28 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
         )?,
     }
     Ok(Exit::Done)
+}
+
+/// Returns the satellites that can be exported; prints warnings about samples that cannot.
+fn objects(lab: &Lab, over: &Over) -> Result<Vec<Ephemeris>, Failure> {
+    /// More lines would hide the others.
+    const SHOWN: usize = 10;
+    let found = exports::ephemerides(lab, over::interval(lab, over)?).map_err(failure)?;
+    for lost in found.left_out.iter().take(SHOWN) {
+        output::tell(&format!("constel: warning: {lost}\n"));
+    }
+    if let Some(more @ 1..) = found.left_out.len().checked_sub(SHOWN) {
+        output::tell(&format!(
+            "constel: warning: the same of {more} other satellites\n"
+        ));
+    }
+    if found.objects.is_empty() {
+        return Err(Failure::Failed(anyhow::anyhow!(
+            "no satellite has two samples in a row with a position, so the file would be empty: choose other --from and --to, or \
+             a smaller --every"
+        )));
+    }
+    Ok(found.objects)
 }
 
 fn failure(error: ExportError) -> Failure {

@@ -52,10 +52,15 @@ impl Reader {
     }
 
     fn line(&mut self, n: usize, line: &str) {
-        if line.is_empty() || line == "COMMENT" || line.starts_with("COMMENT ") {
+        // Keywords are in capitals by the standard, and in any letter case in what tools write.
+        let upper = match line.starts_with(|c: char| c.is_ascii_alphabetic()) {
+            true => line.to_ascii_uppercase(),
+            false => String::new(),
+        };
+        if line.is_empty() || upper == "COMMENT" || upper.starts_with("COMMENT ") {
             return;
         }
-        match (self.part, line) {
+        match (self.part, upper.as_str()) {
             (Part::Covariance, "COVARIANCE_STOP") => self.part = Part::Data,
             (Part::Covariance, _) => {}
             (Part::Data, "COVARIANCE_START") => self.part = Part::Covariance,
@@ -72,7 +77,7 @@ impl Reader {
                 }
             }
             // Messages that were put one after another.
-            (Part::Data, _) if line.starts_with("CCSDS_OEM_VERS") => {
+            (Part::Data, _) if upper.starts_with("CCSDS_OEM_VERS") => {
                 self.close();
                 self.part = Part::Header;
                 self.pair(n, line);
@@ -94,7 +99,7 @@ impl Reader {
     }
 
     fn header(&mut self, n: usize, key: &str, value: &str) {
-        match key {
+        match key.to_ascii_uppercase().as_str() {
             "CCSDS_OEM_VERS" => {
                 self.version = true;
                 if !known_version(value) {
@@ -148,7 +153,7 @@ fn read_state(line: &str) -> Result<State, String> {
     let date = fields.next().unwrap_or("");
     let joined;
     // A blank between date and time, where CCSDS has a `T`.
-    let reading = if date.contains('T') {
+    let reading = if date.contains(['T', 't']) {
         date
     } else {
         joined = format!("{date} {}", fields.next().unwrap_or(""));

@@ -11,7 +11,7 @@ mod xml;
 
 use std::collections::BTreeMap;
 
-use constel_units::text::decode;
+use constel_units::text::decode_records;
 
 use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
 
@@ -73,8 +73,13 @@ pub fn parse(text: impl AsRef<[u8]>) -> Result<Vec<ElementSet>, RecordErrors> {
 
 /// Reads the element sets of a file in any notation, and returns the errors of invalid messages.
 pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
-    let bytes = text.as_ref();
-    let text = match decode(bytes) {
+    let text = text.as_ref();
+    let wanted = "Orbit Mean-Elements Messages (OMM) as JSON, CSV, XML or `KEYWORD = value`";
+    read_any(text).or_other_format(text, "omm", wanted)
+}
+
+fn read_any(bytes: &[u8]) -> ElementFile {
+    let text = match decode_records(bytes) {
         Ok(text) => text,
         Err(error) => {
             let before = &bytes[..error.offset().min(bytes.len())];
@@ -90,18 +95,13 @@ pub fn read(text: impl AsRef<[u8]>) -> ElementFile {
 
 /// Returns the messages of a text; an error with a line if the text as a whole is not a file of messages.
 fn records(text: &str) -> Result<Records, (usize, String)> {
-    let mut lines = (1..).zip(text.lines());
-    let Some((number, first)) = lines.find(|(_, line)| !line.trim().is_empty()) else {
+    let Some(first) = text.lines().find(|line| !line.trim().is_empty()) else {
         return Err((1, "no element sets".to_owned()));
     };
     let first = first.trim_start();
     match first.as_bytes() {
         [b'{' | b'[', ..] => json::records(text),
         [b'<', ..] => xml::records(text),
-        [b'1' | b'2', b' ', ..] => Err((
-            number,
-            "these are two-line elements, not an orbit mean-elements message".to_owned(),
-        )),
         _ if kvn::begins(first) => Ok(kvn::records(text)),
         _ => csv::records(text),
     }

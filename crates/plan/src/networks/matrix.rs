@@ -6,6 +6,7 @@ use std::num::NonZeroU64;
 use constel_link::{Effects, Jitter};
 use constel_scenario::{CsvRow, Diagnostics, TextFile, csv_rows};
 use constel_topology::{Law, LinkClass, Moment, NetworkEdge};
+use constel_units::text::is_missing;
 
 use super::MOST_EDGES;
 
@@ -13,6 +14,55 @@ use super::MOST_EDGES;
 const MOST_DELAY_MS: f64 = 10_000.0;
 /// The latest lab time: a year.
 const MOST_TIME_S: f64 = 366.0 * 86_400.0;
+
+/// The columns of a table.
+const COLUMNS: [&str; 6] = [
+    "from",
+    "to",
+    "delay_ms",
+    "rate_bit_per_s",
+    "loss_ratio",
+    "t_s",
+];
+
+/// The form of a file, by its first line.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Form {
+    /// Senders by row and receivers by column. `corner` is the number of cells before the first receiver: R's
+    /// `write.table` has none, all others have one.
+    Square { corner: usize },
+    /// An edge a row. `numbers` is the number of cells before the columns: R and pandas number the rows of a table.
+    Table { numbers: usize },
+}
+
+impl Form {
+    fn of(heads: &[&str], is_member: impl Fn(&str) -> bool) -> Self {
+        let has = |name: &str| heads.iter().any(|head| head.eq_ignore_ascii_case(name));
+        let is_table = ["from", "to", "delay_ms"].into_iter().all(has)
+            && !(is_member("from") && is_member("to"));
+        match heads.first() {
+            Some(first) if is_table => Self::Table {
+                numbers: usize::from(first.is_empty()),
+            },
+            Some(first) if first.is_empty() || first.eq_ignore_ascii_case("delay_ms") => {
+                Self::Square { corner: 1 }
+            }
+            Some(first) if is_member(first) => Self::Square { corner: 0 },
+            _ => Self::Table { numbers: 0 },
+        }
+    }
+}
+
+/// Whether a file of a network of `members` is a square matrix, whose empty cells are pairs without an edge.
+#[must_use]
+pub fn is_square(file: &TextFile, members: &[String]) -> bool {
+    let Some(head) = csv_rows(file.text()).next() else {
+        return false;
+    };
+    let heads: Vec<&str> = head.cells.iter().map(String::as_str).collect();
+    let is_member = |name: &str| members.iter().any(|member| member == name);
+    matches!(Form::of(&heads, is_member), Form::Square { .. })
+}
 
 /// The edges of a file.
 #[derive(Debug)]
@@ -71,9 +121,15 @@ pub(crate) fn read(
         return None;
     };
     let heads: Vec<&str> = header.cells.iter().map(String::as_str).collect();
-    let epochs = match heads.as_slice() {
-        ["delay_ms", names @ ..] => reader.square(header.line, names, rows, members),
-        heads => reader.table(header.line, heads, rows),
+    let epochs = match Form::of(&heads, |name| reader.places.contains_key(name)) {
+        Form::Square { corner } => reader.square(header.line, &heads[corner..], rows, members),
+        Form::Table { numbers } => {
+            let rows = rows.map(|mut row| {
+                row.cells.drain(..numbers.min(row.cells.len()));
+                row
+            });
+            reader.table(header.line, &heads[numbers..], rows)
+        }
     };
     (reader.errors.len() == before).then_some(Matrix { epochs })
 }
@@ -93,7 +149,8 @@ pub fn read_delays(
         .iter()
         .flat_map(|head| head.cells.iter().map(|cell| (head.line, cell)))
     {
-        if ["rate_bit_per_s", "loss_ratio", "t_s"].contains(&column.as_str()) {
+        let fixed = ["rate_bit_per_s", "loss_ratio", "t_s"];
+        if fixed.iter().any(|name| name.eq_ignore_ascii_case(column)) {
             let message = format!("`{column}` cannot be changed, only delays can");
             errors.push(file.error_in_line(line, "unknown-column", message));
         }
@@ -194,7 +251,7 @@ impl<'a> Reader<'a> {
             }
             for ((cell, to), name) in cells.iter().zip(&columns).zip(names) {
                 let Some(to) = *to else { continue };
-                if cell.is_empty() {
+                if is_missing(cell) {
                     continue;
                 }
                 let delay_ns = self.delay_ns(line, name, cell);
@@ -256,23 +313,18 @@ impl<'a> Reader<'a> {
         }
     }
 
-    /// Parses a table of edges.
-    fn table(
-        &mut self,
-        head: usize,
-        heads: &[&str],
-        lines: impl Iterator<Item = CsvRow>,
-    ) -> Vec<(u64, Vec<NetworkEdge>)> {
-        const COLUMNS: [&str; 6] = [
-            "from",
-            "to",
-            "delay_ms",
-            "rate_bit_per_s",
-            "loss_ratio",
-            "t_s",
-        ];
-        let places = COLUMNS.map(|name| heads.iter().position(|head| *head == name));
-        for name in heads.iter().filter(|name| !COLUMNS.contains(name)) {
+    /// Returns the place of each of [`COLUMNS`] in a header; reports unknown columns, and those that are missing.
+    fn columns(&mut self, head: usize, heads: &[&str]) -> [Option<usize>; 6] {
+        let place = |name: &str| {
+            let mut heads = heads.iter();
+            heads.position(|head| head.eq_ignore_ascii_case(name))
+        };
+        let places = COLUMNS.map(place);
+        let is_known = |head: &str| {
+            let mut columns = COLUMNS.iter();
+            columns.any(|name| name.eq_ignore_ascii_case(head))
+        };
+        for name in heads.iter().filter(|head| !is_known(head)) {
             let error = self
                 .file
                 .error_in_line(
@@ -281,9 +333,35 @@ impl<'a> Reader<'a> {
                     format!("`{name}` is no column here"),
                 )
                 .with_nearest(name, COLUMNS)
-                .with_next("a square begins with the cell `delay_ms`");
+                .with_next(match name.contains([';', '\t']) {
+                    true => "cells are separated by commas, and numbers have a point",
+                    false => "a square begins with the cell `delay_ms` or an empty one",
+                });
             self.errors.push(error);
         }
+        for (name, _) in COLUMNS
+            .iter()
+            .zip(places)
+            .take(3)
+            .filter(|(_, p)| p.is_none())
+        {
+            self.wrong(
+                head,
+                "missing-column",
+                format!("no column is called `{name}`"),
+            );
+        }
+        places
+    }
+
+    /// Parses a table of edges.
+    fn table(
+        &mut self,
+        head: usize,
+        heads: &[&str],
+        lines: impl Iterator<Item = CsvRow>,
+    ) -> Vec<(u64, Vec<NetworkEdge>)> {
+        let places = self.columns(head, heads);
         let [
             Some(from_at),
             Some(to_at),
@@ -293,18 +371,6 @@ impl<'a> Reader<'a> {
             t_at,
         ] = places
         else {
-            for (name, _) in COLUMNS
-                .iter()
-                .zip(places)
-                .take(3)
-                .filter(|(_, p)| p.is_none())
-            {
-                self.wrong(
-                    head,
-                    "missing-column",
-                    format!("no column is called `{name}`"),
-                );
-            }
             return Vec::new();
         };
         let mut epochs: Vec<(u64, Vec<NetworkEdge>)> = Vec::new();
@@ -357,13 +423,25 @@ impl<'a> Reader<'a> {
                 self.wrong(line, "duplicate-name", message);
                 continue;
             }
+            if is_missing(&cells[delay_at]) {
+                let message =
+                    "an edge without `delay_ms`; a table has no row where there is no edge";
+                self.wrong(line, "bad-value", message.to_owned());
+                continue;
+            }
             let delay_ns = self.delay_ns(line, "delay_ms", &cells[delay_at]);
             let mut edge = self.edge(line, (from, to), delay_ns);
-            if let Some(cell) = rate_at.map(|at| &cells[at]).filter(|cell| !cell.is_empty()) {
+            if let Some(cell) = rate_at
+                .map(|at| &cells[at])
+                .filter(|cell| !is_missing(cell))
+            {
                 let rate = self.number(line, "rate_bit_per_s", cell, (1e3, 4e11));
                 edge.class.rate_bps = NonZeroU64::new(rate as u64);
             }
-            if let Some(cell) = loss_at.map(|at| &cells[at]).filter(|cell| !cell.is_empty()) {
+            if let Some(cell) = loss_at
+                .map(|at| &cells[at])
+                .filter(|cell| !is_missing(cell))
+            {
                 edge.class.loss_ratio = self.number(line, "loss_ratio", cell, (0.0, 1.0));
             }
             if count == MOST_EDGES {

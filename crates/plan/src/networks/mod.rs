@@ -15,7 +15,7 @@ use constel_scenario::{Diagnostics, Scenario};
 use constel_topology::{Law, LinkClass, Moment, NETWORK, Network, NetworkEdge};
 
 pub(crate) use disruptions::make as trouble;
-pub use matrix::read_delays;
+pub use matrix::{is_square, read_delays};
 
 use crate::ground::{class, crosslink};
 use crate::lab::Lab;

@@ -1,6 +1,6 @@
 //! Formations: craft that fly together.
 
-use constel_units::{Angle, Length, Speed};
+use constel_units::{Angle, Length, Speed, TimeSpan};
 use serde::Serialize;
 
 use super::TextFile;
@@ -28,8 +28,8 @@ pub enum FormationSource {
     Relative(Chief, Vec<RelativeState>),
     /// Craft given by relative orbital elements.
     Elements(Chief, Vec<RelativeElements>),
-    /// Two-line elements. The file's text is passed on unread.
-    Tle(TextFile),
+    /// Two-line elements, and the longest time from their epochs to the start. The file's text is passed on unread.
+    Tle(TextFile, TimeSpan),
     /// Positions: OEM or CSV. The file's text is passed on unread.
     Ephemeris(TextFile),
 }

@@ -154,8 +154,8 @@ pub struct RawElements {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub shells: Option<Vec<RawShell>>,
-    /// The objects that fly, by name or catalogue number; `*` and `?` stand for any characters, and case does not matter.
-    /// Default: all.
+    /// The objects that fly, by name or catalogue number, also as two-line elements print the number (`00005`, `A0001`); `*`
+    /// and `?` stand for any characters, and case does not matter. Default: all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub only: Option<Vec<String>>,
@@ -181,7 +181,8 @@ impl RawElements {
     }
 }
 
-const TWO_WEEKS: TimeSpan = TimeSpan::from_ns(14 * 86_400 * 1_000_000_000);
+/// How far from the start of the scenario the epochs of elements may be unless `max_age` is given.
+pub(crate) const TWO_WEEKS: TimeSpan = TimeSpan::from_ns(14 * 86_400 * 1_000_000_000);
 
 fn two_weeks() -> TimeSpan {
     TWO_WEEKS

@@ -45,6 +45,7 @@ use serde::{Deserialize, Serialize};
 
 pub use addresses::{RawAddresses, RawBlocks};
 pub use aqm::*;
+pub(crate) use constellations::TWO_WEEKS;
 pub use constellations::{
     GslPolicy, HandoverKind, IslPattern, RawCrossShell, RawElevationStep, RawPair,
 };

@@ -124,12 +124,12 @@ pub enum ChannelAccess {
 )]
 pub struct RawLaw {
     /// A CSV file of one-way delays, relative to the scenario file, of at most 1,100,000 edges. It is either a
-    /// square: the first line is `delay_ms` and the members' names as receivers, and each line after it a
-    /// sender's name and its delays. An empty cell means no edge, so that packets between those two go over
-    /// other members. Or it is a table with the columns `from`, `to`, `delay_ms` and optionally
-    /// `rate_bit_per_s`, `loss_ratio` (instead of `link`'s where the cell is not empty) and `t_s`: the lab time
-    /// from which its lines hold and replace the earlier ones, in order of time; before the first there is no
-    /// edge.
+    /// square: the first line is `delay_ms` (or an empty cell, as R and pandas write it) and the members' names as
+    /// receivers, and each line after it a sender's name and its delays. An empty cell, `NA` or `NaN` means no
+    /// edge, so that packets between those two go over other members. Or it is a table with the columns `from`,
+    /// `to`, `delay_ms` and optionally `rate_bit_per_s`, `loss_ratio` (instead of `link`'s where the cell is not
+    /// empty) and `t_s`: the lab time from which its lines hold and replace the earlier ones, in order of time;
+    /// before the first there is no edge. The letter case of the columns' names does not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub matrix: Option<String>,

@@ -1,6 +1,6 @@
 //! `spacecraft`: spacecraft in formation.
 
-use constel_units::{Angle, Length, Speed};
+use constel_units::{Angle, Length, Speed, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
@@ -48,6 +48,12 @@ pub struct RawFormation {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub tle: Option<String>,
+    /// The longest time from the epoch of a craft's elements to the start of the scenario, before or after it: SGP4 is
+    /// accurate for a couple of weeks. Older elements are an error, as a formation has all of its craft. Only with `tle`;
+    /// default: `14 d`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-minimum" = "0 s", "x-maximum" = "36500 d"))]
+    pub max_age: Option<TimeSpan>,
     /// A file of positions, relative to the scenario file: a CCSDS Orbit Ephemeris Message or CSV, as of
     /// `constellations.NAME.ephemeris`; its objects in their order.
     #[serde(default, skip_serializing_if = "Option::is_none")]

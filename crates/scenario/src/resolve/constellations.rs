@@ -297,7 +297,7 @@ impl Resolver<'_> {
     fn file(&mut self, name: &str, key: &'static str, inputs: &mut Inputs<'_>) -> Option<TextFile> {
         let own = self.name.as_str();
         let path = [Key("constellations"), Key(own), Key(key), Key("file")];
-        inputs.file(name, &path, self.errors)
+        inputs.records(name, &path, self.errors)
     }
 }
 

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 
 use constel_units::files::in_words;
-use constel_units::text::decode;
+use constel_units::text::{decode, decode_records};
 use sha2::{Digest, Sha256};
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -15,12 +15,15 @@ use crate::source::{Source, position_of};
 use crate::text_file::TextFile;
 use crate::walk::{Path, Seg};
 
-/// A file that was read: how errors name it, its text (as [`decode`] gives it) and the hash of its bytes.
+/// A file that was read: how errors name it, its text (as [`decode`] gives it, or [`decode_records`] if that fails) and
+/// the hash of its bytes.
 pub(super) struct Input {
     pub(super) shown: String,
     pub(super) text: String,
     pub(super) sha256: String,
     bytes: u64,
+    /// The error of readers that need every byte to be text.
+    invalid: Option<Diagnostic>,
 }
 
 /// The files read so far. A file that could not be read is reported at every place that names it.
@@ -47,6 +50,20 @@ impl<'a> Inputs<'a> {
 
     /// Returns the text of the file `name`, which the key at `path` names.
     pub(super) fn text(
+        &mut self,
+        name: &str,
+        path: &[Seg<'_>],
+        errors: &mut Diagnostics,
+    ) -> Option<Rc<Input>> {
+        let input = self.input(name, path, errors)?;
+        if let Some(error) = &input.invalid {
+            errors.push(error.clone());
+            return None;
+        }
+        Some(input)
+    }
+
+    fn input(
         &mut self,
         name: &str,
         path: &[Seg<'_>],
@@ -83,7 +100,22 @@ impl<'a> Inputs<'a> {
         errors: &mut Diagnostics,
     ) -> Option<TextFile> {
         let input = self.text(name, path, errors)?;
-        Some(TextFile::new(
+        Some(self.unread(name, path, &input))
+    }
+
+    /// As [`file`](Self::file) for a file of records: invalid bytes are U+FFFD, so that they spoil their own records only.
+    pub(super) fn records(
+        &mut self,
+        name: &str,
+        path: &[Seg<'_>],
+        errors: &mut Diagnostics,
+    ) -> Option<TextFile> {
+        let input = self.input(name, path, errors)?;
+        Some(self.unread(name, path, &input))
+    }
+
+    fn unread(&self, name: &str, path: &[Seg<'_>], input: &Input) -> TextFile {
+        TextFile::new(
             name,
             &input.shown,
             input.sha256.clone(),
@@ -91,7 +123,7 @@ impl<'a> Inputs<'a> {
             self.parsed.source().clone(),
             self.parsed.place(path, false),
             Path(path).to_string(),
-        ))
+        )
     }
 
     /// All files for the run's manifest: the scenario, then the others by path.
@@ -121,22 +153,21 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
         .map_err(|error| Problem::Unreadable(format!("{shown}: {}", in_words(&error))))?;
     let sha256 = hash(&bytes);
     let length = bytes.len() as u64;
-    match decode(&bytes) {
-        Ok(text) => Ok(Rc::new(Input {
+    let invalid = decode(&bytes).err().map(|error| {
+        let source = Source::new(&shown, &String::from_utf8_lossy(&bytes));
+        let place = position_of(&bytes, error.offset());
+        Diagnostic::new(&source, place, "not-utf8", error.to_string())
+    });
+    match (decode_records(&bytes), invalid) {
+        (Err(_), Some(error)) => Err(Problem::NotText(Box::new(error))),
+        (text, invalid) => Ok(Rc::new(Input {
+            // Without an error above there is none here.
+            text: text.unwrap_or_default().into_owned(),
             shown,
-            text: text.into_owned(),
             sha256,
             bytes: length,
+            invalid,
         })),
-        Err(error) => {
-            let source = Source::new(&shown, &String::from_utf8_lossy(&bytes));
-            Err(Problem::NotText(Box::new(Diagnostic::new(
-                &source,
-                position_of(&bytes, error.offset()),
-                "not-utf8",
-                error.to_string(),
-            ))))
-        }
     }
 }
 

@@ -9,7 +9,9 @@ use crate::model::{
     RelativeState,
 };
 use crate::parse::Parsed;
-use crate::raw::{FormationPreset, RawChief, RawFormation, RawRelative, RawRelativeElements};
+use crate::raw::{
+    FormationPreset, RawChief, RawFormation, RawRelative, RawRelativeElements, TWO_WEEKS,
+};
 use crate::text_file::TextFile;
 use crate::walk::Seg::Key;
 use constel_units::Length;
@@ -108,6 +110,12 @@ impl Source<'_> {
             of_file && raw.strict,
             "tle` or `ephemeris",
         );
+        self.key(
+            "max_age",
+            raw.max_age.is_some(),
+            raw.tle.is_some() && raw.max_age.is_some(),
+            "tle",
+        );
         let sized = raw.preset.is_some();
         let needed = sized && raw.preset != Some(FormationPreset::Starling);
         self.key(
@@ -117,7 +125,9 @@ impl Source<'_> {
             "preset",
         );
         if let Some(file) = &raw.tle {
-            return self.file("tle", file, inputs).map(FormationSource::Tle);
+            let max_age = raw.max_age.unwrap_or(TWO_WEEKS);
+            let file = self.file("tle", file, inputs)?;
+            return Some(FormationSource::Tle(file, max_age));
         }
         if let Some(file) = &raw.ephemeris {
             let file = self.file("ephemeris", file, inputs);
@@ -142,7 +152,7 @@ impl Source<'_> {
 
     fn file(&mut self, key: &str, name: &str, inputs: &mut Inputs<'_>) -> Option<TextFile> {
         let path = [Key("spacecraft"), Key(self.name.as_str()), Key(key)];
-        inputs.file(name, &path, self.errors)
+        inputs.records(name, &path, self.errors)
     }
 }
 

@@ -65,7 +65,7 @@ pub(super) fn read<const N: usize>(
     };
     let places: Vec<Option<usize>> = columns
         .iter()
-        .map(|column| header.cells.iter().position(|head| head == column.name))
+        .map(|column| header.column(column.name))
         .collect();
     let mut complete = true;
     for (column, place) in columns.iter().zip(&places) {
