@@ -9,7 +9,7 @@ ifneq ($(TOOLCHAIN),)
 export RUSTUP_TOOLCHAIN := $(TOOLCHAIN)
 endif
 
-.PHONY: demo containers virtual test test-long test-python build-ci test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format metrics documents clippy rustdoc licences bench clean
+.PHONY: demo containers virtual test test-long test-python build-ci test-kernels web web-pictures web-test build wheel dist dist-aarch64 docs leotp-static init-static lint format metrics style documents clippy rustdoc licences bench clean
 
 demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
@@ -69,13 +69,17 @@ init-static: ## one small file that runs in every image: target/x86_64-unknown-l
 	rustup target add x86_64-unknown-linux-musl
 	$(CARGO) build --profile small -p constel-init --target x86_64-unknown-linux-musl
 
-lint: format metrics documents licences clippy rustdoc ## what .ci/run checks before the tests; changes nothing
+lint: format metrics style documents licences clippy rustdoc ## what .ci/run checks before the tests; changes nothing
 
 format:
 	$(CARGO) fmt --all --check
 
 metrics: ## circles of files, long functions, reasons of crates, pure modules, duplicated bodies and unused dependencies stay below their bounds
 	tools/metrics --check
+
+style: ## what people read: long sentences, first words, and words that the glossary excludes stay within bounds
+	tools/style --self-test
+	tools/style --check
 
 documents: ## links lead somewhere, tables are those of their raw data
 	tools/documents

@@ -2,7 +2,7 @@
 interfaces a +Grid link, with addresses and a queueing discipline at both ends.
 
 opensn     containers by the Engine API over its socket, as many at a time as there are processors; interfaces by netlink, moved in
-           by the first process's number (OpenSN, III-B). Its messages are batches of `ip` and `tc` here, one for all pairs and
+           by the first process's number (OpenSN, III-B). The messages are batches of `ip` and `tc` here, one for all pairs and
            one of each a node: fewer requests than OpenSN's own, which are one a link and end.
 starrynet  everything by the `docker` command: a network a link, to which both containers are connected, and disciplines by `docker exec`
            of `tc`; as many at a time as there are processors.
@@ -53,7 +53,7 @@ def grid(count, planes):
 
 
 def discipline():
-    """What `tc` is asked for, and whether it delays."""
+    """Arguments of `tc`, and whether they delay."""
     probe = "ip link set lo up && tc qdisc add dev lo root netem delay 1ms"
     there = subprocess.run(["unshare", "-n", "sh", "-c", probe], stderr=subprocess.DEVNULL).returncode == 0
     return ("netem delay 3ms rate 10gbit", True) if there else ("tbf rate 10gbit burst 1mb latency 50ms", False)
@@ -298,7 +298,7 @@ class Mininet(Baseline):
 
 
 def ways(wanted):
-    """Those that are wanted and can be; what cannot is said."""
+    """The requested ones that this machine can run; prints the others."""
     classes = {way.name: way for way in (OpenSn, StarryNet, Mininet)}
     found = []
     for name in wanted:

@@ -3,7 +3,7 @@
 
 Debian's package `mininet`; hosts are its nodes (namespaces with a shell), links its veth pairs.
 Prints JSON, one line a count: seconds from the command until the last station's ping gets through.
-A count for which the commands take more than LIMIT_S is given up, and said to be.
+A count for which the commands take more than LIMIT_S is given up, and reported as such.
 
     benches/handover_mininet.py [COUNT ...]
 """

@@ -3,9 +3,9 @@
 
     benches/handover_starrynet.py [COUNT ...]
 
-A dockerd of its own; stations and two satellites are containers. Of each station the link to the first satellite goes (both disconnected, its
-network removed) and one to the second comes (a network, both connected, a discipline by `docker exec` of `tc`), as many at a time as there
-are processors: seconds from the first command until the last station's ping gets through. Then every link's discipline is changed, as a
+A dockerd of its own; stations and two satellites are containers. Each station loses its link to the first satellite (both disconnected, its
+network removed) and gets one to the second (a network, both connected, a discipline by `docker exec` of `tc`). As many stations change at a
+time as there are processors. Measured are the seconds from the first command until the last station's ping gets through. Then every link's discipline is changed, as a
 new delay is set. Prints JSON, one line a count.
 """
 

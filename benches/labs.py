@@ -1,4 +1,4 @@
-"""Runs of labs, and what they take of the machine meanwhile."""
+"""Runs of labs, and the machine's resources that they use."""
 
 import json
 import subprocess
@@ -16,7 +16,7 @@ def available_mib():
 
 
 def peak_mib(pid):
-    """Of the lab's own process; 0 when that has ended."""
+    """CPU time of the lab's own process; 0 when that has ended."""
     try:
         rows = dict(line.split(":", 1) for line in Path(f"/proc/{pid}/status").read_text().splitlines())
         return int(rows["VmHWM"].split()[0]) / 1024
@@ -26,7 +26,7 @@ def peak_mib(pid):
 
 def run(scenario, name, folder, flags):
     """`constel run`, to results in the folder: its summary, what the machine had less at the worst moment, and what the lab's process took at most,
-    MiB. A run that is not to be trusted is one; where there is none, this program ends."""
+    MiB. A run that is not trustworthy counts as a result; without a result, this program ends."""
     before, own = available_mib(), 0
     least, results = before, Path(folder, "results")
     command = ["target/release/constel", "run", scenario, "--name", name, "--results", results, *flags]

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the tables of benches/README.md from benches/raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`.
+"""Writes the tables of the pages of benches from benches/raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`.
 
     benches/report.py [--check]     --check: changes nothing, exit code 1 where a table is not that of its data
 
-Where there is no raw file the page says how to make it. Nothing in a table is typed by hand.
+Without a raw file the page says how to make it. Tables are never typed by hand.
 """
 
 import json
@@ -14,11 +14,11 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE / "README.md"
+PAGES = sorted(HERE.glob("*.md"))
 
 
 def number(value, digits=None):
-    """As a reader wants it: three figures, or so many digits; thousands apart."""
+    """A number for readers: three figures, or a number of digits; thousands apart."""
     if value is None:
         return "-"
     if digits is None:
@@ -33,7 +33,7 @@ def spread(row, factor=1.0, digits=None):
 
 
 def of_rounds(values):
-    """What `spread` wants, of the rounds' values."""
+    """The arguments of `spread`, from the rounds' values."""
     values = sorted(values)
     return {"median": values[len(values) // 2], "least": values[0], "greatest": values[-1]}
 
@@ -552,7 +552,7 @@ TABLES = {
 
 
 def others(data):
-    """What others did on the machine, and on its host, before it began, where that is enough to be seen in figures."""
+    """Load of other programs on the machine, and on its host, before the run, if it is enough to affect figures."""
     if "busy_before" in data:
         said = []
         if data["busy_before"] >= 0.1:
@@ -573,18 +573,21 @@ def section(name):
 
 
 def main():
-    text = PAGE.read_text()
-    unknown = set(re.findall(r"<!-- table (\S+) -->", text)) ^ set(TABLES)
+    texts = {page: page.read_text() for page in PAGES}
+    named = [name for text in texts.values() for name in re.findall(r"<!-- table (\S+) -->", text)]
+    unknown = set(named) ^ set(TABLES) | {name for name in named if named.count(name) > 1}
     if unknown:
-        sys.exit(f"report: the page and the tables do not agree on {', '.join(sorted(unknown))}")
-    new = re.sub(
-        r"<!-- table (\S+) -->\n.*?<!-- end -->",
-        lambda m: f"<!-- table {m.group(1)} -->\n{section(m.group(1))}\n<!-- end -->",
-        text, flags=re.S,
-    )
-    if "--check" in sys.argv:
-        sys.exit(0 if new == text else "report: benches/README.md is not that of benches/raw; run benches/report.py")
-    PAGE.write_text(new)
+        sys.exit(f"report: not on exactly one page, or no table: {', '.join(sorted(unknown))}")
+    for page, text in texts.items():
+        new = re.sub(
+            r"<!-- table (\S+) -->\n.*?<!-- end -->",
+            lambda m: f"<!-- table {m.group(1)} -->\n{section(m.group(1))}\n<!-- end -->",
+            text, flags=re.S,
+        )
+        if "--check" in sys.argv and new != text:
+            sys.exit(f"report: benches/{page.name} does not have the tables of benches/raw; run benches/report.py")
+        if new != text:
+            page.write_text(new)
 
 
 if __name__ == "__main__":

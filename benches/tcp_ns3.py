@@ -5,17 +5,18 @@
     relay_bench --only tcp --json > tcp.json
     /tmp/ns3/bin/python benches/tcp_ns3.py tcp.json [--keep ns3.json] [--json] [--acknowledge 1]
 
-Same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent, on the way
-there only), segment size and times; receive and send buffers do not limit. ns-3's congestion
-controls are its own models, not Linux's code: reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr; and hybla TcpHybla,
+Both have the same rate, delays, queue (drop-tail, one bandwidth-delay product), loss (independent,
+forward only), segment size and times; receive and send buffers do not limit. ns-3's congestion
+controls are its own models, not Linux's code. reno is TcpLinuxReno, cubic TcpCubic, bbr TcpBbr,
+hybla TcpHybla,
 westwood TcpWestwoodPlus, vegas TcpVegas (`relay_bench --only tcp --controls hybla,westwood,vegas`: Constel's BPF programs).
-What Linux has other defaults for is set to Linux's: an acknowledgement for every other segment or
-after 40 ms, a retransmission timer of 200 ms at least. Where results wander (reno and cubic with
-loss) ns-3 runs with RUNS seeds, and its mean counts. It all happens in simulated time: what ns-3
+ns-3 gets Linux's defaults: an acknowledgement for every other segment or
+after 40 ms, a retransmission timer of 200 ms at least. If results wander (reno and cubic with
+loss), ns-3 runs with RUNS seeds, and its mean counts. It all happens in simulated time: what ns-3
 finds follows from the case and the seed alone, however busy the machine; with `--keep` it is
 written down as it comes, and not simulated again.
 
-Where both must agree, and how closely, stands in `bound`. Exit code 1 when a bound is broken.
+`bound` has the cases in which both must agree, and how closely. Exit code 1 when a bound is broken.
 """
 import argparse
 import json
@@ -97,11 +98,11 @@ LOSSY_MEAN = (0.7, 1.4)
 
 
 def bound(control, loss, losses):
-    """Least and greatest relay/ns-3 that is agreement, or None and why there is none.
+    """Least and greatest relay/ns-3 that is agreement, or None and the reason.
 
-    Whatever fills the link fills it in both: everything without loss, and BBR, which does not mind it. Reno and cubic
-    go by each loss: with n of them in a measurement it wanders by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides, and
-    ns-3 has no RACK, no tail loss probes and no HyStart++. So a factor of 2 for each case, and LOSSY_MEAN for all.
+    A control that fills the link fills it in both: everything without loss, and BBR, which does not mind it. Reno and cubic
+    go by each loss: with n of them in a measurement the rate varies by 1/(2 sqrt(n)) or so, 11 % at 20, on both sides.
+    Besides, ns-3 has no RACK, no tail loss probes and no HyStart++. The bounds are a factor of 2 for each case, and LOSSY_MEAN for all.
     One rule for every delay, 300 ms included, where it was written down before any case of it was simulated.
     """
     if control in NOT_JUDGED:
@@ -124,7 +125,7 @@ def judge(row):
 
 
 def lossy_mean(rows):
-    """Relay/ns-3 of the judged cases under loss, but for BBR; None where there are none."""
+    """Relay/ns-3 of the judged cases under loss, but for BBR; None without such cases."""
     ratios = [row["ratio"] for row in rows
               if row["bound"] and row["loss_ratio"] > 0 and row["congestion_control"] != "bbr"]
     return statistics.geometric_mean(ratios) if ratios else None
@@ -144,7 +145,7 @@ def show(rows):
 
 
 def kept(path):
-    """What ns-3 has found before, by case."""
+    """Earlier results of ns-3, by case."""
     if path is None or not os.path.exists(path):
         return {}
     with open(path) as file:
@@ -152,7 +153,7 @@ def kept(path):
 
 
 def find(cases, path):
-    """What ns-3 says of these cases."""
+    """Results of ns-3 for these cases."""
     found = kept(path)
     missing = [case for case in cases if case not in found]
     if missing:
@@ -173,7 +174,7 @@ def main():
     parser.add_argument("measured", help="what relay_bench --only tcp --json printed")
     parser.add_argument("--keep", help="file for what ns-3 finds")
     parser.add_argument("--json", action="store_true")
-    parser.add_argument("--acknowledge", type=int, default=2, help="ns-3 acknowledges every so many segments; Linux does every other")
+    parser.add_argument("--acknowledge", type=int, default=2, help="ns-3 acknowledges one of this many segments; Linux one of two")
     arguments = parser.parse_args()
     with open(arguments.measured) as file:
         rows = [row for row in json.load(file) if row["what"] == "tcp_truth"]

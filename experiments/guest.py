@@ -1,5 +1,5 @@
-"""Another kernel in QEMU without hardware virtualisation, by tools/kernels, for the studies here that need one. What an emulated machine says
-of rates is about itself; of delays and repair, and of things beside each other in one guest, it can be asked."""
+"""Another kernel in QEMU without hardware virtualisation, by tools/kernels, for the studies here that need one. Rates of an emulated machine
+are only about itself. Delays, repair, and comparisons within one guest are valid."""
 
 import os
 import shutil
@@ -47,7 +47,7 @@ def boot_and_keep(work, series, limit_s, job, files, kept, **more):
 
 
 def sections(console):
-    """What stands behind each `=== NAME` of a console."""
+    """The text after each `=== NAME` of a console."""
     told, name = {}, None
     for line in console.splitlines():
         if line.startswith("=== "):

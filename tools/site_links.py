@@ -1,4 +1,4 @@
-"""What the site does with links that leave `docs/`: the files are in the clone, so their paths are said instead."""
+"""Links of the site that leave `docs/`: the files are in the clone, so the site prints their paths instead."""
 
 import posixpath
 import re

@@ -158,8 +158,8 @@ def measured(part, ns, flows, sender, receiver, to, back, router=None):
 
 
 def in_lab(flows):
-    """The same through a lab: sender, router and receiver are its nodes, its relay moves the frames. Nothing is kept off the
-    relay's processor, as nothing is in the other two. Rows, and the lab's verdict."""
+    """Measures the same through a lab: sender, router and receiver are its nodes, its relay moves the frames. All
+    programs share the relay's processor, as in the other two. Rows, and the lab's verdict."""
     with Lab(chain_scenario(2, 600, 1.5, 100_000, queue="16 MiB", slots=99), "leotp-bench", apart=False) as l:
         sender, router, receiver = map(node, range(3))
         rows = measured("lab", l, flows, sender, receiver, l.address(receiver), l.address(sender), router)

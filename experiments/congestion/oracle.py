@@ -1,9 +1,9 @@
-"""What ns-3's own TcpHybla, TcpWestwoodPlus, TcpVegas and TcpLinuxReno reach over one link; test oracle only.
+"""Throughput and queues that ns-3's own TcpHybla, TcpWestwoodPlus, TcpVegas and TcpLinuxReno reach over one link; test oracle only.
 
     pip install ns3==3.44.post0 && python3 experiments/congestion/oracle.py
 
-Two nodes, one point-to-point link each way, a receive error model for loss, one bulk flow; prints one line of JSON for
-each congestion control and case: payload throughput and the mean queue in front of the link.
+Two nodes have one point-to-point link each way, a receive error model for loss, and one bulk flow. Prints one line of
+JSON for each congestion control and case: payload throughput and the mean queue in front of the link.
 """
 import json
 import sys

@@ -1,5 +1,6 @@
-"""TCP gateways (`transport.leotp.gateways`) in a lab: an unmodified client (curl) and server over Iridium, Beijing to New York, by TCP from end to
-end, by TCP split at every satellite, and over LEOTP between gateways at both stations. And 1,000 connections at once, Midnodes killed meanwhile.
+"""TCP gateways (`transport.leotp.gateways`) in a lab: an unmodified client (curl) and server over Iridium, Beijing to New York. Client and
+server use TCP from end to end, TCP split at every satellite, and LEOTP between gateways at both stations. A second part has 1,000 connections at once while Midnodes
+are killed.
 
 Raw data: raw/lab-gateways.json, a row for each transport and repeat with its lab's verdict; raw/lab-gateways-many.json."""
 import hashlib, http.server, json, os, random, signal, socket, subprocess, sys, threading, time
@@ -47,7 +48,7 @@ def content(size):
 
 
 class Serve(http.server.BaseHTTPRequestHandler):
-    """/SIZE is so many bytes, the same each time; /0 bytes without end."""
+    """/SIZE is that number of bytes, the same each time; /0 bytes without end."""
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     known, lock = {}, threading.Lock()
@@ -79,7 +80,7 @@ class Server(http.server.ThreadingHTTPServer):
 
 
 def fetch_many(at, connections, size):
-    """In a node: so many connections at once. Prints how many brought every byte, failed, or brought a wrong one."""
+    """In a node: a number of connections at once. Prints how many brought every byte, failed, or brought a wrong one."""
     import resource
     resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
     threading.stack_size(256 << 10)
@@ -109,7 +110,7 @@ def served(lab, congestion):
 
 
 def curl(lab, urls, seconds=60, more=()):
-    """(wall time s, bytes, digest of what came) of one curl in the client."""
+    """(wall time s, bytes, digest of the bytes) of one curl in the client."""
     cmd = ["curl", "-s", "--max-time", str(seconds), *more, *urls]
     began = time.monotonic()
     digest, count = hashlib.sha256(), 0
@@ -153,7 +154,7 @@ def last_words(lab, begin):
 
 
 def one(kind, lossy, name, seed, work=workloads):
-    """What `work(lab, address of the server)` finds over one of `KINDS`."""
+    """The result of `work(lab, address of the server)` over one of `KINDS`."""
     how = kind.removeprefix("split-") if kind != "gateways" else "cubic"
     with Lab(scenario(kind == "gateways", lossy, 300, name, seed), name) as lab:
         at = served(lab, how)

@@ -15,7 +15,7 @@ OTHERS = set(range(1, os.cpu_count())) or {0}
 
 
 def plane_scenario(name, description, seconds, satellites, pairs, link, more=""):
-    """One plane of so many satellites, all at rest to each other, of which `pairs` are linked, each by `link`; and `more` keys."""
+    """One plane of `satellites`, all at rest to each other, of which `pairs` are linked, each by `link`; and `more` keys."""
     listed = "\n".join(f"        - {{from: {a}, to: {b}}}" for a, b in pairs)
     return f"""constel: 1
 name: {name}
@@ -39,8 +39,8 @@ transport: {{congestion: [hybla, westwood, vegas]}}
 
 
 def chain_scenario(hops, seconds, delay_ms, mbps=20, loss=0.0, queue="128 KiB", name="study", slots=48):
-    """Nodes chain-p00-s00 (sender) to chain-p00-sNN (receiver): neighbours in one plane of `slots`, padded to `delay_ms`
-    each, which must be more than light takes from one to the next: 3.03 ms with 48 slots, 1.47 ms with 99."""
+    """Nodes chain-p00-s00 (sender) to chain-p00-sNN (receiver): neighbours in one plane of `slots`, padded to
+    `delay_ms` each. It must be more than light takes from one to the next: 3.03 ms with 48 slots, 1.47 ms with 99."""
     radius = 6_378_137.0 + 550_000.0
     light_ms = 2 * radius * math.sin(math.pi / slots) / LIGHT * 1e3
     link = f"rate: {mbps} Mbit/s, queue: {queue}, loss: {100 * loss:.6f} %, extra_delay: {(delay_ms - light_ms) * 1e6:.0f} ns"
@@ -139,7 +139,7 @@ class Lab:
         self.ask({"verb": "set-link", "a": a, "b": b, "effects": effects, "reset": False})
 
     def counters(self, a, b):
-        """What the edge from a to b has counted."""
+        """Counters of the edge from a to b."""
         return self.ask({"verb": "link", "a": a, "b": b})["edges"][0]["counters"]["counters"]
 
     def address(self, n):
@@ -259,7 +259,7 @@ def measure(lab, flow, sender, receiver, mids, seconds, warm=5.0, during=None):
     leaves and takes its time when the receiver can read it, in order: `owd`. `packet_owd` is from captures at both ends: first departure
     to first arrival of a byte range, in any order. `flow`: ("tcp", "bbr"), ("vivace", ""), ("split", "cubic"):
     TCP, split at `mids`, or ("leotp", "beyond", {parameters}, {of Midnodes}) with Midnodes at `mids`. `during(lab, t)` is
-    called again and again while it runs. What the first `warm` seconds bring is not counted."""
+    called again and again while it runs. The first `warm` seconds are not counted."""
     kind, how = flow[:2]
     tag = f"{kind}-{how}" if how else kind
     over = "tcp" if kind == "split" else kind

@@ -20,7 +20,7 @@ def seconds_or(seconds):
 
 
 def chain(hops, seconds, *link):
-    """What makes a lab of so many hops."""
+    """The function that makes a lab of `hops`."""
     return lambda: Lab(chain_scenario(hops, seconds, *link), NAME)
 
 

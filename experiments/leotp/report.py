@@ -109,7 +109,7 @@ def vt(out):
 
 
 def trust_all(rows):
-    """Of several runs: yes, or in how many not, and why."""
+    """Trust of several runs: yes, or how many are not trustworthy, and why."""
     no = [r["verdict"] for r in rows if not r["verdict"]["trustworthy"]]
     return "yes" if not no else f"NO in {len(no)} of {len(rows)}: {'; '.join(no[0]['reasons'])}"
 

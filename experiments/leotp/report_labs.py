@@ -131,8 +131,8 @@ def fig15(t):
 
 
 def fits(t, rows, b, hops=19):
-    """What the path to New York can carry at most, and how short a packet's delay can be: (name, Mbit/s, delay of packets ms).
-    What the uplink loses, 1 %, crosses it again; over TCP all that is lost anywhere does. LEOTP's headers are those that each
+    """Bounds of the path to New York, its throughput and a packet's least delay: (name, Mbit/s, delay of packets ms).
+    The uplink's losses, 1 %, cross it again; over TCP losses of every link do. LEOTP's headers are those that each
     variant has sent on average."""
     def of(payload, headers, kept):
         kbit = (payload + headers) * 8e-3

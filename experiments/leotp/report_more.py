@@ -1,4 +1,4 @@
-"""What goes beyond the paper's figures, for RESULTS.md: TCP over gateways, many receivers, paths drawn by a seed."""
+"""Results beyond the paper's figures, for RESULTS.md: TCP over gateways, many receivers, paths drawn by a seed."""
 from statistics import median
 
 KINDS = {"cubic": "TCP cubic, end to end", "bbr": "TCP bbr, end to end", "split-cubic": "split TCP, cubic", "split-bbr": "split TCP, bbr", "gateways": "LEOTP between gateways"}

@@ -22,7 +22,7 @@ class Plots:
         self.plt, self.load, self.name = plt, load, name
 
     def draw(self, file, x, y, lines, mark="o", joined=2):
-        """`lines`: [(label, x values, y values)], joined where there are so many points; without any there is no plot."""
+        """`lines`: [(label, x values, y values)], joined if each has that many points; without any there is no plot."""
         if not lines:
             return
         fig, ax = self.plt.subplots(figsize=(5, 3.5))
@@ -37,7 +37,7 @@ class Plots:
         self.plt.close(fig)
 
     def over(self, rows, of, figure, file):
-        """Of OVER_HOPS and its like."""
+        """Plots of OVER_HOPS and similar figures."""
         _, across, value, x, y, scale = figure
         self.draw(file, x, y, over(rows, of, across, value, scale))
 
@@ -57,7 +57,7 @@ def over(rows, of, across, value, scale=1):
 
 
 def vt(p):
-    """Of virtual time."""
+    """Plots of virtual time."""
     protocol = lambda r: p.name(r["protocol"])
     for figure in (OVER_HOPS, OVER_DISTANCE, OVER_LOSS, ("fig13", "interval_s", "mbps", "seconds between switches", "Mbit/s", 1)):
         if d := p.load(f"vt-{figure[0]}"):
@@ -94,7 +94,7 @@ def scattered(rows, of):
 
 
 def labs(p):
-    """Of labs, means of the runs."""
+    """Plots of labs, means of the runs."""
     flow = lambda r: p.name(r["flow"])
     for figure in (OVER_HOPS, OVER_DISTANCE, OVER_LOSS, ("vivace", "loss", "mbps", "loss, %", "Mbit/s", 100)):
         if d := p.load(f"lab-{figure[0]}"):

@@ -1,7 +1,7 @@
 """Runs in labs, again and again until each has ROUNDS (3) results of labs that the host kept up with.
 
-A figure is a list of groups, each a lab and the runs that follow each other in it. Its rows are in raw/lab-FIGURE.json, with each lab's verdict. Who is
-interrupted goes on where it was. A row of a lab that the host did not keep up with stays, marked, until another has taken its place."""
+A figure is a list of groups, each a lab and the runs that follow each other in it. The rows are in raw/lab-FIGURE.json, with each lab's verdict. An
+interrupted figure goes on where it was. A row of a lab that the host did not keep up with stays, marked, until another has taken its place."""
 import json, os, time
 from lab import rows_of
 

@@ -99,7 +99,7 @@ def write_others(n):
 
 
 def timeline(text, a, b, seconds, first=0):
-    """Per second the least-delay path from a to b: [(t, [nodes], [delay_ms])]; None where there is none."""
+    """Per second the least-delay path from a to b: [(t, [nodes], [delay_ms])]; None without a path."""
     with tempfile.NamedTemporaryFile("w", suffix=".yaml", delete=False) as f:
         f.write(text)
     out = []
@@ -160,7 +160,7 @@ def uplink(station, seconds, seed=1, margin=300):
 
 
 def virtual(line, rates, protocol, params=None, mid_params=None, mids=None, seed=7, t0=5, t1=None):
-    """The same path as a description for `vt.run`. `mids`: None (all), "none", or a share such as 0.25."""
+    """Returns the path as a description for `vt.run`. `mids`: None (all), "none", or a share such as 0.25."""
     line, rates = zip(*[(x, up) for x, up in zip(line, rates) if x[1]])
     names = [line[0][1][0]] + sorted({n for _, p, _ in line for n in p[1:-1]}) + [line[0][1][-1]]
     number = {n: i for i, n in enumerate(names)}

@@ -37,7 +37,7 @@ def chosen(cases):
 
 
 class Way:
-    """From `a` to `b` in a sky, for so many seconds from lab time `BEGIN_S` on. `rates`: Mbit/s of the uplink in each second of lab time, by whatever
+    """From `a` to `b` in a sky, for a number of seconds from lab time `BEGIN_S` on. `rates`: Mbit/s of the uplink in each second of lab time, by whatever
     satellite; without, it is the scenario's."""
 
     def __init__(self, name, text, ends, seconds, rates=None):

@@ -1,7 +1,7 @@
 """Fig. 13 in a lab: two parallel paths of 80 and 90 ms round trip that take turns; what is on the abandoned one is lost.
 
-One plane of 232 satellites, of which eight are linked: light takes 0.626 ms from one to the next, and each link has 4.374 ms
-more, so that the first path's hops have 10 ms each, the ends' 5, and the second path's 14.4, 13.8 and 6.9. The path that has
+Eight satellites of a plane of 232 are linked. Light takes 0.626 ms from one to the next, and each link has 4.374 ms more.
+The first path's hops therefore have 10 ms each, the ends' 5, and the second path's 14.4, 13.8 and 6.9. The path that has
 no turn fails as a whole, and the routes lead over the other from the same step on."""
 import lab
 

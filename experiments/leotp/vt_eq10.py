@@ -1,7 +1,7 @@
 """Equation 10 in virtual time: which constants give the paper's ablation order (Table II)?
 
-The path: 19 hops of 5 ms hopRTT (47.5 ms one way), 1 % loss on the first and last hop, 0.1 % between, an uplink
-that falls from 10 to 6 Mbit/s and rises again every 15 s, everything else 20 Mbit/s."""
+The path has 19 hops of 5 ms hopRTT (47.5 ms one way), and 1 % loss on the first and last hop, 0.1 % between.
+It has an uplink that falls from 10 to 6 Mbit/s and rises again every 15 s, everything else 20 Mbit/s."""
 import sys
 from vt import chain, hop, mean, run_all
 

@@ -60,7 +60,7 @@ def stretches(p, line):
 
 
 def timeline(p):
-    """Every `EVERY` seconds the least-delay path; None when there is none at some time."""
+    """Every `EVERY` seconds the least-delay path; None if at some time no path exists."""
     line = []
     for t in range(0, SECONDS, EVERY):
         (_, path, delays), = sat.timeline(scenario(p), "here", "there", 1, t)
@@ -104,7 +104,7 @@ def table(seeds=(11, 12), paths=int(os.environ.get("PATHS", PATHS))):
 
 
 def places(worst=3):
-    """Where packets wait on the paths on which beyond() adds most delay: ms in each node from the Producer on."""
+    """Waiting times on the paths on which beyond() adds most delay: ms in each node from the Producer on."""
     with open(os.path.join(os.path.dirname(os.path.abspath(__file__)), "raw", "vt-beyond-many.json")) as f:
         rows = sorted(json.load(f)["rows"], key=lambda r: r["beyond"]["owd_mean_ms"] - r["bbr"]["owd_mean_ms"])
     for p in rows[-worst:]:

@@ -1,4 +1,4 @@
-"""What each part of beyond() does, in virtual time: with one part as printed, or one constant another, over four paths."""
+"""The effect of each part of beyond(), in virtual time: with one part as printed, or one constant another, over four paths."""
 from labs import NewYork
 from vt import chain, hop, mean, run_all, square
 

@@ -1,4 +1,4 @@
-"""Many Consumers of one object, in virtual time: what each link carries beside what so many flows of one Consumer would."""
+"""Many Consumers of one object, in virtual time: the load of each link beside that of as many flows of one Consumer each."""
 from vt import mean, run_all
 
 # 6 hops of 20 Mbit/s and 10 ms, 0.5 % loss on each; Consumers behind the last three nodes in turn.

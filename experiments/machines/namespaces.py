@@ -1,7 +1,7 @@
 """Machines that are namespaces of this host, for its network and its clocks, each with an agent of its own, and etcd beside them. Root,
 `etcd`, `ip`, `nsenter`; a kernel with time namespaces (Linux 5.6 and newer, CONFIG_TIME_NS).
 
-Machines were not started at one time: what each calls now is days from what the others do, by the clocks that nobody sets (CLOCK_MONOTONIC
+Machines were not started at one time: what each calls now is days from what the others do, by the clocks that cannot be set (CLOCK_MONOTONIC
 and CLOCK_BOOTTIME). Namespaces have no wall clocks of their own; where these are to differ (`Walls`), agents run with `wall.c`, and `cc` is
 needed."""
 
@@ -41,7 +41,7 @@ def missing(*more):
 
 
 def run_local(machines, results, *flags):
-    """What `local` says of its lab; where there was none, this program ends."""
+    """The output of `local` about its lab; without a lab, this program ends."""
     command = [ROOT / "experiments/machines/local", str(machines), "--results", results, *flags]
     ran = subprocess.run(command, stdout=subprocess.PIPE, text=True)
     if ran.returncode:
@@ -88,7 +88,7 @@ class Space:
 
 
 class Disk:
-    """A disk that nobody else sees and that can be full: a tmpfs in a mount namespace that goes with this process."""
+    """A disk that no other process sees and that can be full: a tmpfs in a mount namespace that goes with this process."""
 
     def __init__(self, at):
         self.at = str(at)
@@ -106,7 +106,7 @@ class Disk:
         return subprocess.run(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL).returncode == 0
 
     def fill(self):
-        """Nothing more has room on it than what is there, or a little where something is written at this very moment."""
+        """Fills the disk, except for a little if something is written at this very moment."""
         for more_kib in range(0, 4096, 64):
             used = subprocess.run([*self.enter, "df", "--output=used", "-k", self.at], check=True, stdout=subprocess.PIPE, text=True)
             if self.resize(int(used.stdout.split()[-1]) + more_kib):
@@ -143,7 +143,7 @@ class Walls:
 
 
 class Way:
-    """Between each machine and the wire: what the machine sends is on its way for so long. A box, whose process goes with this one."""
+    """A box between each machine and the wire: it delays the frames that the machine sends. The box's process ends with this one."""
 
     def __init__(self, delay, count, work):
         self.name = f"way{os.getpid()}"
@@ -172,8 +172,8 @@ class Way:
 
 
 class Machines:
-    """Namespaces on one wire, an agent in each, and etcd on the wire: on a disk of its own, or below `work`. With a `way`, it takes so long
-    from each machine to the others. With walls, machines have wall clocks of their own."""
+    """Namespaces on one wire, an agent in each, and etcd on the wire: on a disk of its own, or below `work`. With a `way`, frames are
+    delayed by it from each machine to the others. With walls, machines have wall clocks of their own."""
 
     # Words before etcd's own.
     BEFORE_STORE = ()
@@ -247,7 +247,7 @@ class Machines:
                                              stdout=log, stderr=log, env=env)
 
     def wait(self, count, within_s=30):
-        """Until so many machines are up and know their clocks by the wire."""
+        """Waits until `count` machines are up and have compared their clocks over the wire."""
         until = time.monotonic() + within_s
         while True:
             rows = json.loads(self.wire.run(CONSTEL, "machines", "--store", STORE, "--json"))
@@ -306,7 +306,7 @@ class Machines:
         return [base64.b64decode(row["key"]).decode() for row in (left or {}).get("kvs", [])]
 
     def traffic(self):
-        """What etcd has been asked and has written: changes, bytes from and to clients."""
+        """Requests to etcd and its writes: changes, bytes from and to clients."""
         text = self.store("metrics") or ""
         def of(name):
             rows = [line.split()[-1] for line in text.splitlines() if line.startswith((name + " ", name + "{"))]
@@ -340,7 +340,7 @@ class Machines:
 
 
 def host():
-    """What of this host a lab could leave: interfaces, groups, runtime folders, processes in labs' names."""
+    """Objects of this host that a lab could leave: interfaces, groups, runtime folders, processes in labs' names."""
     run = pathlib.Path("/run/constel")
     # Unlike `rglob`, `walk` passes over a group that another lab removes meanwhile.
     groups = [

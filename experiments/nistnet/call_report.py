@@ -1,4 +1,4 @@
-"""What a call was like: delay and loss of each packet next to the geometry, and what listeners would say of it (ITU-T G.107)."""
+"""The quality of a call: delay and loss of each packet next to the geometry, and listeners' opinion (ITU-T G.107)."""
 
 from datetime import datetime
 

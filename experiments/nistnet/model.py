@@ -3,9 +3,9 @@
 
 experiments/nistnet/model.py [--runs 4000]     writes raw/model.json
 
-A round is a round trip. Slow start doubles the window from 10 frames, congestion avoidance adds a frame a round, a round with a
-loss halves it, takes one round more for what is sent again, and, where fewer than three frames come behind the lost one, a
-timeout of a round trip and 200 ms. The window is at most what the receiver's buffer of 1.4 MB allows: 640 frames, from the
+A round is a round trip. Slow start doubles the window from 10 frames, and congestion avoidance adds a frame a round. A round
+with a loss halves it and takes one round more for the retransmission. If fewer than three frames follow the lost one, it also
+takes a timeout of a round trip and 200 ms. The window is at most what the receiver's buffer of 1.4 MB allows: 640 frames, from the
 transfers without loss. Only frames of data are lost.
 """
 

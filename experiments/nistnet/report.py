@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The tables and figures of README.md from raw data. `--check`: whether they are those in the page."""
+"""Writes the tables and figures of the pages from raw data. `--check`: exit code 1 if a page has others."""
 
 import collections
 import json
@@ -24,7 +24,7 @@ PAPER = {
 
 
 def good(document):
-    """Transfers of slices that were in time; where there is none, of all."""
+    """Transfers of slices that were in time; without such slices, of all."""
     runs = {n for n, run in enumerate(document["runs"]) if in_time(run)}
     return [row for row in document["transfers"] if row["run"] in runs] if runs else document["transfers"]
 
@@ -242,7 +242,7 @@ def figure(document, drop, number):
 
 
 def blocks():
-    """What each place of the page is made of, of the data that are there."""
+    """The contents of each place of the page, from the present data."""
     raw = lambda name: json.loads((HERE / f"raw/{name}.json").read_text()) if (HERE / f"raw/{name}.json").exists() else None
     reno = raw("reno")
     model = raw("model")
@@ -268,16 +268,18 @@ def blocks():
 
 
 def main():
-    page = HERE / "README.md"
-    new = text = page.read_text()
+    texts = {page: page.read_text() for page in sorted(HERE.glob("*.md"))}
+    new = dict(texts)
     for name, block in blocks():
         begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
-        head, rest = new.split(begin)
+        [page] = [page for page, text in new.items() if begin in text]
+        head, rest = new[page].split(begin)
         _, tail = rest.split(end)
-        new = head + begin + "\n" + block + end + tail
+        new[page] = head + begin + "\n" + block + end + tail
     if "--check" in sys.argv:
-        return 0 if new == text else 1
-    page.write_text(new)
+        return 0 if new == texts else 1
+    for page, text in new.items():
+        page.write_text(text)
     document = json.loads((HERE / "raw/reno.json").read_text())
     for number, drop in enumerate(DROPS, 4):
         (HERE / f"fig{number}.svg").write_text(figure(document, drop, number))

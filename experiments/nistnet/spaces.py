@@ -1,6 +1,6 @@
 """Namespaces that stand for computers, cables between them, and a box: what the studies here share.
 
-Whatever is started ends with the process that started it, however that ends. Namespaces of one that was killed go with the next.
+Every started process ends with the process that started it, in every case. Namespaces of one that was killed go with the next.
 """
 
 import json
@@ -19,7 +19,7 @@ def ip(*words):
 
 
 def ending(signal, *command):
-    """The command, which gets this signal when whoever started it is no more."""
+    """The command, which gets this signal when its parent ends."""
     return ["setpriv", "--pdeathsig", signal, *map(str, command)]
 
 

@@ -1,7 +1,7 @@
 """How fast each routing daemon finds its routes: at the start, after one laser fails, after one satellite fails.
 
-Iridium and 14 cities. What fails is on the path that the kernels' tables say Tokyo's packets to London take at that
-moment, so that it matters; it is taken down in the running lab with `constel link fail` (a satellite by all its links,
+Iridium and 14 cities. The failing link or satellite is on the path of Tokyo's packets to London at that moment, by
+the kernels' tables. It is taken down in the running lab with `constel link fail` (a satellite by all its links,
 one after the other). Probes: four pings at 10 a second.
 """
 

@@ -1,7 +1,7 @@
 """Faults in a lab of routing daemons: daemons killed at random, 1 % of the satellites failed, a plane cut off.
 
 Iridium and 14 cities; the daemons are started again (`restart: {after: 1 s}`). Everything that is not hit must go on:
-no other daemon ends, and a second lab, which runs meanwhile, sees nothing.
+no other daemon ends, and a second lab, which runs at the same time, is not affected.
 """
 
 import os
@@ -74,7 +74,7 @@ def main():
             after = "not before the end" if stood is None else f"{stood / 1e9:.2f} s"
             print(f"  t = {change['t_ns'] / 1e9:6.1f} s  {change['kind']:12} {change['cause']:12} "
                   f"{', '.join(change['objects'][:2])}{' ...' if len(change['objects']) > 2 else '':4}  "
-                  f"routes stood after {after}, {change.get('lost_probes')} probes lost")
+                  f"routes converged after {after}, {change.get('lost_probes')} probes lost")
         print(f"  verdict: {summary['verdict']['trustworthy']} {summary['verdict']['reasons']}")
         flow = other["flows"][0]
         print(f"  the lab beside it: {flow['sent_packets']} probes, loss {flow['loss_ratio']}, "

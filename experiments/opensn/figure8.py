@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The paper's Fig. 8 at its size, from images as in its Fig. 9: figure8.yaml, what came of the video, what it took (Figs 15, 16).
+"""The paper's Fig. 8 at its size, from images as in its Fig. 9: figure8.yaml, the video's result, the resources (Figs 15, 16).
 
 Shell I (72 x 22) is AS 1, user, router and station are AS 2, content provider, router and station AS 3. Keeps raw/sn-figure8.json.
 Root, busybox-static, bird2, nginx-light and ffmpeg; 5 minutes.
@@ -17,7 +17,7 @@ HERE = pathlib.Path(__file__).resolve().parent
 
 
 def outages(results):
-    """Of the probes from user to provider: when the first was answered, and every gap of a second or more after that."""
+    """Probes from user to provider: when the first was answered, and every gap of a second or more after that."""
     with open(results / "flows/delay.out", encoding="utf-8") as file:
         answered = sorted(float(r["sent_s"]) for r in csv.DictReader(file) if r["fate"] == "ok")
     gaps = [{"from_s": a, "seconds": b - a} for a, b in zip(answered, answered[1:]) if b - a >= 1]

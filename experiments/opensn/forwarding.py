@@ -30,14 +30,14 @@ def ms(ns):
 
 
 def row(summary):
-    """What a run came to, in words."""
+    """The result of a run, in words."""
     stood = sorted(h["routes_stood_after_ns"] for h in summary["handovers"] if h["routes_stood_after_ns"] is not None)
     middle = ms(stood[len(stood) // 2]) if stood else "-"
     steps = summary["steps"]
     lost = sum(h.get("lost_probes") or 0 for h in summary["handovers"])
     cpu = summary["relay"].get("cpu_ns", 0)
     trust = summary["verdict"]
-    return (f"{len(summary['handovers'])} handovers, routes stood after {middle} ms (median; {ms(stood[-1]) if stood else '-'} at "
+    return (f"{len(summary['handovers'])} handovers, routes converged after {middle} ms (median; {ms(stood[-1]) if stood else '-'} at "
             f"most), {lost} probes lost; neighbours and routes of a step p50 {ms(steps['kernel_ns']['p50'])}, p99 "
             f"{ms(steps['kernel_ns']['p99'])} ms; relay {cpu / 1e9:.2f} s; "
             f"{'trustworthy' if trust['trustworthy'] else trust['reasons']}")

@@ -113,8 +113,8 @@ class Lab:
         return summary
 
     def phases(self, converged_s=None):
-        """What a run took of the machine while it was built, until routes stood, and after that, from its series. Where nobody looks at
-        kernels' tables, `converged_s` of lab time says when they stood."""
+        """Resources of a run while it was built, until routes had converged, and after that, from its series. If kernels' tables are
+        not sampled, `converged_s` of lab time says when they had converged."""
         with open(self.results / "series.csv", encoding="utf-8") as file:
             rows = list(csv.DictReader(file))
         lab = [float(r["t_s"]) for r in rows if r["stage"].startswith("lab time")]

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """OpenSN's JSON of images, and a satellite image made after its Dockerfile, run as they are.
 
-Makes the image of satellite-router/Dockerfile as `docker save` would write it, imports it and the JSON (`constel import`), runs what
-comes of that, and asks the satellites' kernels when each has a route to every other satellite's address. Keeps raw/sn-opensn-image.json.
+Makes the image of satellite-router/Dockerfile as `docker save` would write it, imports it and the JSON (`constel import`), and runs
+the resulting scenario. It polls the satellites' kernels for the time at which each has a route to every other satellite's address. Keeps raw/sn-opensn-image.json.
 Root, busybox-static and FRR.
 """
 

@@ -1,5 +1,5 @@
-"""Orbit-aware link state: what a failed satellite costs when everybody knows at once, when nodes hear of it by
-messages, and when messages end after a few hops. Iridium and 14 cities, computed routes.
+"""Orbit-aware link state: what a failed satellite costs when all nodes know at once, when nodes learn of it
+by messages, and when messages end after a few hops. Iridium and 14 cities, computed routes.
 """
 
 import labs
@@ -34,7 +34,7 @@ def main():
         for change in summary["changes"]:
             stood = change["routes_stood_after_ns"]
             after = "not before the end" if stood is None else f"{stood / 1e6:.0f} ms"
-            print(f"{name:10} {change['kind']:8} of {victim}: routes stood after {after}, "
+            print(f"{name:10} {change['kind']:8} of {victim}: routes converged after {after}, "
                   f"{change.get('lost_probes')} probes lost")
         told = summary.get("link_state")
         messages = f"{told['originated']} messages, sent {told['sent']} times" if told else "no messages"

@@ -38,7 +38,7 @@ def kept(names):
 
 def missing(names, suffix):
     lacking = [name for name in names if not (HERE / suffix.format(name)).exists()]
-    return f"\n\nNo raw data yet of {', '.join(lacking)}." if lacking else ""
+    return f"\n\nThere is no raw data yet of {', '.join(lacking)}." if lacking else ""
 
 
 def verdict(summary):
@@ -63,8 +63,8 @@ def runs(names):
             sum(h.get("lost_probes") or 0 for h in handovers),
             verdict(s),
         ])
-    head = ["run", "routes stood from nothing after", "control frames until then", "daemons: processor time, memory of one",
-            "handovers", "routes stood after one: median (greatest)", "probes lost by them", "verdict"]
+    head = ["run", "first convergence after", "control frames until then", "daemons: processor time, memory of one",
+            "handovers", "convergence after one: median (greatest)", "probes lost by them", "verdict"]
     return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
 
 
@@ -74,7 +74,7 @@ def changes(names):
          seconds(c["routes_stood_after_ns"]), c.get("lost_probes") or 0]
         for name, s in kept(names) for c in s.get("changes") or []
     ]
-    head = ["run", "lab time, what", "objects", "routes stood after", "probes lost"]
+    head = ["run", "lab time, what", "objects", "converged after", "probes lost"]
     return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
 
 
@@ -153,7 +153,7 @@ def images(names):
             said += f"; ping: {'; '.join(kept['ping'])}"
         s = kept["summary"]
         rows.append([name.removeprefix("sn-"), f"{s['size']['containers']:,}", len(s["handovers"]), said, verdict(s)])
-    head = ["run", "containers", "handovers", "what came of it", "verdict"]
+    head = ["run", "containers", "handovers", "result", "verdict"]
     return (table(head, rows) if rows else "") + missing(names, "raw/{}.json")
 
 

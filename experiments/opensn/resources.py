@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
-"""Figures 15 and 16: what OneWeb with OSPF by BIRD in every satellite takes while it is built, converges and runs, given more and
-less of the machine: 1 processor and 3 GiB for its nodes, 2 and 3, 2 and 16. oneweb.yaml, 40 s of it. Keeps raw/sn-oneweb-CASE.json.
+"""Figures 15 and 16: resources of OneWeb with OSPF by BIRD in every satellite while it is built, converges and runs. The
+nodes have 1 processor and 3 GiB, 2 and 3, or 2 and 16. oneweb.yaml, 40 s of it. Keeps raw/sn-oneweb-CASE.json.
 """
 
 import os

@@ -1,8 +1,8 @@
 """The paper's Fig. 8: a user watches a content provider's video over a constellation, three autonomous systems.
 
-AS 65001 is the constellation with its gateways; a user and a router are AS 65002 behind the gateway of Tokyo, a server
-and a router AS 65003 behind that of London. eBGP over the two cables between gateway and router, iBGP between the
-gateways, the constellation's own protocol within. ffmpeg makes an HLS stream of segments of 2 s, nginx serves it, the
+AS 65001 is the constellation with its gateways. A user and a router are AS 65002 behind the gateway of Tokyo, a
+server and a router AS 65003 behind that of London. The two cables between gateway and router have eBGP, the gateways
+iBGP, and the constellation its own protocol. ffmpeg makes an HLS stream of segments of 2 s, nginx serves it, the
 user fetches each segment in its time while the gateways hand over. Prints throughput per segment and delay per second.
 
 (In the paper's figure the ground stations belong to the terrestrial systems. Here they belong to the constellation's:
@@ -91,11 +91,11 @@ def main():
                             policy="nearest")
     with labs.Lab("sn-three-as", scenario) as lab:
         summary = lab.summary()
-    print(f"routes stood after {summary['convergence']['first_s']:.2f} s, "
+    print(f"routes converged after {summary['convergence']['first_s']:.2f} s, "
           f"{summary['convergence']['pairs']} pairs; {labs.cost(summary)}")
     for h in summary["handovers"]:
         stood = h["routes_stood_after_ns"]
-        print(f"  t = {h['t_ns'] / 1e9:.0f} s  {h['station']}: {h['from']} -> {h['to']}, routes stood after "
+        print(f"  t = {h['t_ns'] / 1e9:.0f} s  {h['station']}: {h['from']} -> {h['to']}, routes converged after "
               f"{'?' if stood is None else f'{stood / 1e9:.2f} s'}, lost probes {h.get('lost_probes')}")
     out = lab.results / "flows"
     player = next(p for p in out.rglob("*") if p.is_file() and p.name.startswith("player") and p.stat().st_size)

@@ -1,4 +1,4 @@
-"""What the experiments share: the command, scenarios, timing, the host."""
+"""Functions that the experiments share: the command, scenarios, timing, the host."""
 
 import json
 import os

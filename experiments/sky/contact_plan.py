@@ -1,8 +1,9 @@
 """A day of contact plan at steps of 1 s: Shell I of Starlink and 100 cities.
 
-Constel computes the whole day. skyfield + numpy + networkx do the same (positions, elevation of every satellite over
-every city, nearest choice, ISL ranges and line of sight, a graph a step, contacts by comparing it with the one
-before) for SHARE seconds of it, from the same satellites as two-line elements; their time is scaled to the day.
+Constel computes the whole day. skyfield + numpy + networkx do the same for SHARE seconds of it, from the same
+satellites as two-line elements; their time is scaled to the day. The work is positions, elevation of every
+satellite over every city, nearest choice, ISL ranges and line of sight, a graph a step, and contacts by comparing
+it with the one before.
 """
 
 import csv

@@ -267,8 +267,8 @@ ground:
 
 
 def hypatia():
-    """The same network as satgenpy's test: 34 planes of 34 at 14.8 revolutions a day, odd planes half a slot ahead,
-    lasers between the same numbers of adjacent planes, and every satellite within 1,260 km of a city in use."""
+    """The network of satgenpy's test: 34 planes of 34 at 14.8 revolutions a day, odd planes half a slot ahead.
+    Lasers link the same numbers of adjacent planes, and every satellite within 1,260 km of a city is in use."""
     planes = slots = 34
     # A Walker pattern with F = 17 has the same places; the numbers of its slots go on where satgenpy's begin anew.
     name = lambda plane, slot: f"k-p{plane % planes:02}-s{(slot - plane % planes // 2) % slots:02}"

@@ -1,4 +1,4 @@
-"""Where the point of presence stands: round-trip times of pop.yaml's terminal to each, and of what they are made."""
+"""Locations of the point of presence: round-trip times of pop.yaml's terminal to each, and of what they are made."""
 
 import heapq
 import json

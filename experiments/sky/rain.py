@@ -1,4 +1,4 @@
-"""What a storm does to a terminal's link: C/N, modulation and rate each minute, from rain.yaml."""
+"""Effects of a storm on a terminal's link: C/N, modulation and rate each minute, from rain.yaml."""
 
 import pathlib
 

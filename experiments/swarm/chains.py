@@ -14,7 +14,7 @@ def node(number, n):
 
 
 def manet():
-    """babeld and batmand on a chain of three hops whose ends move, and on 25 craft: how long until routes stand and stand again, at what cost."""
+    """babeld and batmand on a chain of three hops whose ends move, and on 25 craft: how long until routes converge and converge again, at what cost."""
     keys = [{"protocol": protocol, "shape": shape} for shape in ("chain", "grid") for protocol in ("babeld", "batmand")]
     points("manet", keys, lambda protocol, shape: [routed(protocol, shape)])
 
@@ -58,7 +58,7 @@ def routed(protocol, shape):
 
 
 def judged(results, n):
-    """What a run's folder says: when the first probe was answered, how long none was after the change, what it took."""
+    """Figures of a run's folder: when the first probe was answered, for how long none was after the change, the resources."""
     summary = json.loads((results / "summary.json").read_text())
     sent = probes(results, "ends")
     # Repaired: the first answer after the first loss that follows the change.

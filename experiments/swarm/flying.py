@@ -39,7 +39,7 @@ def places():
 
 
 def pairs():
-    """Who asks whom, so that each craft asks one and is asked by one: half the formation on."""
+    """Pairs of craft: each probes one and is probed by one, half the formation on."""
     return [(number, (number + CRAFT // 2) % CRAFT) for number in range(CRAFT)]
 
 
@@ -81,7 +81,7 @@ def flown(protocol):
 
 
 def answered_by_second(sent, seconds):
-    """What share of the probes sent in each second was answered."""
+    """The share of answered probes in each second of sending."""
     of_second = [[ok for t, ok in sent if s <= t < s + 1] for s in range(seconds)]
     return [sum(oks) / len(oks) if oks else None for oks in of_second]
 
@@ -145,7 +145,7 @@ def outage(sent, since_s):
 
 
 def sent_bytes(folder, nodes, seconds):
-    """What left all nodes, by second, from the profile."""
+    """Frames that left all nodes, by second, from the profile."""
     index = list(csv.DictReader(open(folder / "index.csv")))
     tx = memoryview((folder / "tx_bytes.u64").read_bytes()).cast("Q")
     times = memoryview((folder / "t_ns.i64").read_bytes()).cast("q")
@@ -157,7 +157,7 @@ def sent_bytes(folder, nodes, seconds):
 
 
 def bridged(protocol):
-    """The same daemons on a bridge, where everybody hears everybody and nothing is to be repaired."""
+    """Runs the daemons on a bridge, where all nodes hear each other and nothing is to be repaired."""
     WORK.mkdir(parents=True, exist_ok=True)
     with Bridge(CRAFT) as bridge:
         own = [f"10.0.0.{n + 1}" for n in range(CRAFT)]

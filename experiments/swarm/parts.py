@@ -31,7 +31,7 @@ def addresses(n):
 
 
 def both(n, measure):
-    """The same with Constel and with a bridge; the lab's verdict with the former."""
+    """Runs a part with Constel and with a bridge; with Constel, returns the lab's verdict."""
     rows = []
     with lan(n) as lab:
         rows += [{"with": "constel", **row} for row in measure(lambda i, c: lab.start(node(i, n), c), addresses(n), lab)]
@@ -46,7 +46,7 @@ def both(n, measure):
 
 
 def relay_drops(lab):
-    """What the relay dropped that nobody asked for, by cause, and what it carried."""
+    """Frames that the relay lost against the scenario, by cause, and those that it carried."""
     if lab is None:
         return None
     flat = {}
@@ -102,7 +102,7 @@ def craft(number, n):
 
 
 def on_air(lab):
-    """What the channels of a lab that is over counted, together, and its verdict."""
+    """Sums of the channels' counters of a finished lab, and its verdict."""
     summary = lab.summary()
     all_of = lambda key: sum(c[key] for c in summary["channels"])
     return {"sent_on_air": all_of("sent"), "airtime_ns": all_of("airtime_ns"), "collisions": all_of("collisions"), "heard": all_of("heard"),
@@ -222,7 +222,7 @@ def consistency():
 
 
 def agreed(results, g, of=4):
-    """Of one swarm: cycles that all planned, those in which all plans were alike, rewards known; and after how many cycles all were first known."""
+    """Counts of one swarm: cycles that all planned, those in which all plans were alike, rewards known; and after how many cycles all were first known."""
     cycles = {}
     for i in range(of):
         with open(results / "flows" / f"g{g}-{i}.out", newline="") as file:

@@ -1,4 +1,4 @@
-"""Curves as static SVG: straight or logarithmic axes, whiskers where a point has an interval. The same data give the same bytes."""
+"""Curves as static SVG: straight or logarithmic axes, whiskers where a point has an interval. Equal data give equal bytes."""
 
 import math
 from html import escape

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """One node that publishes to all and hears all: pubsub.py cyclone|zenoh NUMBER COUNT FOLDER; one JSON document on stdout.
 
-It waits until it has heard everyone, publishes 50 samples in 5 s whose latency the others measure (one clock for all), and then, if it is
-number 0, bursts of ever more samples of 1,000 bytes as fast as it can; the largest that arrived whole is a burst's end.
+It waits until it has heard everyone, and publishes 50 samples in 5 s whose latency the others measure (one clock for all). Number 0 then
+publishes bursts of ever more samples of 1,000 bytes as fast as it can; the largest that arrived whole is a burst's end.
 """
 
 import json

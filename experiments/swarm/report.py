@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Writes the tables of README.md from raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`, and the plots beside it.
+"""Writes the tables of the pages from raw/*.json, between `<!-- table NAME -->` and `<!-- end -->`, and the plots beside it.
 
     experiments/swarm/report.py [--check]     --check: changes nothing, exit code 1 where a table or plot is not that of its data
 
-Where there is no raw file the page says which part makes it. Nothing in a table is typed by hand.
+Without a raw file the page says which part makes it. Tables are never typed by hand.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
-PAGE = HERE / "README.md"
+PAGES = sorted(HERE.glob("*.md"))
 sys.path.insert(0, str(HERE.parents[1] / "benches"))
 from report import bits, number, table  # noqa: E402
 sys.path.insert(0, str(HERE))
@@ -53,8 +53,8 @@ def udp(data):
                     rows.append([name, n, bits(rate), number(lost, 0), number(hosts, 0), number(lost - hosts, 0), number(100 * row["busy_share"])])
     second = table(["with", "n", "rate", "datagrams lost", "by receivers' sockets", "on the way", "processors busy, %"], rows)
     ours = {n: [reason for reason in next(iter(own.values())).get("reasons", []) if "itself lost" in reason] for (_, n), own in groups.items() if trusted(next(iter(own.values())))}
-    second += "\n\nWhat the verdicts say of frames that the emulator lost: " + "; ".join(f"n = {n}, " + (", ".join(said) if said else "none") for n, said in ours.items()) + "."
-    return f"Of what was to be sent, % / of what was sent, lost, %:\n\n{first}\n\nWhere something was lost, by cause:\n\n{second}"
+    second += "\n\nFrames that the emulator lost, by the verdicts: " + "; ".join(f"n = {n}, " + (", ".join(said) if said else "none") for n, said in ours.items()) + "."
+    return f"Losses in % of the offered load / of the frames sent:\n\n{first}\n\nRuns with losses, by cause:\n\n{second}"
 
 
 def multicast(data):
@@ -64,7 +64,7 @@ def multicast(data):
 
 
 def outage_s(row, change_s=60):
-    """For how long nobody answered after the change: what was not answered, second by second, up to the first second of which all was."""
+    """The time without answers after the change: the unanswered share, second by second, up to the first second without loss."""
     lost = 0.0
     for share in row["answered_by_second"][change_s:]:
         if share == 1.0:
@@ -168,7 +168,7 @@ def profile(data):
     total = lambda row, way: number(row[way] / 1e3, 0)
     rows = [[r["node"], total(r, "tx"), total(r, "rx"), number(r["tx"] * 8 / data["seconds"] / 1e3), number(r["rx"] * 8 / data["seconds"] / 1e3)] for r in data["rows"]]
     gap = data["gap_ms"]
-    said = f"{data['looks']:,} looks in {number(data['seconds'])} s, {number(gap['p50'])} ms apart (99th percentile {number(gap['p99'])}, longest {number(gap['max'])} ms); "
+    said = f"{data['looks']:,} samples in {number(data['seconds'])} s, {number(gap['p50'])} ms apart (99th percentile {number(gap['p99'])}, longest {number(gap['max'])} ms); "
     said += f"the run is {'trustworthy' if data['verdict']['trustworthy'] else 'not trustworthy'}. Plans, of cycles in which all planned: {'; '.join(data['agree'])}."
     return table(["craft", "sent, kB", "received, kB", "sent, kbit/s", "received, kbit/s"], rows) + "\n\n" + said
 
@@ -241,7 +241,7 @@ def mean(values):
 
 
 def main():
-    page = PAGE.read_text()
+    pages = {page: page.read_text() for page in PAGES}
 
     def made(match):
         name = match[1]
@@ -259,13 +259,14 @@ def main():
 
     raw = lambda name: json.loads((HERE / f"raw/{name}.json").read_text()) if (HERE / f"raw/{name}.json").exists() else None
     pictures = list(drawn(raw))
-    written = re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", made, page, flags=re.S)
+    written = {page: re.sub(r"<!-- table (\w+) -->\n.*?<!-- end -->", made, text, flags=re.S) for page, text in pages.items()}
     if "--check" in sys.argv:
         same = all((HERE / name).exists() and (HERE / name).read_text() == picture for _, name, picture in pictures)
-        return int(written != page or not same)
+        return int(written != pages or not same)
     for _, name, picture in pictures:
         (HERE / name).write_text(picture)
-    PAGE.write_text(written)
+    for page, text in written.items():
+        page.write_text(text)
     return 0
 
 

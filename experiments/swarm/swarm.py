@@ -37,7 +37,7 @@ def keep(name, document):
 def points(name, keys, measure, **more):
     """Measures each of `keys`, dicts of what its rows have in common, that raw/NAME.json does not have yet, and keeps all after each.
 
-    So a part that was interrupted, or that is to have more points, goes on where it was. `measure(**key)` gives rows.
+    A part that was interrupted, or that is to have more points, therefore goes on where it was. `measure(**key)` gives rows.
     """
     file = RAW / f"{name}.json"
     rows = json.loads(file.read_text())["rows"] if file.exists() else []

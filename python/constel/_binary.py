@@ -15,7 +15,7 @@ def find_binary() -> str:
     """Returns the path of the program `constel`: `$CONSTEL`, or the program installed with this package, or the one on the
     PATH.
 
-    Raises `ConstelError` if there is none.
+    Raises `ConstelError` if the binary is missing.
     """
     given = os.environ.get("CONSTEL")
     if given:

@@ -45,7 +45,7 @@ class Lab:
 
     @property
     def sync(self) -> OwnLab:
-        """The same lab without asyncio, for methods that this class does not have."""
+        """This lab without asyncio, for methods that this class does not have."""
         return self._lab
 
     async def ask(self, request: Mapping[str, Any]) -> Any:

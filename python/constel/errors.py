@@ -77,7 +77,7 @@ class LabTimeout(LabError, TimeoutError):
 
 
 class LabRefused(LabError):
-    """The lab refused a request. `code` is a stable word (docs/reference/cli.md); `nearest` is the most similar valid
+    """The lab refused a request. `code` is a stable word (docs/reference/cli-labs.md); `nearest` is the most similar valid
     name."""
 
     def __init__(self, message: str, code: str, nearest: str | None = None) -> None:

@@ -243,7 +243,7 @@ class Lab:
         self.name = name
 
     def ask(self, request: Mapping[str, Any], *, within: Span = "60 s") -> Any:
-        """Sends a request to the lab over its socket (docs/reference/cli.md: "A running lab answers").
+        """Sends a request to the lab over its socket (docs/reference/cli-labs.md, "The socket of a lab").
 
         Raises `LabRefused`; `LabTimeout`; `LabDied` if no lab answers.
         """
@@ -653,7 +653,7 @@ class OwnLab(Lab):
 def attach(name: str) -> Lab:
     """Returns a lab that another process runs.
 
-    Raises `LabDied` if there is none.
+    Raises `LabDied` if no such lab runs.
     """
     lab = Lab(name)
     lab.state()

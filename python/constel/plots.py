@@ -1,4 +1,4 @@
-"""Plots for common questions, one call each. They need matplotlib: `pip install 'constel[plots]'`.
+"""Plots for common questions, one call each. Plots need matplotlib: `pip install 'constel[plots]'`.
 
 Every call draws into `ax`, or into a new figure, and returns the axes; `ax.figure.savefig("x.pdf")` writes a file. Axis
 labels have units. Lines differ by dashes, markers and shades of grey, so that a print on paper is readable.

@@ -155,7 +155,7 @@ class Results:
     def edges(self, nodes: Sequence[str] | None = None) -> Frame:
         """Edges' queues and counters (`sample` of the scenario): `t_s, from_node, from_port, to_node, to_port`, then the
         requested metrics. An edge has a row when any value other than the delay differs from its row before, so its last row
-        has its final counters. Of all edges, or of the edges that leave these nodes."""
+        has its final counters. The table has all edges, or the edges that leave these nodes."""
         folder = self.folder / "edges"
         if not folder.is_dir():
             raise UsageError(f"{self.folder} has no samples of edges: run with `sample` in the scenario")

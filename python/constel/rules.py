@@ -1,7 +1,7 @@
 """Your own rules, as functions: which satellites serve stations, failures, properties of ground links, trajectories, the
 topology.
 
-A function is called for each step before the lab starts. Its results are written to files that the scenario then names
+A function is called for each step before the lab starts. The results are written to files that the scenario then names
 (`Scenario.with_rules`). A lab therefore never waits for Python, and a run can be repeated exactly on a machine without
 Python. A function that raises an exception, takes too long or returns an invalid value raises `RuleFailed` with its
 traceback, and no file is left incomplete.

@@ -125,7 +125,7 @@ class Scenario:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any], folder: str | Path = ".") -> Scenario:
-        """Returns a scenario built from scratch: the keys of docs/reference/scenario.md as dictionaries and lists."""
+        """Returns a scenario built from scratch: the keys of docs/reference/scenario/ as dictionaries and lists."""
         return cls.from_text(_yaml.dump(values), folder, "<dict>")
 
     def replace(self, settings: Mapping[str, Any] | None = None, /, **more: Any) -> Scenario:

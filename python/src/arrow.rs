@@ -38,7 +38,7 @@ struct Array {
     private_data: *mut c_void,
 }
 
-/// A stream. Whoever takes its content sets `release` to null; otherwise dropping it releases that.
+/// A stream. A consumer that takes its content sets `release` to null; otherwise dropping it releases that.
 #[repr(C)]
 pub(crate) struct Stream {
     get_schema: Option<unsafe extern "C" fn(*mut Stream, *mut Schema) -> c_int>,
@@ -54,26 +54,26 @@ unsafe impl Send for Stream {}
 impl Drop for Stream {
     fn drop(&mut self) {
         if let Some(release) = self.release {
-            // SAFETY: nobody took the content, so it is still ours to release, once.
+            // SAFETY: the content was not taken, so it is still ours to release, once.
             unsafe { release(self) }
         }
     }
 }
 
-/// What a stream has to give.
+/// The state of a stream.
 struct Source {
     columns: Arc<[Column]>,
     rows: usize,
     given: bool,
 }
 
-/// What a schema keeps alive.
+/// The data that a schema keeps alive.
 struct SchemaOwned {
     columns: Arc<[Column]>,
     children: Vec<*mut Schema>,
 }
 
-/// What an array keeps alive.
+/// The data that an array keeps alive.
 struct ArrayOwned {
     columns: Arc<[Column]>,
     buffers: Vec<*const c_void>,
@@ -106,7 +106,7 @@ unsafe extern "C" fn get_schema(stream: *mut Stream, out: *mut Schema) -> c_int 
 }
 
 unsafe extern "C" fn get_next(stream: *mut Stream, out: *mut Array) -> c_int {
-    // SAFETY: as in `get_schema`; only one thread at a time calls, so nobody else looks at the source.
+    // SAFETY: as in `get_schema`; only one thread at a time calls, so no other thread uses the source.
     unsafe {
         let source = &mut *(*stream).private_data.cast::<Source>();
         let next = if source.given {
@@ -177,7 +177,7 @@ fn schema(
 }
 
 unsafe extern "C" fn release_schema(schema: *mut Schema) {
-    // SAFETY: called once, with a schema of ours. Children that somebody moved away have no `release` any more; the
+    // SAFETY: called once, with a schema of ours. Children that the consumer moved away have no `release` any more; the
     // boxes are ours in either case.
     unsafe {
         let owned = Box::from_raw((*schema).private_data.cast::<SchemaOwned>());

@@ -1,6 +1,7 @@
 //! Errors of Constel as exceptions of `constel.errors`.
 
 use constel_scenario::Diagnostics;
+use constel_units::files;
 use pyo3::prelude::*;
 
 /// The exit code of the command line for what does not exist or does not go together.
@@ -23,17 +24,18 @@ pub(crate) fn unreadable(file: &str, reason: impl std::fmt::Display) -> PyErr {
     )
 }
 
-/// The exception for something that was asked for and does not exist or does not go together.
+/// The exception for a request for something that does not exist or does not go together.
 pub(crate) fn usage(error: impl std::fmt::Display) -> PyErr {
     make(USAGE, &error.to_string(), "")
 }
 
 fn make(exit: u8, message: &str, findings: &str) -> PyErr {
+    let message = files::in_words(&message);
     let made = Python::attach(|py| {
         let errors = py.import("constel.errors")?;
         let made = errors
             .getattr("_of_native")?
-            .call1((exit, message, findings))?;
+            .call1((exit, message.as_str(), findings))?;
         PyResult::Ok(PyErr::from_value(made))
     });
     made.unwrap_or_else(|why| why)

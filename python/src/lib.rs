@@ -1,10 +1,10 @@
 //! The Python module `constel._native`: what of Constel is pure, in the interpreter's own process.
 //!
 //! * `Scenario`: a scenario, laid out; its plans, and answers about intervals of its time as tables.
-//! * `Table`: columns with names, handed to whoever reads Arrow's C stream.
+//! * `Table`: columns with names, for every reader of Arrow's C stream.
 //!
 //! Labs are not run here: the package starts `constel run` and asks it over its socket, so that an interpreter that dies
-//! takes them down. What people call is the package in `python/constel`; this module is its engine room.
+//! takes them down. The public package is `python/constel`; this module is its engine room.
 
 mod arrow;
 mod failure;

@@ -1,4 +1,4 @@
-//! What interfaces and edges counted (`sample`, `run --profile`), read from a results folder.
+//! Counters of interfaces and edges (`sample`, `run --profile`), read from a results folder.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use crate::table::{Column, Table};
 /// A row for each instant and interface, instant after instant; of some nodes, if they are named.
 ///
 /// # Errors
-/// When a file is missing, or is not what an index of so many interfaces and so many instants make.
+/// When a file is missing, or has another size than its index of interfaces and instants requires.
 #[pyfunction]
 #[pyo3(signature = (folder, nodes=None))]
 #[expect(
@@ -30,7 +30,7 @@ pub(crate) fn interfaces(
 /// A row where something of an edge was other than in its row before; of edges that leave some nodes, if they are named.
 ///
 /// # Errors
-/// When a file is missing, or is not what an index of so many ports makes.
+/// When a file is missing, or has another size than its index of ports requires.
 #[pyfunction]
 #[pyo3(signature = (folder, nodes=None))]
 #[expect(

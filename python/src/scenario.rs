@@ -46,7 +46,7 @@ impl Scenario {
         })
     }
 
-    /// The same of a text with values changed first (`KEY=VALUE`); other files are looked for in `folder`.
+    /// Reads a text with values changed first (`KEY=VALUE`); other files are looked for in `folder`.
     #[staticmethod]
     #[expect(
         clippy::needless_pass_by_value,
@@ -184,7 +184,7 @@ impl Scenario {
         ]))
     }
 
-    /// Of stations and of flows.
+    /// Coverage of stations and of flows.
     fn coverage(&self, py: Python<'_>, over: Span) -> PyResult<(Table, Table)> {
         let (lab, interval) = (&self.lab, self.interval(over)?);
         Ok(py.detach(|| {
@@ -211,7 +211,7 @@ pub(crate) struct Plan(Document);
 
 #[pymethods]
 impl Plan {
-    /// What `constel plan --json` prints, byte for byte.
+    /// The output of `constel plan --json`, byte for byte.
     #[getter]
     fn json(&self) -> PyResult<String> {
         printed(&self.0)

@@ -44,7 +44,7 @@ impl Bits {
     }
 }
 
-/// What stands in a column.
+/// The values of a column.
 #[derive(Debug, Clone)]
 pub(crate) enum Values {
     Integer(Vec<i64>),
@@ -62,7 +62,7 @@ pub(crate) enum Values {
 pub(crate) struct Column {
     pub(crate) name: CString,
     pub(crate) values: Values,
-    /// Where there is a value; `None`: everywhere.
+    /// The rows that have a value; `None`: all.
     pub(crate) valid: Option<Bits>,
 }
 
@@ -205,7 +205,7 @@ impl Table {
 
 #[pymethods]
 impl Table {
-    /// Of `(name, kind, values)`, kind being `integer`, `float`, `bool` or `text`; `None` is no value.
+    /// Makes a table of `(name, kind, values)`, kind being `integer`, `float`, `bool` or `text`; `None` is no value.
     #[staticmethod]
     fn of(columns: Vec<(String, String, Bound<'_, PyList>)>) -> PyResult<Self> {
         let mut made: Vec<Column> = Vec::with_capacity(columns.len());
@@ -249,7 +249,7 @@ impl Table {
         self.rows()
     }
 
-    /// The values of a column, or of so many of its rows.
+    /// The values of a column, or of a number of its rows.
     #[pyo3(signature = (name, first=0, rows=None))]
     fn column<'py>(
         &self,
@@ -277,7 +277,7 @@ impl Table {
         py: Python<'py>,
         requested_schema: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyCapsule>> {
-        // Whoever asks for another schema casts: the protocol lets us answer with our own.
+        // A consumer that requests another schema casts: the protocol permits us to answer with our own.
         drop(requested_schema);
         let stream = arrow::stream(Arc::clone(&self.columns), self.rows());
         PyCapsule::new_with_value(py, stream, c"arrow_array_stream")

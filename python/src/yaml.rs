@@ -51,7 +51,7 @@ fn object<'py>(py: Python<'py>, node: &Node) -> PyResult<Bound<'py, PyAny>> {
 /// A time span such as `1.5 s` in nanoseconds.
 ///
 /// # Errors
-/// `UsageError`, when it is none.
+/// `UsageError`, when the text is no time span.
 #[pyfunction]
 pub(crate) fn nanoseconds(text: &str) -> PyResult<i64> {
     text.parse::<TimeSpan>()

@@ -20,7 +20,7 @@ NAME = f"py-{os.getpid()}"
 
 
 def left() -> list[str]:
-    """What is there of labs of this test."""
+    """Objects on the host from labs of this test."""
     there = [path.name for path in Path("/run/constel").glob(f"{NAME}*")] if Path("/run/constel").is_dir() else []
     processes = subprocess.run(["pgrep", "-f", f"name {NAME}"], capture_output=True, text=True).stdout.split()
     return there + processes

@@ -1,7 +1,7 @@
 """The tutorials in docs/notebooks: each is executed in a fresh kernel, in an empty folder, and its outputs are those that are kept with it,
-numbers aside. What numbers have to be, the notebooks assert themselves.
+numbers aside. The notebooks assert their numbers themselves.
 
-CONSTEL_BLESS=1 keeps what came out, pictures included.
+CONSTEL_BLESS=1 keeps the output, pictures included.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Rules of one's own: what functions say is what plans have, without Python as well; what is wrong is said with its place."""
+"""Rules of one's own: plans have what the functions chose, without Python as well; errors have their place."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ class Routing(Rules):
 
     @staticmethod
     def backwards(edges: constel.Frame, destination: str, ends: frozenset[str]) -> dict[str, str]:
-        """Fewest hops, and of equals the last by name: hardly ever what least delay gives. Nothing passes through `ends`."""
+        """Fewest hops, and of equals the last by name: hardly ever what least delay gives. No path passes through `ends`."""
         into: dict[str, list[str]] = {}
         for from_, to in sorted(set(zip(edges["from_node"], edges["to_node"])), reverse=True):
             into.setdefault(to, []).append(from_)

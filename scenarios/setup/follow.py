@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """An example of a setup program in Python: waits for the topology, follows its changes, needs nothing but the standard library.
 
-It watches the folder with inotify, because files are replaced whole: a watch on a file would stay with the old one. Run it in any
-node that is told: constel exec LAB NODE -- python3 follow.py
+It watches the folder with inotify, because files are replaced whole: a watch on a file would stay with the old one. Run it in
+any node with `information`: constel exec LAB NODE -- python3 follow.py
 """
 
 import ctypes

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """One craft of a swarm: senses, shares what it saw by DDS, plans by itself.
 
-Each cycle it puts a number on every target (its reward), publishes the numbers, and a moment later makes a plan of what
-it has heard: each target goes to the craft with the greatest reward of those known. Nobody leads and nobody agrees:
-plans are alike where everyone heard the same. The cycles go by the clock, so all craft plan at the same moments.
+Each cycle it computes a number for every target (its reward), publishes the numbers, and a moment later makes a plan
+from what it has heard. Each target goes to the craft with the greatest reward of those known. There is no leader and
+no agreement: plans are alike where everyone heard the same. The cycles go by the clock, so all craft plan at the same moments.
 
 Rewards follow from seed, cycle and craft, so that a run is repeated exactly but for what the network does.
 
@@ -25,13 +25,13 @@ LISTEN = 0.8
 
 
 def rewards(seed, cycle, craft, targets):
-    """What a craft would gain by each target."""
+    """The reward of a craft for each target."""
     draw = random.Random(f"{seed}/{cycle}/{craft}")
     return [draw.random() for _ in range(targets)]
 
 
 def plan(known, targets):
-    """Who observes each target, of the craft whose rewards are known; `known` has a list of rewards by craft."""
+    """The craft that observes each target, of those whose rewards are known; `known` has a list of rewards by craft."""
     best = lambda target: max(known, key=lambda craft: (known[craft][target], craft))
     return [best(target) for target in range(targets)]
 

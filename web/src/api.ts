@@ -1,4 +1,4 @@
-// The server of this page: sessions, questions, changes, sockets. Nothing else is ever asked.
+// Requests to the server of this page: sessions, data, changes, sockets. No other host gets a request.
 
 const HEADERS = { "X-Constel": "1" };
 

@@ -1,11 +1,11 @@
-// What all parts of the page share: the world, the instant, what is picked, and who wants to know.
+// State that all parts of the page share: the world, the instant, the picked nodes, and the listeners to changes of these.
 
 import { type Link, Links, key } from "./frame";
 import { Rate } from "./rate";
 import { Clock } from "./time";
 import type { EdgeShown, LinkLoad, PlaneReport, Shown, World } from "./types";
 
-/** What a lab says of itself: its row of `constel list`. */
+/** The state of a lab: its row of `constel list`. */
 export type LabRow = { lab: Shown["lab"]; state: Shown["state"]; t_ns?: number | null };
 
 /** An event, whatever its kind: `crates/api/src/event.rs`. */
@@ -17,10 +17,12 @@ export interface Happened {
   [field: string]: unknown;
 }
 
+const BY_HAND = new Set(["link-set", "member-left", "member-joined", "delays-set"]);
+
 export interface Pick {
   /** One node, or two for a link or a path. */
   nodes: string[];
-  /** Whether two nodes are meant as the ends of a path. */
+  /** Whether two nodes are the ends of a path. */
   path: boolean;
 }
 
@@ -29,11 +31,13 @@ export class App {
   readonly clock: Clock;
   readonly numbers = new Map<string, number>();
   events: Happened[] = [];
+  /** Changes by hand, all of them, however long ago. */
+  private readonly byHand: Happened[] = [];
   /** Lab time to which events are known, seconds, and whether that is all. */
   known = { until: 0, complete: false };
   pick: Pick = { nodes: [], path: false };
   lab: { row: LabRow | null; health: PlaneReport | null; ended: boolean } = { row: null, health: null, ended: false };
-  /** What share of its rate each link carries now, by `key` of its ports; empty unless it is asked for of a living lab. */
+  /** The used share of each link's rate, by `key` of its ports. Empty unless the page requests it from a running lab. */
   loads: ReadonlyMap<string, number> = new Map();
   private readonly listeners = new Map<string, Set<() => void>>();
 
@@ -42,7 +46,7 @@ export class App {
     this.clock = new Clock(world.step_ns / 1e9, world.duration_ns / 1e9, this.links, () => this.tell("step"));
   }
 
-  /** `step`, `pick`, `events`, `lab`, `loads`, `palette`. */
+  /** `step`, `time`, `pick`, `events`, `lab`, `loads`, `palette`. */
   on(what: string, listener: () => void): void {
     if (!this.listeners.has(what)) this.listeners.set(what, new Set());
     this.listeners.get(what)?.add(listener);
@@ -56,7 +60,7 @@ export class App {
     return Math.floor(this.clock.t / this.clock.stepS + 1e-6);
   }
 
-  /** Whether what is shown is what the lab does now, so that the lab itself can be asked. */
+  /** Whether the present of a running lab is shown, so that requests go to the lab itself. */
   get isLive(): boolean {
     return this.world.mode === "lab" && this.clock.live && !this.lab.ended;
   }
@@ -71,7 +75,7 @@ export class App {
     this.tell("loads");
   }
 
-  /** Another node to the one picked: the ends of a path. */
+  /** Adds a second node to the picked one: the ends of a path. */
   extend(node: string): void {
     const [first] = this.pick.nodes;
     if (!first || first === node) this.choose([node]);
@@ -79,21 +83,44 @@ export class App {
   }
 
   hear(events: Happened[]): void {
-    for (const event of events) this.events.push(event);
+    for (const event of events) {
+      this.events.push(event);
+      if (BY_HAND.has(event.kind)) this.byHand.push(event);
+    }
     if (this.events.length > 60000) this.events.splice(0, 10000);
     this.failedAt = -1;
     this.tell("events");
   }
 
-  /** The links that are broken by hand at the instant shown, as `A-B`. */
+  /** The changes by hand up to the instant shown. A lab's clock in the page is up to half a second behind its events. */
+  changesByHand(): Happened[] {
+    const until = this.clock.t + (this.isLive ? 0.6 : 1e-6);
+    return this.byHand.filter((event) => (event.t_ns ?? 0) / 1e9 <= until);
+  }
+
+  /** The number of all changes by hand so far, whatever instant is shown. */
+  get allByHand(): number {
+    return this.byHand.length;
+  }
+
+  /** The instant that is shown, as questions have it: its step, and the lab time up to which changes by hand are in force. */
+  get moment(): { step: number; t_ns: number } {
+    return { step: this.step, t_ns: Math.round(this.clock.t * 1e9) };
+  }
+
+  /** Differs if the answers about the instant shown may differ. */
+  get state(): string {
+    return `${this.step} ${this.changesByHand().length}`;
+  }
+
+  /** The links that are failed by hand at the instant shown, as `A-B`. */
   failed(): Set<string> {
     const t = this.clock.t;
     if (this.failedAt === t) return this.failedNow;
     this.failedAt = t;
     const now = new Set<string>();
-    for (const event of this.events) {
+    for (const event of this.changesByHand()) {
       if (event.kind !== "link-set") continue;
-      if ((event.t_ns ?? 0) / 1e9 > t + 0.6) break;
       const effects = event.effects as Record<string, unknown> | undefined;
       if (effects?.down === true) now.add(event.link as string);
       else now.delete(event.link as string);
@@ -103,7 +130,7 @@ export class App {
     return now;
   }
 
-  /** What the picked link counted, second by second. */
+  /** Rates of the picked link, second by second. */
   counts: { link: string; t: number[]; mbps: number[]; queue: number[]; lost: number[] } = { link: "", t: [], mbps: [], queue: [], lost: [] };
   private countedLast = { bytes: new Rate(), offered: new Rate(), lost: new Rate() };
 
@@ -121,7 +148,7 @@ export class App {
     const offered = last.offered.take(sum((edge) => counter(edge)?.offered ?? 0), atS);
     const dropped = (edge: EdgeShown) => Object.entries(counter(edge) ?? {}).reduce((all, [name, value]) => (name.startsWith("dropped") ? all + Number(value) : all), 0);
     const lost = last.lost.take(sum(dropped), atS);
-    // A handover begins its edges anew.
+    // After a handover the counters of the new edges start at zero.
     if (bytes === null || offered === null || lost === null) return;
     const { counts } = this;
     counts.t.push(atS);
@@ -135,9 +162,11 @@ export class App {
   private failedNow = new Set<string>();
 
   isFailed(link: Link): boolean {
+    return this.failedBetween(this.world.nodes[link.a].name, this.world.nodes[link.b].name);
+  }
+
+  failedBetween(a: string, b: string): boolean {
     const failed = this.failedNow;
-    if (!failed.size) return false;
-    const [a, b] = [this.world.nodes[link.a].name, this.world.nodes[link.b].name];
     return failed.has(`${a}-${b}`) || failed.has(`${b}-${a}`);
   }
 

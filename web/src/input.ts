@@ -17,7 +17,7 @@ export function hit(stage: Stage, x: number, y: number): Hit {
   const places = stage.world.nodes.map((_, i) => stage.screen(i));
   places.forEach((place, i) => {
     if (!place) return;
-    // What stands is drawn above what flies.
+    // Nodes on the ground are drawn above satellites.
     const far = (place[0] - x) ** 2 + (place[1] - y) ** 2 - (stage.world.nodes[i].constellation === undefined ? 20 : 0);
     if (far < best) [best, node] = [far, i];
   });

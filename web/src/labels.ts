@@ -1,4 +1,4 @@
-// Names over the picture: of what stands, and of what is picked.
+// Names over the picture: of nodes on the ground, and of picked nodes.
 
 import type { App } from "./app";
 import { el } from "./dom";

@@ -1,8 +1,9 @@
-// Curves of a running lab: how late its frames leave, the machine, the picked link, flows.
+// Curves of a running lab: lateness of frames, the machine, the picked link, flows.
 
 import { get } from "./api";
 import type { App } from "./app";
 import { living } from "./charts";
+import { type Curve, flowCharts } from "./curves";
 import { el, need } from "./dom";
 import type { Palette } from "./palette";
 import { Rate } from "./rate";
@@ -31,11 +32,11 @@ export class LiveCharts {
       this.drawn.clear();
       this.over.clear();
     });
-    this.body.append(el("p", { class: "hint" }, "Pick a link to see what it carries. Flows of the scenario are drawn when they have ended; those started here, at once."));
+    this.body.append(el("p", { class: "hint" }, "Pick a link to chart its traffic. Flows of the scenario are charted when they have ended; flows started here, at once."));
     setInterval(() => void this.look(), EVERY_MS);
   }
 
-  /** Health comes with the lab's time, and is some seconds old when it comes again. */
+  /** The report of health comes with the lab's time, and repeats until the next sample, some seconds later. */
   private lateness(): void {
     const { health, row } = this.app.lab;
     if (!health) return;
@@ -48,7 +49,7 @@ export class LiveCharts {
     if (this.late.t.length > 3600) for (const column of [this.late.t, this.late.p99, this.late.frames]) column.splice(0, 600);
   }
 
-  private put(key: string, title: string, unit: string, t: number[], curves: { name: string; values: (number | null)[] }[]): void {
+  private put(key: string, title: string, unit: string, t: number[], curves: Curve[]): void {
     const known = this.drawn.get(key);
     if (known) return known.set(t, curves.map((curve) => curve.values));
     const made = living(title, unit, t, curves, this.palette(), (at) => this.app.clock.scrub(at));
@@ -57,7 +58,7 @@ export class LiveCharts {
     this.body.append(made.box);
   }
 
-  /** Looks while it is looked at. */
+  /** Updates the charts while they are visible. */
   async look(): Promise<void> {
     if (this.busy || document.hidden || !this.body.offsetParent) return;
     this.busy = true;
@@ -75,13 +76,13 @@ export class LiveCharts {
     const { app } = this;
     const machine = await get<Columns>("columns", { of: "machine" });
     const column = (name: string) => machine.columns[machine.names.indexOf(name)] ?? [];
-    // Its seconds are those of the run: some pass before lab time begins.
+    // Seconds since the run began: some pass before lab time zero.
     const [t, busy] = [column("t_s").map((one) => one ?? 0), column("processor_ratio").map((one) => (one === null ? null : 100 * one))];
     if (t.length) this.put("machine", "The machine’s processors, since the run began", "%", t, [{ name: "busy", values: busy }]);
     const { late } = this;
     if (late.t.length) {
-      this.put("late", "How late frames left, 99 of 100 at most", "µs", late.t, [{ name: "p99", values: late.p99 }]);
-      this.put("frames", "Frames that arrived", "a second", late.t, [{ name: "frames", values: late.frames }]);
+      this.put("late", "Lateness of frames, 99th percentile", "µs", late.t, [{ name: "p99", values: late.p99 }]);
+      this.put("frames", "Frames delivered", "frames/s", late.t, [{ name: "frames", values: late.frames }]);
     }
     const { link, t: at, mbps, queue, lost } = app.counts;
     for (const key of [...this.drawn.keys()]) {
@@ -90,9 +91,9 @@ export class LiveCharts {
       this.drawn.delete(key);
     }
     if (at.length) {
-      this.put(`link carried ${link}`, `${link}, both ways: carried`, "Mbit/s", at, [{ name: "carried", values: mbps }]);
-      this.put(`link queue ${link}`, `${link}, both ways: waiting`, "bytes", at, [{ name: "queue", values: queue }]);
-      this.put(`link lost ${link}`, `${link}, both ways: lost`, "% of frames", at, [{ name: "lost", values: lost }]);
+      this.put(`link carried ${link}`, `${link}, both directions: throughput`, "Mbit/s", at, [{ name: "throughput", values: mbps }]);
+      this.put(`link queue ${link}`, `${link}, both directions: queue`, "bytes", at, [{ name: "queue", values: queue }]);
+      this.put(`link lost ${link}`, `${link}, both directions: lost`, "% of frames", at, [{ name: "lost", values: lost }]);
     }
     if (app.world.may_write) for (const flow of await get<FlowNow[]>("flows")) this.flow(flow);
     await this.ended();
@@ -102,25 +103,21 @@ export class LiveCharts {
     const unit = tool === "ping" ? "ms" : "Mbit/s";
     const name = tool === "ping" ? "round trip" : "throughput";
     const key = `flow ${id}`;
-    if (samples.length) this.put(key, `${from} → ${to}, ${name}, since it began`, unit, samples.map((_, i) => i / 2), [{ name, values: samples }]);
-    else if (ended && !this.over.has(key)) this.body.append(el("p", { class: "bad" }, `${from} → ${to}: ${words.join(" ") || "nothing was measured"}`));
+    if (samples.length) this.put(key, `${from} → ${to}, ${name}, since its start`, unit, samples.map((_, i) => i / 2), [{ name, values: samples }]);
+    else if (ended && !this.over.has(key)) this.body.append(el("p", { class: "bad" }, `${from} → ${to}: ${words.join(" ") || "no measurements"}`));
     if (ended) this.over.add(key);
   }
 
-  /** Flows of the scenario that have ended since. */
+  /** Charts flows of the scenario that have ended since the last call. */
   private async ended(): Promise<void> {
     for (const event of this.app.events) {
       const name = String(event.flow);
       if (event.kind !== "flow-ended" || this.over.has(name)) continue;
       this.over.add(name);
       try {
-        const table = await get<Columns>("columns", { of: name });
-        const values = (of: string) => table.columns[table.names.indexOf(of)] ?? [];
-        const t = values("t_s").map((one) => one ?? 0);
-        const [rtt, rate] = [values("rtt_us"), values("throughput_bps")];
-        const by = (column: (number | null)[], share: number) => column.map((one) => (one === null ? null : one * share));
-        if (rtt.some((one) => one !== null)) this.put(name, name, "ms", t, [{ name: "round trip", values: by(rtt, 1e-3) }]);
-        else if (rate.some((one) => one !== null)) this.put(name, name, "Mbit/s", t, [{ name: "throughput", values: by(rate, 1e-6) }]);
+        const samples = await get<Columns>("columns", { of: name });
+        const paths = await get<Columns>("columns", { of: name, paths: 1 }).catch(() => null);
+        for (const { unit, t, curves } of flowCharts(samples, paths)) this.put(`${name} ${unit}`, name, unit, t, curves);
       } catch {
         // A flow without samples has no table.
       }

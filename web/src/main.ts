@@ -1,4 +1,4 @@
-// The page: puts its parts together, and draws when something has changed.
+// The page: creates its parts, and draws when something has changed.
 
 import "@xterm/xterm/css/xterm.css";
 import "uplot/dist/uPlot.min.css";
@@ -6,20 +6,24 @@ import "./style.css";
 import { Refused, get, session, socket } from "./api";
 import { App, type Happened, type LabRow } from "./app";
 import { chart } from "./charts";
+import { flowCharts, flowVerdict } from "./curves";
 import { el, fill, need } from "./dom";
+import { health as judge } from "./health";
 import { attach, type Hit } from "./input";
 import { Labels } from "./labels";
 import { LiveCharts } from "./livecharts";
 import { Networks } from "./networks";
-import { PALETTES, type Palette } from "./palette";
+import { help } from "./keys";
+import { light, PALETTES, type Palette } from "./palette";
 import { EventList, Panel } from "./panel";
 import { Rules } from "./rules";
 import { key } from "./frame";
 import { SHADES, type Shade, Stage, type View } from "./stage";
 import { Tables } from "./tables";
+import { type Tab, Tabs } from "./tabs";
 import { Terminals } from "./terminal";
 import { Timeline } from "./timeline";
-import type { Columns, LinkLoad, PlaneReport, RunView, Timeline as TimelineView, World } from "./types";
+import type { Columns, FlowRow, LinkLoad, PlaneReport, RunView, Timeline as TimelineView, World } from "./types";
 import { count, seconds, utc } from "./words";
 
 const calm = matchMedia("(prefers-reduced-motion: reduce)").matches;
@@ -32,7 +36,7 @@ async function enter(): Promise<World | null> {
     await session(token);
     return await get<World>("world");
   } catch (error) {
-    const words = error instanceof Refused ? error.message : "the server does not answer: is `constel web` still running?";
+    const words = error instanceof Refused ? error.message : "no response from the server: is `constel web` still running?";
     fill(need("#door"), el("h1", {}, "Constel"), el("p", { id: "refused" }, words));
     return null;
   }
@@ -103,7 +107,7 @@ class Page {
     };
     requestAnimationFrame(draw);
     this.timed();
-    // What tests and measurements read; nothing of the page depends on it.
+    // For tests and measurements; the page does not use it.
     Object.assign(window, { constel: { app: this.app, stage: this.stage, page: this, count: () => this.frames } });
   }
 
@@ -148,7 +152,7 @@ class Page {
   private wire: WebSocket | null = null;
   private weighs = false;
 
-  /** Has the server look at what links carry as long as links are coloured by it, and the lab's present is shown. */
+  /** Requests the load of links from the server while links are coloured by it and the lab's present is shown. */
   private weigh(): void {
     const wanted = this.stage.shade === "load" && this.app.isLive;
     if (wanted === this.weighs || !this.wire) return;
@@ -174,11 +178,11 @@ class Page {
 
   private began = false;
 
-  /** The first step is there: now what only comes beside it. */
+  /** Starts the work that must not delay the first step. */
   private begun(): void {
     if (this.began) return;
     this.began = true;
-    // A scenario's events are worked out while they are asked for, by the processors that the first step needs.
+    // The server computes a scenario's events on request, with the processors that the first step needs too.
     if (this.world.mode === "plan") void this.timelineSoFar();
   }
 
@@ -198,6 +202,7 @@ class Page {
   private timed(): void {
     const { clock } = this.app;
     this.weigh();
+    this.app.tell("time");
     need("#lab-time").textContent = seconds(clock.t);
     need("#utc").textContent = utc(this.world.start_ms + clock.t * 1e3);
     const live = this.world.mode === "lab";
@@ -219,13 +224,11 @@ class Page {
       chip.className = "chip";
       return;
     }
-    const late = health?.lateness?.p99_ns;
-    const lost = Object.values((health?.unintended as unknown as Record<string, number>) ?? {}).reduce((sum, one) => sum + one, 0);
-    const fine = (late ?? 0) <= 1e6 && lost === 0;
-    const words = [row?.state ?? "", late === undefined ? "" : `p99 late ${(late / 1e3).toFixed(0)} µs`, lost ? `${count(lost)} frames lost by the host` : ""];
-    chip.textContent = words.filter(Boolean).join(" · ");
-    chip.className = `chip ${health ? (fine ? "good" : "bad") : ""}`;
-    chip.title = "Frames that left later than they were due, at the 99th percentile, and losses that nobody asked for. The verdict of the run comes at its end.";
+    const { words, isGood } = judge(health, this.world.max_lateness_ns);
+    const text = [row?.state ?? "", ...words].filter(Boolean).join(" · ");
+    if (chip.textContent !== text) chip.textContent = text;
+    chip.className = `chip ${isGood === null ? "" : isGood ? "good" : "bad"}`;
+    chip.title = `Lateness of frames (99th percentile; the scenario allows ${(this.world.max_lateness_ns / 1e6).toFixed(3)} ms), and frames dropped by the emulator. The run's verdict follows at its end.`;
   }
 
   private async results(): Promise<void> {
@@ -234,60 +237,67 @@ class Page {
     const trusted = summary?.verdict.trustworthy;
     const failed = summary?.software?.failed ?? false;
     const verdict = trusted ? "trustworthy" : "NOT trustworthy";
-    chip.textContent = trusted === undefined ? "it did not come to its end" : failed ? `software FAILED · ${verdict}` : verdict;
+    chip.textContent = trusted === undefined ? "the run did not finish" : failed ? `software FAILED · ${verdict}` : verdict;
     chip.className = `chip ${trusted && !failed ? "good" : "bad"}`;
     const failures = (summary?.software?.failures ?? []).map((failure) => failure.reason);
     const reasons = [...failures, ...(summary?.verdict.reasons ?? [])];
-    chip.title = reasons.join("\n") || "What this run measured may be relied on.";
+    chip.title = reasons.join("\n") || "The measurements of this run are trustworthy.";
     const body = need("#results");
     fill(body, el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why)));
-    const go = (t: number) => this.app.clock.scrub(t);
-    const add = async (of: string, title: string, curves: [string, string, number][], unit: string) => {
-      try {
-        const table = await get<Columns>("columns", { of });
-        const column = (name: string) => table.columns[table.names.indexOf(name)];
-        const t = column("t_s");
-        if (!t?.length) return;
-        const order = t.map((_, i) => i).sort((a, b) => (t[a] ?? 0) - (t[b] ?? 0));
-        const drawn = curves
-          .map(([name, label, by]) => ({ name: label, raw: column(name), by }))
-          .filter(({ raw }) => raw?.some((v) => v !== null))
-          .map(({ name, raw, by }) => ({ name, values: order.map((i) => (raw[i] === null ? null : (raw[i] as number) * by)) }));
-        if (drawn.length) body.append(chart(title, unit, order.map((i) => t[i] ?? 0), drawn, this.palette, go));
-      } catch {
-        // A flow without samples has no table.
-      }
-    };
-    for (const flow of this.world.flows) {
-      await add(flow.name, flow.name, [["rtt_us", "round trip", 1e-3], ["owd_us", "one way", 1e-3]], "ms");
-      await add(flow.name, flow.name, [["throughput_bps", "throughput", 1e-6]], "Mbit/s");
+    for (const flow of summary?.flows ?? []) body.append(await this.flowResults(flow));
+    // A run that did not finish has no summary, but may have samples.
+    if (!summary) for (const flow of this.world.flows) body.append(...(await this.flowCurves(flow.name, true)));
+    const machine = await this.columns("machine");
+    const at = machine?.columns[machine.names.indexOf("t_s")] ?? [];
+    const busy = (machine?.columns[machine.names.indexOf("processor_ratio")] ?? []).map((one) => (one === null ? null : 100 * one));
+    if (busy.length) body.append(chart("The machine’s processors", "%", at.map((one) => one ?? 0), [{ name: "busy", values: busy }], this.palette, (t) => this.app.clock.scrub(t)));
+  }
+
+  /** A flow of a run: whether it is affected and why, and its curves. */
+  private async flowResults(flow: FlowRow): Promise<HTMLElement> {
+    const { words, is } = flowVerdict(flow);
+    const status = flow.status === "ok" ? "" : `${flow.status === "failed" ? "FAILED" : "cut short"}${flow.reason ? `: ${flow.reason}` : ""}`;
+    return el(
+      "section",
+      { class: "flow", "data-flow": flow.name },
+      el("h3", {}, flow.name, el("small", {}, ` ${flow.kind}, ${flow.from}${flow.to ? ` → ${flow.to}` : ""}`)),
+      status ? el("p", { class: "bad" }, status) : null,
+      el("p", { class: `verdict ${is}` }, words),
+      ...(flow.samples ? await this.flowCurves(flow.name, !!(flow.path_rtt || flow.bound_rtt)) : []),
+    );
+  }
+
+  private async flowCurves(flow: string, hasPaths: boolean): Promise<HTMLElement[]> {
+    const samples = await this.columns(flow);
+    if (!samples?.columns[0]?.length) return [];
+    const drawn = flowCharts(samples, hasPaths ? await this.columns(flow, { paths: 1 }) : null);
+    return drawn.map(({ unit, t, curves }) => chart(`${flow}: ${unit === "ms" ? "delay" : "throughput"}`, unit, t, curves, this.palette, (at) => this.app.clock.scrub(at)));
+  }
+
+  /** A table of results; `null` where there is none, as for a flow without samples. */
+  private async columns(of: string, more: Record<string, number> = {}): Promise<Columns | null> {
+    try {
+      return await get<Columns>("columns", { of, ...more });
+    } catch {
+      return null;
     }
-    await add("machine", "The machine’s processors", [["processor_ratio", "busy", 100]], "%");
   }
 
   private tabs(events: EventList, tables: Tables): void {
     const lab = this.world.mode === "lab";
     const charts = lab ? new LiveCharts(this.app, () => this.palette) : null;
     this.charts = charts;
-    const networks = lab ? new Networks(this.app, (words) => this.say(words)) : null;
-    const names = ["inspect", "events", "tables", ...(lab ? ["charts", "networks"] : []), ...(this.world.mode === "run" ? ["results"] : [])];
-    const bar = need("#tabs");
-    for (const name of names) {
-      const button = el("button", { role: "tab", id: `tab-${name}`, onclick: () => open(name) }, name === "inspect" ? "Inspect" : name[0].toUpperCase() + name.slice(1));
-      bar.append(button);
-    }
-    const open = (name: string) => {
-      for (const other of ["inspect", "events", "tables", "charts", "networks", "results"]) {
-        need<HTMLElement>(`#${other}-tab`).hidden = other !== name;
-        document.querySelector(`#tab-${other}`)?.setAttribute("aria-selected", String(other === name));
-      }
-      if (name === "events") events.draw();
-      if (name === "tables") tables.draw();
-      if (name === "charts") void charts?.look();
-      if (name === "networks") void networks?.look();
-    };
-    open("inspect");
-    this.app.on("pick", () => this.app.pick.nodes.length && open("inspect"));
+    const networks = lab && this.world.has_networks ? new Networks(this.app, (words) => this.say(words)) : null;
+    const tabs: Tab[] = [
+      { name: "inspect", title: "Inspect" },
+      { name: "events", title: "Events", open: () => events.draw() },
+      { name: "tables", title: "Tables", open: () => tables.draw() },
+      ...(charts ? [{ name: "charts", title: "Charts", open: () => void charts.look() }] : []),
+      ...(networks ? [{ name: "networks", title: "Networks", open: () => void networks.look() }] : []),
+      ...(this.world.mode === "run" ? [{ name: "results", title: "Results" }] : []),
+    ];
+    const bar = new Tabs(need("#tabs"), tabs);
+    this.app.on("pick", () => this.app.pick.nodes.length && bar.open("inspect"));
   }
 
   private bar(): void {
@@ -299,7 +309,7 @@ class Page {
       need<HTMLButtonElement>(`#view-${view}`).addEventListener("click", () => this.show(view));
     }
     const shade = need<HTMLSelectElement>("#shade");
-    // What links carry is known of a living lab alone.
+    // The load of links is known for a running lab only.
     if (world.mode !== "lab") shade.querySelector("[value=load]")?.remove();
     shade.addEventListener("change", () => {
       stage.reshade(shade.value as Shade);
@@ -318,9 +328,14 @@ class Page {
       this.timeline.draw(true);
     });
     shade.addEventListener("change", () => this.legend());
+    need("#keys").addEventListener("click", () => help(true));
+    light.addEventListener("change", () => {
+      this.app.tell("palette");
+      this.timeline.draw(true);
+    });
     need("#share").addEventListener("click", () => {
       this.remember();
-      void navigator.clipboard?.writeText(location.href).then(() => this.say("the address of this view is copied; whoever opens it needs a session of this server"));
+      void navigator.clipboard?.writeText(location.href).then(() => this.say("the address of this view is copied; opening it needs a session of this server"));
     });
     this.legend();
     this.show("globe");
@@ -330,13 +345,13 @@ class Page {
     const { palette, stage, world } = this;
     const box = need("#legend");
     const spot = (colour: string, words: string, shape = "line") => el("span", { class: "key" }, el("i", { class: shape, style: `background:${colour}` }), words);
-    // Nobody fails links of a plan.
+    // Links of a plan cannot be failed by hand.
     const hand = world.mode === "plan" ? null : spot(palette.bad, "failed by hand");
     if (stage.shade === "kind") {
       fill(box, ...world.link_kinds.map((kind, i) => spot(palette.kinds[i], kind)), hand, spot(palette.kinds[1], "on the ground", "diamond"));
       return;
     }
-    const ends = { delay: ["0 ms", "25 ms"], rate: ["0", "10 Gbit/s"], loss: ["0 %", "11 %"], load: ["0 %", "100 % of its rate, over two seconds"] }[stage.shade];
+    const ends = { delay: ["0 ms", "25 ms"], rate: ["0", "10 Gbit/s"], loss: ["0 %", "11 %"], load: ["0 %", "100 % of the rate, over two seconds"] }[stage.shade];
     fill(box, el("span", { class: "key" }, ends[0], el("i", { class: "scale", style: `background:linear-gradient(90deg,${palette.scale.join(",")})` }), ends[1]), hand);
   }
 
@@ -372,7 +387,7 @@ class Page {
       if (event.key === "Enter") {
         const [first] = this.app.search(field.value.split(/\s*(?:->|→|>)\s*/).pop() ?? "");
         if (first) pick(first);
-        else this.say("nothing is called so");
+        else this.say("no node has that name or number");
       }
       if (event.key === "ArrowDown") list.querySelector("button")?.focus();
     });
@@ -387,6 +402,7 @@ class Page {
         t: () => this.show("topology"),
         n: () => this.timeline.jump(1),
         p: () => this.timeline.jump(-1),
+        "?": () => help(true),
       };
       if (!by[event.key] || (event.key === " " && (event.target as Element).closest?.("button"))) return;
       event.preventDefault();

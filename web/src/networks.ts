@@ -1,8 +1,8 @@
-// Networks of a lab and who is in them; members come and go by hand where that is allowed.
+// Networks of a lab and their members. With `--write`, members leave and join by hand.
 
 import { change, get } from "./api";
 import type { App } from "./app";
-import { el, fill, need, table } from "./dom";
+import { el, need, patch, table } from "./dom";
 import type { NetworkShown } from "./types";
 import { count } from "./words";
 
@@ -20,7 +20,7 @@ export class Networks {
     setInterval(() => void this.look(), EVERY_MS);
   }
 
-  /** Looks while it is looked at. */
+  /** Requests the networks while they are visible. */
   async look(): Promise<void> {
     if (this.busy || document.hidden || !this.body.offsetParent) return;
     this.busy = true;
@@ -30,7 +30,7 @@ export class Networks {
       if (now !== this.before) this.draw(all);
       this.before = now;
     } catch (error) {
-      fill(this.body, el("p", { class: "bad" }, (error as Error).message));
+      patch(this.body, el("p", { class: "bad" }, (error as Error).message));
       this.before = "";
     }
     this.busy = false;
@@ -38,31 +38,31 @@ export class Networks {
 
   private draw(all: NetworkShown[]): void {
     if (!all.length) {
-      fill(this.body, el("p", { class: "hint" }, "This scenario has no networks that nodes are members of."));
+      patch(this.body, el("p", { class: "hint" }, "This scenario has no networks."));
       return;
     }
     const may = this.app.world.may_write;
     const set = async (network: string, node: string, joined: boolean) => {
       try {
         await change({ verb: "set-member", network, node, joined });
-        this.say(`${node} ${joined ? "is in" : "has left"} ${network}`);
+        this.say(`${node} has ${joined ? "joined" : "left"} ${network}`);
       } catch (error) {
         this.say(`refused: ${(error as Error).message}`);
       }
       await this.look();
     };
-    fill(
+    patch(
       this.body,
       ...all.map(({ network, members }) =>
         table(
-          ["Member", "Edges", "", may ? "By hand" : ""],
+          ["Member", "Edges", "State", may ? "Change" : ""],
           members.map(({ node, joined, edges }) => [
             el("button", { class: "name", onclick: () => this.app.choose([node]) }, node),
             count(edges),
-            joined ? "in it" : "away",
-            may ? el("button", { "aria-label": `${joined ? "take out" : "bring in"} ${node}`, onclick: () => void set(network, node, !joined) }, joined ? "Leave" : "Join") : null,
+            joined ? "joined" : "absent",
+            may ? el("button", { "aria-label": `${joined ? "remove" : "add"} ${node}`, onclick: () => void set(network, node, !joined) }, joined ? "Leave" : "Join") : null,
           ]),
-          `${network}: ${count(members.filter((one) => one.joined).length)} of ${count(members.length)} in it`,
+          `${network}: ${count(members.filter((one) => one.joined).length)} of ${count(members.length)} members joined`,
         ),
       ),
     );

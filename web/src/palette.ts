@@ -1,4 +1,4 @@
-// Colours that people with any kind of sight can tell apart (Okabe and Ito; viridis), each also told by a word.
+// Colours that are distinct for colour-blind people too (Okabe and Ito; viridis). Words name them as well.
 
 export interface Palette {
   name: string;
@@ -57,6 +57,21 @@ export const rgb = (hex: string): [number, number, number] => {
   const n = parseInt(hex.slice(1), 16);
   return [(n >> 16) / 255, ((n >> 8) & 255) / 255, (n & 255) / 255];
 };
+
+/** Whether the system asks for a light page. The picture of the sky is dark in both. */
+export const light = matchMedia("(prefers-color-scheme: light)");
+
+/** A colour of the page's theme, for canvases. */
+export const shade = (name: string): string => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+/** A colour of a palette for curves and marks of the page: darker on a light page, where palettes for the night sky are too pale. */
+export function onPaper(hex: string): string {
+  if (!light.matches) return hex;
+  const [r, g, b] = rgb(hex);
+  const luminance = 0.2126 * r + 0.7152 * g + 0.0722 * b;
+  const by = Math.min(1, 0.32 / Math.max(luminance, 0.01));
+  return `rgb(${[r, g, b].map((one) => Math.round(255 * one * by)).join(" ")})`;
+}
 
 /** A colour of a scale, `share` from 0 to 1. */
 export function along(scale: string[], share: number): [number, number, number] {

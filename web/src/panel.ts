@@ -1,14 +1,14 @@
-// What is picked: a node, a link and why, a path and its optimum. The words are those of the command line.
+// The picked node, link or path. The texts are those of the command line.
 
 import { change, get } from "./api";
 import type { App, Happened } from "./app";
 import { chart } from "./charts";
-import { add, el, fill, need, table } from "./dom";
-import type { Palette } from "./palette";
+import { add, el, need, patch, table } from "./dom";
+import { light, type Palette } from "./palette";
 import { skyPlot } from "./skyplot";
 import type { Stage } from "./stage";
 import type { EdgeShown, LinkView, NodeNow, Paths, Routes, SeriesView, TrackView } from "./types";
-import { count, effects, event as said, ms, rate, seconds } from "./words";
+import { count, detail, effects, ms, rate, seconds, title } from "./words";
 
 type Walk = { from: string; to: string; delay_ns: number; from_port: string; to_port: string }[];
 
@@ -16,10 +16,8 @@ export class Panel {
   private readonly body = need<HTMLElement>("#inspect");
   private busy = false;
   private again = false;
-  /** The link that is shown: its parts change in place, so that buttons and fields stay where they are. */
-  private shown: { key: string; state: HTMLElement; why: HTMLElement; rest: HTMLElement } | null = null;
-  private series: { key: string; of: SeriesView } | null = null;
-  private lastStep = -1;
+  private series: { key: string; of: SeriesView; box: HTMLElement } | null = null;
+  private last = "";
   private routes: Routes | null = null;
 
   constructor(
@@ -31,18 +29,18 @@ export class Panel {
   ) {
     app.on("pick", () => {
       this.routes = null;
-      this.lastStep = -1;
       void this.refresh();
     });
     app.on("palette", () => void this.refresh());
-    app.on("step", () => {
-      if (app.step !== this.lastStep) void this.refresh();
-    });
-    // Counters go on within a step, and what a hand did shows at once.
+    const changed = () => app.state !== this.last && void this.refresh();
+    app.on("step", changed);
+    app.on("time", changed);
+    app.on("events", changed);
+    // Counters increase within a step, and changes by hand show at once.
     setInterval(() => app.isLive && app.pick.nodes.length && !this.busy && !document.hidden && void this.refresh(), 1000);
   }
 
-  /** One question at a time: whatever the server takes to answer, the answer is shown, unless something else is picked by then. */
+  /** Sends one request at a time, and shows the reply however long it takes, unless something else is picked by then. */
   async refresh(): Promise<void> {
     const { app, stage } = this;
     const { nodes } = app.pick;
@@ -64,7 +62,7 @@ export class Panel {
     const { app, stage } = this;
     const { pick } = app;
     const { nodes, path } = pick;
-    this.lastStep = app.step;
+    this.last = app.state;
     if (!nodes.length) {
       stage.mark([]);
       stage.fly(null);
@@ -75,31 +73,33 @@ export class Panel {
     try {
       const parts = nodes.length === 1 ? await this.node(nodes[0]) : path ? await this.path(nodes[0], nodes[1]) : await this.link(nodes[0], nodes[1]);
       if (app.pick !== pick) return;
-      const scroll = this.body.scrollTop;
-      if (parts) fill(this.body, ...parts);
-      this.body.scrollTop = scroll;
+      this.put(`${nodes.join(" ")}${path ? " path" : ""}`, parts);
     } catch (error) {
-      if (app.pick === pick) fill(this.body, el("p", { class: "bad" }, String((error as Error).message)));
+      if (app.pick === pick) this.put("refused", [el("p", { class: "bad" }, String((error as Error).message))]);
     }
+  }
+
+  /** Shows these parts. What another view had is gone; what the same view has is changed in place, under the reader's focus and pointer. */
+  private put(view: string, parts: (Node | null)[]): void {
+    patch(this.body, el("div", { "data-key": view }, ...parts));
   }
 
   private overview(): void {
     const { world } = this.app;
-    fill(
-      this.body,
+    this.put("overview", [
       el("h2", {}, world.name),
       world.description ? el("p", {}, world.description) : null,
       table(
-        ["What", "How many"],
+        ["Kind", "Number"],
         [
           ...world.constellations.map((one) => [one.name, `${count(one.satellites)} satellites${one.mask_deg !== undefined && one.mask_deg !== null ? `, mask ${one.mask_deg}°` : ""}`]),
-          ["on the ground", count(world.nodes.filter((node) => node.constellation === undefined && node.kind !== "spacecraft").length)],
+          ["nodes on the ground", count(world.nodes.filter((node) => node.constellation === undefined && node.kind !== "spacecraft").length)],
           ["links now", el("span", { id: "link-count" }, count(this.app.links.all.size))],
         ],
       ),
       ...world.warnings.map((words) => el("p", { class: "warn" }, words)),
-      el("h3", {}, "How"),
-      el("p", { class: "hint" }, "Click a node or a link. Click a second node with Shift for the path between the two. Drag to turn, wheel to zoom."),
+      el("h3", {}, "Use"),
+      el("p", { class: "hint" }, "Click a node or a link. Click a second node with Shift for the path between the two. Drag to turn, use the wheel to zoom. The key ? lists the keys."),
       world.flows.length ? el("h3", {}, "Flows of the scenario") : null,
       world.flows.length
         ? table(
@@ -107,20 +107,18 @@ export class Panel {
             world.flows.map((flow) => [el("button", { class: "name", onclick: () => this.app.choose([flow.from, flow.to], true) }, flow.name), flow.from, flow.to]),
           )
         : null,
-    );
+    ]);
   }
 
   private name(node: string, title = node): HTMLElement {
     return el("button", { class: "name", onclick: () => this.app.choose([node]) }, title);
   }
 
-  private nodeShown: { key: string; top: HTMLElement; rest: HTMLElement } | null = null;
-
-  private async node(name: string): Promise<(Node | null)[] | null> {
+  private async node(name: string): Promise<(Node | null)[]> {
     const { app, stage } = this;
     const i = app.numbers.get(name);
     const row = i === undefined ? undefined : app.world.nodes[i];
-    const now = await get<NodeNow>("node", { node: name, step: app.step });
+    const now = await get<NodeNow>("node", { node: name, ...app.moment });
     const flies = row?.constellation !== undefined;
     const mask = row?.constellation !== undefined && row.constellation !== null ? (app.world.constellations[row.constellation]?.mask_deg ?? null) : null;
     stage.cover(flies && mask !== null && i !== undefined ? [{ node: i, maskDeg: mask }] : []);
@@ -129,15 +127,13 @@ export class Panel {
     const far = (edge: NodeNow["links"][number]) => edge.to.split("/")[0];
     stage.mark(now.links.map((edge) => ({ a: i ?? 0, b: app.numbers.get(far(edge)) ?? 0, colour: this.palette().path, width: 2, dash: edge.usable ? 0 : 1 })));
     const place = now.latitude_deg === undefined || now.latitude_deg === null ? "no position" : `${now.latitude_deg.toFixed(3)}°, ${now.longitude_deg?.toFixed(3)}°, ${now.height_km?.toFixed(1)} km`;
-    const key = `${name} ${app.isLive}`;
-    const known = this.nodeShown?.key === key && this.body.contains(this.nodeShown.top);
-    if (!known || !this.nodeShown) this.nodeShown = { key, top: el("div", {}), rest: el("div", {}) };
-    const { top, rest } = this.nodeShown;
-    const buttons = el("div", { class: "buttons" });
-    if (app.world.may_shell) add(buttons, [el("button", { onclick: () => this.shell(name) }, "Terminal")]);
-    if (app.isLive) add(buttons, [el("button", { onclick: () => void get<Routes>("routes", { node: name }).then((routes) => ((this.routes = routes), this.refresh())) }, "Routes of its kernel")]);
-    fill(
-      top,
+    const buttons = [
+      app.world.may_shell ? el("button", { onclick: () => this.shell(name) }, "Terminal") : null,
+      app.isLive ? el("button", { onclick: () => void get<Routes>("routes", { node: name }).then((routes) => ((this.routes = routes), this.refresh())) }, "Kernel routes") : null,
+    ].filter((one) => one !== null);
+    const state = (edge: NodeNow["links"][number]) => (edge.usable ? "up" : app.failedBetween(name, far(edge)) ? "failed by hand" : "antennas turn");
+    const hasSky = now.mask_deg !== undefined && now.mask_deg !== null;
+    return [
       el("h2", {}, name),
       table(
         [],
@@ -146,28 +142,26 @@ export class Panel {
           row?.catalogue_name || row?.norad_id ? ["catalogue", [row?.catalogue_name, row?.norad_id && `NORAD ${row.norad_id}`].filter(Boolean).join(", ")] : null,
           row?.seat ? ["shell, plane, slot", row.seat.join(", ")] : null,
           row?.management ? ["management", row.management] : null,
-          ["where (WGS84)", place],
-          ["at", seconds(now.t_ns / 1e9)],
+          ["position (WGS84)", place],
+          ["lab time", seconds(now.t_ns / 1e9)],
         ].filter((one): one is string[] => one !== null),
       ),
-    );
-    fill(
-      rest,
+      buttons.length ? el("div", { class: "buttons" }, ...buttons) : null,
       el("h3", {}, `Links (${now.links.length})`),
       table(
-        ["To", "Kind", "Delay", "Rate"],
+        ["To", "Kind", "Delay", "Rate", "State"],
         now.links.map((edge) => [
           el("button", { class: "name", onclick: () => app.choose([name, far(edge)]) }, edge.to),
           edge.kind,
           ms(edge.delay_ns),
           rate(edge.rate_bps),
+          state(edge),
         ]),
       ),
-      now.mask_deg !== undefined && now.mask_deg !== null ? el("h3", {}, "Its sky") : null,
-      now.mask_deg !== undefined && now.mask_deg !== null ? skyPlot(now, this.palette(), (satellite) => app.choose([name, satellite])) : null,
+      hasSky ? el("h3", {}, "Sky") : null,
+      hasSky ? skyPlot(now, this.palette(), (satellite) => app.choose([name, satellite])) : null,
       this.routes ? this.routeTable(this.routes) : null,
-    );
-    return known ? null : [top, buttons.childElementCount ? buttons : null, rest];
+    ];
   }
 
   private routeTable(routes: Routes): HTMLElement {
@@ -179,26 +173,21 @@ export class Panel {
     return el("div", {}, el("h3", {}, `Routes (${routes.routes.length})`), table(["To", "Via", "By"], rows));
   }
 
-  private async link(a: string, b: string): Promise<(Node | null)[] | null> {
+  private async link(a: string, b: string): Promise<(Node | null)[]> {
     const { app, stage } = this;
-    const view = await get<LinkView>("link", { a, b, step: app.step, live: app.isLive ? 1 : 0 });
+    const view = await get<LinkView>("link", { a, b, ...app.moment, live: app.isLive ? 1 : 0 });
     stage.fly(null);
     stage.cover([]);
     const ends = [a, b].map((name) => app.numbers.get(name) ?? 0);
     stage.mark([{ a: ends[0], b: ends[1], colour: view.up ? this.palette().path : this.palette().bad, width: 2.6, dash: view.up ? 0 : 2 }]);
     const live = view.live?.edges ?? [];
     if (typeof view.live?.t_ns === "number") app.counted(`${view.a} – ${view.b}`, live, view.live.t_ns / 1e9);
-    const key = `${view.a} ${view.b} ${app.isLive}`;
-    const known = this.shown?.key === key && this.body.contains(this.shown.why);
-    if (!known || !this.shown) {
-      this.shown = { key, state: el("p", { id: "state" }), why: el("p", { id: "why", class: "why" }), rest: el("div", {}) };
-    }
-    const { state, why, rest } = this.shown;
-    state.className = view.up ? "state good" : "state bad";
-    fill(state, el("b", {}, view.up ? "up" : "down"), view.live ? "" : ", by the scenario");
-    if (why.textContent !== view.why) why.textContent = view.why;
-    fill(
-      rest,
+    return [
+      el("h2", {}, this.name(view.a), " – ", this.name(view.b)),
+      el("p", { id: "state", class: view.up ? "state good" : "state bad" }, el("b", {}, view.up ? "up" : "down"), view.live ? "" : this.basis()),
+      el("p", { id: "why", class: "why" }, view.why),
+      this.unknownDelays(),
+      el("div", { class: "buttons" }, el("button", { onclick: () => app.choose([a, b], true) }, "Path between the two"), ...this.hands(view)),
       ...(live.length
         ? live.map((edge) => this.edge(edge))
         : view.edges.length
@@ -209,15 +198,24 @@ export class Panel {
               ),
             ]
           : []),
-    );
-    if (known) return null;
-    return [
-      el("h2", {}, this.name(view.a), " – ", this.name(view.b)),
-      state,
-      why,
-      el("div", { class: "buttons" }, el("button", { onclick: () => app.choose([a, b], true) }, "Path between the two"), ...this.hands(view)),
-      rest,
     ];
+  }
+
+  /** The basis of answers about an instant that is not a lab's present. */
+  private basis(): string {
+    return this.app.changesByHand().length ? ", by the scenario and the changes by hand" : ", by the scenario";
+  }
+
+  /** Events of changed delays do not have the delays. */
+  private unknownDelays(): HTMLElement | null {
+    const set = new Set<string>();
+    for (const event of this.app.changesByHand()) {
+      if (event.kind !== "delays-set") continue;
+      if (event.reset) set.delete(event.network as string);
+      else set.add(event.network as string);
+    }
+    if (!set.size || this.app.isLive) return null;
+    return el("p", { class: "warn" }, `Delays of ${[...set].join(", ")} were set by hand. The log does not have their values, so the scenario’s delays are shown.`);
   }
 
   private edge(edge: EdgeShown): HTMLElement {
@@ -254,13 +252,14 @@ export class Panel {
       this.app.links.version++;
       void this.refresh();
     };
-    const impair = el("form", { class: "impair" });
+    const impair = el("form", { class: "impair", onsubmit: (event: Event) => submit(event) });
     const field = (name: string, unit: string) => el("label", {}, name, el("input", { name, type: "number", step: "any", min: "0", placeholder: unit }), unit);
     add(impair, [field("delay", "ms"), field("rate", "Mbit/s"), field("loss", "%"), el("button", {}, "Set")]);
-    impair.addEventListener("submit", (event) => {
+    const submit = (event: Event) => {
       event.preventDefault();
+      const form = event.currentTarget as HTMLFormElement;
       const value = (name: string) => {
-        const text = (impair.elements.namedItem(name) as HTMLInputElement).value;
+        const text = (form.elements.namedItem(name) as HTMLInputElement).value;
         return text === "" ? undefined : Number(text);
       };
       const [delay, speed, loss] = ["delay", "rate", "loss"].map(value);
@@ -269,18 +268,18 @@ export class Panel {
       if (speed !== undefined) wanted.rate_bps = Math.round(speed * 1e6);
       if (loss !== undefined) wanted.loss = { random: { ratio: loss / 100 } };
       void set({ effects: wanted }, "set");
-    });
+    };
     return [
       el("button", { id: "fail", onclick: () => void set({ effects: { down: true } }, "failed") }, "Fail"),
       el("button", { id: "heal", onclick: () => void set({ effects: { down: false } }, "healed") }, "Heal"),
-      el("button", { onclick: () => void set({ effects: {}, reset: true }, "as the scenario has it") }, "Reset"),
+      el("button", { onclick: () => void set({ effects: {}, reset: true }, "reset to the scenario’s values") }, "Reset"),
       impair,
     ];
   }
 
   private async path(a: string, b: string): Promise<(Node | null)[]> {
     const { app, stage } = this;
-    const asked = { from: a, to: b, step: app.step, live: app.isLive ? 1 : 0 };
+    const asked = { from: a, to: b, ...app.moment, live: app.isLive ? 1 : 0 };
     const [paths, series] = await Promise.all([get<Paths>("path", asked), this.seriesOf(a, b)]);
     stage.fly(null);
     stage.cover([]);
@@ -295,44 +294,39 @@ export class Panel {
       return el(
         "section",
         {},
-        el("h3", {}, `By the kernels’ tables, ${walk.family}${walk.path ? `, path ${walk.path}` : ""}: `, el("span", { class: walk.arrived ? "good" : "bad" }, walk.arrived ? `${ms(walk.delay_ns ?? 0)}${over}` : walk.end)),
+        el("h3", {}, `By the kernels’ routes, ${walk.family}${walk.path ? `, path ${walk.path}` : ""}: `, el("span", { class: walk.arrived ? "good" : "bad" }, walk.arrived ? `${ms(walk.delay_ns ?? 0)}${over}` : walk.end)),
         this.hops(walk.hops),
       );
     });
-    const seen = series ? chart("Least delay over the scenario", "ms", series.t_s, [{ name: "least delay", values: series.delay_ms }], palette, (t) => app.clock.scrub(t)) : null;
     return [
       el("h2", {}, this.name(a), " → ", this.name(b)),
       app.world.may_write && app.isLive ? this.flowForm(a, b) : null,
       paths.optimum
-        ? el("p", {}, el("b", { id: "path-delay" }, ms(paths.optimum.delay_ns)), ` one way at least, ${paths.optimum.hops.length} links, at ${seconds(paths.t_ns / 1e9)}`)
-        : el("p", { class: "bad" }, `no path at ${seconds(paths.t_ns / 1e9)}`),
+        ? el("p", {}, el("b", { id: "path-delay" }, ms(paths.optimum.delay_ns)), ` least one-way delay, ${paths.optimum.hops.length} links, at ${seconds(paths.t_ns / 1e9)}${app.isLive ? "" : this.basis()}`)
+        : el("p", { class: "bad" }, `no path at ${seconds(paths.t_ns / 1e9)}${app.isLive ? "" : this.basis()}`),
+      this.unknownDelays(),
       ...walks,
       el("h3", {}, "Least delay, link by link"),
       this.hops(paths.optimum?.hops ?? []),
-      seen,
-      series ? el("p", { class: "hint" }, `The path changes ${series.changed.length} times. Click the curve to see an instant.`) : null,
+      series?.box ?? null,
+      series ? el("p", { class: "hint" }, `The path changes ${series.of.changed.length} times. Click the curve to show an instant.`) : null,
     ];
   }
 
-  private flow: { key: string; form: HTMLElement } | null = null;
-
-  /** Starts a flow between two nodes; what it measures is under Charts. */
+  /** Starts a flow between two nodes. Its measurements are under Charts. */
   private flowForm(from: string, to: string): HTMLElement {
-    const key = `${from} ${to}`;
-    if (this.flow?.key === key) return this.flow.form;
     const tool = el("select", { name: "tool", "aria-label": "the flow's tool" }, el("option", { value: "ping" }, "ping"), el("option", { value: "tcp" }, "TCP (iperf3)"));
     const time = el("input", { name: "for", type: "number", min: "1", max: "600", value: "30", "aria-label": "seconds" });
-    const form = el("form", { class: "impair", id: "flow-form" }, el("label", {}, "Flow ", tool), el("label", {}, time, "s"), el("button", { id: "start-flow" }, "Start a flow"));
-    form.addEventListener("submit", (event) => {
+    const submit = (event: Event) => {
       event.preventDefault();
-      const flow = { tool: tool.value, from, to, for_s: Number(time.value) };
+      const field = (name: string) => ((event.currentTarget as HTMLFormElement).elements.namedItem(name) as HTMLInputElement).value;
+      const flow = { tool: field("tool"), from, to, for_s: Number(field("for")) };
       change({ flow }).then(
-        () => this.say(`${from} → ${to}: the flow has begun; it is drawn under Charts`),
+        () => this.say(`${from} → ${to}: the flow has started; its chart is under Charts`),
         (error) => this.say(`refused: ${(error as Error).message}`),
       );
-    });
-    this.flow = { key, form };
-    return form;
+    };
+    return el("form", { class: "impair", id: "flow-form", onsubmit: submit }, el("label", {}, "Flow ", tool), el("label", {}, time, "s"), el("button", { id: "start-flow" }, "Start a flow"));
   }
 
   private hops(walk: Walk): HTMLElement {
@@ -343,20 +337,28 @@ export class Panel {
     );
   }
 
-  private async seriesOf(a: string, b: string): Promise<SeriesView | null> {
-    const key = `${a} ${b}`;
-    if (this.series?.key === key) return this.series.of;
+  /** The curve of a pair's least delay, with the changes by hand so far. It is requested again when there are more of them. */
+  private async seriesOf(a: string, b: string): Promise<{ of: SeriesView; box: HTMLElement } | null> {
+    const { app } = this;
+    const key = `series ${a} ${b} ${app.allByHand} ${this.palette().name} ${light.matches}`;
+    if (this.series?.key === key) {
+      // The chart that is shown stays in its place: `patch` finds it by its key.
+      return this.body.contains(this.series.box) ? { of: this.series.of, box: el("figure", { "data-key": key, "data-whole": "" }) } : this.series;
+    }
     try {
       const of = await get<SeriesView>("series", { from: a, to: b });
-      this.series = { key, of };
-      return of;
+      const title = app.allByHand ? "Least delay, by the scenario and the changes by hand" : "Least delay over the scenario";
+      const box = chart(title, "ms", of.t_s, [{ name: "least delay", values: of.delay_ms }], this.palette(), (t) => app.clock.scrub(t));
+      box.dataset.key = key;
+      this.series = { key, of, box };
+      return this.series;
     } catch {
       return null;
     }
   }
 }
 
-/** The list of events; the latest are on top in a lab, those around the instant elsewhere. */
+/** The list of events around the instant, the latest on top. */
 export class EventList {
   private readonly body = need<HTMLElement>("#events");
 
@@ -375,12 +377,12 @@ export class EventList {
     const t = event.t_ns === undefined || event.t_ns === null ? null : event.t_ns / 1e9;
     return el(
       "li",
-      { class: t !== null && t > now ? "ahead" : "" },
-      el("button", { class: "name", disabled: t === null, onclick: () => t !== null && this.app.clock.scrub(t) }, t === null ? "before" : seconds(t)),
+      { class: t !== null && t > now ? "ahead" : "", "data-key": String(event.seq) },
+      el("button", { class: "name", disabled: t === null, onclick: () => t !== null && this.app.clock.scrub(t) }, t === null ? "startup" : seconds(t)),
       " ",
-      el("b", {}, event.kind.replace(/-/g, " ")),
+      el("b", {}, title(event.kind)),
       " ",
-      said(event),
+      detail(event),
     );
   }
 
@@ -391,11 +393,11 @@ export class EventList {
     let at = all.findIndex((event) => (event.t_ns ?? -1) / 1e9 > now);
     if (at < 0) at = all.length;
     const shown = all.slice(Math.max(0, at - 150), at + 60);
-    fill(this.body, el("ol", { class: "events" }, ...shown.reverse().map((event) => this.row(event, now))));
-    // A lab's log is complete up to its present, however long ago its last event was.
+    patch(this.body, el("ol", { class: "events" }, ...shown.reverse().map((event) => this.row(event, now))));
+    // A lab's log is complete up to the present, however long ago the last event was.
     const { known, world, clock } = this.app;
     const until = world.mode === "lab" ? Math.max(known.until, clock.labT) : known.until;
-    const wall = known.complete ? "" : ` so far (to ${seconds(until)})`;
-    need("#event-count").textContent = `${count(all.length)} events${this.app.world.mode === "plan" ? " foretold" : ""}${wall}`;
+    const extent = known.complete ? "" : ` so far (to ${seconds(until)})`;
+    need("#event-count").textContent = `${count(all.length)} events${this.app.world.mode === "plan" ? " computed" : ""}${extent}`;
   }
 }

@@ -1,4 +1,4 @@
-// The rules of a box, as NIST Net shows them: a row a rule and direction with its columns, what it did beside it, edited in place.
+// The rules of a box in NIST Net's columns: one row for each rule and direction, with its counters, edited in place.
 
 import { change, get } from "./api";
 import { el, fill, need } from "./dom";
@@ -37,7 +37,7 @@ const PATH: Column[] = [
   { title: "DRDmax", hint: "frames", key: ["aqm", "drd", "max_frames"] as unknown as [string, string], whole: true },
 ];
 
-/** What a rule did: NIST Net's columns. */
+/** The counters of a rule: NIST Net's columns. */
 const DID: { title: string; stat: string; of: (did: WayShown) => string }[] = [
   { title: "Packets", stat: "frames", of: (did) => count(did.frames) },
   { title: "Bytes", stat: "bytes", of: (did) => count(did.bytes) },
@@ -46,13 +46,13 @@ const DID: { title: string; stat: string; of: (did: WayShown) => string }[] = [
   { title: "Queue", stat: "queue", of: (did) => count(did.queue_frames) },
   { title: "Avg rate", stat: "average", of: (did) => rate(did.average_bps) },
   { title: "Rate now", stat: "present", of: (did) => rate(did.present_bps) },
-  { title: "Over the sky", stat: "via", of: (did) => (did.via ? way(did.via) : "") },
+  { title: "Satellite path", stat: "via", of: (did) => (did.via ? way(did.via) : "") },
   { title: "Last packet", stat: "last", of: (did) => (did.last_frame_s === null || did.last_frame_s === undefined ? "never" : `${did.last_frame_s.toFixed(1)} s ago`) },
 ];
 
-/** A path through a constellation at the moment: how long, over how many, and what its radio leaves room for. */
+/** The present path through a constellation: its delay, its satellites, and the rate of its radio link. */
 function way(via: ViaShown): string {
-  if (via.delay_ns === null || via.delay_ns === undefined) return "none now";
+  if (via.delay_ns === null || via.delay_ns === undefined) return "no path";
   const radio = via.radio_bps === null || via.radio_bps === undefined ? "" : `, radio ${rate(via.radio_bps)}`;
   return `${(via.delay_ns / 1e6).toFixed(2)} ms over ${via.satellites.join(", ")}${radio}`;
 }
@@ -61,7 +61,7 @@ function look(of: unknown, key: readonly string[]): unknown {
   return key.reduce<unknown>((at, name) => (at && typeof at === "object" ? (at as Record<string, unknown>)[name] : undefined), of);
 }
 
-/** A copy with a value at a key, or without it; what it leaves empty goes as well. */
+/** A copy with a value at a key, or without it. Objects that become empty are removed. */
 function put(of: Record<string, unknown>, key: readonly string[], value: unknown): Record<string, unknown> {
   const [first, ...rest] = key;
   const copy = { ...of };
@@ -73,14 +73,14 @@ function put(of: Record<string, unknown>, key: readonly string[], value: unknown
 
 const text = (value: unknown): string => (value === undefined || value === null ? "" : Array.isArray(value) ? value.join(" ") : typeof value === "object" ? JSON.stringify(value) : String(value));
 
-/** What the columns do not show. */
+/** The keys that have no column. */
 function other(of: unknown, columns: Column[]): string {
   if (!of || typeof of !== "object") return "";
   const rest = columns.reduce((at, column) => (typeof look(at, column.key) === "object" && !Array.isArray(look(at, column.key)) ? at : put(at, column.key, undefined)), of as Record<string, unknown>);
   return Object.keys(rest).length ? JSON.stringify(rest).replace(/["{}]/g, "").replace(/([:,])/g, "$1 ") : "";
 }
 
-/** Where a rule says what happens on a way. */
+/** The key of a rule that has the settings of a direction. */
 function placeOf(rule: Rule, way: string): "both" | "forward" | "reverse" {
   return rule.both !== undefined ? "both" : (way as "forward" | "reverse");
 }
@@ -91,7 +91,7 @@ export class Rules {
   private editing: { name: string; fields: { column: Column; of: "match" | "both" | "forward" | "reverse"; input: HTMLInputElement }[] } | null = null;
   private asText = false;
   private shown: BoxShown | null = null;
-  /** What the table was made of: with the same, only what rules did is written anew. */
+  /** The content of the table without its counters: while it is the same, only the counters are updated. */
   private made = "";
 
   constructor(
@@ -130,7 +130,7 @@ export class Rules {
     const shown = this.shown;
     if (!shown) return;
     const made = JSON.stringify([shown.rules.map(({ name, rule, ways }) => [name, rule, Object.keys(ways)]), this.editing?.name ?? null]);
-    // Fields that somebody writes in stay, whatever becomes of the other rules meanwhile.
+    // Fields under edit stay when other rules change.
     if (made !== this.made && !(this.editing && this.body.querySelector("#save-rule"))) {
       this.made = made;
       this.table(shown);
@@ -149,15 +149,15 @@ export class Rules {
   }
 
   private table(shown: BoxShown): void {
-    const head = ["#", "Rule", ...MATCH.map((one) => one.title), "Way", ...PATH.map((one) => one.title), "More", ...DID.map((one) => one.title), ""];
+    const head = ["#", "Rule", ...MATCH.map((one) => one.title), "Direction", ...PATH.map((one) => one.title), "Other keys", ...DID.map((one) => one.title), ""];
     const rows = shown.rules.flatMap((rule, i) => this.rows(rule, i, shown.rules.length));
     const rest = Object.keys(shown.unmatched).map((way) =>
-      el("tr", { "data-rule": "", "data-way": way }, el("td", {}), el("td", { colSpan: 1 + MATCH.length }, "no rule: untouched"), el("td", {}, way), ...PATH.map(() => el("td", {})), el("td", {}), ...DID.map(({ stat }) => el("td", { "data-stat": stat, class: "num" })), el("td", {})),
+      el("tr", { "data-rule": "", "data-way": way }, el("td", {}), el("td", { colSpan: 1 + MATCH.length }, "no rule matches: unchanged"), el("td", {}, way), ...PATH.map(() => el("td", {})), el("td", {}), ...DID.map(({ stat }) => el("td", { "data-stat": stat, class: "num" })), el("td", {})),
     );
     fill(
       this.body,
       el("h2", {}, `${shown.lab}: ${shown.interfaces.map((wire) => wire.name).join(" ⇄ ")}`),
-      el("p", { class: "hint" }, `${shown.mode}; a frame takes the first rule that matches; ${shown.rules.length} rules. The columns are those of NIST Net; units are written with every value.`),
+      el("p", { class: "hint" }, `${shown.mode}; ${shown.rules.length} rules. The first rule that matches a frame applies. The columns are those of NIST Net; every value has its unit.`),
       el("table", { id: "rule-table" }, el("thead", {}, el("tr", {}, ...head.map((name) => el("th", { scope: "col" }, name)))), el("tbody", {}, ...rows, ...rest)),
       this.world.may_write ? el("button", { id: "add-rule", onclick: () => this.write(null, { name: "new", match: {}, both: { delay: "20 ms" } }) }, "Add a rule") : el("p", { class: "hint" }, "`constel web --write` allows changes."),
     );
@@ -185,7 +185,7 @@ export class Rules {
     const buttons = !this.world.may_write
       ? null
       : this.editing?.name === rule.name
-        ? el("span", { class: "buttons" }, el("button", { id: "save-rule", onclick: () => this.save(rule) }, "Put in force"), el("button", { onclick: () => this.leave() }, "Leave it"))
+        ? el("span", { class: "buttons" }, el("button", { id: "save-rule", onclick: () => this.save(rule) }, "Apply"), el("button", { onclick: () => this.leave() }, "Cancel"))
         : el(
             "span",
             { class: "buttons" },
@@ -193,7 +193,7 @@ export class Rules {
             own("{}", "write", () => this.write(rule.name, written)),
             own("↑", "move up", () => move(i), i === 0),
             own("↓", "move down", () => move(i + 2), i + 1 === all),
-            own("×", "remove", () => void this.act({ kind: "remove", name: rule.name }, `${rule.name} is gone`)),
+            own("×", "remove", () => void this.act({ kind: "remove", name: rule.name }, `${rule.name} removed`)),
           );
     const shared = ways.length > 1 && written.both !== undefined;
     return ways.map((way, place) => {
@@ -237,7 +237,7 @@ export class Rules {
     this.draw();
   }
 
-  /** Puts what stands in the fields in force; what has no field stays as it is. */
+  /** Applies the fields' values; keys without a field stay as they are. */
   private save(rule: RuleShown): void {
     let changed = { ...(rule.rule as Rule) } as Record<string, unknown>;
     for (const { column, of, input } of this.editing?.fields ?? []) {
@@ -248,12 +248,12 @@ export class Rules {
       const wanted = value === "" ? undefined : column.whole ? Number(value) : of === "match" && list ? value.split(/[\s,]+/) : value;
       changed = { ...changed, [of]: put((changed[of] ?? {}) as Record<string, unknown>, column.key, wanted) };
     }
-    void this.act({ kind: "edit", name: rule.name, rule: changed }, `${rule.name} is in force`).then(() => {
+    void this.act({ kind: "edit", name: rule.name, rule: changed }, `${rule.name} applied`).then(() => {
       if (!this.editing) this.leave();
     });
   }
 
-  /** A rule as text, with all that a rule can say (JSON is YAML as well). */
+  /** A rule as text with all its keys (JSON is YAML as well). */
   private write(name: string | null, rule: unknown): void {
     this.asText = true;
     this.editing = null;
@@ -268,9 +268,9 @@ export class Rules {
         this.say(`refused: not JSON: ${(error as Error).message}`);
         return;
       }
-      void this.act(name === null ? { kind: "add", rule: parsed } : { kind: "edit", name, rule: parsed }, `${name ?? "the rule"} is in force`);
+      void this.act(name === null ? { kind: "add", rule: parsed } : { kind: "edit", name, rule: parsed }, `${name ?? "the rule"} applied`);
     };
-    fill(this.body, el("h2", {}, name === null ? "A new rule" : `The rule ${name}`), area, el("div", { class: "buttons" }, el("button", { id: "save-rule", onclick: save }, "Put in force"), el("button", { onclick: () => this.leave() }, "Leave it")));
+    fill(this.body, el("h2", {}, name === null ? "A new rule" : `The rule ${name}`), area, el("div", { class: "buttons" }, el("button", { id: "save-rule", onclick: save }, "Apply"), el("button", { onclick: () => this.leave() }, "Cancel")));
     area.focus();
   }
 }

@@ -1,7 +1,7 @@
-// What a station sees: north above, the zenith in the middle, the mask as a ring, reasons as words.
+// The sky of a station: north is up, the zenith in the middle, the mask a ring, with the reason for each satellite.
 
 import { el, svg, table } from "./dom";
-import type { Palette } from "./palette";
+import { onPaper, type Palette } from "./palette";
 import type { NodeNow } from "./types";
 
 export function skyPlot(node: NodeNow, palette: Palette, choose: (name: string) => void): HTMLElement {
@@ -28,13 +28,13 @@ export function skyPlot(node: NodeNow, palette: Palette, choose: (name: string) 
       cx: x.toFixed(1),
       cy: y.toFixed(1),
       r: seen.up ? 6 : 3.5,
-      fill: seen.up ? palette.good : usable ? palette.kinds[0] : "none",
-      stroke: seen.up ? "#fff" : palette.kinds[0],
+      fill: seen.up ? onPaper(palette.good) : usable ? onPaper(palette.kinds[0]) : "none",
+      stroke: seen.up ? "var(--text)" : onPaper(palette.kinds[0]),
       "stroke-width": seen.up ? 1.5 : 1,
       class: "seen",
+      onclick: () => choose(seen.name),
     });
     dot.append(svg("title", {}, `${seen.name}: ${seen.elevation_deg.toFixed(1)}° up, ${seen.range_km.toFixed(0)} km\n${seen.why}`));
-    dot.addEventListener("click", () => choose(seen.name));
     plot.append(dot);
     if (seen.up) plot.append(svg("text", { x: x > 190 ? x - 9 : x + 9, y: y + 4, "text-anchor": x > 190 ? "end" : "start" }, seen.name));
   }
@@ -44,5 +44,5 @@ export function skyPlot(node: NodeNow, palette: Palette, choose: (name: string) 
     `${seen.azimuth_deg.toFixed(0)}°`,
     el("span", { class: seen.up ? "good" : "" }, seen.why),
   ]);
-  return el("div", {}, plot as unknown as Node, table(["Satellite", "Elev.", "Azim.", "Why"], rows, "Above the horizon, highest first"));
+  return el("div", {}, plot as unknown as Node, table(["Satellite", "Elevation", "Azimuth", "Reason"], rows, "Above the horizon, highest first"));
 }

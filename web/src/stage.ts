@@ -99,7 +99,7 @@ const DRAWING = { alpha: true, powerPreference: "high-performance" } as const;
 export class Stage {
   view: View = "globe";
   shade: Shade = "kind";
-  /** What share of its rate a link carries, by `key` of its ports; who carries nothing has none. */
+  /** The used share of each link's rate, by `key` of its ports; idle links have none. */
   loads: ReadonlyMap<string, number> = new Map();
   /** Where the eye is above the Earth: degrees, and its distance in Earth's radii. */
   eye = { lon: 10, lat: 28, far: 3.9 };
@@ -209,7 +209,7 @@ export class Stage {
   /** Whether positions have come. */
   private placed = false;
 
-  /** When the first step was on the screen, milliseconds since the page was asked for; null: not yet. */
+  /** The time at which the first step was on the screen, milliseconds since the page was requested; null: not yet. */
   pictureMs: number | null = null;
   private showing = false;
   private compiled = false;
@@ -237,7 +237,7 @@ export class Stage {
     });
   }
 
-  /** Places of the topology: planes from left to right, slots from below; spacecraft on a ring; what stands, in rows below. */
+  /** Places of the topology: planes from left to right, slots from below; spacecraft on a ring; nodes on the ground in rows below. */
   private lay(): void {
     const grid = this.grid.image.data as Float32Array;
     const { nodes } = this.world;
@@ -331,7 +331,7 @@ export class Stage {
     }
   }
 
-  /** Links as they are; `failed` says which are broken by hand. */
+  /** Links as they are; `failed` says which are failed by hand. */
   relink(failed: (link: Link) => boolean): void {
     if (this.linkVersion === this.table.version) return;
     this.linkVersion = this.table.version;
@@ -346,7 +346,7 @@ export class Stage {
     this.dirty = true;
   }
 
-  /** Colours of links anew. */
+  /** Computes the colours of all links again. */
   reshade(shade: Shade): void {
     this.shade = shade;
     this.linkVersion = -1;
@@ -368,7 +368,7 @@ export class Stage {
     this.dirty = true;
   }
 
-  /** Where a satellite will fly; null for none. */
+  /** The future track of a satellite; null for none. */
   fly(itrfKm: number[] | null): void {
     this.track.visible = !!itrfKm && itrfKm.length > 3;
     this.dirty = true;
@@ -385,7 +385,7 @@ export class Stage {
     this.uniforms.uTint.value.set(...rgb(this.palette.kinds[0]));
   }
 
-  /** What satellites cover: directions and the cosine of the angle seen from the Earth's centre. */
+  /** The areas that satellites cover: directions and the cosine of the angle seen from the Earth's centre. */
   cover(feet: { node: number; maskDeg: number }[]): void {
     this.feet = feet.slice(0, 4);
     this.dirty = true;

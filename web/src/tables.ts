@@ -1,7 +1,7 @@
-// Nodes and links as tables: what the picture shows, for reading, for screen readers, for filtering.
+// Nodes and links as tables: the content of the picture as text, with a filter.
 
 import type { App } from "./app";
-import { el, fill, need, table } from "./dom";
+import { el, fill, need, patch, table } from "./dom";
 import { count } from "./words";
 
 const MOST = 400;
@@ -17,6 +17,7 @@ export class Tables {
     fill(this.body, this.filter, this.list);
   }
 
+  /** Draws the tables again, in place: nodes keep their order, so that focus and clicks survive. */
   draw(): void {
     if (!this.body.offsetParent) return;
     const { app } = this;
@@ -32,7 +33,7 @@ export class Tables {
     const nodes = app.world.nodes.map((node, i) => ({ node, i })).filter(({ node }) => has(node.name, node.catalogue_name ?? "", String(node.norad_id ?? "")));
     const button = (name: string, pick: string[]) => el("button", { class: "name", onclick: () => app.choose(pick) }, name);
     const kind = (i: number) => app.world.link_kinds[i] ?? "?";
-    fill(
+    patch(
       this.list,
       table(
         ["Node", "Kind", "Links", "Catalogue"],

@@ -1,4 +1,4 @@
-// A shell in a node. The server sends no more than what was shown, so that a program that writes for ever costs nothing.
+// A shell in a node. The server waits for what the page has shown, so that a program that writes for ever costs nothing.
 
 import { FitAddon } from "@xterm/addon-fit";
 import { Terminal } from "@xterm/xterm";
@@ -37,12 +37,12 @@ export class Terminals {
     wire.onmessage = ({ data }) => {
       if (typeof data === "string") {
         const { op, error, code } = JSON.parse(data);
-        terminal.writeln(op === "ended" ? `\r\n[ended${code === null ? "" : ` with ${code}`}]` : `\r\n[${error}]`);
+        terminal.writeln(op === "ended" ? `\r\n[ended${code === null ? "" : `, exit code ${code}`}]` : `\r\n[${error}]`);
         return;
       }
       terminal.write(new Uint8Array(data), () => {
         shown += data.byteLength;
-        // The rest is acknowledged when the next piece is shown: the window is far wider than this.
+        // The rest is acknowledged with the next message: the window is far larger than this.
         if (shown - told > 16384) say({ op: "shown", bytes: (told = shown) });
       });
     };

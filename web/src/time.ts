@@ -1,4 +1,4 @@
-// Which instant is shown: plays, is scrubbed, or follows a lab. Asks for steps before they are needed.
+// The instant that is shown: it plays, is scrubbed, or follows a lab. Steps are requested before they are needed.
 
 import { Frame, Links, read } from "./frame";
 
@@ -13,7 +13,7 @@ export class Clock {
   frame: Frame | null = null;
   now: Float32Array | null = null;
   bytes: number[] = [];
-  /** What the lab last said of its time, and when. */
+  /** The latest time reported by the lab, and when it was received. */
   private lab: { t: number; at: number; runs: boolean } | null = null;
   private waiting: Frame[] = [];
   private asked: { step: number; ahead: number } | null = null;
@@ -33,7 +33,7 @@ export class Clock {
     this.ask(Math.floor(this.t / this.stepS));
   }
 
-  /** A step that has come. */
+  /** Takes a step from the server. */
   take(buffer: ArrayBuffer): void {
     const frame = read(buffer);
     this.asked = null;
@@ -56,7 +56,7 @@ export class Clock {
     this.wanted = null;
   }
 
-  /** What the lab says of its time; null while it is held. */
+  /** Takes the lab's time; null while its clock is held. */
   told(tNs: number | null, runs: boolean): void {
     this.lab = { t: (tNs ?? 0) / 1e9, at: performance.now(), runs: runs && tNs !== null };
   }
@@ -107,7 +107,7 @@ export class Clock {
     return !!frame && frame.tNs <= ns + 1 && ns < frame.thenNs;
   }
 
-  /** Shows what waits and is due, and asks for what comes next. */
+  /** Shows the waiting steps that are due, and requests the next. */
   private advance(come: boolean): void {
     let changed = false;
     while (this.waiting.length && (!this.covers(this.frame) || this.waiting.length > 1)) {
@@ -140,7 +140,7 @@ export class Clock {
     this.socket.send(JSON.stringify({ op: "step", step, ahead }));
   }
 
-  /** Forgets what was asked: the connection is another. */
+  /** Forgets the open request: the connection is lost. */
   lost(): void {
     this.socket = null;
     this.asked = null;

@@ -1,8 +1,8 @@
-// The time line: what was, what is computed, where we are; events as ticks that one can jump to.
+// The time line: the past, the computed future and the present, with events as ticks.
 
 import type { App } from "./app";
 import { need } from "./dom";
-import type { Palette } from "./palette";
+import { onPaper, type Palette, shade } from "./palette";
 import { event as said, seconds } from "./words";
 
 const HIGH = 46;
@@ -51,7 +51,7 @@ export class Timeline {
     window.addEventListener("resize", () => (this.stale = true));
   }
 
-  /** To the event before or after. */
+  /** Shows the previous or the next event. */
   jump(way: number): void {
     const now = this.app.clock.t * 1e9;
     const all = this.app.events.filter((event) => event.t_ns !== undefined && event.t_ns !== null && TICKS[event.kind as string]);
@@ -80,6 +80,7 @@ export class Timeline {
   draw(force = false): void {
     const { clock } = this.app;
     if (!force && !this.stale && this.last === clock.t) return;
+    this.stale ||= force;
     this.last = clock.t;
     const ratio = window.devicePixelRatio || 1;
     const wide = this.canvas.clientWidth;
@@ -98,7 +99,7 @@ export class Timeline {
     pen.drawImage(this.back, 0, 0);
     pen.scale(ratio, ratio);
     const x = (clock.t / this.end) * wide;
-    pen.fillStyle = "#fff";
+    pen.fillStyle = shade("--text");
     pen.fillRect(x - 0.75, 0, 1.5, HIGH - 14);
     pen.beginPath();
     pen.moveTo(x - 5, 0);
@@ -119,32 +120,32 @@ export class Timeline {
     pen.scale(ratio, ratio);
     const scale = wide / this.end;
     const base = HIGH - 14;
-    pen.fillStyle = "#14202f";
+    pen.fillStyle = shade("--raised");
     pen.fillRect(0, 8, wide, base - 8);
-    // What was, or what is known of what will be.
+    // The past of a lab, or the part of a scenario that is computed.
     const known = (app.world.mode === "lab" ? app.clock.labT : app.known.until) * scale;
-    pen.fillStyle = app.world.mode === "plan" ? "#1d3247" : "#234058";
+    pen.fillStyle = shade("--known");
     pen.fillRect(0, 8, known, base - 8);
     if (app.world.mode === "lab") {
-      pen.strokeStyle = "#2c4560";
+      pen.strokeStyle = shade("--edge");
       pen.beginPath();
       for (let x = known; x < wide; x += 8) {
         pen.moveTo(x, base);
         pen.lineTo(x + 8, 8);
       }
       pen.stroke();
-      pen.fillStyle = this.palette().good;
+      pen.fillStyle = onPaper(this.palette().good);
       pen.fillRect(known - 1, 8, 2, base - 8);
     }
     for (const event of app.events) {
       const tick = TICKS[event.kind as string];
       if (event.t_ns === undefined || event.t_ns === null || !tick) continue;
       const palette = this.palette();
-      pen.fillStyle = tick === "bad" ? palette.bad : tick === "good" ? palette.good : tick === "hand" ? palette.kinds[1] : palette.kinds[0];
+      pen.fillStyle = onPaper(tick === "bad" ? palette.bad : tick === "good" ? palette.good : tick === "hand" ? palette.kinds[1] : palette.kinds[0]);
       const high = tick === "soft" ? 8 : 16;
       pen.fillRect((event.t_ns / 1e9) * scale - 0.6, base - high, 1.2, high);
     }
-    pen.fillStyle = "#9fb3c8";
+    pen.fillStyle = shade("--soft");
     pen.font = "11px system-ui, sans-serif";
     pen.textAlign = "center";
     const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 21600, 43200, 86400];

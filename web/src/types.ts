@@ -9,6 +9,8 @@ export type World = {
   start_ms: number;
   step_ns: number;
   duration_ns: number;
+  max_lateness_ns: number;
+  has_networks: boolean;
   may_write: boolean;
   may_shell: boolean;
   nodes: (NodeView)[];

@@ -1,4 +1,4 @@
-// Numbers as people read them.
+// Numbers and events as text.
 
 export const ms = (ns: number): string => `${(ns / 1e6).toFixed(3)} ms`;
 
@@ -21,32 +21,43 @@ export const utc = (unixMs: number): string => new Date(unixMs).toISOString().re
 
 export const count = (n: number): string => n.toLocaleString("en-GB");
 
-/** What happened, in a line. */
+const TITLES: Record<string, string> = { "routes-stand": "routes converged", "link-set": "link changed", "daemon-died": "daemon ended", "helper-died": "helper ended" };
+
+/** The kind of an event, as people read it. */
+export const title = (kind: string): string => TITLES[kind] ?? kind.replace(/-/g, " ");
+
+/** An event in a line. */
 export function event(what: Record<string, unknown>): string {
-  const kind = String(what.kind);
-  const text = (name: string) => (what[name] === null || what[name] === undefined ? "nothing" : String(what[name]));
-  switch (kind) {
+  const more = detail(what);
+  return `${title(String(what.kind))}${more ? `: ${more}` : ""}`;
+}
+
+/** The fields of an event in a line, without its kind. */
+export function detail(what: Record<string, unknown>): string {
+  const text = (name: string) => (what[name] === null || what[name] === undefined ? "none" : String(what[name]));
+  switch (what.kind) {
     case "handover":
       return `${text("station")}: ${text("from")} → ${text("to")}`;
     case "failure":
-      return `${text("cause")} fails: ${(what.objects as string[]).slice(0, 4).join(", ")}${(what.objects as string[]).length > 4 ? " …" : ""}`;
+      return `${text("cause")}: ${(what.objects as string[]).slice(0, 4).join(", ")}${(what.objects as string[]).length > 4 ? " …" : ""}`;
     case "repair":
-      return `${text("cause")} is repaired`;
-    case "link-set":
-      return `${text("link")} set by hand: ${effects(what.effects as Record<string, unknown>)}`;
     case "flow-started":
-      return `${text("flow")} starts`;
+      return text(what.kind === "repair" ? "cause" : "flow");
+    case "link-set":
+      return `${text("link")} by hand: ${effects(what.effects as Record<string, unknown>)}`;
     case "flow-ended":
-      return `${text("flow")} ends with ${text("exit")}`;
-    case "path-changed":
-      return `${text("flow")} takes another path (${(what.to as string[]).length - 1} hops)`;
+      return `${text("flow")}, exit code ${text("exit")}`;
+    case "path-changed": {
+      const to = what.to as string[];
+      return `${text("flow")}: ${to.length ? `${to.length - 1} links` : "no path"}`;
+    }
     case "routes-stand":
-      return "routes stand";
+      return typeof what.after_s === "number" ? `after ${what.after_s.toFixed(1)} s` : "";
     case "finished":
-      return `finished, ${what.trustworthy ? "trustworthy" : "NOT trustworthy"}${what.failed ? ", software FAILED" : ""}`;
+      return `${what.trustworthy ? "trustworthy" : "NOT trustworthy"}${what.failed ? ", software FAILED" : ""}`;
     default: {
       const rest = Object.entries(what).filter(([name, value]) => !SHARED.has(name) && value !== null);
-      return `${kind.replace(/-/g, " ")} ${rest.map(([name, value]) => `${name}=${typeof value === "object" ? JSON.stringify(value) : value}`).join(" ")}`;
+      return rest.map(([name, value]) => `${name.replace(/_/g, " ")} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ");
     }
   }
 }
@@ -55,5 +66,5 @@ const SHARED = new Set(["seq", "t_ns", "wall", "kind", "catalogued"]);
 
 export function effects(all: Record<string, unknown> | undefined): string {
   const set = Object.entries(all ?? {}).filter(([, value]) => value !== null && value !== undefined);
-  return set.length ? set.map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ") : "nothing";
+  return set.length ? set.map(([name, value]) => `${name} ${typeof value === "object" ? JSON.stringify(value) : value}`).join(", ") : "none";
 }

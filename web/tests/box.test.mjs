@@ -95,7 +95,7 @@ test("a rule is edited, moved, added and removed in place", options, async () =>
   await page.fill("#rule-text", JSON.stringify({ name: "bad", both: { delay: "12" } }));
   await page.click("#save-rule");
   await page.waitForFunction(() => document.querySelector("#say").textContent.startsWith("refused"));
-  await page.click("text=Leave it");
+  await page.click("text=Cancel");
   await page.click("[aria-label='remove second']");
   await until(["first", "third"], "removed");
   assert.deepEqual(shown.foreign, []);

@@ -157,7 +157,7 @@ test("a path is the kernels' own, with the optimum beside it", options, async ()
   await pick(["tokyo", "london"], true);
   await page.waitForFunction(() => /By the kernels/.test(document.querySelector("#inspect").textContent), null, { timeout: 60_000 });
   const text = await page.textContent("#inspect");
-  assert.match(text, /By the kernels’ tables, ipv4: \d+\.\d{3} ms/);
+  assert.match(text, /By the kernels’ routes, ipv4: \d+\.\d{3} ms/);
 });
 
 test("time goes back and forward, each marked as what it is", options, async () => {
@@ -217,8 +217,20 @@ test("when the lab is down, that is said, and its run is replayed", options, asy
   const failed = await replay.page.evaluate(() => window.constel.app.events.find((event) => event.kind === "link-set").t_ns / 1e9);
   await scrub(replay.page, failed + 0.01);
   assert.deepEqual(await replay.page.evaluate(() => [...window.constel.app.failed()]), ["ring-p01-s01-ring-p01-s02"]);
+  // The path between the two goes around the link from that instant on, and not before.
+  const links = (t) =>
+    replay.page.evaluate(async (t) => {
+      const step = Math.floor(t / window.constel.app.clock.stepS);
+      const of = new URLSearchParams({ from: "ring-p01-s01", to: "ring-p01-s02", step, t_ns: Math.round(t * 1e9) });
+      return (await (await fetch(`/api/path?${of}`)).json()).optimum.hops.length;
+    }, t);
+  assert.equal(await links(failed - 0.001), 1);
+  assert((await links(failed + 0.01)) > 1);
   await replay.page.click("#tab-results");
   await replay.page.waitForSelector("#results .chart canvas");
+  assert.match(await replay.page.textContent("[data-flow=hello] .verdict"), /affected/);
+  const curves = await replay.page.$$eval("[data-flow=hello] .u-series .u-label", (all) => all.map((one) => one.textContent));
+  assert(curves.includes("lower bound"), `${curves}`);
   assert.deepEqual(replay.foreign, []);
   assert.deepEqual(replay.errors, []);
   await replay.context.close();

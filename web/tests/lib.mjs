@@ -2,10 +2,11 @@
 
 import assert from "node:assert/strict";
 import { execFileSync, spawn } from "node:child_process";
-import { existsSync } from "node:fs";
+import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { gunzipSync } from "node:zlib";
 import { chromium } from "playwright-core";
 
 export const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../..");
@@ -54,13 +55,24 @@ export async function serve(...words) {
 
 export async function browser() {
   assert(BROWSER, "no Chromium: tools/setup web installs it");
-  return chromium.launch({ executablePath: BROWSER, headless: true, args: FLAGS });
+  // A page that tests put in the server's place counts as one from elsewhere, which may not open sockets here.
+  const local = process.env.CONSTEL_PAGE ? ["--disable-features=LocalNetworkAccessChecks"] : [];
+  return chromium.launch({ executablePath: BROWSER, headless: true, args: [...FLAGS, ...local] });
+}
+
+/** Serves the page that `node build.mjs FOLDER` made instead of the program's own: `CONSTEL_PAGE=FOLDER` tries a page without building the program. */
+async function built(page, folder) {
+  for (const [path, name, type] of [["/", "index.html", "text/html"], ["/app.js", "app.js", "text/javascript"], ["/app.css", "app.css", "text/css"]]) {
+    const body = gunzipSync(readFileSync(join(folder, `${name}.gz`)));
+    await page.route((url) => url.pathname === path, async (route) => route.fulfill({ response: await route.fetch(), contentType: type, body }));
+  }
 }
 
 /** Opens a page, and fails on its errors; `foreign` collects requests to anywhere else. */
-export async function open(browser, url, { size = { width: 1360, height: 820 }, reduced = "reduce", prepare = async () => {} } = {}) {
-  const context = await browser.newContext({ viewport: size, reducedMotion: reduced });
+export async function open(browser, url, { size = { width: 1360, height: 820 }, reduced = "reduce", colours = "dark", prepare = async () => {} } = {}) {
+  const context = await browser.newContext({ viewport: size, reducedMotion: reduced, colorScheme: colours });
   const page = await context.newPage();
+  if (process.env.CONSTEL_PAGE) await built(page, process.env.CONSTEL_PAGE);
   const origin = new URL(url).origin;
   const foreign = [];
   const errors = [];
@@ -105,4 +117,18 @@ export const links = (page) =>
 export function planned(file, t) {
   const { edges } = constel("plan", file, "--at", `${t}s`, "--json");
   return [...new Set(edges.map((edge) => [edge.from_node, edge.to_node].sort().join(" ")))].sort();
+}
+
+/** Writes the results of a run that never was: of this scenario, with these events, flows of the summary, and files. */
+export function results(folder, { scenario, name, events = [], flows = [], files = {}, trustworthy = true, reasons = [] }) {
+  mkdirSync(join(folder, "flows"), { recursive: true });
+  const write = (file, text) => writeFileSync(join(folder, file), text);
+  const row = (event, i) => JSON.stringify({ seq: i + 1, wall: "2026-11-21T00:00:00.000000Z", ...event });
+  write("scenario.yaml", scenario);
+  write("events.ndjson", `${events.map(row).join("\n")}\n`);
+  for (const [file, text] of Object.entries(files)) write(file, text);
+  const manifest = JSON.parse(readFileSync(join(ROOT, "web/tests/data/manifest.json")));
+  write("manifest.json", JSON.stringify({ ...manifest, lab: name, scenario: name }));
+  const summary = JSON.parse(readFileSync(join(ROOT, "web/tests/data/summary.json")));
+  write("summary.json", JSON.stringify({ ...summary, lab: name, scenario: name, flows, verdict: { trustworthy, reasons } }));
 }

@@ -26,6 +26,8 @@ after(async () => {
   await served?.stop();
 });
 
+/** Lateness that the lab reports. */
+let lateP99Ns = 42000;
 const labT = () => (began ? (Date.now() - began) / 1e3 : 0);
 
 /** Puts a lab in the place of the scenario. */
@@ -38,7 +40,7 @@ async function prepare(page) {
         await route.fulfill({ response: answer, json: change(await answer.json(), new URL(route.request().url()).searchParams) });
       },
     );
-  await changed("/api/world", (world) => ({ ...world, mode: "lab", may_write: true, may_shell: true }));
+  await changed("/api/world", (world) => ({ ...world, mode: "lab", may_write: true, may_shell: true, max_lateness_ns: 10e6, has_networks: false }));
   await page.route(
     (url) => url.pathname === "/api/link" && url.searchParams.get("live") === "1",
     async (route) => {
@@ -49,6 +51,10 @@ async function prepare(page) {
       const edges = link.edges.map((edge) => ({ ...edge, effects: {}, queue_bytes: 131072, counters: { queue_bytes: 0, held: 0, counters: { offered: 10, delivered: 10, offered_bytes: 1000, delivered_bytes: 1000, dropped_loss: 0 } } }));
       await route.fulfill({ response: answer, json: { ...link, live: { a: link.a, b: link.b, up: link.up, why: link.why, t_ns: link.t_ns, edges } } });
     },
+  );
+  await page.route(
+    (url) => url.pathname === "/api/path" && url.searchParams.get("live") === "1",
+    async (route) => route.fulfill({ response: await route.fetch({ url: route.request().url().replace("live=1", "live=0") }) }),
   );
   await page.route((url) => url.pathname === "/api/do", (route) => route.fulfill({ json: true }));
   await page.routeWebSocket(/\/api\/shell/, (wire) => {
@@ -78,7 +84,7 @@ async function prepare(page) {
       const lab = { lab: "iridium", state: "running", scenario: FILE, pid: 1, nodes: 80, edges: 300, t_ns: Math.round(labT() * 1e9) };
       // Sampled every second, and told twice as often.
       const at = Math.floor(labT());
-      const health = { at_ns: at * 1e9, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 915 * at } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: 42000, p999_ns: 50000, max_ns: 60000 } };
+      const health = { at_ns: at * 1e9, totals: { edges: 300, held: 0, dropped_no_edge: 0, counters: { delivered: 915 * at } }, unintended: {}, lateness: { count: 9, p50_ns: 1000, p90_ns: 2000, p99_ns: lateP99Ns, p999_ns: 50000, max_ns: 60000 } };
       wire.send(JSON.stringify({ op: "now", lab, health, ended: false }));
     };
     clearInterval(telling);
@@ -97,6 +103,19 @@ test("it follows the lab's time, and says how late frames leave", async () => {
   const drawn = await page.evaluate(() => window.constel.app.clock.t);
   assert(Math.abs(labT() - drawn) < 5, `${drawn} s is drawn, ${labT()} s is told`);
   await page.waitForFunction(() => document.querySelector("#verdict").textContent.includes("p99 late 42 µs"));
+});
+
+test("the chip compares lateness with the scenario's own bound", async () => {
+  const { page } = shown;
+  const chip = (words, is) => page.waitForFunction(([words, is]) => document.querySelector("#verdict").textContent.includes(words) && document.querySelector("#verdict").className === `chip ${is}`, [words, is], { timeout: 30_000 });
+  await chip("p99 late 42 µs", "good");
+  // More than 1 ms, and less than this scenario's 10 ms.
+  lateP99Ns = 5e6;
+  await chip("p99 late 5000 µs", "good");
+  assert.match(await page.getAttribute("#verdict", "title"), /the scenario allows 10.000 ms/);
+  lateP99Ns = 11e6;
+  await chip("p99 late 11000 µs, more than 10000 µs", "bad");
+  lateP99Ns = 42000;
 });
 
 test("frames a second are those of the lab's samples, not of the page's", async () => {
@@ -125,9 +144,9 @@ test("links have the colour of what they carry, which is asked for as long as th
     const links = [...app.links.all.values()].slice(0, 2);
     return { tints: links.map((link) => stage.tint(link, false)), full: stage.palette.scale.at(-1), legend: document.querySelector("#legend").textContent };
   });
-  assert.notDeepEqual(tints.tints[0].slice(0, 3), tints.tints[1].slice(0, 3), "who carries nothing has another colour");
-  assert.match(tints.legend, /100 % of its rate/);
-  // The past carries nothing that is known.
+  assert.notDeepEqual(tints.tints[0].slice(0, 3), tints.tints[1].slice(0, 3), "an idle link has another colour");
+  assert.match(tints.legend, /100 % of the rate/);
+  // the load of the past is not known.
   await page.evaluate(() => window.constel.app.clock.scrub(0));
   await page.waitForFunction(() => window.constel.app.loads.size === 0);
   assert.equal(loads.wanted, false);
@@ -168,6 +187,53 @@ test("fields keep what is written into them while counters go on", async () => {
   assert.equal(await page.inputValue(".impair input[name=loss]"), "12");
   await page.click("#fail");
   await page.waitForFunction(() => document.querySelector("#say").textContent.includes("failed"));
+});
+
+/** Waits until the inspected link was updated so many times. */
+async function updated(times) {
+  const before = asked.length;
+  while (asked.length < before + times + 1) await new Promise((done) => setTimeout(done, 50));
+}
+
+test("an update does not take the focus, nor a click that has begun, from the reader", async () => {
+  const { page } = shown;
+  await pick(["tokyo", "london"]);
+  await page.waitForSelector("#heal", { timeout: 30_000 });
+  await page.focus("#heal");
+  await page.evaluate(() => (window.kept = document.querySelector("#heal")));
+  await updated(2);
+  assert(await page.evaluate(() => window.kept.isConnected && document.activeElement === window.kept));
+  // The pointer goes down before an update and up after it.
+  await page.evaluate(() => (document.querySelector("#say").textContent = ""));
+  const { x, y, width, height } = await page.locator("#heal").boundingBox();
+  await page.mouse.move(x + width / 2, y + height / 2);
+  await page.mouse.down();
+  await updated(1);
+  await page.mouse.up();
+  await page.waitForFunction(() => document.querySelector("#say").textContent.includes("healed"));
+});
+
+test("a path's form and curve stay while the path is updated every second", async () => {
+  const { page } = shown;
+  await pick(["tokyo", "london"], true);
+  await page.waitForSelector("#flow-form", { timeout: 30_000 });
+  await page.waitForSelector("#inspect .chart canvas", { timeout: 60_000 });
+  await page.fill("#flow-form input[name=for]", "77");
+  await page.focus("#flow-form input[name=for]");
+  await page.evaluate(() => (window.kept = ["#flow-form", "#flow-form input", "#inspect .chart", "#inspect .chart canvas"].map((one) => document.querySelector(one))));
+  let answers = 0;
+  const count = (response) => (answers += Number(response.url().includes("/api/path?")));
+  page.on("response", count);
+  while (answers < 4) await new Promise((done) => setTimeout(done, 50));
+  page.off("response", count);
+  assert(await page.evaluate(() => window.kept.every((one) => one.isConnected)));
+  assert.equal(await page.inputValue("#flow-form input[name=for]"), "77");
+  assert.equal(await page.evaluate(() => document.activeElement.name), "for");
+});
+
+test("a lab without networks has no tab for them", async () => {
+  const { page } = shown;
+  assert.deepEqual(await page.$$eval("#tabs button", (all) => all.map((one) => one.textContent)), ["Inspect", "Events", "Tables", "Charts"]);
 });
 
 test("a terminal types, says its size, and acknowledges what it has shown", async () => {

@@ -9,7 +9,9 @@ async function source(name) {
   const { outputFiles } = await build({ entryPoints: [new URL(`../src/${name}.ts`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
 }
-const [{ Rate }, { nearest }, { groups, label }] = await Promise.all(["rate", "arcs", "together"].map(source));
+const [{ Rate }, { nearest }, { groups, label }, { csv, flowCharts, flowVerdict }, { health }, { event }] = await Promise.all(
+  ["rate", "arcs", "together", "curves", "health", "words"].map(source),
+);
 
 test("a constant rate is constant, however often the page gets the same sample", () => {
   // The lab is sampled every 4 s and a little more; the page gets the latest sample every half second.
@@ -53,4 +55,73 @@ test("craft that are one dot have one label, which says how many they are", () =
   assert.deepEqual(groups(craft, 10).map(label), ["6 craft: c-0, c-1, c-2, c-3, c-4, c-5"]);
   const more = [...craft, { name: "far", x: 300, y: 50 }, { name: "c-6", x: 101, y: 52 }, { name: "c-7", x: 100, y: 49 }];
   assert.deepEqual(groups(more, 10).map(label), ["8 craft: c-0, c-1, c-2, c-3, c-4, c-5 and 2 more", "far"]);
+});
+
+const samples = (rows) => ({ names: ["t_s", "rtt_us", "owd_us", "owd_back_us", "throughput_bps", "fate", "path", "marked"], columns: rows[0].map((_, i) => rows.map((row) => row[i])) });
+const paths = (rows) => ({ names: ["t_s", "flow", "path", "path_rtt_us", "shortest_rtt_us"], columns: [0, 1, 2, 3, 4].map((i) => rows.map((row) => row[i])) });
+const curve = (chart, name) => chart.curves.find((curve) => curve.name === name);
+
+test("flagged samples are points, the bound holds from each change to the next, and no gap is bridged", () => {
+  // Samples are not in the order of time; the second is lost. Between 3 and 4 s there is no path.
+  const [delay, ...more] = flowCharts(
+    samples([
+      [1, 41000, 20000, null, null, null, 1, 0],
+      [4.5, 52000, 26000, null, null, null, 1, 1],
+      [2, null, null, null, null, null, 1, 1],
+      [3.5, 41000, 20000, null, null, null, 1, 0],
+    ]),
+    paths([[0.5, null, 1, 42000, 40000], [3, null, null, null, null], [4, null, 2, 51000, 50000]]),
+  );
+  assert.deepEqual(more, []);
+  assert.deepEqual(delay.t, [0.5, 1, 2, 3, 3.5, 4, 4.5]);
+  assert.deepEqual(curve(delay, "round trip").values, [undefined, 41, null, undefined, 41, undefined, 52]);
+  // A lost sample is flagged too, and has no point: it has no round trip.
+  assert.deepEqual(curve(delay, "flagged"), { name: "flagged", style: "points", values: [undefined, undefined, null, undefined, undefined, undefined, 52] });
+  assert.deepEqual(curve(delay, "lower bound"), { name: "lower bound", style: "steps", values: [40, 40, 40, null, null, 50, 50] });
+  assert.deepEqual(curve(delay, "its path").values, [42, 42, 42, null, null, 51, 51]);
+});
+
+test("a flow without flags, without paths, with throughput, or without samples has the charts that it can have", () => {
+  const clean = flowCharts(samples([[1, 41000, null, null, null, null, 1, 0]]), null);
+  assert.deepEqual(clean.map((chart) => chart.curves.map((curve) => curve.name)), [["round trip"]]);
+  const bulk = flowCharts(samples([[1, null, null, null, 5e6, null, 1, 0], [2, null, null, null, 7e6, null, 1, 1]]), paths([[1, null, 1, 4, 4]]));
+  assert.deepEqual(bulk.map(({ unit, curves }) => [unit, ...curves.map((curve) => curve.name)]), [["Mbit/s", "throughput", "flagged"]]);
+  assert.deepEqual(curve(bulk[0], "flagged").values, [undefined, 7]);
+  // One way alone has flags, and no bound: the bound is of round trips.
+  const [owd] = flowCharts(samples([[1, null, 9000, null, null, null, 1, 1]]), paths([[1, null, 1, 4, 4]]));
+  assert.deepEqual(owd.curves.map((curve) => curve.name), ["one way", "flagged"]);
+  assert.deepEqual(flowCharts({ names: ["t_s"], columns: [[]] }, null), []);
+});
+
+test("a flow is affected with its doubt, not affected, or that is unknown", () => {
+  const flow = { samples: 20, marked_samples: 3 };
+  assert.deepEqual(flowVerdict({ ...flow, trustworthy: false, doubt: "late frames" }), { words: "affected: late frames, 3 of 20 samples flagged", is: "bad" });
+  assert.deepEqual(flowVerdict({ ...flow, trustworthy: true }), { words: "not affected, 3 of 20 samples flagged", is: "good" });
+  assert.deepEqual(flowVerdict({ doubt: "its path is not known" }), { words: "unknown whether it is affected: its path is not known", is: "" });
+});
+
+test("a chart as CSV has units, empty cells for gaps, and quotes where a name needs them", () => {
+  const text = csv({ unit: "ms", t: [1, 2.5], curves: [{ name: "a, b", values: [null, 3] }, { name: "c", values: [0, undefined] }] });
+  assert.equal(text, 't_s,"a, b (ms)",c (ms)\n1,,0\n2.5,3,\n');
+});
+
+test("health is judged by the scenario's bound on lateness, and by frames that the emulator dropped", () => {
+  const report = (p99_ns, unintended = {}) => ({ lateness: { p99_ns }, unintended });
+  assert.deepEqual(health(report(5e6), 10e6), { words: ["p99 late 5000 µs"], isGood: true });
+  assert.deepEqual(health(report(5e6), 1e6), { words: ["p99 late 5000 µs, more than 1000 µs"], isGood: false });
+  assert.deepEqual(health(report(5e4, { ring: 2, pool: 0 }), 1e6), { words: ["p99 late 50 µs", "2 frames dropped by the emulator"], isGood: false });
+  // A driver that cannot measure lateness, and a lab that has not reported.
+  assert.deepEqual(health({ unintended: {} }, 1e6), { words: [], isGood: true });
+  assert.deepEqual(health(null, 1e6), { words: [], isGood: null });
+});
+
+test("events are in the glossary's words, each kind once", () => {
+  const line = (kind, more) => event({ seq: 1, t_ns: 5, wall: "w", kind, ...more });
+  assert.equal(line("routes-stand", { pairs: 12 }), "routes converged");
+  assert.equal(line("routes-stand", { pairs: 12, after_s: 7.61 }), "routes converged: after 7.6 s");
+  assert.equal(line("flow-started", { flow: "f" }), "flow started: f");
+  assert.equal(line("flow-ended", { flow: "f", exit: 7 }), "flow ended: f, exit code 7");
+  assert.equal(line("path-changed", { flow: "f", from: ["a", "b"], to: [] }), "path changed: f: no path");
+  assert.equal(line("link-set", { link: "a-b", effects: {} }), "link changed: a-b by hand: none");
+  assert.equal(line("containers-started", { count: 2 }), "containers started: count 2");
 });

@@ -34,7 +34,7 @@ pub enum ExportError {
     },
     /// The format knows Walker patterns only.
     #[error(
-        "{format} describes Walker constellations with evenly spread planes only, and `{constellation}` is none"
+        "{format} describes only Walker constellations with evenly spread planes; `{constellation}` is another kind"
     )]
     NotWalker {
         /// The format.

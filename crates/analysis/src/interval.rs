@@ -185,8 +185,7 @@ impl Interval {
 
     /// Walks the interval in up to `threads` parts at the same time, each with an accumulator of its own, and
     /// gives the accumulators in order of time. How many parts there are must not matter to the caller's result.
-    ///
-    /// Where a step depends on all before it, there is one part.
+    /// If a step depends on all before it, there is one part.
     pub(crate) fn fold<A: Send>(
         &self,
         lab: &Lab,

@@ -4,7 +4,7 @@
 //! samples: contacts over time ([`ContactPlan`]), coverage and the availability of paths for flows
 //! ([`Coverage`]), the satellites that stations could use ([`candidates`]), positions of all nodes
 //! ([`Positions`]), delays and paths between pairs of nodes over time ([`Series`], over [`Paths`]), and files
-//! for other tools ([`exports`]). Nothing here touches the host.
+//! for other tools ([`exports`]). This crate does not touch the host.
 //!
 //! ```
 //! use constel_analysis::{ContactPlan, Interval};
@@ -43,4 +43,4 @@ pub use interval::{Interval, IntervalError};
 pub use paths::{LANES, Paths};
 pub use positions::{MAX_POSITIONS, Positions, TooManyPositions};
 pub use series::{MAX_POINTS, Point, Series, SeriesError, Summary, parse_pairs};
-pub use warnings::warnings;
+pub use warnings::{switches_that_do_not_learn, warnings};

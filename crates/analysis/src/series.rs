@@ -1,11 +1,11 @@
 //! Per-pair path series: delay, hop count and changes of path, sample by sample.
 
-use constel_topology::NodeId;
+use constel_topology::{NodeId, Snapshot};
 use serde::Serialize;
 
 use crate::interval::Interval;
 use crate::paths::{LANES, Paths};
-use constel_plan::Lab;
+use constel_plan::{Lab, NotOne};
 
 /// Points a series may hold in memory: 16 bytes each.
 pub const MAX_POINTS: u64 = 200_000_000;
@@ -70,8 +70,16 @@ pub enum SeriesError {
         samples: u64,
     },
     /// A node does not exist, or the text cannot be read as two of them, or in several ways.
-    #[error("`{0}` is not a pair of nodes: write A-B or A:B")]
-    NoPair(String),
+    #[error("`{text}` is not a pair of nodes: {}", .unknown.as_ref().map_or_else(
+        || "write A-B or A:B".to_owned(),
+        ToString::to_string,
+    ))]
+    NoPair {
+        /// The text.
+        text: String,
+        /// The name in it that is no node's; `None` if both are unknown.
+        unknown: Option<NotOne>,
+    },
     /// Several ways to read it.
     #[error("`{0}` can be read as more than one pair of nodes: write A:B")]
     Ambiguous(String),
@@ -107,9 +115,26 @@ fn parse_pair(lab: &Lab, text: &str) -> Result<(NodeId, NodeId), SeriesError> {
     };
     // Names may have hyphens themselves: the cut that gives two names is the right one.
     let cuts = text.match_indices([':', '-']);
-    let found: Vec<_> = cuts.filter_map(read).collect();
+    let found: Vec<_> = cuts.clone().filter_map(read).collect();
+    // The longest name that is a node's divides the text; a colon divides it in any case.
+    let half = |(at, separator): (usize, &str)| {
+        let (a, b) = (&text[..at], &text[at + separator.len()..]);
+        let colon = separator == ":";
+        match (lab.find(a), lab.find(b)) {
+            (Ok(_), Err(unknown)) => Some((a.len(), unknown)),
+            (Err(unknown), Ok(_)) => Some((b.len(), unknown)),
+            (Err(unknown), Err(_)) if colon => Some((0, unknown)),
+            _ => None,
+        }
+    };
     match found[..] {
-        [] => Err(SeriesError::NoPair(text.to_owned())),
+        [] => Err(SeriesError::NoPair {
+            text: text.to_owned(),
+            unknown: cuts
+                .filter_map(half)
+                .max_by_key(|(known, _)| *known)
+                .map(|(_, unknown)| unknown),
+        }),
         [(a, b)] if a == b => Err(SeriesError::Same(text.to_owned())),
         [pair] => Ok(pair),
         _ => Err(SeriesError::Ambiguous(text.to_owned())),
@@ -129,6 +154,22 @@ impl Series {
         keep: bool,
         threads: usize,
     ) -> Result<Self, SeriesError> {
+        Self::with_changes(lab, interval, pairs, keep, threads, |_| None)
+    }
+
+    /// Returns the series as [`Series::new`] does, of another topology: `change` returns the one in place of a sample's,
+    /// or `None` to keep it.
+    ///
+    /// # Errors
+    /// [`SeriesError::TooMany`].
+    pub fn with_changes(
+        lab: &Lab,
+        interval: Interval,
+        pairs: Vec<(NodeId, NodeId)>,
+        keep: bool,
+        threads: usize,
+        change: impl Fn(&Snapshot) -> Option<Snapshot> + Sync,
+    ) -> Result<Self, SeriesError> {
         let samples = interval.samples();
         if keep && samples.saturating_mul(pairs.len() as u64) > MAX_POINTS {
             return Err(SeriesError::TooMany {
@@ -144,7 +185,9 @@ impl Series {
             threads,
             || Part::new(pairs.len(), keep),
             |part, _, snapshot| {
-                part.paths.load(&lab.layout, snapshot);
+                let changed = change(snapshot);
+                part.paths
+                    .load(&lab.layout, changed.as_ref().unwrap_or(snapshot));
                 if part.paths.lanes() == LANES {
                     part.look(&pairs, &by_destination);
                 }

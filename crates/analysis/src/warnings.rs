@@ -1,8 +1,10 @@
 //! Warnings about valid scenarios that are probably mistakes.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
+use constel_link::{DriverKind, PortId};
 use constel_plan::{Lab, is_square};
+use constel_scenario::Scenario;
 use constel_scenario::model::{Law, Medium};
 use constel_topology::{Layout, NodeId, Snapshot, why};
 
@@ -10,7 +12,8 @@ use crate::coverage::FlowCover;
 use crate::forest::Forest;
 
 /// Returns warnings about a scenario that cannot do what its author probably means: laser links of which none
-/// is ever up at the start, no nodes on the ground, and those of `flows` whose ends nothing joins.
+/// is ever up at the start, no nodes on the ground, jitter above the delay of links, switches that learn no addresses, and
+/// those of `flows` whose ends nothing joins.
 #[must_use]
 pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
     let layout = &lab.layout;
@@ -24,6 +27,9 @@ pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
         );
     }
     found.extend(squares_with_holes(lab, &first));
+    found.extend(jitter_above_delays(lab, &first));
+    let driver = lab.scenario.driver.kind();
+    found.extend(driver.and_then(|driver| switches_that_do_not_learn(&lab.scenario, driver)));
     let mut islands = None;
     for flow in flows.iter().filter(|f| f.path_ratio == Some(0.0)) {
         let ends = [&flow.from, &flow.to].map(|name| layout.find(name).map(|node| node.id));
@@ -33,6 +39,71 @@ pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
         }
     }
     found
+}
+
+/// Returns a warning about switched networks if the driver's switches learn no addresses.
+#[must_use]
+pub fn switches_that_do_not_learn(scenario: &Scenario, driver: DriverKind) -> Option<String> {
+    let switched = scenario.networks.iter();
+    let mut switched = switched.filter(|network| network.medium == Medium::Switched);
+    let first = switched.next().filter(|_| driver != DriverKind::Relay)?;
+    let others = match switched.count() {
+        0 => String::new(),
+        n => format!(" and {n} other networks"),
+    };
+    Some(format!(
+        "network {}{others}: with driver {driver} a switch knows one Ethernet address a port, that of the member's interface: frames \
+         to further addresses (VRRP, a bridge or macvlan in the node) are lost; driver relay learns 1,024 a port",
+        first.name
+    ))
+}
+
+/// Links whose delay follows from positions, and whose jitter is larger than the delay: a warning for each kind of link, with
+/// the least delay at the start. (Links of a fixed delay are refused.)
+fn jitter_above_delays(lab: &Lab, first: &Snapshot) -> Vec<String> {
+    let layout = &lab.layout;
+    let networks = &layout.spec().networks;
+    let ports = (0..networks.len()).flat_map(|place| {
+        let ports = layout.network_ports(place).iter();
+        ports.map(move |port| (*port, place))
+    });
+    let network_of: BTreeMap<PortId, usize> = ports.collect();
+    let constellations = &lab.scenario.constellations;
+    // By the kind of link and its profile: the least delay, its ends, and the reason.
+    let mut least: BTreeMap<(String, u16), (u64, String)> = BTreeMap::new();
+    for edge in &first.edges {
+        let number = usize::from(edge.impairment.profile);
+        let profile = number.checked_sub(1).and_then(|at| lab.profiles.get(at));
+        // A recording of delays replaces those of geometry.
+        let jitter = profile.filter(|p| p.delay_ns.is_none());
+        let Some(jitter) = jitter.and_then(|p| p.jitter.as_ref()) else {
+            continue;
+        };
+        let delay_ns = edge.impairment.delay.delay_ns;
+        let Err(why) = jitter.fits(delay_ns) else {
+            continue;
+        };
+        let [from, to] = [edge.from, edge.to].map(|port| layout.node(layout.port(port).node));
+        let kind = match network_of.get(&edge.from) {
+            Some(place) => format!("network {}", networks[*place].name),
+            None => {
+                let mut kind = edge.class.name.to_owned();
+                let seats = [from.seat, to.seat].into_iter().flatten();
+                let places: BTreeSet<u16> = seats.map(|seat| seat.constellation).collect();
+                for place in places {
+                    kind += &format!(" of {}", constellations[usize::from(place)].name);
+                }
+                kind
+            }
+        };
+        let text = format!("{kind}: at 0 s, {} to {}, {why}", from.name, to.name);
+        let known = least.entry((kind, edge.impairment.profile));
+        let known = known.or_insert_with(|| (delay_ns, text.clone()));
+        if delay_ns < known.0 {
+            *known = (delay_ns, text);
+        }
+    }
+    least.into_values().map(|(_, text)| text).collect()
 }
 
 /// Networks with a matrix of delays in which cells are empty: packets between two such members go over others.
@@ -236,6 +307,94 @@ mod tests {
             ),
             [""; 0]
         );
+    }
+
+    /// A law of each kind of link whose delay follows from positions, each with jitter of several forms.
+    #[test]
+    fn jitter_above_the_delay_of_moving_links_is_told_once_a_kind() {
+        let ground = "ground: {stations: {a: {latitude: 0 deg, longitude: 0 deg}, b: {latitude: 10 deg, longitude: 10 deg}}}\n";
+        let sky = |isl: &str, gsl: &str| {
+            shell("many", 12, 12)
+                .replacen(
+                    "link: {rate: 1 Gbit/s}",
+                    &format!("link: {{rate: 1 Gbit/s{isl}}}"),
+                    1,
+                )
+                .replace(
+                    "10 deg, link: {rate: 1 Gbit/s}",
+                    &format!("10 deg, link: {{rate: 1 Gbit/s{gsl}}}"),
+                )
+        };
+        let large = ", jitter: {uniform: 200 ms}";
+        let normal = ", jitter: {normal: 100 ms}";
+        let small = ", jitter: {normal: 100 us}";
+        assert_eq!(found(&sky(small, small), ground), [""; 0]);
+        for jitter in [large, normal] {
+            let lasers = found(&sky(jitter, ""), ground);
+            assert_eq!(lasers.len(), 1, "{lasers:?}");
+            assert!(
+                lasers[0].starts_with("isl of many: at 0 s, many-"),
+                "{lasers:?}"
+            );
+            assert!(
+                lasers[0].contains("jitter takes up to 200 ms off a delay of "),
+                "{lasers:?}"
+            );
+            let both = found(&sky(jitter, jitter), ground);
+            assert_eq!(both.len(), 2, "{both:?}");
+            assert!(both[0].starts_with("gsl of many: "), "{both:?}");
+        }
+        // Two satellites of a plane, 3,900 km apart; and stations on paths over the constellation.
+        let networks = |members: &str, law: &str, link: &str| {
+            format!(
+                "{ground}networks: {{n: {{members: [{members}], law: {{{law}}}, link: {{rate: 1 Mbit/s{link}}}}}}}\n"
+            )
+        };
+        let many = shell("many", 12, 12);
+        for (members, law) in [
+            ("many-p00-s00, many-p00-s01", "range: 5000 km"),
+            ("a, b", "over: many"),
+        ] {
+            let of = |link: &str| {
+                let mut told = found(&many, &networks(members, law, link));
+                told.retain(|text| text.contains("jitter"));
+                told
+            };
+            for jitter in [large, normal] {
+                let told = of(jitter);
+                assert_eq!(told.len(), 1, "{law}: {told:?}");
+                assert!(
+                    told[0].starts_with("network n: at 0 s, "),
+                    "{law}: {told:?}"
+                );
+            }
+            assert_eq!(of(small), [""; 0], "{law}");
+            // An extra delay that is long enough leaves room.
+            assert_eq!(
+                of(", jitter: {uniform: 200 ms}, extra_delay: 300 ms"),
+                [""; 0],
+                "{law}"
+            );
+        }
+    }
+
+    #[test]
+    fn switches_learn_with_the_relay_alone() {
+        let with = |driver: &str, medium: &str| {
+            let more = format!(
+                "ground: {{hosts: {{h: {{count: 3, latitude: 0 deg, longitude: 0 deg}}}}}}\nnetworks: {{lan: {{members: [h-*], {medium}}}}}\n\
+                 links: {{driver: {driver}}}\n"
+            );
+            let told = found(&shell("many", 12, 12), &more);
+            told.iter()
+                .filter(|text| text.contains("one Ethernet address a port"))
+                .count()
+        };
+        for (driver, count) in [("edt", 1), ("netem", 1), ("relay", 0), ("auto", 0)] {
+            assert_eq!(with(driver, "medium: switched"), count, "{driver}");
+            let mesh = "law: {range: 10 km}, link: {rate: 1 Mbit/s}";
+            assert_eq!(with(driver, mesh), 0, "{driver}");
+        }
     }
 
     #[test]

@@ -208,7 +208,7 @@ fn the_bounded_look_spans_the_scenario_and_stays_small() {
     }
 }
 
-/// Of two hosts without an edge, frames go over a third: that is said of squares, whose cells are easily forgotten.
+/// Frames between two hosts without an edge go over a third: squares are reported, because their cells are easily forgotten.
 #[test]
 fn empty_cells_of_a_square_are_told() {
     let told = |csv: &str, name: &str| {

@@ -89,7 +89,7 @@ fn compare(
             let mut next = 0;
             let last = kept.last.entry((from, to)).or_default();
             let first = last.get(1).map_or(u32::MAX, |n| *n);
-            // Asked for only now and then: what is known of the paths of others must do.
+            // Computed only now and then: the known paths of other pairs must suffice.
             let ask = (from.0 + to.0) % 3 > 0;
             let unchanged = ask.then(|| paths.unchanged(from, first)).flatten();
             let mut stays = true;
@@ -269,14 +269,51 @@ fn pairs_are_read() {
     );
     assert!(matches!(
         read("london-atlantis"),
-        Err(SeriesError::NoPair(_))
+        Err(SeriesError::NoPair { .. })
     ));
     assert!(matches!(read("london-london"), Err(SeriesError::Same(_))));
-    assert!(matches!(read(""), Err(SeriesError::NoPair(_))));
+    assert!(matches!(read(""), Err(SeriesError::NoPair { .. })));
     assert!(matches!(
         read("london-tokyo,,"),
-        Err(SeriesError::NoPair(_))
+        Err(SeriesError::NoPair { .. })
     ));
+}
+
+/// What is wrong with a pair: its unknown name with the nearest one, or, where nothing is known, the form.
+#[test]
+fn a_pair_with_an_unknown_name_says_which() {
+    let lab = lab_of(&shipped("iridium"));
+    for (text, wanted) in [
+        (
+            "tokio:london",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "london:tokio",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "tokio-new-york",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "new-york-tokio",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "tokio:lundon",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        (
+            "iridium-p00-s01:tokio",
+            "no node is called 'tokio'; nearest is 'tokyo'",
+        ),
+        ("xyzzy", "write A-B or A:B"),
+        ("", "write A-B or A:B"),
+    ] {
+        let error = parse_pairs(&lab, text).unwrap_err().to_string();
+        assert_eq!(error, format!("`{text}` is not a pair of nodes: {wanted}"));
+    }
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the parts of all-pairs paths cost on one thread: `SCENARIO=FILE cargo test --release -p constel-analysis --test speed
+//! The cost of the parts of all-pairs paths on one thread: `SCENARIO=FILE cargo test --release -p constel-analysis --test speed
 //! -- --ignored --nocapture`.
 
 use constel_analysis::{LANES, Paths, parse_pairs};

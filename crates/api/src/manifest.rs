@@ -216,7 +216,7 @@ pub struct Capabilities {
     pub queue_in_bytes: bool,
     /// It knows how much later than due each frame left.
     pub measures_lateness: bool,
-    /// Largest MTU of a port, bytes above Ethernet. Earlier versions knew one MTU only.
+    /// Largest MTU of a port, bytes above Ethernet. Earlier versions had one MTU only.
     #[serde(default = "only_mtu")]
     pub mtu_max_bytes: u32,
     /// Effects it has; `None`: all of them.

@@ -39,7 +39,7 @@ pub enum Next {
 /// the log but gets a note of the missed events ([`Happening::Older`]).
 pub struct Subscription {
     source: Arc<dyn EventSource>,
-    /// The number of the last event that was handed on.
+    /// The number of the last event that was delivered.
     seq: u64,
     ready: VecDeque<Event>,
 }

@@ -20,7 +20,7 @@ fn is_zero(count: &u64) -> bool {
     *count == 0
 }
 
-/// A run in numbers. Whatever an earlier version did not write is absent or empty.
+/// A run in numbers. Fields that an earlier version did not write are absent or empty.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Summary {
     /// Version of this document: [`DOCUMENTS`].

@@ -108,7 +108,7 @@ impl LabReader for Lab {
     }
 }
 
-/// Three pieces, then nothing, until it is told to end.
+/// Three pieces, then silence, until the command to end.
 struct Pieces(Vec<&'static [u8]>);
 
 impl CaptureSource for Pieces {
@@ -288,7 +288,7 @@ fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     let seen: Vec<u64> = (&mut events).take(2).map(|e| e.unwrap().seq).collect();
     assert_eq!(seen, [1, 2]);
     let listens = || lab.follower.lock().unwrap().upgrade().is_some();
-    // Its own sending has ended, and yet it is there: longer than the server waits between two looks.
+    // The client has ended its own sending and still listens, for longer than the server's polling interval.
     std::thread::sleep(Duration::from_millis(600));
     assert!(listens());
     drop(events);
@@ -299,7 +299,7 @@ fn a_follower_that_leaves_is_let_go_before_the_next_event() {
     }
 }
 
-/// What the lab answers to these lines.
+/// The lab's answers to these lines.
 fn lines(dir: &Path, requests: &str) -> Vec<String> {
     let mut stream = UnixStream::connect(dir.join(SOCKET_NAME)).unwrap();
     stream.write_all(requests.as_bytes()).unwrap();

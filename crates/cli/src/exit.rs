@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use constel_api::summary::Summary;
 use constel_control::Error;
+use constel_units::files;
 
 use crate::output;
 
@@ -56,10 +57,7 @@ pub(crate) enum Failure {
 impl Failure {
     /// Returns the failure of a file named on the command line that cannot be read.
     pub(crate) fn unread(file: &Path, why: impl Display) -> Self {
-        // The system's error number does not help a user who mistyped a name.
-        let why = why.to_string();
-        let words = why.split(" (os error ").next().unwrap_or_default();
-        Self::Usage(format!("cannot read {}: {words}", file.display()))
+        Self::Usage(format!("cannot read {}: {why}", file.display()))
     }
 }
 
@@ -82,18 +80,23 @@ pub(crate) fn code(outcome: Outcome) -> ExitCode {
         Ok(Exit::Command(code)) => ExitCode::from(code),
         Err(Failure::Failed(error)) => failed(&error),
         Err(Failure::Usage(message)) => {
-            output::tell(&format!("constel: {message}\n"));
+            tell(&format!("constel: {message}\n"));
             ExitCode::from(2)
         }
         Err(Failure::Scenario(rendered)) => {
-            output::tell(&rendered);
+            tell(&rendered);
             ExitCode::from(4)
         }
         Err(Failure::Host(message)) => {
-            output::tell(&format!("constel: {message}\n"));
+            tell(&format!("constel: {message}\n"));
             ExitCode::from(5)
         }
     }
+}
+
+/// Prints what failed, in words.
+fn tell(message: &str) {
+    output::tell(&files::in_words(&message));
 }
 
 fn failed(error: &anyhow::Error) -> ExitCode {
@@ -108,9 +111,9 @@ fn failed(error: &anyhow::Error) -> ExitCode {
     });
     match exit {
         // Diagnostics begin with the file, and end their own lines.
-        constel_control::Exit::Scenario => output::tell(&error.to_string()),
+        constel_control::Exit::Scenario => tell(&error.to_string()),
         constel_control::Exit::Failed if piped => {}
-        _ => output::tell(&format!("constel: {}\n", in_full(error))),
+        _ => tell(&format!("constel: {}\n", in_full(error))),
     }
     ExitCode::from(exit.code())
 }
@@ -147,7 +150,7 @@ mod tests {
     fn a_cause_is_told_once() {
         let full = || std::io::Error::from_raw_os_error(libc::ENOSPC);
         let once = in_full(&HostError::os("write x", full()).into());
-        assert_eq!(once, "write x: No space left on device (os error 28)");
+        assert_eq!(files::in_words(&once), "write x: No space left on device");
         let by_context = anyhow::Error::new(full()).context("write x");
         assert_eq!(in_full(&by_context), once);
     }

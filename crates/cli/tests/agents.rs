@@ -212,7 +212,7 @@ fn cable(net: u8, mtu: u32, ends: [(&NetNs, u32, u8); 2]) {
     }
 }
 
-/// `check` on these machines: its exit code, what it found between them, and what it said.
+/// `check` on these machines: its exit code, its findings between them, and its output.
 fn between(store: &Path, machines: &str, choice: &str) -> (i32, Value, String) {
     let file = workspace().join("experiments/machines/iridium.yaml");
     let words = [
@@ -230,7 +230,7 @@ fn between(store: &Path, machines: &str, choice: &str) -> (i32, Value, String) {
     (code, found["there"]["between"].clone(), stderr(&output))
 }
 
-/// Raw Ethernet is taken where it reaches; where frames are too long or do not come, that is said with what to do.
+/// Raw Ethernet is used if frames arrive; if they are too long or lost, the message has the next step.
 #[test]
 fn raw_ethernet_is_tried_before_it_is_taken() {
     let place = tempfile::tempdir().unwrap();
@@ -264,7 +264,7 @@ fn raw_ethernet_is_tried_before_it_is_taken() {
         assert!(found["why"].as_str().unwrap().contains(why), "{found:#}");
         assert_eq!(found["mtu_wanted_bytes"], 1_558);
     }
-    // Nobody is asked for nothing.
+    // `udp` needs no test of the machines.
     assert_eq!(between(&store, "a,b", "udp").1["carriage"], "udp");
     let refused = |words: &str| {
         let (code, _, said) = between(&store, "a,c", "ethernet");

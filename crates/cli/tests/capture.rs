@@ -1,5 +1,5 @@
-//! `constel capture`, of a rule of a box and of a port of a node. What is in the file is read here by the format's own
-//! description, and counted against the link plane's counters.
+//! `constel capture`, of a rule of a box and of a port of a node. The file is read here by the format's own
+//! description, and its frames are counted against the link plane's counters.
 
 use crate::support;
 
@@ -85,7 +85,7 @@ impl Captured {
     }
 }
 
-/// A capture under way.
+/// A capture in progress.
 struct Capturing {
     child: Child,
     file: PathBuf,
@@ -231,7 +231,7 @@ fn a_rule_is_seen_in_out_and_where_it_drops_through_edits_and_counters_agree() {
         assert_eq!(frame.bytes[23], 1, "ICMP: ARP goes by no rule");
     }
 
-    // What came in at the first interface, and what went out there: that of both forms of the rule, and no ARP.
+    // The frames that entered and left at the first interface: those of both forms of the rule, and no ARP.
     let (_, wire) = wire.end();
     assert_eq!(wire.interfaces, ["near", "near dropped"]);
     let ways = |way: u32| {
@@ -265,7 +265,7 @@ fn a_port_is_seen_sending_getting_and_losing() {
     let file = dir.path().join("node.pcapng");
     let capture = Capturing::start(name, from, &file, &["--filter", "protocol: icmp"]);
     ping(name, from, to, "4");
-    // Nothing reaches the satellite any more, and the port says why.
+    // No frame reaches the satellite any more, and the port has the reason.
     let set = constel(["link", "set", name, from, satellite, "--loss", "100 %"]);
     assert!(set.status.success(), "{}", stderr(&set));
     constel([

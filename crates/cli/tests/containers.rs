@@ -53,7 +53,7 @@ traffic:
     ] {
         assert!(said.contains(&words), "{words}: {said}");
     }
-    // Routes stood before the program began.
+    // Routes had converged before the program began.
     assert!(said.contains(&format!("src {own}")), "{said}");
     let out = until(WITHIN, "east's program writes", || {
         fs::read(dir.path().join("out/x")).ok()
@@ -85,7 +85,7 @@ traffic:
         words.contains("Seccomp:\t0"),
         "a namespace has the host's rights: {words}"
     );
-    // Its files are not the host's, and what it writes is nobody else's.
+    // The container's files are not the host's, and no other node sees its writes.
     assert!(exec(&lab, "east", &["cat", "/etc/debian_version"]).contains("No such file"));
     exec(&lab, "east", &["touch", "/mine"]);
     assert!(exec(&lab, "west", &["cat", "/mine"]).contains("No such file"));
@@ -239,7 +239,7 @@ fn what_cannot_be_is_said_before_anything_is_made() {
     for words in [
         "the image box names no program: give `command`",
         "its user 'nobody' is not in its /etc/passwd",
-        "nowhere is not there, and is to be mounted",
+        "nowhere does not exist and cannot be mounted",
         "there is no such image",
         "constel image list",
     ] {

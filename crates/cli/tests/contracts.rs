@@ -1,4 +1,4 @@
-//! What scripts rely on: verbs, exit codes, JSON, streams, the results folder (docs/reference/cli.md).
+//! Contracts for scripts: verbs, exit codes, JSON, streams, the results folder (docs/reference/cli.md, cli-labs.md, cli-runs.md).
 
 use crate::support;
 
@@ -514,7 +514,7 @@ fn ctrl_c_at_any_time_is_130_and_leaves_nothing() {
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
     assert_eq!(lab.summary()["interrupted"], true);
     host.assert_as_before("Ctrl-C while it ran");
-    // The same by the signals of a terminal that goes away and of a service manager.
+    // The signals of a terminal that goes away and of a service manager have the same effect.
     for (name, signal) in [("hup", Signal::HUP), ("term", Signal::TERM)] {
         let quick = scenario::small(dir.path(), "quick.yaml", COMPUTED, "");
         let mut lab = Lab::up(name, &quick, dir.path(), &[]);

@@ -1,6 +1,6 @@
-//! Routing daemons other than BIRD's OSPF in a small constellation, alone and with BGP between systems: routes
-//! stand, pings pass, a killed daemon is an event and is started again, and nothing is left on the host, FRR's
-//! folders included.
+//! Routing daemons other than BIRD's OSPF in a small constellation, alone and with BGP between systems:
+//! routes converge, pings pass, a killed daemon is an event and is started again, and the host is left as it
+//! was, FRR's folders included.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ use support::host::Host;
 use support::lab::Lab;
 use support::{CONSTEL, constel, scenario, stderr, stdout, until};
 
-/// Where FRR's daemons would write, had their nodes no folders of their own.
+/// The folders in which FRR's daemons would write, had their nodes no folders of their own.
 const FRR_FOLDERS: [&str; 2] = ["/run/frr", "/var/tmp/frr"];
 
 /// A case: its routing, what it has on the ground besides two cities, and who talks to whom in which families.
@@ -32,7 +32,7 @@ struct Case<'a> {
     listens: bool,
 }
 
-/// What most cases have: two cities and nothing else, both families, daemons that hear their kernels.
+/// The scenario of most cases: two cities only, both families, daemons that follow their kernels.
 const CITIES: Case<'static> = Case {
     name: "",
     sky: "sat",
@@ -82,7 +82,7 @@ traffic:
     scenario::write(dir, &format!("{name}.yaml"), &text)
 }
 
-/// What a shell in a node says to these words.
+/// The output of a shell in a node for these words.
 fn shell(lab: &str, node: &str, words: &str) -> String {
     let mut shell = Command::new(CONSTEL)
         .args(["shell", lab, node])
@@ -138,7 +138,7 @@ fn works(case: &Case<'_>, daemons: &[(&str, u64)], victim: &str) {
         event(&lab, "daemon-died", victim)
     });
     assert!(died.contains("tokyo"), "{died}");
-    // With zebra the others of its node start anew.
+    // With zebra the others of its node start again.
     let again = daemons
         .iter()
         .filter(|(program, _)| *program == victim || victim == "zebra");
@@ -378,7 +378,7 @@ fn what_daemons_cannot_join_is_said_before() {
     );
 }
 
-/// What is in a folder, and since when.
+/// The files of a folder, with their times.
 fn picture(folder: &str) -> BTreeMap<PathBuf, SystemTime> {
     let entries = fs::read_dir(folder).into_iter().flatten().flatten();
     entries

@@ -21,7 +21,7 @@ const TO: &str = "weddell";
 /// A change by hand is followed at once; a busy machine may take its time.
 const SOON: Duration = Duration::from_secs(5);
 
-/// What a busy machine may add to a round trip; the paths differ by more.
+/// The time that a busy machine may add to a round trip; the paths differ by more.
 const SLACK_NS: i64 = 2_000_000;
 
 fn made(dir: &Path) -> PathBuf {
@@ -251,7 +251,7 @@ fn each_path_has_its_own_addresses_routes_and_round_trips() {
     until(SOON, "both paths are back", || {
         (ways(&lab) == first).then_some(())
     });
-    // Whatever was left over within a step is swept by the next but one.
+    // Remains of a step are swept by the next but one.
     let now_s = lab.client().t_ns().unwrap() as f64 / 1e9;
     lab.client()
         .clock()
@@ -323,7 +323,7 @@ fn flows_of_the_scenario_take_the_path_they_name() {
         // No step before the flow's end changes these paths (see `scenario::sky`).
         assert_eq!(row["paths"], serde_json::json!([way]), "{row:#}");
         if row["kind"] == "ping" {
-            // A probe tells nanoseconds; a path's delay is that at the beginning of a step.
+            // A probe has nanoseconds; a path's delay is that at the beginning of a step.
             let least = |key: &str| row[key]["min_ns"].as_f64().unwrap();
             let off = least("rtt") - least("path_rtt");
             assert!(

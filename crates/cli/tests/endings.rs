@@ -23,7 +23,7 @@ const PING: &str = "traffic:
 /// A small lab is down by then, on a busy machine too.
 const SOON: Duration = Duration::from_secs(3);
 
-/// Where stderr goes.
+/// The destination of stderr.
 #[derive(Clone, Copy, Debug)]
 enum Words {
     /// Into a pipe whose reader has gone: Ctrl-C on `constel run F 2>&1 | tee log` ends `tee` first.
@@ -105,7 +105,7 @@ fn a_signal_while_coming_up_leaves_nothing() {
     }
 }
 
-/// What a flow or a person leaves running in a node keeps neither the node nor the summary.
+/// Processes that a flow or a person leaves running in a node keep neither the node nor the summary.
 #[test]
 fn a_process_left_in_a_node_does_not_delay_the_end() {
     let host = Host::take();
@@ -140,7 +140,7 @@ fn a_process_left_in_a_node_does_not_delay_the_end() {
     host.assert_as_before("left");
 }
 
-/// Nobody but its user reaches a lab, whatever the umask of whoever started it.
+/// Only its user reaches a lab, with every umask.
 #[test]
 fn others_are_kept_out_under_any_umask() {
     use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -183,7 +183,7 @@ fn fill_after_a_reply(lab: &Lab, disk: &Path) -> PathBuf {
     out
 }
 
-/// Where nothing can be written any more, everything still ends, and what was written before is kept.
+/// On a full disk everything still ends, and earlier output is kept.
 #[test]
 fn full_disks_keep_nobody_up() {
     let host = Host::take();
@@ -199,7 +199,7 @@ fn full_disks_keep_nobody_up() {
         let asked = Instant::now();
         lab.signal(Signal::INT);
         let code = lab.ended().code();
-        // The summary cannot be written, and that is said.
+        // The summary cannot be written, and that is reported.
         assert!(matches!(code, Some(1 | 130)), "{routing}: {code:?}");
         assert!(
             asked.elapsed() < soon(SOON),
@@ -226,7 +226,7 @@ fn a_full_disk_of_the_results_leaves_the_summary_to_the_terminal() {
         std::fs::create_dir(&small).unwrap();
         let _disk = Disk::mount(&small);
         let file = scenario::small(dir.path(), "full.yaml", COMPUTED, PING);
-        // What it prints goes elsewhere.
+        // The output goes elsewhere.
         let mut lab = Lab::start_into(
             "full",
             &file,

@@ -1,5 +1,5 @@
 //! Nodes whose containers an engine makes, beside others: what they are, what becomes of them, what is left of them. Needs
-//! root, a static busybox and dockerd, which each test starts for itself, or podman; without one they are skipped, and say so.
+//! root, a static busybox and dockerd, which each test starts for itself, or podman; without one they are skipped, with a message.
 
 use crate::support;
 
@@ -114,7 +114,7 @@ fn nodes_of_an_engine_are_as_those_that_we_make() {
     for words in [
         "I am 1\n".to_owned(),
         format!("inet {own}/"),
-        // Routes stood before the program began.
+        // Routes had converged before the program began.
         format!("src {own}"),
         "uid=33(web) gid=34(web) groups=34(web),44(logs)".to_owned(),
         "/srv/site\nwest\n".to_owned(),
@@ -184,7 +184,7 @@ fn nodes_of_an_engine_are_as_those_that_we_make() {
     let inside = read("flows/inside.out") + &read("flows/inside/stdout");
     drop(inside);
 
-    // What somebody else ends is told.
+    // The end of a container by another program is reported.
     let listed = bench.engine().containers(Some(&lab.name)).unwrap();
     let west = listed
         .iter()
@@ -258,7 +258,7 @@ fn without_engine_or_image_nothing_begins() {
 
 const TWO: &str = "nodes: {stations: {image: box, runtime: docker, command: [sleep, '1000']}}\n";
 
-/// A container that somebody else has, with a label like ours.
+/// A container of another program, with a label like ours.
 fn others(engine: &Engine, label: (&str, &str)) -> String {
     let images = engine.ask(
         "GET",
@@ -290,7 +290,7 @@ fn after_kill_9_clean_removes_our_containers_and_no_others() {
     let living = others(&engine, (OWNER_LABEL, &mark));
     lab.kill9();
     assert_eq!(bench.containers(&lab), 3, "they live on");
-    // The socket is remembered: nobody names it here.
+    // The socket is remembered: no option names it here.
     let report = json(&constel(["clean", &lab.name, "--json"]));
     let removed = report["labs"][0]["removed"].as_array().unwrap();
     let containers = removed.iter().filter(|one| one["removed"] == "container");
@@ -371,7 +371,7 @@ fn first_of(engine: &Engine, lab: &Lab, node: &str) -> Option<u32> {
     engine.first_process(&listed.next()?.id).unwrap()
 }
 
-/// What is the engine's goes, and comes again; what is the node's stays: its network, with all that is in it.
+/// The engine's parts go, and come again; the node's parts stay: its network, with everything in it.
 fn containers_that_are_killed_are_made_anew(kind: Kind) {
     let host = Host::take();
     let Some(bench) = Bench::of(kind, KILLED) else {
@@ -477,7 +477,7 @@ fn limits_hold_in_containers_of_an_engine() {
             .contains("can't fork")
             .then_some(())
     });
-    // Who comes in has its share of a processor too.
+    // A process that enters has its share of a processor too.
     let share = container::processor_share(&lab, "east");
     assert!(share < 0.3, "{share}");
     lab.interrupt();
@@ -496,7 +496,7 @@ traffic:
   - {name: ping, at: 0 s, for: 5 s, ping: {from: west, to: east, interval: 100 ms}}
 ";
 
-/// The same small lab on Podman's service.
+/// A small lab as above, on Podman's service.
 #[test]
 fn podman_is_an_engine_too() {
     let host = Host::take();

@@ -136,7 +136,7 @@ fn a_lab_refuses_what_takes_too_long() {
 fn no_question_keeps_a_lab_from_going_down() {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
-    // Every satellite breaks and is mended every second: some 400 million times until the time that is asked for.
+    // Every satellite breaks and is mended every second: some 400 million times until the requested time.
     let flicker = "{mode: computed}
 failures:
   - {name: flicker, satellites: sat, mtbf: 1 s, mttr: 1 s}";

@@ -14,10 +14,10 @@ fn within() -> Duration {
     Duration::from_secs(if long() { 5400 } else { 300 })
 }
 
-/// What the script says where something is missing.
+/// The script's output if a program is missing.
 const SKIPPED: i32 = 77;
 
-/// Whatever fails, no machine sends what it has no right to, no node is alive twice, labs end with a verdict, and nothing is left.
+/// After every failure, no machine sends without the right to, no node is alive twice, labs end with a verdict, and no remains are left.
 #[test]
 fn whatever_fails_nothing_is_sent_without_right_and_nothing_is_left() {
     let host = Host::take();

@@ -50,7 +50,7 @@ fn addresses(lab: &Lab, node: &str) -> Vec<IpAddr> {
     all.iter().map(|address| address.local.addr).collect()
 }
 
-/// What ping says from the first node, in a node's own words.
+/// The output of ping from the first node.
 fn ping(lab: &Lab, flags: &[&str], to: IpAddr) -> String {
     let to = to.to_string();
     let begin = [

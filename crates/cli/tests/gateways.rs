@@ -49,7 +49,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 const EACH_BYTES: usize = 40_000;
 const MANY: u8 = 50;
 
-/// What the server sends to who has said `id`.
+/// The bytes that the server sends to the client of `id`.
 fn content(id: u8) -> Vec<u8> {
     let mut x = u64::from(id) + 1;
     let byte = |_| {
@@ -140,7 +140,7 @@ fn unmodified_programs_use_leotp_and_see_the_end_of_a_gateway_as_a_reset() {
     };
     until(PATIENCE, "the flow over IPv6 has ended", v6);
 
-    // A download that is under way when its gateway is killed: what came is right, and its end is an error.
+    // A download whose gateway is killed: the received bytes are right, and its end is an error.
     let mut endless = connect(&lab, goal, 255);
     let expected = content(255);
     let mut got = vec![0; EACH_BYTES];
@@ -161,7 +161,7 @@ fn unmodified_programs_use_leotp_and_see_the_end_of_a_gateway_as_a_reset() {
     };
     assert_eq!(error.kind(), ErrorKind::ConnectionReset, "{error}");
     // Without it the way is free for TCP from end to end: as soon as the kernel has put away all that the process had, which it does
-    // piece by piece. Who comes between is taken by a socket that is about to be closed, and sees a reset or no answer.
+    // piece by piece. A client in between is accepted by a socket that is about to be closed, and sees a reset or no answer.
     let direct = || {
         let mut stream = try_connect(&lab, goal, 7, Duration::from_secs(2)).ok()?;
         let mut all = Vec::new();

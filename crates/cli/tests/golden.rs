@@ -1,5 +1,6 @@
-//! Bad input of every kind that only shows at the command: exactly what is said, the exit code, and that the
-//! host is as before. `tests/golden/NAME.stderr` holds what is said; `CONSTEL_BLESS=1` writes it anew: read the
+//! Bad input of every kind that only shows at the command: the exact message, the exit code, and that the
+//! host is as before. `tests/golden/NAME.stderr` holds the message; `CONSTEL_BLESS=1` writes it again: read
+//! the
 //! diff before committing. Errors of the scenario file itself have their own goldens in `crates/scenario`.
 
 use crate::support;
@@ -25,7 +26,7 @@ fn refused(dir: &Path, args: &[&str]) -> Output {
     finish(command, WITHIN)
 }
 
-/// Compares what was said with the golden file, and the exit code.
+/// Compares the message with the golden file, and the exit code.
 fn assert_said(name: &str, output: &Output, code: i32, vary: &[(&str, &str)]) {
     let mut said = stderr(output).replace(&LABS.to_string(), "cli-test-");
     for (text, placeholder) in vary {
@@ -191,7 +192,7 @@ fn without_root_nothing_is_made_and_plans_can_still_be_read() {
     let dir = folder.path();
     fs::set_permissions(dir, fs::Permissions::from_mode(0o755)).unwrap();
     scenario::small(dir, "small.yaml", "{mode: computed}", "");
-    // Where the binary was built may be closed to others.
+    // The folder of the binary may be closed to others.
     let binary = dir.join("constel");
     fs::copy(CONSTEL, &binary).unwrap();
     let nobody = |args: &[&str]| {

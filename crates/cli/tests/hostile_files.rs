@@ -137,7 +137,7 @@ fn plain(args: &[&str], output: &Output) {
     }
 }
 
-/// Each notation of elements, with an error in each of so many records that twice the work for each would take minutes.
+/// Each notation of elements, with an error in each of many records: twice the work for each would take minutes.
 #[test]
 fn errors_of_many_records_cost_no_more_than_the_records() {
     let dir = tempfile::tempdir().unwrap();
@@ -145,7 +145,7 @@ fn errors_of_many_records_cost_no_more_than_the_records() {
         2 25544  51.6416 247.4627 0006703 130.5360 325.0288 15.72125391563530\n";
     let names = "OBJECT_NAME,OBJECT_ID,EPOCH,MEAN_MOTION,ECCENTRICITY,INCLINATION,RA_OF_ASC_NODE,ARG_OF_PERICENTER,MEAN_ANOMALY,\
         EPHEMERIS_TYPE,CLASSIFICATION_TYPE,NORAD_CAT_ID,ELEMENT_SET_NO,REV_AT_EPOCH,BSTAR,MEAN_MOTION_DOT,MEAN_MOTION_DDOT";
-    // Nothing flies on a hyperbola.
+    // No satellite flies on a hyperbola.
     let row = "ONE,2026-001A,2026-11-20T12:00:00,15.05,1.5,53.0,10.0,80.0,20.0,0,U,25544,999,1234,0.0001,0.00001,0";
     let cells = || names.split(',').zip(row.split(','));
     let keywords: String = cells()
@@ -286,7 +286,7 @@ fn results_and_images_have_paths_that_are_no_utf_8() {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
     let output = verb(&["image", "list", "--store"], &[store.as_os_str()]);
     assert!(stdout(&output).contains("odd"), "{}", stderr(&output));
-    // The source of an image may be a name, so it must be UTF-8: the error says so.
+    // The source of an image may be a name, so it must be UTF-8: the error states it.
     let output = verb(&["image", "import"], &[root.as_os_str()]);
     assert_eq!(output.status.code(), Some(2), "{}", stderr(&output));
     assert!(stderr(&output).contains("UTF-8"), "{}", stderr(&output));
@@ -336,7 +336,7 @@ fn flags_that_a_box_would_ignore_are_refused() {
     }
 }
 
-/// What a node's program writes, and a folder of results whose name is no UTF-8.
+/// Output of a node's program, and a folder of results whose name is no UTF-8.
 #[test]
 fn what_a_program_writes_is_shown_and_not_obeyed() {
     let _host = Host::take();
@@ -351,7 +351,7 @@ fn what_a_program_writes_is_shown_and_not_obeyed() {
         .arg(&file);
     command.arg("--results").arg(&results).stdin(Stdio::null());
     let output = finish(command, Duration::from_secs(90));
-    // Its program exits with 3, so the run says 1: its software failed.
+    // The program exits with 3, so the run exits with 1: its software failed.
     assert_eq!(output.status.code(), Some(1), "{}", stderr(&output));
     assert!(stdout(&output).contains("words"), "{}", stdout(&output));
     plain(&["run"], &output);

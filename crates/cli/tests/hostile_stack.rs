@@ -1,4 +1,4 @@
-//! A node may do anything to its own network stack: it is named, what is Constel's is restored, and nobody else notices.
+//! A node may do anything to its own network stack: it is named, Constel's settings are restored, and no other node notices.
 //! `docs/reference/own-stack.md` has the same table. Needs root.
 
 use crate::support;
@@ -51,7 +51,7 @@ fn sh(lab: &Lab, node: &str, command: &str) -> bool {
     output.status.success()
 }
 
-/// What Constel set up in a node, as far as its kernel shows it now.
+/// Settings of Constel in a node, as far as its kernel shows them now.
 fn set_up(lab: &Lab, node: &str) -> String {
     let ns = lab.node(node);
     let mut socket = Socket::open_in(&ns).unwrap();
@@ -112,12 +112,12 @@ fn said(lab: &Lab, node: &str, after: u64, words: &str) -> Value {
     })
 }
 
-/// What a node does to its own stack.
+/// A node's action on its own stack.
 struct Act {
     command: &'static str,
     /// The event says this.
     says: &'static str,
-    /// What the node must take back itself: a switch, or a thing of its own.
+    /// The command that takes it back where Constel does not: for a switch, or a thing of the node's own.
     undo: Option<&'static str>,
 }
 
@@ -202,7 +202,7 @@ const SWITCHES: [Act; 13] = [
     ),
 ];
 
-/// What is lost is restored.
+/// Lost settings are restored.
 const LOSSES: [Act; 20] = [
     act("ip link set eth0 down; ip link set eth0 up", "lost"),
     act("ip link del eth0", "eth0 is gone"),
@@ -211,7 +211,7 @@ const LOSSES: [Act; 20] = [
         "unshare -n sleep 3 & sleep 0.5; ip link set eth0 netns $!; wait",
         "eth0 is gone",
     ),
-    // Its name may be restored before the third command.
+    // The name may be restored before the third command.
     act(
         "ip link set eth0 down; ip link set eth0 name wan0; ip link set wan0 up || ip link set eth0 up",
         "eth0 is called wan0",
@@ -381,7 +381,7 @@ fn with_restore_false_a_change_is_reported_and_stays() {
     assert!(sh(&lab, "a", flush));
     let event = said(&lab, "a", 0, "eth0 has lost");
     assert_eq!(event["restored"], Value::Array(Vec::new()), "{event}");
-    // Of a node that does not say so, the same is restored; meanwhile the first is as it made itself.
+    // The same loss in `b`, whose scenario has no such key, is restored; `a` keeps its own settings.
     assert!(sh(&lab, "b", flush));
     said(&lab, "b", 0, "eth0 has lost");
     until(RESTORED_WITHIN, "b is restored", || {
@@ -460,8 +460,8 @@ fn zebra_leaves_computed_routes_alone() {
     beside("own-stack-zebra", &start, runs);
 }
 
-/// zebra with every protocol of FRR whose routes have a number of their own: each takes routes of its number for its own. Then zebra ends, and
-/// removes its own, and begins anew, and removes those that an earlier one might have left.
+/// zebra with every protocol of FRR whose routes have a number of their own: each takes routes of its number for its own. Then zebra ends,
+/// and removes its own, and begins again, and removes those that an earlier one might have left.
 #[test]
 fn every_protocol_of_frr_leaves_computed_routes_alone() {
     let frr = "/usr/lib/frr";

@@ -1,4 +1,4 @@
-//! `constel image`: what it says, in words and as JSON, and its exit codes. `CONSTEL_BLESS=1` writes the goldens anew.
+//! `constel image`: its output, as text and as JSON, and its exit codes. `CONSTEL_BLESS=1` writes the goldens again.
 //! Gives files to root: needs root.
 
 use crate::support;

@@ -1,4 +1,4 @@
-//! What nodes are told, in a real lab: files and socket seen from inside, private, read-only, in time.
+//! Information for nodes, in a real lab: files and socket seen from inside, private, read-only, in time.
 
 use crate::support;
 
@@ -22,7 +22,7 @@ const COMPUTED: &str = "{mode: computed}";
 const TOLD: &str = "information:\n  - {classes: [satellite]}\n  - {nodes: [west], topology: all, \
                     user: [{name: role, text: edge}]}\n";
 
-/// What a command in a node says, both streams.
+/// The output of a command in a node, both streams.
 fn says(lab: &Lab, node: &str, script: &str) -> String {
     let script = format!("exec 2>&1; {script}");
     let output = constel(["exec", &lab.name, node, "--", "sh", "-c", &script]);
@@ -50,7 +50,7 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
     let satellite = peers["peers"][0]["node"].as_str().unwrap().to_owned();
     let far = &peers["peers"][0]["far"]["ipv6_link_local"];
     let far = format!("{}%gsl0", far.as_str().unwrap());
-    // What it is told is what is so.
+    // The node's information is correct.
     let ping = says(&lab, "west", &format!("ping -c 1 -W 5 {far}"));
     assert!(ping.contains(" 0% packet loss"), "{ping}");
     let ports = document(&lab, "west", "ports.json");
@@ -64,7 +64,7 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
         "neighbourhood"
     );
 
-    // Another that was not named is told nothing; nobody writes, nobody sees another's.
+    // A node that was not named gets no information; no node writes, no node sees another's.
     let missing = says(&lab, "east", "cat /run/constel/node.json");
     assert!(missing.contains("No such file"), "{missing}");
     for forbidden in ["node.json", "user/x", "x", "events"] {
@@ -136,7 +136,7 @@ fn a_node_reads_what_is_its_own_and_writes_nothing() {
     host.assert_as_before("a lab whose nodes are told");
 }
 
-/// In containers nobody finds another's at all: not as root, not by processes, not by mounting it anew.
+/// In containers no node finds another's at all: not as root, not by processes, not by a new mount.
 #[test]
 fn a_container_reads_its_own_and_nobody_elses() {
     let host = Host::take();
@@ -147,7 +147,7 @@ fn a_container_reads_its_own_and_nobody_elses() {
     for node in ["west", "east"] {
         let own = document(&lab, node, "node.json");
         assert_eq!(own["name"], node);
-        // Where OpenSN's images look, and in its form.
+        // At the path of OpenSN's images, and in OpenSN's form.
         let links = says(&lab, node, &format!("cat /share/topo/{node}.json"));
         let links: Value = serde_json::from_str(&links).unwrap_or_else(|e| panic!("{e}: {links}"));
         assert_eq!(links["instance_id"], node);
@@ -170,7 +170,7 @@ fn a_container_reads_its_own_and_nobody_elses() {
             .map(|one| one.unwrap()["name"].as_str().unwrap().to_owned())
             .collect();
         assert_eq!(names, BTreeSet::from([node.to_owned()]));
-        // Its processes are all that it sees.
+        // The node sees only its own processes.
         let first = says(&lab, node, "for p in /proc/[0-9]*; do cat $p/comm; done");
         assert!(!first.contains("constel"), "{first}");
         for forbidden in [
@@ -222,8 +222,8 @@ for line in s.makefile():
         print(now - zero - peers["t_ns"], flush=True)
 "#;
 
-/// What the machine itself takes when a program that has slept for seconds is told something and reads a file: the same in Python,
-/// told by the test.
+/// The machine's own time when a program that has slept for seconds gets a message and reads a file: the same in Python, with
+/// messages of the test.
 const CONTROL: &str = r#"
 import json, socket, sys, time
 s = socket.socket(socket.AF_UNIX); s.connect(sys.argv[1])
@@ -235,7 +235,7 @@ for line in s.makefile():
     print(now - told["t_ns"], flush=True)
 "#;
 
-/// As many controls as there are stations, each told about as often, beside the lab.
+/// As many controls as stations, each with messages at a similar rate, beside the lab.
 struct Controls {
     programs: Vec<Child>,
     teller: std::thread::JoinHandle<()>,
@@ -303,7 +303,7 @@ impl Controls {
 fn a_handover_is_in_the_file_within_milliseconds() {
     let _host = Host::take();
     let dir = tempfile::tempdir().unwrap();
-    // Of a larger constellation when somebody measures: `starlink-shell1` has 1,584 satellites.
+    // Measurements use a larger constellation: `starlink-shell1` has 1,584 satellites.
     let sky = match std::env::var("CONSTEL_TEST_PRESET") {
         Ok(preset) => format!("preset: {preset}"),
         Err(_) => "walker: {pattern: delta, inclination: 53 deg, satellites: 880, planes: 40, \

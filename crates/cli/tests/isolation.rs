@@ -1,4 +1,4 @@
-//! What a lab's programs see of the host and of other labs, and what they may take.
+//! Isolation of a lab's programs from the host and from other labs, and their limits.
 
 use crate::support;
 
@@ -17,7 +17,7 @@ use support::{CONSTEL, constel, netns, scenario, soon, stderr, until};
 
 const COMPUTED: &str = "{mode: computed}";
 
-/// What a command in a node says, both streams.
+/// The output of a command in a node, both streams.
 fn says(lab: &Lab, node: &str, script: &str) -> String {
     let script = format!("exec 2>&1; {script}");
     let output = constel(["exec", &lab.name, node, "--", "sh", "-c", &script]);
@@ -44,7 +44,7 @@ fn programs_of_a_node_reach_neither_the_host_nor_other_labs() {
         inside.iter().any(|p| p.node.is_some()).then_some(())
     });
 
-    // Its init and the shell.
+    // The node's init and the shell.
     let commands = says(&lab, "west", "cat /proc/[0-9]*/comm");
     assert_eq!(commands, "sleep\nsh\n", "no process of the host");
     says(
@@ -129,7 +129,10 @@ traffic:
     let file = scenario::small(dir.path(), "missing.yaml", COMPUTED, missing);
     let mut lab = Lab::start("missing", &file, dir.path(), &[]);
     assert_eq!(lab.ended().code(), Some(5), "{}", lab.stderr());
-    for words in ["nowhere is not there", "/no/such/place, which is not there"] {
+    for words in [
+        "nowhere does not exist",
+        "/no/such/place, which does not exist",
+    ] {
         assert!(lab.stderr().contains(words), "{}", lab.stderr());
     }
     host.assert_as_before("missing");
@@ -174,7 +177,7 @@ fn hogs_end_inside_their_labs_limits() {
     let lost = samples.iter().filter(|s| s.took_ns.is_none()).count();
     assert_eq!(lost, 0, "of the victim's 300");
     assert!(lab.state().is_some(), "the lab itself lives");
-    // Who holds a node keeps it from going.
+    // A process that holds a node keeps it from going.
     drop(east);
     for lab in [&mut lab, &mut victim] {
         assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
@@ -269,7 +272,7 @@ fn open_shells_and_daemons_left_behind_do_not_keep_iridium_up() {
     host.assert_as_before("shells");
 }
 
-/// Whatever the lab limits, it says so when the host cannot.
+/// For every limit of the lab, an error is printed if the host cannot enforce it.
 #[test]
 fn groups_of_a_lab_have_its_limits() {
     let host = Host::take();

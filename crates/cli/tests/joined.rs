@@ -29,7 +29,7 @@ fn run_box(dir: &Path, name: &str, text: &str) -> Output {
     finish(command, Duration::from_secs(60))
 }
 
-/// What a ping of a box said.
+/// The output of a ping of a box.
 fn said(dir: &Path, name: &str, flow: &str) -> String {
     fs::read_to_string(dir.join(format!("{LABS}{name}/flows/{flow}.out"))).unwrap()
 }
@@ -86,7 +86,7 @@ traffic:
         assert_eq!(times.len(), count, "{flow}: {times:?}");
         times.into_iter().fold(f64::MAX, f64::min)
     };
-    // There and back, whoever asks; who is in no rule waits for nobody.
+    // Rules act in both directions, for each sender; frames under no rule have no delay.
     let ab = least("ab", 20);
     assert!((40.0..45.0).contains(&ab), "{ab}");
     let bc = least("bc", 5);
@@ -98,7 +98,7 @@ traffic:
     assert_eq!(ways(0)["forward"]["frames"], 20);
     assert_eq!(ways(0)["reverse"]["frames"], 20);
     assert_eq!(ways(1)["reverse"]["frames"], 5);
-    // Whoever was heard gets what is for it, and nobody else does: c had 10 echoes, and questions that all hear.
+    // A known node gets its own frames, and no other node does: c had 10 echoes, and broadcast requests.
     let to_c = shown["interfaces"][2]["sent"].as_u64().unwrap();
     assert!((10..24).contains(&to_c), "{to_c}");
     host.assert_as_before("after the hub");
@@ -108,7 +108,7 @@ traffic:
 fn pairs_are_cables_of_their_own() {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
-    // The same addresses twice: no frame strays.
+    // Addresses are used twice: no frame strays.
     let mut text = "constel: 1
 name: pairs
 duration: 8 s
@@ -176,7 +176,7 @@ traffic:
         assert!(times.iter().all(|ms| *ms >= 40.0), "{text}");
         assert!(text.contains("ttl=63"), "a hop less: {text}");
     }
-    // What the router says itself is no matter of rules, which would take 40 ms. A slow host may hold up some answers.
+    // Frames of the router itself pass no rules, which would take 40 ms. A slow host may hold up some answers.
     let itself = said(dir.path(), "router", "itself");
     let times = round_trips(&itself);
     assert!(
@@ -434,7 +434,7 @@ fn what_is_plugged_into_an_interface_speaks_through_the_constellation() {
     let times = round_trips(&stdout(&output));
     assert_eq!(times.len(), 10, "{}{line}", stdout(&output));
     assert!(times.iter().all(|ms| *ms > 60.0), "{times:?}");
-    // And from inside: nobody told the station the device's Ethernet address.
+    // And from inside: the station has no entry for the device's Ethernet address.
     let output = constel([
         "exec", &lab.name, "east", "--", "ping", "-4", "-n", "-c", "5", "-i", "0.1", "phone",
     ]);
@@ -488,7 +488,7 @@ routing: {mode: computed}
     let line = said.lines().find(|line| line.contains("plugged into wa"));
     let line = line.unwrap_or_else(|| panic!("{said}"));
     let (own, link) = (behind(line, "it answers at "), behind(line, "and has "));
-    // A network has no one gateway: the satellite is asked for its address there.
+    // A network has no one gateway: the test reads the satellite's address there.
     let network: Ipv4Addr = link.split('/').next().unwrap().parse().unwrap();
     let there = constel([
         "exec",

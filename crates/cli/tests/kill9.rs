@@ -41,7 +41,7 @@ enum Moment {
     BringUp(u64),
     /// After lab time has begun.
     Running(u64),
-    /// After it was told to go down.
+    /// After the request to go down.
     TakeDown(u64),
 }
 

@@ -20,7 +20,7 @@ fn run(args: &[&str]) -> String {
     String::from_utf8_lossy(&out.stdout).into_owned()
 }
 
-/// Sends so many pings; how many came back (none where there is no route), and the least round trip in ms.
+/// Sends a number of pings; returns how many came back (0 without a route), and the least round trip in ms.
 fn ping(lab: &str, from: &str, to: &str, count: u32) -> (u32, f64) {
     let count = count.to_string();
     let out = constel([
@@ -137,7 +137,7 @@ fn a_link_set_failed_and_healed_is_felt_at_once() {
     assert_ne!(edge["slope_ns_per_s"], 0, "{edge}");
     run(&["link", "set", name, near, far, "--reset"]);
 
-    // Failed: computed routes have gone round it when the command returns, and everybody says so.
+    // Failed: computed routes have gone round it when the command returns, and every view shows that.
     let told = run(&["link", "fail", name, near, far]);
     assert!(told.contains("computed routes converged "), "{told}");
     let uses = |way: &[String]| way.windows(2).any(|w| w[0] == near && w[1] == far);
@@ -166,7 +166,7 @@ fn a_link_set_failed_and_healed_is_felt_at_once() {
     until("back", || ping(name, from, to, 3).0 == 3);
 }
 
-/// What is set on a pair of ends stays with the pair; what is set on a port goes with it to the next satellite.
+/// Effects on a pair of ends stay with the pair; effects on a port go with it to the next satellite.
 #[test]
 fn settings_of_a_port_follow_a_handover() {
     let dir = tempfile::tempdir().unwrap();

@@ -13,7 +13,7 @@ fn answer(words: &[&str]) -> Value {
     serde_json::from_slice(&done.stdout).unwrap()
 }
 
-/// What a shell in a node prints; it must succeed.
+/// The output of a shell in a node; it must succeed.
 fn shell(lab: &Lab, node: &str, script: &str) -> String {
     let done = support::constel(["exec", &lab.name, node, "--", "sh", "-c", script]);
     assert!(done.status.success(), "{node}: {script}: {done:?}");
@@ -346,6 +346,6 @@ u.sendto(b'done', ('r1', 7777))";
         assert!(right >= 11 && wrong == 0, "{said}");
         assert!(counts("b", protocol).1 > 0, "over any veth: {said}");
     }
-    // What is left to a wire is complete as before, and the path works both ways.
+    // The remaining wire is complete as before, and the path works both ways.
     shell(&lab, "a", "ping -c1 -W2 b");
 }

@@ -41,6 +41,7 @@ mod probes;
 mod profile;
 mod reaction;
 mod readers;
+mod reference;
 mod scenario_tests;
 mod series;
 mod services;

@@ -1,4 +1,4 @@
-//! Ports of management: this machine and nodes reach each other beside what is emulated, and nobody else does by them. Needs root.
+//! Ports of management: this machine and nodes reach each other beside the emulated network, and no other path uses them. Needs root.
 
 use crate::support;
 
@@ -63,7 +63,7 @@ impl Elsewhere {
             "ip link add {name} type bridge && ip addr add {address}/32 dev {name} && ip link set {name} up && echo made
              cat; ip link delete {name}"
         );
-        // Whoever kills the test's process group does not kill this.
+        // A signal to the test's process group does not reach this.
         let mut child = Command::new("sh")
             .args(["-c", &script])
             .process_group(0)

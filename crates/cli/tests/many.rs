@@ -74,7 +74,7 @@ fn a_command_runs_in_all_nodes_of_a_pattern() {
         began.elapsed()
     );
 
-    // What a command leaves behind is not waited for, and much output is cut.
+    // Remaining processes of a command are not waited for, and much output is cut.
     let left = json(&many(&[
         "west",
         "--json",
@@ -109,7 +109,7 @@ fn json_of_failed(output: &std::process::Output) -> Value {
     serde_json::from_slice(&output.stdout).unwrap()
 }
 
-/// What is below a folder: path, mode, length or target.
+/// The files below a folder: path, mode, length or target.
 fn listing(folder: &Path) -> Vec<String> {
     let mut found = Vec::new();
     let mut left = vec![folder.to_owned()];
@@ -238,7 +238,7 @@ fn files_and_folders_go_in_and_come_out_as_they_were() {
     let refused = finish(sh, Duration::from_secs(20));
     assert_eq!(refused.status.code(), Some(1), "{}", stderr(&refused));
 
-    // What cannot be a copy is said, and nothing hangs.
+    // Sources that cannot be copied are reported, and no command hangs.
     for (from, to, code) in [
         ("west:/tmp/nothing", "/tmp/x", 1),
         ("west:/tmp/a", "/nowhere/x", 1),

@@ -1,4 +1,4 @@
-//! A channel that members of a network share, in a lab: one airtime whoever hears it, turns, and collisions. Needs root.
+//! A channel that members of a network share, in a lab: one airtime for all receivers, turns, and collisions. Needs root.
 
 use crate::support;
 

@@ -1,4 +1,4 @@
-//! What goes wrong in containers while a lab runs: full files, programs killed, programs that work no longer. The lab goes on
+//! Failures in containers while a lab runs: full files, programs killed, programs that work no longer. The lab goes on
 //! where it can, says what happened, and the host is as before. Needs root and a static busybox.
 
 use crate::support;
@@ -122,7 +122,7 @@ fn programs_end_by_their_own_signal_within_their_own_time() {
 ";
     let (dir, file) = prepared("stop.yaml", nodes);
     let mut lab = Lab::up("stop", &file, dir.path(), &[]);
-    // They have said what they do by now.
+    // The programs have printed their actions by now.
     until(WITHIN, "the shells have set their traps", || {
         let all = marked(Some(&lab.name)).unwrap().into_iter();
         let caught = all.filter_map(|p| {
@@ -143,14 +143,14 @@ fn programs_end_by_their_own_signal_within_their_own_time() {
         fs::read_to_string(lab.results.join(format!("nodes/{node}/program.log")))
             .unwrap_or_default()
     };
-    // What its child says of the signal, which all of a group get, comes before.
+    // The child's output for the signal, which all of a group get, comes before.
     let west = said("west");
     assert!(west.ends_with("quit\n") && !west.contains("term"), "{west}");
     assert!(!said("east").contains("quit"));
     host.assert_as_before("stop");
 }
 
-/// As the thirteenth of its nodes would be in a lab of 1,300: one in so many, chosen by a seed.
+/// As the thirteenth of its nodes would be in a lab of 1,300: one of a hundred, chosen by a seed.
 #[test]
 fn nodes_killed_at_random_come_back_or_are_named() {
     let host = Host::take();
@@ -231,7 +231,7 @@ fn nodes_killed_at_random_come_back_or_are_named() {
 }
 
 /// A container whose program fails before lab time zero, while daemons make routes, is in the summary as one that fails later.
-/// What runs in a node ends with the container of the node, and says so.
+/// Programs in a node end with the container of the node, and their ends are events.
 #[test]
 fn containers_that_end_early_or_take_others_along_are_failed_software() {
     let host = Host::take();
@@ -275,7 +275,7 @@ traffic:
     host.assert_as_before("early");
 }
 
-/// Where the images are, nothing more can be written: the import says so and leaves nothing.
+/// The disk of the images is full: the import reports it and leaves no files.
 #[test]
 fn a_full_disk_below_the_store_is_said_and_survived() {
     use std::process::Command;

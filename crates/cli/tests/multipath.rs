@@ -13,7 +13,7 @@ use support::{constel, scenario};
 /// Flows sent, one packet each; and packets of the one flow sent then.
 const COUNT: u64 = 64;
 
-/// A port where nobody listens.
+/// A port without a listener.
 const DISCARD: u16 = 9;
 
 fn json(args: &[&str]) -> Value {
@@ -41,7 +41,7 @@ fn sent(lab: &Lab, node: &str) -> BTreeMap<String, u64> {
 fn sent_during(lab: &Lab, node: &str, ports: &[String], f: impl FnOnce()) -> Vec<u64> {
     let before = sent(lab, node);
     f();
-    // What was sent is on its way for some tens of milliseconds.
+    // Packets are on their way for some tens of milliseconds.
     std::thread::sleep(std::time::Duration::from_millis(500));
     let after = sent(lab, node);
     ports
@@ -50,7 +50,7 @@ fn sent_during(lab: &Lab, node: &str, ports: &[String], f: impl FnOnce()) -> Vec
         .collect()
 }
 
-/// One socket, so one flow, and so many packets.
+/// One socket, so one flow, and a number of packets.
 fn send(lab: &Lab, from: &str, to: IpAddr, packets: u64) {
     let any = if to.is_ipv4() { "0.0.0.0:0" } else { "[::]:0" };
     let sending = move || {
@@ -134,7 +134,7 @@ fn equal_paths_share_flows_and_each_flow_keeps_to_one() {
         );
     }
 
-    // What makes it so is of the node's own namespace, and the run says it.
+    // The settings for it are those of the node's own namespace, and the run records them.
     let manifest = std::fs::read(lab.results.join("manifest.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     for (key, value) in [

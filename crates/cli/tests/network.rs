@@ -60,7 +60,7 @@ fn members_join_and_leave_while_the_lab_runs() {
     assert_eq!(come["routes"]["state"], "stood", "{come}");
     assert!(reaches(name, "node-0", "node-2") && reaches(name, "node-2", "node-1"));
     assert_eq!(set("join", "radio", "node-2")["changed"], false);
-    // What was failed by hand before somebody left stays failed when they are back.
+    // Links that were failed by hand before a member left stay failed when it is back.
     assert!(
         support::constel(["link", "fail", name, "node-0", "node-1"])
             .status
@@ -118,14 +118,14 @@ fn all_delays_of_a_network_change_at_once() {
     assert_eq!(set(&["--matrix", path]), 5);
     assert_eq!(delay_ms(name, "node-0", "node-1"), 40.0);
     assert_eq!(delay_ms(name, "node-1", "node-0"), 30.0);
-    // What frames take, there and back.
+    // A round trip has the delays of both directions.
     let words = [
         "exec", name, "node-0", "--", "ping", "-4", "-c", "3", "-q", "node-1",
     ];
     let said = String::from_utf8(support::constel(words).stdout).unwrap();
     let least = said.rsplit("= ").next().unwrap().split('/').next().unwrap();
     assert!(least.parse::<f64>().unwrap() >= 70.0, "{said}");
-    // What is so already is not changed again; reset, the scenario's are back.
+    // A setting that already holds is not changed again; after a reset, the scenario's are back.
     assert_eq!(set(&["--matrix", path]), 0);
     assert_eq!(set(&["--reset"]), 5);
     assert_eq!(delay_ms(name, "node-0", "node-1"), 1.0);
@@ -172,7 +172,7 @@ fn commands_of_a_node_that_reboots_begin_anew() {
         let file = lab.results.join("flows").join(format!("{flow}.out"));
         std::fs::read_to_string(file).unwrap()
     };
-    // Killed with its node and started again; another node's goes on; one that was to start meanwhile starts afterwards.
+    // Killed with its node and started again; another node's goes on; one that was to start in that time starts afterwards.
     assert_eq!(said("own"), "begun\nbegun\n");
     assert_eq!(said("other"), "begun\n");
     assert_eq!(said("later"), "begun\n");

@@ -42,7 +42,7 @@ fn an_image_of_one_program_runs_and_is_entered() {
     assert!(no_shell.contains("execute sh (found along"), "{no_shell}");
     let status = exec(&lab, "east", &["/busybox", "cat", "/proc/self/status"]);
     assert!(status.contains("CapEff:\t0000000000000000"), "{status}");
-    // Its program answers over the network that was there before it.
+    // The program answers over the network that existed before it.
     until(WITHIN, "west's program answers", || {
         let page = exec(
             &lab,
@@ -77,7 +77,7 @@ fn bring(root: &Path, program: &str) {
     }
 }
 
-/// A file that gives its user more rights gives none, unless the scenario says so.
+/// A file that gives its user more rights gives none, unless the scenario permits it.
 #[test]
 fn setuid_files_work_where_the_scenario_says_so_alone() {
     let host = Host::take();
@@ -119,8 +119,7 @@ fn setuid_files_work_where_the_scenario_says_so_alone() {
     host.assert_as_before("setuid");
 }
 
-/// Where an image has links at the places that are mounted, they lead within it: it is refused when that cannot be, and nothing
-/// outside is touched.
+/// Links of an image at mounted paths lead within it: it is refused when that cannot be, and no file outside is touched.
 #[test]
 fn an_image_full_of_traps_hurts_nobody() {
     let host = Host::take();

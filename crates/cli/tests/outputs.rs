@@ -109,7 +109,7 @@ fn a_network_goes_out_and_comes_back() {
     let (folder, back) = (text(&at("net")), text(&at("back.yaml")));
     let file = root("scenarios/starlink-shell1.yaml");
     good(&["plan", &file, "--export", "hypatia", "--out", &folder]);
-    // Nothing is overwritten.
+    // No file is overwritten.
     assert_eq!(
         code(&["plan", &file, "--export", "hypatia", "--out", &folder]),
         1

@@ -11,7 +11,7 @@ use crate::tutorial::{blocks, path_with_constel, run, start};
 
 /// The lab that the pages speak to while it runs.
 const LAB: &str = "constel run scenarios/iridium.yaml";
-/// They go on until the reader has seen enough.
+/// Commands that go on until the reader ends them.
 const ENDLESS: [&str; 5] = [
     "constel demo",
     "constel exec iridium tokyo -- ping london",
@@ -22,7 +22,7 @@ const ENDLESS: [&str; 5] = [
 /// `make` runs the main job and these tests.
 const ELSEWHERE: [&str; 3] = ["make demo", "make test", LAB];
 
-/// What a page has its reader type, without the place of the program and without what is said of it.
+/// Commands of a page for its reader, without the path of the program and without comments.
 fn commands(page: &str) -> Vec<String> {
     let mut commands = Vec::new();
     for (info, lines) in blocks(page) {
@@ -63,7 +63,7 @@ fn every_command_of_readme_and_quickstart_runs() {
     symlink(workspace().join("scenarios"), folder.join("scenarios")).unwrap();
     let path = path_with_constel();
     let mut lab = start(folder, &path, &format!("{LAB} --for 300s"), "iridium");
-    // What asks for a run's results comes after the lab's end.
+    // Commands that need a run's results come after the lab's end.
     let mut after = Vec::new();
     let mut count = 0;
     for page in ["README.md", "docs/quickstart.md"] {

@@ -9,7 +9,7 @@ use serde_json::Value;
 use support::lab::Lab;
 use support::{constel, scenario, stderr};
 
-/// What a busy machine may add to the fastest of many probes, nanoseconds.
+/// The time that a busy machine may add to the fastest of many probes, nanoseconds.
 const SLACK_NS: f64 = 2e6;
 
 /// A probe of a flow's file.
@@ -113,8 +113,8 @@ fn probes_tell_both_ways_in_both_families_and_ping_its_resolution() {
     assert!(table.contains("in steps of"), "{table}");
 }
 
-/// One direction of a link made worse: the way there is longer by that, and the way back is not; what is doubled and lost
-/// is said to be.
+/// One direction of a link made worse: the forward delay is longer by that, and the reverse delay is not; doubled and
+/// lost probes are counted.
 #[test]
 fn one_way_is_one_way_and_every_fate_is_told() {
     let dir = tempfile::tempdir().unwrap();
@@ -129,7 +129,7 @@ fn one_way_is_one_way_and_every_fate_is_told() {
         assert!(output.status.success(), "{}", stderr(&output));
         let now_s = lab.client().t_ns().unwrap() as f64 / 1e9;
         lab.client().clock().unwrap().sleep_until(now_s + 2.0);
-        // Of what is on its way at either end nobody knows.
+        // Probes that are on their way at either end have no result.
         now_s + 0.3..now_s + 1.7
     };
     let plain = set(&[]);

@@ -160,7 +160,7 @@ sample:
     let last = &there[there.len() - 1];
     assert_eq!((last[2], last[3]), (0, last[4] + last[5]), "{last:?}");
     assert!(last[5] > 100, "{last:?}");
-    // What is quiet has next to no rows, and nobody asked for those of c.
+    // Quiet ports have next to no rows, and those of c were not requested.
     assert!(
         of("c/").is_empty() && there.len() > of("b/").len(),
         "{table}"

@@ -1,5 +1,5 @@
-//! Orbit-aware link state in real kernels: nobody routes round a failed laser before its ends have noticed, everybody
-//! does soon after, and the foreseen sky is followed without a message.
+//! Orbit-aware link state in real kernels: no node routes round a failed laser before its ends have noticed, all
+//! nodes do soon after, and the foreseen sky is followed without a message.
 
 use crate::support;
 
@@ -11,7 +11,7 @@ use support::{constel, scenario, soon, until};
 
 const DETECT: Duration = Duration::from_secs(2);
 
-/// What a busy machine and the polling may add.
+/// The time that a busy machine and the polling may add.
 const SLACK: Duration = Duration::from_secs(2);
 
 fn run(args: &[&str]) -> String {
@@ -51,7 +51,7 @@ fn failures_are_heard_of_and_handovers_foreseen() {
     for (verb, round) in [("fail", true), ("heal", false)] {
         let asked = Instant::now();
         run(&["link", verb, &lab.name, &near, &far]);
-        // By the tables alone: while nobody knows of the failure they lead into it, and stop there.
+        // By the tables alone: until a node detects the failure they lead into it, and stop there.
         let after = until(DETECT + SLACK * 2, verb, || {
             let way = way(&lab, from, to);
             let there = way.last().is_some_and(|last| last == to);
@@ -66,7 +66,7 @@ fn failures_are_heard_of_and_handovers_foreseen() {
     lab.interrupt();
 
     let summary = lab.summary();
-    // Two ends, a failure and a repair; neither the handover nor anything else was told.
+    // Two ends, a failure and a repair; neither the handover nor any other change was sent.
     assert_eq!(summary["link_state"]["originated"], 4, "{summary:#}");
     let sent = summary["link_state"]["sent"].as_u64().unwrap();
     let edges = summary["size"]["edges"].as_u64().unwrap();

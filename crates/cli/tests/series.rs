@@ -1,5 +1,5 @@
-//! What flows leave behind: series in lab time with paths and marks, events, a table and pictures; and that a flow whose own
-//! frames were late is not trusted, whatever the run is. Needs root.
+//! Results of flows: series in lab time with paths and marks, events, a table and pictures; and that a flow whose own
+//! frames were late is not trusted, even in a trustworthy run. Needs root.
 
 use crate::support;
 
@@ -107,7 +107,7 @@ fn every_flow_has_its_series_its_row_and_its_picture() {
         };
         assert!(picture.contains(curve) && picture.contains("</svg>"));
     }
-    // What is measured lies over what geometry gives.
+    // Measured delays lie above those of geometry.
     let least = |name: &str, column: &str| {
         let rows = table(&lab.results.join(format!("flows/{name}.csv")));
         let values = rows.iter().filter(|row| !cell(row, column).is_empty());
@@ -188,7 +188,7 @@ fn a_path_that_changes_is_an_event_with_both() {
     }
 }
 
-/// The whole engine, and with it the link plane, is kept from running for a moment while probes are under way.
+/// The whole engine, and with it the link plane, is kept from running for a moment while probes are in flight.
 #[test]
 fn samples_that_met_late_frames_are_marked_and_the_flow_is_not_trusted() {
     let dir = tempfile::tempdir().unwrap();
@@ -222,7 +222,7 @@ fn samples_that_met_late_frames_are_marked_and_the_flow_is_not_trusted() {
     }
     let marked = samples.iter().filter(|row| cell(row, "marked") == "1");
     assert!(marked.count() < samples.len() / 2, "not all of them");
-    // A run with an affected flow is not trustworthy, and all that tell of it tell the same.
+    // A run with an affected flow is not trustworthy, and all reports of it agree.
     assert_eq!(summary["verdict"]["trustworthy"], false, "{summary:#}");
     assert_eq!(summary["software"]["failed"], false, "{summary:#}");
     assert_eq!(code, Some(3));

@@ -1,4 +1,4 @@
-//! What runs agents as services: a unit of systemd, manifests of Kubernetes. Neither is started here.
+//! Agents as services: a unit of systemd, manifests of Kubernetes. Neither is started here.
 
 use crate::support;
 
@@ -16,7 +16,7 @@ fn systemd_takes_the_unit() {
     let verify = |text: &str| {
         let place = tempfile::tempdir().unwrap();
         let unit = place.path().join("constel-agent.service");
-        // Where the package puts it, nothing is while it is tested.
+        // The package's path is empty during the test, so the unit names the built program.
         fs::write(&unit, text.replace("/usr/bin/constel", CONSTEL)).unwrap();
         let mut command = Command::new("systemd-analyze");
         command.args(["verify", "--man=no"]).arg(&unit);

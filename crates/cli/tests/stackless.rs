@@ -18,10 +18,10 @@ use support::{constel, json, scenario, stderr, stdout};
 const FROM: &str = "ross";
 const TO: &str = "weddell";
 const FORWARD: &str = "nodes: {satellites: {runtime: forward}}\n";
-/// What a stack may take to pass a frame on, idle as it is, on a slow machine.
+/// The time that an idle stack may take to pass a frame on, on a slow machine.
 const STACK_NS: i64 = 50_000;
 
-/// What a lab shows of itself, as far as it should be the same.
+/// A lab's own figures, as far as they should be equal.
 #[derive(Debug, PartialEq)]
 struct Shown {
     /// In each family: the address at the end, and the nodes on the way.
@@ -32,7 +32,7 @@ struct Shown {
     pings: usize,
     /// Bytes that a connection of each family carries.
     streamed: Vec<usize>,
-    /// What a packet says that is too large, to a far station.
+    /// Whether a packet to a far station that is too large causes an error.
     too_large: bool,
 }
 
@@ -175,7 +175,7 @@ fn satellites_that_only_forward_are_as_those_with_stacks() {
     host.assert_as_before("after both labs");
 }
 
-/// What a satellite without a stack cannot do, it says.
+/// A satellite without a stack refuses what it cannot do.
 fn without_a_stack(lab: &Lab, satellite: &str) {
     let entered = constel(["exec", &lab.name, satellite, "--", "true"]);
     let said = stderr(&entered);
@@ -190,7 +190,7 @@ fn without_a_stack(lab: &Lab, satellite: &str) {
     ]));
     let text = link.to_string();
     assert!(text.contains("delivered"), "{link:#}");
-    // What it did with packets: pings through it, pings of it, and pings that had lived long enough.
+    // The satellite's packets: pings through it, pings of it, and pings that had lived long enough.
     let own = &link["forwarding"][0];
     assert_eq!(
         link["forwarding"].as_array().map(Vec::len),
@@ -220,7 +220,7 @@ fn without_a_stack(lab: &Lab, satellite: &str) {
     assert!(text.contains(&format!("{satellite} forwarded ")), "{text}");
 }
 
-/// Has every link on the way lose frames from here on, where nobody sends any frames of its own.
+/// Lets every link of the path lose frames from here on, where no node sends frames of its own.
 fn lose_on_the_way(lab: &Lab) {
     let (_, hops) = ways(lab).swap_remove(0);
     for node in lab.nodes() {
@@ -235,7 +235,7 @@ fn lose_on_the_way(lab: &Lab) {
     }
 }
 
-/// Losses follow from the seed, whoever forwards.
+/// Losses follow from the seed, with and without stacks.
 #[test]
 fn the_same_frames_are_lost() {
     let _host = Host::take();

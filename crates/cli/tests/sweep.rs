@@ -82,7 +82,7 @@ fn values_and_seeds_of_the_command_line_are_those_of_the_run() {
     let summary: Value = serde_json::from_slice(&output.stdout).unwrap();
     assert_eq!(summary["seed"], 42);
     assert_eq!(summary["flows"][0]["status"], "ok", "{summary}");
-    // What ran is in the results, and runs again as it is; the user's file is not touched.
+    // The executed scenario is in the results, and runs again as it is; the user's file is not touched.
     let ran = fs::read_to_string(results.join("scenario.yaml")).unwrap();
     for changed in ["seed: 42\n", "congestion: reno}", "rate: 90 Mbit/s"] {
         assert!(ran.contains(changed), "{changed}\n{ran}");
@@ -203,7 +203,7 @@ fn a_sweep_that_is_stopped_goes_on_where_it_was() {
 
     runs_are_compared(&out);
 
-    // Nothing is left to do, and no other sweep's runs are mixed in.
+    // No run is left to do, and no other sweep's runs are mixed in.
     let output = support::finish(
         sweep(&file, &out, &[&args[..], &["--csv"]].concat()),
         RUN_WITHIN,

@@ -89,7 +89,7 @@ fn a_labs_load_is_shown_and_served() {
     lab.signal(Signal::INT);
     lab.ended();
     let within = Duration::from_secs(20);
-    // Who watches ends with the lab; who serves, when it is next asked.
+    // A watcher ends with the lab; a server, at its next request.
     assert_eq!(wait(&mut watcher, within).unwrap().code(), Some(0));
     watched.join().unwrap().unwrap();
     let after = ureq::get(address.trim()).call();

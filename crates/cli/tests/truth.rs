@@ -95,27 +95,27 @@ fn quantile(sorted: &[i64], share: f64) -> i64 {
     sorted[((sorted.len() - 1) as f64 * share).round() as usize]
 }
 
-/// What others may use of the processors, cores, before the slowest of many probes says more about them than
-/// about us.
+/// The processors that other programs may use, cores. With more, the slowest of many probes says more about
+/// them than about us.
 const OTHERS_CORES: f64 = 0.1;
 
 /// A processor that is slow for more of the time than this says more of itself than of us in the slowest of many probes.
 const SLOW_RATIO: f64 = 0.01;
 
-/// What one passage through the link plane may cost on a slow machine: idle processors are woken for the relay and
+/// The time that one passage through the link plane may take on a slow machine: idle processors are woken for the relay and
 /// for the node's stack. 8 us on one virtual machine, 35 us on another with the same binary, both otherwise idle.
 const PASSAGE_NS: i64 = 50_000;
 
-/// A passage wakes the relay twice: when the frame is there, and when it is due. What that takes here is measured
-/// in the same run (see [`woken_late_ns`]).
+/// A passage wakes the relay twice: when the frame is there, and when it is due. The time for that is measured
+/// here in the same run (see [`woken_late_ns`]).
 const WAKINGS: i64 = 2;
 
-/// Pings from `ross` to `to`, over so many hops, for so long, and compares each answer with the plan of its moment.
+/// Pings from `ross` to `to`, over `hops`, for a time, and compares each answer with the plan of its moment.
 ///
 /// The bound is the larger of 0.2 ms and what passages cost here ([`PASSAGE_NS`] and twice the time that waking takes on this
-/// machine, measured in the same run), for the median; 0.3 ms and one late waking more for 99 of 100. Time in which the host
-/// stood still while a ping was under way does not count: witnesses measure it, not the pings. Where others use the
-/// processors or these are slow, the test does not judge, and says so.
+/// machine, measured in the same run), for the median; 0.3 ms and one late waking more for 99 of 100. Time in which the
+/// host stood still while a ping was in flight does not count: witnesses measure it, not the pings. If other programs use
+/// the processors or these are slow, the test does not judge, and prints a message.
 fn ping_is_twice_the_delay(to: &str, hops: usize, seconds: u32, every: Duration) {
     let host = Host::take();
     let dir = tempfile::tempdir().unwrap();
@@ -193,7 +193,7 @@ fn woken_late_ns() -> (i64, i64) {
     (quantile(&late, 0.5), quantile(&late, 0.9))
 }
 
-/// One run of pings, how many cores others used meanwhile, and when (lab time) the host stood still.
+/// One run of pings, the cores that other programs used in that time, and when (lab time) the host stood still.
 fn ping(
     lab: &Lab,
     file: &Path,

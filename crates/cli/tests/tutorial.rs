@@ -1,5 +1,5 @@
-//! `docs/tutorial.md`, as a reader does it: its files are written, its commands run one after the other, and what it
-//! shows of their output is there, numbers aside.
+//! `docs/tutorial.md`, as a reader does it: its files are written, its commands run one after the other, and their output
+//! has the lines that it shows. Computed figures are equal, round-trip times within 5 %, and other numbers may differ.
 
 use crate::support;
 
@@ -48,7 +48,25 @@ fn shape(line: &str) -> String {
     shape
 }
 
-/// Runs a command as a shell does. What it printed, standard error as well.
+/// The shortest round trip of a ping's summary, ms.
+fn shortest_ms(line: &str) -> Option<f64> {
+    let times = line.trim().strip_prefix("rtt min/avg/max/mdev = ")?;
+    times.split('/').next()?.parse().ok()
+}
+
+/// Whether a line of the page is a line of the real output of `command`.
+fn is_shown(command: &str, line: &str, said: &str) -> bool {
+    if command.starts_with("constel plan") || command.starts_with("constel check") {
+        return said == line;
+    }
+    let near = match (shortest_ms(line), shortest_ms(said)) {
+        (Some(shown), Some(real)) => (real - shown).abs() <= 0.05 * shown,
+        _ => true,
+    };
+    near && shape(said).starts_with(shape(line).trim_end())
+}
+
+/// Runs a command as a shell does. Returns its output, standard error as well.
 pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
     let mut command = Command::new("sh");
     command.args(["-c", &format!("exec 2>&1; {line}")]);
@@ -58,7 +76,7 @@ pub(crate) fn run(folder: &Path, path: &str, line: &str) -> String {
         .stdin(Stdio::null());
     let output = support::finish(command, COMMAND_WITHIN);
     let said = support::stdout(&output);
-    // 3: on a busy machine figures are not to be trusted, and Constel says so.
+    // 3: on a busy machine figures are not trustworthy, and Constel reports it.
     assert!(
         matches!(output.status.code(), Some(0 | 3)),
         "{line}: {}\n{said}",
@@ -114,13 +132,12 @@ pub(crate) fn path_with_constel() -> String {
     format!("{}:{}", programs.display(), std::env::var("PATH").unwrap())
 }
 
-/// How many datagrams took more than 60 ms, which those that met the 40 ms added by hand did, and how many less.
-fn slow_and_fast(delays: &str) -> (usize, usize) {
+/// The delays of datagrams, ns: those above 60 ms, which met the 40 ms added by hand, and the others.
+fn slow_and_fast(delays: &str) -> (Vec<u64>, Vec<u64>) {
     let delays_ns = delays
         .lines()
         .filter_map(|line| line.split_once(',')?.1.parse::<u64>().ok());
-    let (slow, fast): (Vec<u64>, Vec<u64>) = delays_ns.partition(|ns| *ns > 60_000_000);
-    (slow.len(), fast.len())
+    delays_ns.partition(|ns| *ns > 60_000_000)
 }
 
 /// A reader types slowly; a machine may be slower still: waits until some datagrams met the link as it is.
@@ -140,7 +157,7 @@ fn before_it_is_changed_again(change: &str) {
         } else {
             fast
         };
-        (met >= 5).then_some(())
+        (met.len() >= 5).then_some(())
     });
 }
 
@@ -169,7 +186,7 @@ fn every_command_of_the_tutorial_does_what_it_says() {
             }
             other => panic!("what is a block of {other:?}?"),
         }
-        let mut said = String::new();
+        let (mut said, mut ran) = (String::new(), "");
         for line in lines {
             let command = line.strip_prefix("$ ").or_else(|| line.strip_prefix("# "));
             match command.map(|command| (command, command.strip_suffix(" &"))) {
@@ -181,11 +198,11 @@ fn every_command_of_the_tutorial_does_what_it_says() {
                         before_it_is_changed_again(command);
                     }
                     said = run(folder, &path, command);
+                    ran = command;
                     commands += 1;
                 }
                 None => assert!(
-                    said.lines()
-                        .any(|said| shape(said).starts_with(shape(line).trim_end())),
+                    said.lines().any(|said| is_shown(ran, line, said)),
                     "the page shows\n{line}\nand there was\n{said}"
                 ),
             }
@@ -196,10 +213,16 @@ fn every_command_of_the_tutorial_does_what_it_says() {
         assert!(matches!(status.code(), Some(0 | 3)), "{status}");
     }
     assert!(commands >= 12, "only {commands} commands");
-    // What was added by hand was met by some datagrams, and not by those before.
+    // The effect by hand was met by some datagrams, and not by those before.
     let delays = fs::read_to_string(folder.join("first/nodes/lagos/delays.csv")).unwrap();
     let (slow, fast) = slow_and_fast(&delays);
-    assert!(slow >= 5 && fast >= 5, "{slow} slow, {fast} fast");
+    assert!(slow.len() >= 5 && fast.len() >= 5, "{slow:?} {fast:?}");
+    // The plan has 28.94 ms at the beginning; a loaded host may add to each datagram, so the shortest are compared.
+    for (delays_ns, expected_ns) in [(fast, 28_944_383), (slow, 68_944_383)] {
+        let shortest_ns = delays_ns.into_iter().min().unwrap();
+        let range = expected_ns..=expected_ns + expected_ns / 20;
+        assert!(range.contains(&shortest_ns), "{shortest_ns} ns");
+    }
     assert!(
         fs::read_to_string(folder.join("study/table.svg"))
             .unwrap()

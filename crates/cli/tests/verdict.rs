@@ -1,4 +1,4 @@
-//! What a run is measured against: the bound its scenario states, and the host's limits while it is up.
+//! The bounds of a run: the bound its scenario states, and the host's limits while it is up.
 
 use crate::support;
 

@@ -1,5 +1,5 @@
-//! The shipped `scenarios/containers.yaml`: every node of an image that this host assembles by itself, satellites that route
-//! from what they are told, and a video that plays. Needs root, busybox-static, bird2, nginx-light and ffmpeg.
+//! The shipped `scenarios/containers.yaml`: every node of an image that this host assembles by itself, satellites that
+//! route by their information, and a video that plays. Needs root, busybox-static, bird2, nginx-light and ffmpeg.
 
 use crate::support;
 

@@ -1,5 +1,5 @@
-//! `--time virtual`: labs in a guest kernel whose clock waits. Without root. `make virtual` builds the kernel; where it is not
-//! built, the tests that need it say so.
+//! `--time virtual`: labs in a guest kernel whose clock waits. Without root. `make virtual` builds the kernel; if it is not
+//! built, the tests that need it print a message.
 
 use crate::support;
 

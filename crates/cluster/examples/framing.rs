@@ -108,7 +108,7 @@ fn processor() -> Duration {
 impl Told {
     /// Has batches sent for as long as it takes.
     fn send(&self, mut batch: impl FnMut()) -> Got {
-        // Interfaces carry something when their kernel sees fit, and addresses are asked for first.
+        // Interfaces carry something when their kernel sees fit, and hosts resolve addresses first.
         eventually("frames arrive", || {
             batch();
             (self.arrived.load(Ordering::Relaxed) > 0).then_some(())

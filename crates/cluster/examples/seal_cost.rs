@@ -1,4 +1,4 @@
-//! What it takes to seal a frame between machines, and to open it: `cargo run --release -p constel-cluster --example seal_cost`.
+//! The cost of sealing a frame between machines, and of opening it: `cargo run --release -p constel-cluster --example seal_cost`.
 
 use std::hint::black_box;
 use std::time::Instant;

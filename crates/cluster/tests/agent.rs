@@ -57,7 +57,7 @@ impl Agent {
         self.thread.take().unwrap().join().unwrap()
     }
 
-    /// How it ended without being asked to.
+    /// The end of an agent that got no signal.
     fn outcome(mut self) -> Result<(), Failure> {
         self.thread.take().unwrap().join().unwrap()
     }
@@ -114,7 +114,7 @@ fn clock_of(name: &str) -> impl Fn(&[Row]) -> Option<Row> {
     }
 }
 
-/// What holds by every store: they come, are told of with what they said, compare clocks, and leave nothing.
+/// With every store, agents join, appear with their records, compare clocks, and leave no keys.
 fn they_come_and_go(store: &Arc<dyn Store>) {
     let first = Agent::start(store, options("a"));
     let row = until(store, "the first is its own reference", clock_of("a"));
@@ -268,7 +268,7 @@ fn another_version_is_refused() {
     first.end().unwrap();
 }
 
-/// A store that is away, or full, for as long as it is told to be.
+/// A store that is away, or full, until the test ends it.
 struct Away {
     store: Embedded,
     is_away: AtomicBool,
@@ -338,7 +338,7 @@ fn store_that_may_go_away() -> (Arc<Away>, Arc<dyn Store>) {
     (away, store)
 }
 
-/// Cut off: it says so, stops before the store lets another have the name, and is told of as lost.
+/// An agent that is cut off reports it, stops before the store gives the name to another, and is listed as lost.
 #[test]
 fn who_is_cut_off_says_so_and_stops() {
     let (away, store) = store_that_may_go_away();
@@ -367,7 +367,7 @@ fn who_is_cut_off_says_so_and_stops() {
         "{:?}",
         began.elapsed()
     );
-    // The same one comes again.
+    // This agent joins again.
     away.is_away.store(false, Ordering::Release);
     let again = Agent::start(&store, options("a"));
     until(&direct, "it is up again", |rows| {
@@ -377,7 +377,7 @@ fn who_is_cut_off_says_so_and_stops() {
     assert_eq!(direct.list("").unwrap().entries, []);
 }
 
-/// A short outage is told, and costs nothing.
+/// A short outage is reported, and has no effect.
 #[test]
 fn a_store_that_comes_back_in_time_costs_nothing() {
     let (away, store) = store_that_may_go_away();
@@ -403,7 +403,7 @@ fn a_store_that_comes_back_in_time_costs_nothing() {
     assert_eq!(store.list("").unwrap().entries, []);
 }
 
-/// For longer than a lease nothing can be written: the name is kept, and it is said once.
+/// The store refuses writes for longer than a lease: the name is kept, and one report is made.
 #[test]
 fn a_store_that_is_full_costs_nobody_a_name() {
     let (away, store) = store_that_may_go_away();
@@ -426,7 +426,7 @@ fn a_store_that_is_full_costs_nobody_a_name() {
     assert_eq!(store.list("").unwrap().entries, []);
 }
 
-/// Whose nodes take longer to be counted than a lease lasts: the kernel is busy with a lab that goes down.
+/// Counting an agent's nodes takes longer than a lease lasts: the kernel is busy with a lab that goes down.
 struct Busy;
 
 impl Watcher for Busy {
@@ -444,7 +444,7 @@ fn what_takes_long_to_tell_costs_nobody_a_name() {
     let stop = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let agent = scope.spawn(|| run(&store, &options("a"), &Busy, &stop));
-        // Its record comes after its first count, by when the lease of who does not renew it is over.
+        // The record comes after the first count, at which time a lease without renewal is over.
         let told = |row: &&Row| row.nodes.is_some();
         let row = until(&store, "its record", |rows| rows.iter().find(told).cloned());
         assert_eq!((row.state, row.nodes), (State::Up, Some(1)));

@@ -79,7 +79,7 @@ impl Way {
 }
 
 enum Arrival {
-    /// An answer, and what it tells.
+    /// An answer, and its contents.
     Answer(Exchange),
     /// A frame: its number, and its datagram.
     Frame(u64, Vec<u8>),
@@ -97,7 +97,7 @@ struct World {
     copies: u64,
 }
 
-/// What was seen.
+/// The observations.
 #[derive(Debug, Default)]
 struct Seen {
     delivered: u64,
@@ -257,7 +257,7 @@ impl World {
     }
 
     fn check_offset(&self, t_ns: u64, offset: Offset) {
-        // By so much the sender's clock is ahead of the receiver's.
+        // The true time by which the sender's clock is ahead of the receiver's.
         let ahead = i128::from(t_ns) - i128::from(self.clock.at(t_ns));
         let off = (i128::from(offset.ahead_ns) - ahead).unsigned_abs();
         assert!(
@@ -316,7 +316,7 @@ impl World {
     }
 }
 
-/// What is lost, doubled and overtaken is told from the numbers, exactly.
+/// Lost, doubled and overtaken frames follow from the numbers, exactly.
 fn check_counts(world: &World, seen: &Seen) {
     let counts = seen.counts;
     // Losses before the first and after the last that came are not seen.
@@ -379,7 +379,7 @@ fn an_edge_that_is_too_short_is_said_to_be() {
         match room {
             Room::Hidden { .. } => {
                 hidden += 1;
-                // What queued longer than any question did may be late.
+                // Frames that queued longer than any request may be late.
                 assert!(
                     seen.late <= seen.delivered / 50,
                     "seed {seed}: {room:?} {seen:?}"

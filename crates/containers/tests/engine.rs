@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use constel_containers::engine::{Engine, Kind, Sent};
 
-/// An engine that gives these answers, one a connection, whatever it is asked, and closes.
+/// An engine that gives these answers, one a connection, to every request, and closes.
 struct Recorded {
     _dir: tempfile::TempDir,
     socket: PathBuf,
@@ -27,7 +27,7 @@ impl Recorded {
                 let mut question = vec![0; 1 << 16];
                 let n = stream.read(&mut question).unwrap();
                 asked.push(String::from_utf8_lossy(&question[..n]).into_owned());
-                // Who has heard enough closes.
+                // A client with a complete answer closes.
                 drop(stream.write_all(&answer));
             }
             asked

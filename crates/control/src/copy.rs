@@ -373,7 +373,7 @@ fn pack_with_holes<W: Write>(
     }
     header.set_entry_type(tar::EntryType::GNUSparse);
     header.set_size(stored);
-    let odd = || io::Error::other("a header of GNU tar is none");
+    let odd = || io::Error::other("the tar header is not in GNU format");
     let gnu = header.as_gnu_mut().ok_or_else(odd)?;
     gnu.set_real_size(length);
     let (first, rest) = parts.split_at(parts.len().min(gnu.sparse.len()));
@@ -594,7 +594,10 @@ mod tests {
             assert_eq!(fs::read(&old).unwrap(), fs::read(&new).unwrap(), "{name}");
         }
         let blocks = fs::metadata(to.join("ends")).unwrap().blocks();
-        assert!(blocks * 512 < 1 << 19, "{blocks} blocks: its hole is none");
+        assert!(
+            blocks * 512 < 1 << 19,
+            "{blocks} blocks: the hole was filled"
+        );
     }
 
     #[test]

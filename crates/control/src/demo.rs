@@ -17,7 +17,7 @@ impl Scenario {
     /// [`DEMO`].
     ///
     /// # Errors
-    /// None, as a test sees to.
+    /// No error occurs; a test ensures it.
     pub fn demo() -> Result<Self, Error> {
         Self::from_text("demo.yaml", DEMO, Path::new(""))
     }
@@ -99,7 +99,7 @@ impl Starter {
             names.push(name.as_str());
         }
         let yaml = self.filled(&stations, names[0], names[1]);
-        Scenario::from_text("the scenario as asked for", &yaml, Path::new(""))?;
+        Scenario::from_text("the requested scenario", &yaml, Path::new(""))?;
         Ok(yaml)
     }
 
@@ -118,7 +118,7 @@ impl Starter {
         format!(
             "\
 # `constel check FILE` checks this file, `constel plan FILE` shows the sky, `constel run FILE` runs it (as root).
-# Every key is in docs/reference/scenario.md; every quantity carries its unit.
+# Every key is in docs/reference/scenario/; every quantity carries its unit.
 constel: 1
 name: {name}
 seed: 1                            # the same seed makes the same losses

@@ -54,7 +54,8 @@ pub struct ListedRun {
 /// Returns the runs of a folder, sorted by the names of their folders.
 ///
 /// # Errors
-/// [`Error::NoResults`] if the folder cannot be read; [`Error::BadDocument`] if a manifest is invalid.
+/// [`Error::NoResults`] if the folder cannot be read; [`Error::NoDocument`] or [`Error::BadDocument`] if a manifest cannot be
+/// read or is invalid.
 pub fn list(dir: &Path) -> Result<Vec<ListedRun>, Error> {
     let no_results = |why| Error::NoResults {
         dir: dir.to_owned(),
@@ -74,11 +75,13 @@ pub struct Run {
 }
 
 impl Run {
-    /// The run of this folder; `None` when the folder is not one run's.
+    /// The run of this folder; `None` when the folder is not one run's. A manifest that is no regular file is a run's too:
+    /// reading it is an error, and nothing waits for it.
     #[must_use]
     pub fn open(dir: &Path) -> Option<Self> {
         let dir = dir.to_owned();
-        dir.join(MANIFEST).is_file().then_some(Self { dir })
+        let manifest = std::fs::symlink_metadata(dir.join(MANIFEST));
+        manifest.is_ok().then_some(Self { dir })
     }
 
     /// Its folder.
@@ -93,6 +96,14 @@ impl Run {
     /// [`Error::NoDocument`], [`Error::BadDocument`].
     pub fn manifest(&self) -> Result<Manifest, Error> {
         self.read(MANIFEST)
+    }
+
+    /// Checks that the manifest can be read and is JSON.
+    ///
+    /// # Errors
+    /// As [`manifest`](Self::manifest).
+    pub fn check(&self) -> Result<(), Error> {
+        self.read::<IgnoredAny>(MANIFEST).map(drop)
     }
 
     /// Returns the part of the manifest that labs and boxes have in common.
@@ -166,5 +177,49 @@ impl Run {
             Err(source) => return Err(Error::NoDocument { path, source }),
         };
         serde_json::from_str(&text).map_err(|source| Error::BadDocument { path, source })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A manifest that cannot be read is an error of its run, and of a folder with that run; nothing waits for it.
+    #[test]
+    fn a_manifest_that_cannot_be_read_is_an_error() {
+        type Make = fn(&Path);
+        let kinds: [(&str, Make); 4] = [
+            ("a named pipe", |at| {
+                let mode = rustix::fs::Mode::RUSR | rustix::fs::Mode::WUSR;
+                rustix::fs::mknodat(rustix::fs::CWD, at, rustix::fs::FileType::Fifo, mode, 0)
+                    .unwrap();
+            }),
+            ("a folder", |at| std::fs::create_dir(at).unwrap()),
+            ("a device", |at| {
+                std::os::unix::fs::symlink("/dev/zero", at).unwrap()
+            }),
+            ("No such file", |at| {
+                std::os::unix::fs::symlink("nowhere", at).unwrap()
+            }),
+        ];
+        for (kind, make) in kinds {
+            let dir = tempfile::tempdir().unwrap();
+            let own = dir.path().join("run");
+            std::fs::create_dir(&own).unwrap();
+            assert!(list(dir.path()).unwrap().is_empty());
+            make(&own.join(MANIFEST));
+            for error in [
+                Run::open(&own).unwrap().check().unwrap_err(),
+                Run::open(&own).unwrap().head().map(drop).unwrap_err(),
+                list(dir.path()).map(drop).unwrap_err(),
+            ] {
+                let text = error.to_string();
+                assert!(matches!(error, Error::NoDocument { .. }), "{kind}: {text}");
+                assert!(
+                    text.contains(MANIFEST) && text.contains(kind),
+                    "{kind}: {text}"
+                );
+            }
+        }
     }
 }

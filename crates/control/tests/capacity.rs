@@ -30,7 +30,7 @@ fn load(row: &Value) -> Scenario {
     Scenario::load_with(&file, &settings).unwrap_or_else(|e| panic!("{e}"))
 }
 
-/// Processors that the routing daemons and the link plane had while routes stood.
+/// Processors of the routing daemons and the link plane after routes had converged.
 fn busy(row: &Value, lab_s: f64) -> f64 {
     let of = |when: &str| -> f64 {
         let rows = row["daemons"].as_array().unwrap().iter();
@@ -61,7 +61,7 @@ fn labs_take_what_was_estimated() {
                 estimated / 1e6
             ));
         }
-        // What must not run out is never estimated too low.
+        // Resources that must not run out are never estimated too low.
         assert!(needs.descriptors.whole() >= number("descriptors"), "{row}");
         assert!(
             needs.processes.whole() * 1.1 >= number("processes") - 20.0,
@@ -172,7 +172,7 @@ fn frames_take_what_was_estimated() {
     assert!(looked >= 2);
 }
 
-/// What would not fit is named, with the nearest size that does.
+/// Labs that would not fit are named, with the nearest size that does.
 #[test]
 fn the_nearest_size_that_fits_is_named() {
     let scenario = Scenario::load(&root("experiments/opensn/shell1.yaml")).unwrap();
@@ -194,7 +194,7 @@ fn the_nearest_size_that_fits_is_named() {
     assert_eq!(estimate.hopeless().count(), 2);
     let said = &estimate.short[0];
     assert!(said.contains("of its 72 planes would fit ("), "{said}");
-    // So many nodes do fit.
+    // That number of nodes does fit.
     let scale = estimate.figures[0].fits.unwrap();
     assert!(whole.memory.at(scale) <= room.memory_bytes as f64);
     assert!(whole.memory.at(scale + 0.01) > room.memory_bytes as f64);

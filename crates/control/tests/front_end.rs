@@ -1,5 +1,5 @@
-//! What a front end does, from loading a scenario to reading its results: a lab in this process, another program's view
-//! of it, and the end by a question. Makes network namespaces: needs root.
+//! The work of a front end, from loading a scenario to reading its results: a lab in this process, another program's view
+//! of it, and the end by a request. Makes network namespaces: needs root.
 
 use std::num::NonZeroU64;
 use std::sync::Arc;

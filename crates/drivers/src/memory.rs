@@ -142,7 +142,7 @@ impl State {
         let count = self.calls.entry(call).or_default();
         *count += 1;
         if self.fails_at.contains(&(call, *count)) {
-            let text = format!("{call:?}, call {count}: refused, as the test asked");
+            let text = format!("{call:?}, call {count}: refused, as the test requested");
             return Err(DriverError::Unable(text));
         }
         Ok(())

@@ -216,7 +216,7 @@ fn try_all(driver: DriverKind, features: &mut Vec<Feature>) -> Option<()> {
     Some(())
 }
 
-/// A constant, because `why_not` must recognize it as optional.
+/// A constant, because `why_not` must recognise it as optional.
 const REAL_TIME: &str = "real-time scheduling (optional)";
 
 const RT_REMEDY: &str = "CAP_SYS_NICE, and real-time runtime for the cgroup where \

@@ -17,7 +17,7 @@ pub const CAPTURE: &str = "capture";
 pub struct PlaneStats {
     /// The driver.
     pub driver: DriverKind,
-    /// Sums over all edges. Drops that the scenario asked for are included.
+    /// Sums over all edges. Drops that the scenario requests are included.
     pub totals: Totals,
     /// Frames dropped by the emulator, by cause. All counts are zero in a sound run. Frames counted under `backlog` may
     /// be in transit at the moment of the snapshot, so only a value that persists is meaningful.

@@ -1,4 +1,4 @@
-//! Nothing of a relay is left when it is gone. The only test of its process: it counts descriptors.
+//! A relay leaves no objects behind. The only test of its process: it counts descriptors.
 
 use crate::support;
 
@@ -10,10 +10,10 @@ use constel_link::PortId;
 use libbpf_rs::query::MapInfoIter;
 use support::*;
 
-/// Our relay's slot maps, told from other relays on this machine by their unusual size.
+/// Our relay's slot maps, which differ from those of other relays on this machine by their unusual size.
 const SLOTS: u32 = 2048;
 
-/// Memory of relays with so many slots, and one for warm-up packets.
+/// Memory of relays with a number of slots, and one for warm-up packets.
 fn slot_maps() -> usize {
     MapInfoIter::default()
         .filter(|m| m.name.to_string_lossy() == "cst_slots" && m.max_entries == SLOTS + 1)

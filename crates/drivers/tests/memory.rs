@@ -1,4 +1,4 @@
-//! The driver without a kernel: the same table as all drivers', time that a test gives, and calls that fail when told to.
+//! The driver without a kernel: the same table as all drivers', time that a test gives, and calls that fail on request.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -58,12 +58,12 @@ fn updates_take_effect_in_their_time_and_order() {
     assert!(edges(links.as_ref()).is_empty(), "nothing is due");
     time_ns.store(10 * MS, Ordering::Release);
     assert_eq!(edges(links.as_ref()), [(0, 1, 5)]);
-    // Who waits lets time pass.
+    // Waiting lets time pass.
     let applied = late.unwrap().wait().unwrap();
     assert_eq!((applied.at_ns, applied.changes.removed), (20 * MS, 1));
     assert!(edges(links.as_ref()).is_empty());
     assert_eq!(early.unwrap().wait().unwrap().at_ns, 10 * MS);
-    // What is due in the past is applied at once, at this instant.
+    // An update that is due in the past is applied at once, at this instant.
     let now = links.apply(update(&[set(2, 3, 1)]), Some(MS)).unwrap();
     assert_eq!(now.at_ns, 10 * MS);
     assert_eq!(

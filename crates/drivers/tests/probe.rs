@@ -31,8 +31,7 @@ fn auto_takes_the_reference_where_it_works_and_says_why() {
     assert!(chosen.why.contains("auto"), "{}", chosen.why);
 }
 
-/// Whatever this kernel has: a driver that is chosen is one that moved a frame, and one that is refused says what is
-/// missing.
+/// On every kernel, a chosen driver is one that moved a frame, and a refused one reports what is missing.
 #[test]
 fn a_driver_asked_for_by_name_works_or_says_what_is_missing() {
     for kind in DriverKind::ALL {

@@ -5,7 +5,8 @@ mod software;
 use std::collections::BTreeSet;
 use std::fmt::Write;
 
-use constel_scenario::model::satellite_name;
+use constel_scenario::model::{Name, satellite_name};
+use constel_scenario::not_a_node_name;
 use constel_units::Utc;
 
 pub use software::{Health, Software, Volume};
@@ -172,7 +173,7 @@ impl Draft {
         let _ = write!(
             out,
             "constel: 1\nname: {}\ndescription: Imported from {}\nseed: 1\nstart: {}\nduration: {} ms\nstep: {} ms\n",
-            fit_name(&self.name, "imported", &mut BTreeSet::new()),
+            written(&fit_name(&self.name, "imported", &mut BTreeSet::new())),
             self.source,
             self.start,
             (steps * self.step_s * 1e3).round(),
@@ -223,7 +224,7 @@ impl Draft {
             let _ = writeln!(
                 out,
                 "    {}: {{latitude: {} deg, longitude: {} deg, altitude: {} m}}",
-                fit_name(&station.name, "station", &mut names),
+                written(&fit_name(&station.name, "station", &mut names)),
                 station.latitude_deg,
                 station.longitude_deg,
                 station.altitude_m
@@ -233,14 +234,15 @@ impl Draft {
             out.push_str("  hosts:\n");
         }
         for host in &self.hosts {
+            let name = written(&host.name);
             let place = "latitude: 0 deg, longitude: 0 deg";
             match &host.software {
                 None => {
-                    let _ = writeln!(out, "    {}: {{{place}}}", host.name);
+                    let _ = writeln!(out, "    {name}: {{{place}}}");
                 }
                 Some(software) => {
                     let place = place.replace(", ", "\n      ");
-                    let _ = writeln!(out, "    {}:\n      {place}\n      node:", host.name);
+                    let _ = writeln!(out, "    {name}:\n      {place}\n      node:");
                     software.yaml(out, 8);
                 }
             }
@@ -249,7 +251,8 @@ impl Draft {
             out.push_str("\nnetworks:\n");
         }
         for Network { name, members } in &self.networks {
-            let members = members.join(", ");
+            let (name, members) = (written(name), members.iter().map(|name| written(name)));
+            let members = members.collect::<Vec<_>>().join(", ");
             let _ = writeln!(out, "  {name}: {{members: [{members}], medium: switched}}");
         }
     }
@@ -319,8 +322,20 @@ fn link(bps: u64, loss: f64) -> String {
     format!("{{rate: {bps} bit/s, loss: {} %}}", loss * 100.0)
 }
 
-/// A name of `a-z`, `0-9` and `-`, at most 48 characters, not in `taken` yet.
+/// Returns why a text cannot be the name of a node as it is; `None` if it can.
+pub(crate) fn unfit(text: &str) -> Option<String> {
+    match text.parse::<Name>() {
+        Err(error) => Some(error.to_string()),
+        Ok(_) => not_a_node_name(text).map(str::to_owned),
+    }
+}
+
+/// Returns a name of a node that is not in `taken` yet: the text itself if it can be one, otherwise one of its letters and
+/// digits. A name that cannot stand alone begins with `otherwise`.
 pub(crate) fn fit_name(text: &str, otherwise: &str, taken: &mut BTreeSet<String>) -> String {
+    if unfit(text).is_none() && taken.insert(text.to_owned()) {
+        return text.to_owned();
+    }
     let mut name = String::new();
     for c in text.chars().flat_map(char::to_lowercase) {
         match plain(c) {
@@ -333,19 +348,15 @@ pub(crate) fn fit_name(text: &str, otherwise: &str, taken: &mut BTreeSet<String>
         }
     }
     let name = name.trim_matches('-');
-    // A letter first: YAML would read a name of digits only as a number.
-    let name = match name.chars().next() {
-        None => otherwise.to_owned(),
-        Some(first) if first.is_ascii_digit() => format!("{otherwise}-{name}"),
-        Some(_) => name.to_owned(),
+    let name = match name {
+        "" => otherwise.to_owned(),
+        name if not_a_node_name(name).is_some() => {
+            let most = Name::MAX_LEN - otherwise.len() - 5;
+            let kept = &name[..name.len().min(most)];
+            format!("{otherwise}-{}", kept.trim_end_matches('-'))
+        }
+        name => name.to_owned(),
     };
-    // YAML reads some words as values.
-    let name =
-        if ["null", "true", "false", "y", "n", "yes", "no", "on", "off"].contains(&name.as_str()) {
-            format!("{otherwise}-{name}")
-        } else {
-            name
-        };
     let mut unique = name.clone();
     let mut n = 1;
     while !taken.insert(unique.clone()) {
@@ -353,6 +364,15 @@ pub(crate) fn fit_name(text: &str, otherwise: &str, taken: &mut BTreeSet<String>
         unique = format!("{name}-{n}");
     }
     unique
+}
+
+/// A name as YAML text: quoted if a reader could take it for a number or another value.
+fn written(name: &str) -> String {
+    const VALUES: [&str; 9] = ["null", "true", "false", "y", "n", "yes", "no", "on", "off"];
+    match VALUES.contains(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {
+        true => software::text(name),
+        false => name.to_owned(),
+    }
 }
 
 /// Latin letters without their marks.
@@ -382,7 +402,7 @@ mod tests {
     #[test]
     fn names_fit() {
         let mut taken = BTreeSet::new();
-        let mut fit = |text| fit_name(text, "station", &mut taken);
+        let mut fit = |text: &str| fit_name(text, "station", &mut taken);
         assert_eq!(
             fit("City: São Paulo; Country: Brazil"),
             "city-sao-paulo-country-brazil"
@@ -391,7 +411,14 @@ mod tests {
         assert_eq!(fit("BERLIN!"), "berlin-2");
         assert_eq!(fit("東京"), "station");
         assert_eq!(fit("42"), "station-42");
-        assert_eq!(fit("null"), "station-null");
+        assert_eq!(fit("0x2A"), "station-0x2a");
+        assert_eq!(fit("Localhost"), "station-localhost");
+        assert_eq!(fit("null"), "null");
+        assert_eq!(fit("4u"), "4u");
+        let longest = "x".repeat(48);
+        assert_eq!(fit(&longest), longest);
+        assert_eq!(fit(&longest), "x".repeat(40));
         assert!(fit(&"x".repeat(200)).len() <= 48);
+        assert!(fit(&"7".repeat(200)).len() <= 48);
     }
 }

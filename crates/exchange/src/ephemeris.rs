@@ -147,7 +147,7 @@ impl EphemerisFile {
     /// The objects, if every state is good.
     ///
     /// # Errors
-    /// What is wrong with the bad ones.
+    /// The faults of the bad ones.
     pub fn all(self) -> Result<Vec<Ephemeris>, ReadErrors> {
         if self.errors.is_empty() {
             Ok(self.objects)
@@ -161,7 +161,7 @@ impl Segment {
     /// A segment of states in order of time. `usable` narrows the span; `None` is all of it.
     ///
     /// # Errors
-    /// Whatever would make interpolation impossible.
+    /// Everything that would make interpolation impossible.
     pub fn new(
         frame: Frame,
         method: Method,
@@ -226,7 +226,7 @@ impl Segment {
         (self.method, self.degree)
     }
 
-    /// First and last instant at which it may be asked.
+    /// First and last instant at which it has a position.
     pub fn usable(&self) -> (Utc, Utc) {
         self.usable
     }

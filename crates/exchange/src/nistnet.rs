@@ -249,7 +249,7 @@ impl Row {
             }
             other => {
                 return Err(format!(
-                    "`{other}` is none of --delay, --drop, --dup, --bandwidth, --drd"
+                    "`{other}` is unknown; allowed are --delay, --drop, --dup, --bandwidth, --drd"
                 ));
             }
         };

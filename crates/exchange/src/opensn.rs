@@ -101,11 +101,11 @@ fn stand_ins(draft: &mut Draft) {
     }
     draft.note("`constel image import` brings images in; nothing is fetched by itself");
     draft.note(
-        "OpenSN's containers are privileged; of that these have NET_ADMIN and SYS_ADMIN, without which FRR does not begin: see `capabilities`",
+        "OpenSN's containers are privileged; these have only NET_ADMIN and SYS_ADMIN, which FRR needs to start: see `capabilities`",
     );
     draft.told_as_opensn = true;
     draft.families = &["ipv4"];
-    draft.note("OpenSN's images route by themselves, from what they are told in /share/topo: see `information`");
+    draft.note("OpenSN's images compute their own routes from /share/topo: see `information`");
 }
 
 struct Reader {

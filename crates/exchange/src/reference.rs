@@ -70,7 +70,7 @@ impl Block {
     /// The states in UTC, and in ITRF or TEME.
     ///
     /// # Errors
-    /// Whatever would make interpolation impossible.
+    /// Everything that would make interpolation impossible.
     pub(crate) fn segment(self) -> Result<Segment, SegmentError> {
         let Self {
             reference,

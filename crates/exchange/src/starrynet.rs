@@ -129,7 +129,7 @@ pub fn parse(text: &str) -> Result<Draft, ReadErrors> {
         Some("IPv4") => draft.families = &["ipv4"],
         Some("IPv6") => draft.families = &["ipv6"],
         Some(other) => draft.note(format!(
-            "`IP version: {other}` is none: IPv4 and IPv6 were taken"
+            "`IP version: {other}` is unknown: the scenario has IPv4 and IPv6"
         )),
     }
     match root.get("Shells") {

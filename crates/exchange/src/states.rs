@@ -89,7 +89,7 @@ impl Bad {
         up_to(before) != up_to(after)
     }
 
-    /// The file that `objects` are of. What `findings` has refuses it, and so do bad states if there is no object without
+    /// The file that `objects` are of. A finding refuses it, and so do bad states if there is no object without
     /// them.
     ///
     /// # Errors
@@ -265,7 +265,7 @@ impl Track {
     }
 }
 
-/// Indices of the most instants that are in order. Of several choices it is the one that keeps what comes first.
+/// Indices of the most instants that are in order. If there are several choices, it is the one that keeps the first instants.
 fn in_order(instants: &[Utc], repeats: bool) -> Vec<usize> {
     let follows = |before: Utc, at: Utc| before < at || (repeats && before == at);
     let mut first: Vec<usize> = Vec::new();
@@ -362,7 +362,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the instants: parts are in order, none bridges a bad state, and all good states but lone ones are there.
+        /// For all instants: parts are in order, none bridges a bad state, and all good states but lone ones are there.
         #[test]
         fn parts_are_in_order_and_end_at_bad_states(seconds in prop::collection::vec(0_i64..30, 0..40), repeats in any::<bool>()) {
             let (parts, lines) = runs(&seconds, repeats);

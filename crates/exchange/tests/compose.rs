@@ -1,4 +1,4 @@
-//! Docker Compose files become scenarios that are valid, and what is not carried over is said with its reason.
+//! Docker Compose files become valid scenarios, and parts that are left out are reported with their reason.
 
 use constel_exchange::compose::{is_one, parse};
 use constel_exchange::draft::Draft;
@@ -89,7 +89,7 @@ fn what_is_left_out_is_said_with_its_reason() {
         "`web.volumes.data` was not carried over: nothing is kept",
         "`web.volumes./var/run/docker.sock:/var/run/docker.sock` was not carried over: a socket",
         "`web.environment.MISSING` was not carried over",
-        "`api_server` is called `api-server`",
+        "is called `api-server`: `_` is not allowed in a name",
         "`api_server.build` was not carried over: `constel image build --file DIR/Dockerfile DIR --name web-shop-api-server`",
         "`api_server.networks.back.aliases` was not carried over",
         "`api_server.restart` was not carried over: at most 3 times",
@@ -229,4 +229,63 @@ fn a_network_has_two_members() {
     let apart = "services:\n  a: {image: x, networks: [p, q]}\n  b: {image: x, networks: [r]}\nnetworks: {p: {}, q: {}, r: {}}\n";
     let apart = parse(apart, "x", &|_| None).unwrap();
     assert_eq!(lab(&apart).layout.nodes().len(), 2 + 2);
+}
+
+/// Valid names stay, in any order of the file; each other name has a note with its line and the reason that is true.
+#[test]
+fn valid_names_stay_and_others_have_a_true_reason() {
+    let read = |text: &str| {
+        let draft = parse(text, "x", &|_| None).unwrap();
+        let mut hosts: Vec<&str> = draft.hosts.iter().map(|host| host.name.as_str()).collect();
+        hosts.sort_unstable();
+        // Each is a lab.
+        assert_eq!(lab(&draft).layout.nodes().len(), hosts.len());
+        (hosts.join(" "), draft.notes.join("\n"))
+    };
+    for text in [
+        "services:\n  a_b: {image: x}\n  a-b: {image: x}\n",
+        "services:\n  a-b: {image: x}\n  a_b: {image: x}\n",
+    ] {
+        let (hosts, notes) = read(text);
+        assert_eq!(hosts, "a-b a-b-2");
+        assert!(
+            notes.contains(" is called `a-b-2`: `_` is not allowed in a name"),
+            "{notes}"
+        );
+        assert!(notes.contains("and no longer by `a_b`: change"), "{notes}");
+    }
+    let (hosts, notes) = read(
+        "services:\n  Web: {image: x}\n  web: {image: x}\n  web.1: {image: x, scale: 2}\n  web-1-1: {image: x}\n",
+    );
+    assert_eq!(hosts, "web web-1-1 web-1-1-2 web-1-2 web-2");
+    assert!(
+        notes.contains("`Web` (line 2) is called `web-2`: `W` is not allowed"),
+        "{notes}"
+    );
+    // Words of YAML 1.1 and names that begin with a digit are names; numbers and `localhost` mean something else to programs.
+    let (hosts, notes) = read(
+        "services:\n  n: {image: x}\n  'null': {image: x}\n  4u: {image: x}\n  1: {image: x}\n  0x10: {image: x}\n  localhost: {image: x}\n",
+    );
+    assert_eq!(hosts, "4u n null service-0x10 service-1 service-localhost");
+    for note in [
+        "`1` (line 5) is called `service-1`: programs read a number as an IPv4 address",
+        "`0x10` (line 6) is called `service-0x10`: programs read a number",
+        "`localhost` (line 7) is called `service-localhost`: in each node it means the node itself",
+    ] {
+        assert!(notes.contains(note), "{note}:\n{notes}");
+    }
+    // Networks have the same rule, and numbers are names of theirs.
+    let text = "services:\n  a: {image: x, networks: [n, b_c, b-c, '1']}\n  b: {image: x, networks: [n, b_c, b-c, '1']}\n\
+                networks: {n: , b_c: , b-c: , '1': }\n";
+    let draft = parse(text, "x", &|_| None).unwrap();
+    let mut networks: Vec<&str> = draft.networks.iter().map(|n| n.name.as_str()).collect();
+    networks.sort_unstable();
+    assert_eq!(networks, ["1", "b-c", "b-c-2", "n"]);
+    assert_eq!(lab(&draft).layout.spec().networks.len(), 4);
+    let notes = draft.notes.join("\n");
+    assert!(
+        notes.contains("the network `b_c` is called `b-c-2`: `_` is not allowed"),
+        "{notes}"
+    );
+    assert_eq!(notes.matches("the network `").count(), 1, "{notes}");
 }

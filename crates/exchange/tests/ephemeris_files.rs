@@ -22,7 +22,7 @@ fn file(name: &str) -> String {
     std::fs::read_to_string(format!("{folder}/{name}")).unwrap_or_else(|e| panic!("{name}: {e}"))
 }
 
-/// Where each orbit is at which instant, ITRF metres.
+/// The position of each orbit at each instant, ITRF metres.
 fn oracle() -> BTreeMap<String, Vec<(Utc, DVec3)>> {
     let all: Value = serde_json::from_str(&file("expected.json")).unwrap();
     let row = |row: &Value| {

@@ -63,6 +63,40 @@ fn celestial() {
     assert!(notes.contains("bbox") && notes.contains("compute_params") && notes.contains("`all`"));
 }
 
+/// Celestial's phasing is none: at lab time zero the first satellite of each plane is at its ascending node, and the nodes are
+/// as far apart as planes of a half circle (star) or of a circle are.
+#[test]
+fn celestials_planes_begin_at_their_nodes() {
+    let draft = celestial::parse(include_str!("data/celestial.toml"), "quick start").unwrap();
+    let of = lab(&draft);
+    let mut places = Vec::new();
+    assert!(of.sky.positions_itrf_m(0, &mut places).is_empty());
+    for (number, shell) in draft.shells.iter().enumerate() {
+        let satellites = of.layout.nodes()[..of.layout.satellite_count()].iter();
+        let first = satellites.filter(|node| {
+            let seat = node.seat.unwrap();
+            usize::from(seat.constellation) == number && seat.slot == 0
+        });
+        let first: Vec<_> = first.map(|node| places[node.id.index()]).collect();
+        assert_eq!(first.len(), shell.planes as usize);
+        let circle_deg = if shell.star { 180.0 } else { 360.0 };
+        let apart_deg = circle_deg / f64::from(shell.planes);
+        for (plane, place) in first.iter().enumerate() {
+            assert!(
+                place.z.abs() < 1_000.0,
+                "shell {number} plane {plane}: {place:?}"
+            );
+            let angle_deg = |place: &constel_orbit::DVec3| place.y.atan2(place.x).to_degrees();
+            let from_first_deg = (angle_deg(place) - angle_deg(&first[0])).rem_euclid(360.0);
+            let off_deg = (from_first_deg - plane as f64 * apart_deg).abs();
+            assert!(
+                off_deg < 0.01 || off_deg > 359.99,
+                "shell {number} plane {plane}: {off_deg}"
+            );
+        }
+    }
+}
+
 #[test]
 fn opensn() {
     let text = include_str!("data/opensn.json");

@@ -425,7 +425,7 @@ fn reserve(dir: &Path, number: usize) -> PathBuf {
     dir.join(format!(".reserve-{number}"))
 }
 
-/// Removes a lab's directory with its contents, the state last: after a crash half-way the lab is still recognized as
+/// Removes a lab's directory with its contents, the state last: after a crash half-way the lab is still recognised as
 /// dead.
 pub(crate) fn remove_tree(dir: &Path) -> Result<()> {
     let what = || format!("remove {}", dir.display());

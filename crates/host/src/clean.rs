@@ -16,8 +16,12 @@ use crate::netlink::{Batch, Socket};
 use crate::process::{self, Whose};
 use crate::rcu::Expedited;
 
-/// Time in which processes must die of SIGKILL, and BPF objects must disappear after them.
+/// Time in which processes must die of SIGKILL.
 const DYING: Duration = Duration::from_secs(10);
+
+/// Time in which BPF objects must disappear after the last process that had them. The kernel frees those of interfaces
+/// with their namespaces, one namespace after the other.
+const FREED: Duration = Duration::from_secs(60);
 
 /// An object that was removed, or a setting that was restored.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -197,11 +201,15 @@ pub fn clean_lab(runtime: &RuntimeDir, lab: &LabName, beyond: &dyn Beyond) -> Re
     };
     let r = &mut report;
 
-    let things = entry
-        .as_ref()
-        .and_then(|e| e.record.as_ref())
-        .map_or(&[][..], |e| &e.things);
-    expedited(runtime, r, |r| remove_all(runtime, things, r));
+    let record = entry.as_ref().and_then(|e| e.record.as_ref());
+    let things = record.map_or(&[][..], |record| &record.things);
+    let made_nothing = record.is_some_and(|r| r.things.is_empty() && (r.nodes, r.edges) == (0, 0));
+    expedited(runtime, r, |r| {
+        remove_all(runtime, things, r);
+        if !made_nothing {
+            wait_for_bpf(r);
+        }
+    });
     beyond.remove(lab, entry.as_ref().map(|e| e.dir.as_path()), r);
     // The directory is removed last, and only when its record is no longer needed.
     if r.problems.is_empty() {
@@ -229,8 +237,7 @@ fn expedited(runtime: &RuntimeDir, r: &mut CleanReport, work: impl FnOnce(&mut C
     }
 }
 
-/// Kills the remaining processes of a dead lab, removes recorded objects and waits until its groups and BPF objects are
-/// gone.
+/// Kills the remaining processes of a dead lab, removes recorded objects and waits until its groups are gone.
 fn remove_all(runtime: &RuntimeDir, things: &[Thing], r: &mut CleanReport) {
     let lab = r.lab.clone();
     kill(&lab, r);
@@ -258,9 +265,13 @@ fn remove_all(runtime: &RuntimeDir, things: &[Thing], r: &mut CleanReport) {
         }
         Err(e) => r.problems.push(e.to_string()),
     }
-    // BPF objects of other living labs are held by their processes and are no orphans.
+}
+
+/// Waits until the BPF objects of dead labs are gone. They do not name their lab. Those of living labs are held by their
+/// processes and are no orphans.
+fn wait_for_bpf(r: &mut CleanReport) {
     let orphans = bpf::orphans();
-    match orphans.and_then(|objects| bpf::wait_gone(&objects, DYING)) {
+    match orphans.and_then(|objects| bpf::wait_gone(&objects, FREED)) {
         Ok(left) => r.problems.extend(left.iter().map(|o| {
             format!("bpf {:?} {} ({}) still exists", o.kind, o.name, o.id).to_lowercase()
         })),

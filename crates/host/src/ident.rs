@@ -131,7 +131,7 @@ pub(crate) fn is_gone(e: &std::io::Error) -> bool {
 mod tests {
     use super::*;
 
-    /// Asked about the same process from a time namespace that is a day ahead.
+    /// Identifies the same process from a time namespace that is a day ahead.
     #[test]
     fn a_process_is_the_same_from_every_time_namespace() {
         const ABOUT: &str = "CONSTEL_TEST_IDENT_ABOUT";

@@ -138,7 +138,7 @@ mod tests {
         assert!(!is_nameless(Path::new("/constel")));
     }
 
-    /// Whatever is opened through either of them: it can be read, and not written, truncated, or made anybody's.
+    /// A file that is opened through either of them can be read, and not written, truncated, or given to another user.
     #[test]
     fn neither_a_clone_nor_a_copy_can_be_written() {
         let dir = tempfile::tempdir().unwrap();

@@ -93,7 +93,7 @@ fn ours(nodes: usize) -> Figures {
                     for (j, sat) in part.iter().enumerate() {
                         let node = i * per_shard + j;
                         for port in 0..PORTS {
-                            // Unique over all shards, so that the relay can tell ports apart.
+                            // Unique over all shards, so that the relay can distinguish ports.
                             let ifindex = (100 + node * PORTS + port) as u32;
                             let first = VethEnd {
                                 name: &format!("h{ifindex}"),
@@ -172,7 +172,7 @@ fn ours(nodes: usize) -> Figures {
     }
 }
 
-/// The same by `ip -batch`: named namespaces, pairs made in place, no router settings.
+/// Makes them by `ip -batch`: named namespaces, pairs made in place, no router settings.
 fn ip_batch(nodes: usize) -> Figures {
     let name = |n: usize| format!("cstb{n}");
     let shard = |s: usize| format!("cstbs{s}");
@@ -246,7 +246,7 @@ fn run_batch(ns: Option<&str>, text: &str) -> Duration {
     t.elapsed()
 }
 
-/// Tells when the kernel has torn down the namespaces given up so far. It does so in the
+/// Reports when the kernel has torn down the namespaces given up so far. It does so in the
 /// background, in the order of giving up, devices of a batch of namespaces together: when the
 /// device of a namespace that is given up last has gone, so have all others.
 struct Sentinel {

@@ -1,4 +1,4 @@
-//! What programs of a lab see and reach of the host, and what they may take.
+//! Isolation of a lab's programs from the host, and their limits.
 
 use std::fs;
 use std::io::Read;
@@ -33,7 +33,7 @@ impl Node {
             .view(&self.view)
     }
 
-    /// What a script says, both streams.
+    /// The output of a script, both streams.
     fn says(&self, script: &str) -> String {
         let (mut reader, writer) = std::io::pipe().unwrap();
         let script = format!("exec 2>&1; {script}");
@@ -131,7 +131,7 @@ fn files_cross_the_boundary_only_where_they_are_shown() {
     }
     assert_eq!(fs::read_to_string("/etc/hosts").unwrap(), host_hosts);
 
-    // Its own, kept from one program to the next, and nobody else's.
+    // The node's own, kept from one program to the next, and of no other node.
     for place in ["/tmp", "/run", "/dev/shm"] {
         assert_eq!(a.says(&format!("echo mine > {place}/x")), "");
         assert_eq!(a.says(&format!("cat {place}/x")), "mine\n");
@@ -144,7 +144,7 @@ fn files_cross_the_boundary_only_where_they_are_shown() {
         "a\nconstel-node\nx\n",
         "nothing of the host or of b"
     );
-    // What is shown lands on the host.
+    // Writes to shown files reach the host.
     let all = path("all");
     assert_eq!(a.says(&format!("echo a > {}/from-a", all.display())), "");
     assert_eq!(b.says(&format!("cat {}/from-a", all.display())), "a\n");
@@ -154,7 +154,7 @@ fn files_cross_the_boundary_only_where_they_are_shown() {
         b.says(&format!("ls {}", path("own").display()))
             .contains("No such file")
     );
-    // Nothing was mounted on the host. The labs of other tests have mounts of their own, in folders of theirs.
+    // The host has no new mounts. The labs of other tests have mounts of their own, in folders of theirs.
     let mounts = fs::read_to_string("/proc/self/mounts").unwrap();
     let ours = |line: &&str| line.contains("constel") && !line.contains(" /run/constel/");
     let ours: Vec<_> = mounts.lines().filter(ours).collect();
@@ -333,7 +333,7 @@ fn a_fork_bomb_and_a_memory_hog_end_inside_their_limits() {
             reader.read_to_string(&mut text).unwrap();
             (child.wait().unwrap(), text)
         };
-        // Each starts another and stays for a while; those that cannot say so.
+        // Each starts another and stays for a while; those that cannot print it.
         let bomb = "exec 2>&1; for i in $(seq 60); do sleep 0.4 & done; wait; echo done";
         let (_, text) = spawn(bomb);
         assert!(
@@ -356,11 +356,11 @@ fn a_fork_bomb_and_a_memory_hog_end_inside_their_limits() {
         );
         a.says("rm -f /tmp/hog");
     }
-    // The init is none of them: it lives.
+    // The init is not one of them: it lives.
     assert_eq!(enclosure.ended().unwrap(), None);
 }
 
-/// What starting costs with the boundary and without. A figure to read, and a bound that only a mistake breaks.
+/// The cost of starting with the boundary and without. A figure to read, and a bound that only a mistake breaks.
 #[test]
 fn starting_inside_costs_little_more() {
     let enclosure = Enclosure::new("etest-cost", Vec::new()).unwrap();

@@ -170,7 +170,7 @@ fn a_dead_owner_does_not_keep_a_change_alive() {
     child.kill().unwrap();
     child.wait().unwrap();
     let live = Owner::current("live").unwrap();
-    // Its wish does not bind anybody any more either.
+    // The ended lab's setting does not bind other labs any more either.
     h.globals.set(&live, &h.setting, exactly("1")).unwrap();
     assert!(matches!(
         h.globals.release_all("live").unwrap()[..],

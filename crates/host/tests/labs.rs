@@ -109,7 +109,7 @@ fn a_name_is_claimed_once_and_given_back() {
     assert!(!rt.remove_if_empty().unwrap());
     two.release().unwrap();
     assert!(!rt.root().exists());
-    // Whoever cleans a lab that only an engine still knows has locked the host's settings alone.
+    // A command that cleans a lab that only an engine still has has locked the host's settings alone.
     fs::create_dir_all(rt.root().join("host")).unwrap();
     fs::write(rt.root().join("host/lock"), "").unwrap();
     assert!(rt.remove_if_empty().unwrap());
@@ -255,7 +255,7 @@ fn a_group_for_processor_time_is_the_labs_like_the_other() {
     assert!(LabCgroup::open_all(&lab).unwrap().is_empty());
 }
 
-/// What the child process of `a_killed_lab_is_cleaned_up_entirely` does: everything a lab does.
+/// The child process of `a_killed_lab_is_cleaned_up_entirely`: it does everything a lab does.
 fn be_a_lab(run: &Path, lab: &LabName) {
     let rt = RuntimeDir::at(run.join("run"));
     let mut claim = rt.claim(lab, "test").unwrap();
@@ -503,7 +503,8 @@ fn clean_all_leaves_the_living_alone() {
         ours[0].removed,
         [Removed::LabDir {
             path: rt.lab_dir(&dead)
-        }]
+        }],
+        "{report:?}"
     );
     assert!(!report.labs.iter().any(|r| r.lab == live), "{report:?}");
     assert_eq!(rt.list().unwrap().len(), 1);

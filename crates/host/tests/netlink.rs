@@ -517,8 +517,8 @@ fn a_thousand_pairs_in_one_batch() {
 fn a_route_is_replaced_without_a_gap() {
     // One next hop, several, one of them, others: whatever is replaced by whatever. A lookup that holds the old entry when
     // the kernel lets go of it passes over it (IPv4: `fib_dead`) and finds nothing. That takes both within nanoseconds, or a
-    // processor that the host took away just there; in IPv6 the moment is longer (Linux 6.18). Taken away and added anew, one
-    // look in eight finds none.
+    // processor that the host took away just there; in IPv6 the moment is longer (Linux 6.18). If a route is removed and
+    // added again, one reading in eight finds none.
     let mut p = pair();
     let mut b = Batch::new();
     b.add_address(&AddressSpec::new(70, prefix("10.1.0.1/24")));
@@ -573,7 +573,7 @@ fn a_route_is_replaced_without_a_gap() {
         "IPv4: {absent:?} of {looked}"
     );
     assert!(absent[1] < looked / 10, "IPv6: {absent:?} of {looked}");
-    // What the last left is all there is.
+    // Only the last one's settings remain.
     let left = p.sa.routes().unwrap();
     for goal in goals {
         let mut of_goal = left.iter().filter(|r| r.dst == IpPrefix::host(goal));
@@ -610,7 +610,7 @@ fn lookups_find_what_the_kernel_would_use() {
         Some("10.0.0.0/10"),
         Some("10.9.0.1/32"),
         None,
-        // IPv6 tells the way itself, not the table's entry.
+        // IPv6 returns the path itself, not the table's entry.
         Some("fd00::9/128"),
         None,
         None,

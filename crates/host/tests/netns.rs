@@ -1,4 +1,4 @@
-//! Namespaces: made, entered, left, and gone when nobody holds them.
+//! Namespaces: made, entered, left, and gone when no process holds them.
 
 use std::time::Instant;
 

@@ -105,7 +105,7 @@ fn a_deaf_process_cannot_bind_netlink_sockets() {
     let script = "ip link show lo > /dev/null 2>&1; echo $?";
     assert_eq!(output(sh(script).netns(&ns)).1, "0\n");
     assert_ne!(output(sh(script).netns(&ns).deaf()).1, "0\n");
-    // What it starts is deaf as well.
+    // Programs that it starts are deaf as well.
     let (_, text) = output(sh("sh -c 'ip link show lo 2>&1'; true").netns(&ns).deaf());
     assert!(text.contains("Operation not permitted"), "{text}");
 }
@@ -159,7 +159,7 @@ fn ends_on_request_or_by_force() {
         Exit::Signal(libc::SIGKILL)
     );
     assert!(t.elapsed() >= Duration::from_millis(200));
-    // The pipe closes when the last holder is gone: nobody of the group lives on.
+    // The pipe closes when the last holder is gone: no process of the group lives on.
     let mut rest = String::new();
     reader.read_to_string(&mut rest).unwrap();
     assert!(t.elapsed() < Duration::from_secs(20));
@@ -235,7 +235,7 @@ fn marked_processes_are_found_and_killed_and_no_others() {
     other.terminate(Duration::from_secs(5)).unwrap();
 }
 
-/// Where a re-execution of a test finds the node that it was made for.
+/// The variable in which a re-execution of a test finds its node.
 const INSIDE: &str = "CONSTEL_TEST_INSIDE";
 
 /// A node for commands of other processes.
@@ -304,12 +304,12 @@ fn in_front(program: &str) {
     }
 }
 
-/// `constel shell`: jobs are started and interrupted there, and it ends as it is told to, whatever shell it is. On a terminal,
+/// `constel shell`: jobs are started and interrupted there, and it ends on request, with every shell. On a terminal,
 /// in a re-execution of this test.
 #[test]
 fn a_shell_inside_has_jobs_and_ends_as_it_is_told() {
     if let Some(entry) = entry() {
-        // Who cannot be started leaves the terminal to the next one.
+        // A program that cannot be started leaves the terminal to the next one.
         let nothing = std::env::var_os("NOTHING").unwrap();
         let failed = run_inside(self::entry().unwrap(), &[nothing]);
         let failed = failed.unwrap_err().to_string();

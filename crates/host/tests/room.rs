@@ -85,7 +85,7 @@ impl Lab {
             .unwrap()
     }
 
-    /// What a script says that runs as a container's first process.
+    /// The output of a script that runs as a container's first process.
     fn says(&self, view: &View, confinement: &Confinement, script: &str) -> String {
         let script = format!("exec 2>&1; {script}");
         let child = self.first(view, confinement, &["sh", "-c", &script]);
@@ -259,7 +259,7 @@ fn others_enter_with_all_its_namespaces_until_it_ends() {
         .netns(&lab.ns)
         .start();
     assert!(late.is_err(), "nobody enters what has ended");
-    // Its room is there for the next.
+    // The room is there for the next.
     assert_eq!(
         lab.says(&room, &confinement, "echo /proc/[0-9]*"),
         "/proc/1\n"

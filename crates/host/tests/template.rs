@@ -152,7 +152,7 @@ fn expedited_grace_periods_end() {
     assert!(globals.owners().unwrap().is_empty());
 }
 
-/// Where what the switch was cannot be written down, it stays as it is and work goes on.
+/// If the previous value of the switch cannot be recorded, it stays as it is and work goes on.
 #[test]
 fn without_room_for_the_journal_nothing_is_expedited() {
     let _alone = SWITCH_USE.lock().unwrap_or_else(|e| e.into_inner());

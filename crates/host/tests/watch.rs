@@ -21,7 +21,7 @@ impl Watched {
     fn begin(routes: bool) -> Watched {
         let nodes = [(); 2].map(|()| NetNs::new().unwrap());
         for ns in &nodes {
-            // What IPv6 finds out by itself comes at its own time.
+            // Changes that IPv6 makes by itself come at their own time.
             let silent = || sysctl::write("net/ipv6/conf/default/disable_ipv6", "1");
             ns.run(silent).unwrap().unwrap();
         }
@@ -63,7 +63,7 @@ impl Watched {
         watched
     }
 
-    /// The numbers of namespaces in which something changed since this was last asked.
+    /// The numbers of namespaces in which something changed since the last call.
     fn touched(&self) -> Vec<u32> {
         let touched = self.watch.drain().unwrap();
         assert!(!touched.lost);
@@ -107,7 +107,7 @@ fn changes_of_programs_are_heard_and_ours_are_not() {
     all.ours[1].send(&mut batch).unwrap();
     assert_eq!(all.touched(), [0; 0], "we know what we do");
 
-    // Of their own they may have what they like.
+    // Programs may have routes of their own.
     let own = Route {
         protocol: 4,
         ..route("10.4.0.0/16")
@@ -219,7 +219,7 @@ fn devices_that_a_fresh_namespace_is_born_with_are_in_nobodys_way() {
     batch.create_veth(&end("eth0", 0), &end("eth0", 1)).unwrap();
     let mut socket = Socket::open_in(&nodes[0]).unwrap();
     socket.send(&mut batch).unwrap();
-    // What may be taken on another host is not asked for on any.
+    // A number that may be in use on another host is not requested on any.
     for taken in [2, 10, FIRST_OWN_IFINDEX - 1] {
         let low = VethEnd {
             ifindex: Some(taken),

@@ -1,4 +1,4 @@
-//! The program in a folder in which it is told what a node would be: as a lab does it, a file at a time, each in one instant.
+//! The program in a folder with a node's information: written as a lab does it, a file at a time, each in one instant.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -91,7 +91,7 @@ fn it_waits_renders_starts_and_reloads() {
     node.wait_for("log", "tokyo: a none\n");
     node.tell("peers.json", r#"{"peers": [{"node": "a"}, {"node": "b"}]}"#);
     node.wait_for("log", "tokyo: a none\ntokyo: a b none\n");
-    // What changes nothing is no change.
+    // An update without differences is no change.
     node.tell("topology.json", r#"{"links": [1]}"#);
     node.tell("user/role", "edge");
     node.wait_for("log", "tokyo: a none\ntokyo: a b none\ntokyo: a b edge\n");

@@ -64,7 +64,7 @@ pub enum EngineError {
     /// This machine cannot go on, or another machine of the cluster could not.
     #[error("{0}")]
     Apart(String),
-    /// The user asked to stop before the lab was running.
+    /// The user stopped the run before the lab was running.
     #[error("interrupted")]
     Interrupted,
 }

@@ -24,7 +24,7 @@ struct Spec {
     bottleneck_mbps: u64,
     /// There and back, milliseconds.
     bottleneck_rtt_ms: u64,
-    /// Of each flow from end to end; more than the bottleneck's.
+    /// Round-trip time of each flow from end to end; more than the bottleneck's.
     rtt_ms: Vec<u64>,
     /// From the start of one flow to that of the next.
     every_s: u64,

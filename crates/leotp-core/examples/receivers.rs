@@ -29,9 +29,9 @@ struct Spec {
     /// From the start of one to that of the next.
     every_s: f64,
     object_bytes: u64,
-    /// Of each Midnode, in memory.
+    /// The cache of each Midnode, in memory.
     cache_bytes: u64,
-    /// Of each Midnode, beside it; 0: none.
+    /// The store of each Midnode beside it; 0: none.
     disk_bytes: u64,
 }
 

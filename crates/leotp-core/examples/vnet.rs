@@ -1,5 +1,5 @@
 //! One experiment in virtual time: reads a description (JSON) from standard
-//! input, prints what came of it (JSON). `experiments/leotp` drives it.
+//! input, prints the result (JSON). `experiments/leotp` drives it.
 //!
 //! The description: a path that may change with time. Node 0 produces, the last
 //! node consumes, the others are Midnodes or plain routers.
@@ -30,7 +30,7 @@ struct Spec {
     #[serde(default)]
     mid_params: serde_json::Map<String, serde_json::Value>,
     nodes: usize,
-    /// Which nodes are Midnodes; all when absent.
+    /// The nodes that are Midnodes; all when absent.
     mids: Option<BTreeSet<usize>>,
     timeline: Vec<Stretch>,
     /// Whether a link that leaves the path loses what is on it; links of the
@@ -83,7 +83,7 @@ fn queue() -> u64 {
     131_072
 }
 
-/// What the tap at both ends has seen.
+/// The packets that the tap at both ends has seen.
 #[derive(Default)]
 struct Seen {
     sent: BTreeMap<u64, Nanos>,
@@ -96,7 +96,7 @@ struct Seen {
     per_bin: BTreeMap<u64, u64>,
 }
 
-/// Where packets spend their time: in nodes, and on the way to them.
+/// The time that packets spend in nodes, and on the way to them.
 #[derive(Default)]
 struct Places {
     came: HashMap<(usize, u64), Nanos>,

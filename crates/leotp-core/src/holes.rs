@@ -187,7 +187,7 @@ mod tests {
                 lost: vec![p(2)]
             }
         );
-        // "The hole is deleted": never asked twice.
+        // "The hole is deleted": never requested twice.
         assert_eq!(feed(&mut t, 6), Seen::default());
         assert_eq!(t.open_holes(), 0);
     }

@@ -67,8 +67,8 @@ fn one_loss_is_repaired_on_its_own_hop() {
 #[test]
 fn a_lost_interest_is_replaced_where_it_was_lost() {
     for (p, want) in [
-        // In the paper's protocol the Data lack what the Interest asked for, and
-        // the first Midnode repairs that.
+        // In the paper's protocol the Data lack a part of the Interest's range, and the first
+        // Midnode repairs that.
         (Params::default(), [(0, 1), (0, 0), (0, 0), (0, 0)]),
         // Router 1, above hop 2, sees the jump and asks in its place: no hole at all.
         (Params::beyond(), [(0, 0), (1, 0), (0, 0), (0, 0)]),
@@ -297,7 +297,7 @@ fn backpressure_holds_the_buffer_at_its_target() {
 }
 
 /// Hosts that are late for a part of the time or always, as those are where others run: every
-/// packet waits, in no queue. Who drains one there asks for less and less.
+/// packet waits, in no queue. A node that drains one there requests less and less.
 #[test]
 fn a_late_host_is_no_queue() {
     // Rate of each link in Mbit/s, delay and lateness of each link and way in us, period and
@@ -324,8 +324,8 @@ fn a_late_host_is_no_queue() {
     }
 }
 
-/// A Midnode asked for 40 packets and got 10 of them; then the path led elsewhere.
-/// What it asks for itself when the flow is back `after` that, 1,000 packets on.
+/// A Midnode requested 40 packets and got 10 of them; then the path led elsewhere.
+/// The packets that it requests itself when the flow is back `after` that, 1,000 packets on.
 fn repairs_when_back(after: Nanos) -> u64 {
     let p = Params::default();
     let mut m = Midnode::new(p.clone()).unwrap();
@@ -368,9 +368,9 @@ fn repairs_when_back(after: Nanos) -> u64 {
 
 #[test]
 fn a_midnode_that_is_back_leaves_old_holes_to_others() {
-    // Soon after, what it has asked for may be lost, and nobody else has seen the hole.
+    // Soon after, the packets that it has requested may be lost, and no other node has seen the hole.
     assert_eq!(repairs_when_back(50 * MS), 30);
-    // Later the Consumer has asked again, on the way that there was.
+    // Later the Consumer has sent its request again, on the earlier path.
     assert_eq!(repairs_when_back(S), 0);
 }
 
@@ -402,7 +402,7 @@ fn datagrams_in_a_loop(p: &Params, ttl: Option<u8>, first: &[u8], limit: u64) ->
             let mut out = vec![];
             while let Some((path, hop_limit)) = nodes[from].poll_forward(now, &mut out) {
                 passed += 1;
-                // What begins here has the system's TTL.
+                // Packets that begin here have the system's TTL.
                 let hop_limit = ttl.map(|system| hop_limit.unwrap_or(system));
                 air.push_back((1 - from, path, hop_limit, std::mem::take(&mut out)));
             }
@@ -443,7 +443,7 @@ fn packets_in_a_routing_loop_die() {
             let passed = datagrams_in_a_loop(&p, Some(64), first, 1_000_000);
             assert!((63..400).contains(&passed), "{passed}");
         }
-        // Nothing else ends it.
+        // Without a hop limit it has no end.
         assert_eq!(datagrams_in_a_loop(&p, None, &other, 10_000), 10_000);
     }
 }

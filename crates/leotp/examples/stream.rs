@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
         flow.finish();
         std::io::Result::Ok(())
     });
-    // It is served as long as somebody polls it.
+    // It is served as long as the caller polls it.
     std::thread::spawn(move || while publisher.poll(Duration::from_millis(100)).is_ok() {});
 
     // The reader's end: a blocking `Read` (feature `futures-io`: `AsyncFetch`, an `AsyncRead`).

@@ -94,7 +94,7 @@ fn nothing_but_a_file_is_replaced() {
 fn a_signal_ends_a_server_that_still_hashes() {
     let dir = tempfile::tempdir().expect("directory");
     let (large, key) = (dir.path().join("large"), dir.path().join("key"));
-    // Nothing but a hole: it has no block on the disk.
+    // A single hole: it has no block on the disk.
     let file = fs::File::create(&large).expect("file");
     file.set_len(4 << 40).expect("a sparse file of 4 TiB");
     fs::write(&key, "5e".repeat(32)).expect("key");

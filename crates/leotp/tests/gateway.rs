@@ -27,7 +27,7 @@ fn lab(extra: &[&str]) -> Lab {
     lab_with(extra, "")
 }
 
-/// The same, where the gateways are each other's peers for `prefix`.
+/// Makes a network in which the gateways are each other's peers for `prefix`.
 fn lab_with(extra: &[&str], prefix: &str) -> Lab {
     let [client, near, middle, far, server] = [(); 5].map(|()| Ns::new());
     client.link("e0", 1, &near, "lan", 2, 1);
@@ -150,7 +150,7 @@ fn connections_pass_unchanged() {
     }
     // The far gateway itself is no server, whatever listens there.
     assert_eq!(lab.client("expect-reset", "10.77.4.1", 7001)["reset"], true);
-    // A server that reads nothing for two seconds: what the client can send meanwhile is bounded.
+    // A server that reads nothing for two seconds: the amount that the client can send in that time is bounded.
     let said = lab.client("fill", "10.77.4.2", 7003);
     assert!(
         said["before"].as_u64() < Some(48 << 20),

@@ -158,7 +158,7 @@ fn dies_in_a_loop(host: &str, family: &str) {
     };
     let begun = until(Duration::from_secs(5), || sent() >= 32);
     assert!(begun, "{} packets", sent());
-    // Nothing moves any more.
+    // No packet moves any more.
     let (mut last, mut since) = (0, Instant::now());
     let silent = until(Duration::from_secs(10), || {
         let now = sent();

@@ -166,7 +166,7 @@ fn poisoned_cache_is_passed_by() {
 fn a_path_that_always_lies_is_an_error() {
     let (plain, got, _, error) = fetch(300_000, u32::MAX, KEY, 0.0);
     assert!(matches!(error, Some(RunError::Forged(11))), "{error:?}");
-    // What was handed out before is the truth.
+    // Records that were served before are valid.
     assert_eq!(got, plain[..got.len()]);
 }
 

@@ -130,7 +130,7 @@ impl LossLaw {
                     if first <= before || last < first {
                         errors.push(format!(
                             "loss pattern {first}-{last}: frames count from 1, ranges must rise \
-                             and not touch what came before"
+                             and not touch the range before"
                         ));
                     }
                     before = before.max(last);

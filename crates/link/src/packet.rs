@@ -326,7 +326,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the bytes: no panic, and marking changes only the ECN field and a checksum.
+        /// For all bytes: no panic, and marking changes only the ECN field and a checksum.
         #[test]
         fn any_bytes_will_do(
             kind in prop_oneof![Just([8u8, 0]), Just([0x86, 0xdd]), Just([0x81, 0]), any::<[u8; 2]>()],

@@ -21,7 +21,7 @@ pub struct PlaneReport {
     pub driver: DriverKind,
     /// Instant of the report, on `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
-    /// Sums over all edges, including past ones. Drops that the scenario asked for are included.
+    /// Sums over all edges, including past ones. Drops that the scenario requests are included.
     pub totals: Totals,
     /// Frames dropped by the emulator, by cause. All counts are zero in a sound run.
     pub unintended: Causes,

@@ -281,7 +281,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the text: an answer, and what is accepted is a law that can be.
+        /// For all texts: a result, and an accepted text is a valid law.
         #[test]
         fn any_text_has_an_answer(
             head in prop_oneof![Just("t_s,rate_mbps\n"), Just("t_ms,rate_bps\n"), Just("")],

@@ -116,7 +116,7 @@ impl Wheel {
             self.unlink(item);
         }
         if place != Place::Idle {
-            // Heaps keep a stale entry; `top` recognizes it.
+            // Heaps keep a stale entry; `top` recognises it.
             self.items[item as usize].place = Place::Idle;
         }
     }

@@ -106,8 +106,8 @@ fn an_edge_that_goes_lets_out_what_is_on_its_way() {
 }
 
 proptest! {
-    /// What an edge does to frames and when they are due is the same, whether they come out ahead or not; they come out no later than
-    /// they are due, as much before as was asked for where their delay is that long, and never before they came.
+    /// Effects of an edge on frames and their due times are the same with and without a lead. Frames come out no later than they are
+    /// due, by the requested lead before that if their delay is that long, and never before they came.
     #[test]
     fn nothing_else_changes(
         ahead_ns in 0_u64..4_000_000,
@@ -159,7 +159,7 @@ proptest! {
     }
 }
 
-/// What carried frames to a port is there no more: they come out when they are due, of edges that come again too.
+/// The edges that carried frames to a port no longer exist: frames come out when they are due, also of edges that come again.
 #[test]
 fn frames_for_a_port_that_came_home_come_out_when_they_are_due() {
     let impairment = Impairment::delay_only(3_000_000);

@@ -64,7 +64,7 @@ fn changes(edges: &[(u32, u32, bool)], there: &mut Vec<(u32, u32)>) -> Vec<EdgeC
     changes
 }
 
-/// What comes out of so many tables, sorted.
+/// The output of a number of tables, sorted.
 fn passed(events: &[Event], tables: usize) -> Vec<(u32, u32, Nanos, u32)> {
     let of = |port: PortId| port.0 as usize % tables;
     let mut all: Vec<EdgeTable<u32>> = (0..tables).map(|_| EdgeTable::new(PORTS, 7)).collect();
@@ -107,7 +107,7 @@ fn passed(events: &[Event], tables: usize) -> Vec<(u32, u32, Nanos, u32)> {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 100, ..ProptestConfig::default() })]
 
-    /// The same frames on an edge are lost, and the others leave at the same instants, whoever else is in its table.
+    /// Equal frames on an edge are lost, and the others leave at equal instants, with any other edges in its table.
     #[test]
     fn an_edge_does_not_know_whom_it_shares_a_table_with(events in prop::collection::vec(event(), 1..120)) {
         let one = passed(&events, 1);

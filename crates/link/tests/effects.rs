@@ -319,8 +319,8 @@ prop_compose! {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(300))]
 
-    /// What happens to a frame does not depend on when the data plane looks, is never early, in
-    /// order unless reordering was asked for, and accounted for.
+    /// The fate of a frame does not depend on when the data plane polls. A frame is never early,
+    /// is in order unless reordering was requested, and is accounted for.
     #[test]
     fn looking_changes_nothing(
         (reordering, effects) in any::<bool>().prop_flat_map(|r| (Just(r), effects(r))),
@@ -388,7 +388,7 @@ proptest! {
             now += wait;
             let n = n as u32;
             let t = u128::from(now) * u128::from(rate);
-            // What is served within a nanosecond counts as served at its end.
+            // Frames that are served within a nanosecond count as served at its end.
             let up = |x: u128| x.div_ceil(u128::from(rate)) * u128::from(rate);
             let busy: Vec<_> = served.iter().filter(|s| up(s.1) > t).collect();
             let waiting: u64 = busy.iter().skip(1).map(|s| u64::from(s.2)).sum();

@@ -1,4 +1,4 @@
-//! What jitter does to mean, spread and order of frames, for each of its orders.
+//! Effects of jitter on mean, spread and order of frames, for each of its orders.
 
 use std::sync::Arc;
 
@@ -77,7 +77,7 @@ fn held_back_frames_keep_their_order_and_not_their_mean() {
 #[test]
 fn frames_that_may_overtake_have_the_law_each_by_itself() {
     let seen = over_an_edge(jitter(NORMAL, JitterOrder::Overtake), FAST_NS, 40_000);
-    // Four deviations of the mean of so many.
+    // Four deviations of the mean of this number.
     assert!((seen.mean() - 250.0).abs() < 0.4, "{}", seen.mean());
     assert!((seen.sd() - 20.0).abs() < 0.3, "{}", seen.sd());
     assert!(seen.overtaken > 30_000, "{}", seen.overtaken);

@@ -12,7 +12,7 @@ const PATIENCE: Patience = Patience {
     under_way_ns: 50 * MS,
     lasting_ns: 50 * MS,
 };
-/// What the host takes to send a frame.
+/// The time that the host takes to send a frame.
 const COST_NS: u64 = 5_000;
 
 /// A frame knows whether it has come over an edge before.
@@ -40,13 +40,13 @@ impl Frames<Frame> for Host {
     }
 }
 
-/// Frames that enter the row of nodes at a hop, so many a second, and leave it at its end.
+/// Frames that enter the row of nodes at a hop, at a rate per second, and leave it at its end.
 struct Flow {
     enters_at: u32,
     fps: u64,
 }
 
-/// What came of it.
+/// The result.
 #[derive(Debug, Default)]
 struct Outcome {
     delivered_fps: Vec<f64>,
@@ -126,7 +126,7 @@ fn run(hops: u32, flows: &[Flow], patience: Option<Patience>) -> Outcome {
         }
         match row.next(from.0 / 2, flows) {
             Some(hop) => row.arrive(now, hop, false),
-            // Which flow's it was does not matter but where there is one.
+            // Frames of all flows count together: only runs with one flow use the figure.
             None => delivered[0] += 1,
         }
     }
@@ -148,7 +148,7 @@ fn run(hops: u32, flows: &[Flow], patience: Option<Patience>) -> Outcome {
     out
 }
 
-/// What the host can deliver over so many hops and one more.
+/// The rate that the host can deliver over a number of hops and one more.
 fn capacity_fps(hops: u32) -> f64 {
     1e9 / (COST_NS * u64::from(hops + 1)) as f64
 }

@@ -166,7 +166,7 @@ impl Reference {
         self.subs.iter().map(|s| bytes(&s.queue)).sum()
     }
 
-    /// Everything that happens up to `t`, in order; services before looks of the same instant.
+    /// Everything that happens up to `t`, in order; services before polls of the same instant.
     fn run_to(&mut self, t: u64) {
         loop {
             let service = self.server.map_or(u64::MAX, |s| s.0);
@@ -215,7 +215,7 @@ impl Reference {
                     true => 2,
                 }
             }
-            // What is ahead of it is known already.
+            // The frames ahead of it are known already.
             Discipline::CeThreshold { above_ns } => {
                 let in_service = self.server.map_or(0, |s| s.0 - frame.at);
                 let waits = in_service + self.waiting() * BYTE_NS;
@@ -475,8 +475,8 @@ fn codel(
     found
 }
 
-/// What is sent: a gap in microseconds, a length, a flow, whether it can be marked, and whether
-/// somebody looks at the edge before.
+/// A frame to send: a gap in microseconds, a length, a flow, whether it can be marked, and whether
+/// the edge is polled before.
 type Send = (u64, u64, u64, bool, bool);
 
 fn sends() -> impl Strategy<Value = Vec<Send>> {
@@ -659,7 +659,7 @@ fn a_standing_queue_costs_its_bytes_over_the_rate() {
     }
 }
 
-/// What disciplines are for, against a sender that does not listen: with room for 2 s, the standing
+/// The purpose of disciplines, against a sender that does not react: with room for 2 s, the standing
 /// queue of those that can stays far below, and marks take the place of drops while they may.
 #[test]
 fn disciplines_keep_the_standing_queue_short() {
@@ -685,7 +685,7 @@ fn disciplines_keep_the_standing_queue_short() {
         ecn: false,
         frame_bytes: 1_250,
     };
-    // Where a third of the frames must go, RED's average settles on its ramp at 1/3 (drops are
+    // If a third of the frames must go, RED's average settles on its ramp at 1/3 (drops are
     // spread evenly, which makes the share 2p / (1 + p): p = 0.2), 26,000 bytes or 26 ms.
     let (delays, _, _) = run(Discipline::Red(red), false);
     assert!(
@@ -705,7 +705,7 @@ fn disciplines_keep_the_standing_queue_short() {
         "{}",
         mean(&delays)
     );
-    // PIE aims at 15 ms. Its controller is made for senders that listen: against this one it swings
+    // PIE aims at 15 ms. The controller is made for senders that react: against this one it swings
     // around the target, and a queue cannot swing below 0.
     let (delays, _, marked) = run(Discipline::Pie(PieParams::default()), true);
     assert!(

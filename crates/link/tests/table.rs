@@ -80,7 +80,7 @@ fn unicast_multicast_and_nothing() {
     );
     assert_eq!(t.arrive(0, PortId(0), BROADCAST, 64, 11, &mut log), 2);
     assert_eq!(log.copies, 1, "one copy for two edges");
-    // Two edges: an address that is nobody's, and a port without an edge to it.
+    // Two edges: an address of no port, and a port without an edge to it.
     assert_eq!(
         t.arrive(0, PortId(0), [2, 0, 0, 0, 0, 9], 64, 12, &mut log),
         0
@@ -292,7 +292,7 @@ fn gso_frames_pass_where_nothing_acts_on_frames() {
     };
     assert!(!whole(plain, Some(twice)));
 
-    // Of a port with several edges, only to one of them; and nowhere does no harm.
+    // A port with several edges takes super-frames only to one of them; a missing destination does no harm.
     let mut t = EdgeTable::<u32>::new(3, 1);
     let mut log = Log::default();
     apply(
@@ -436,7 +436,7 @@ fn a_flooded_edge_does_not_hold_up_the_others() {
 }
 
 proptest! {
-    /// The table does to each edge what single edges asked one by one would do, in global order of
+    /// The table does to each edge what single edges polled one by one would do, in global order of
     /// due time, and no frame is ever unaccounted for.
     #[test]
     fn equals_single_edges(steps in prop::collection::vec(step(), 1..120)) {
@@ -535,7 +535,7 @@ proptest! {
                 }
             }
         }
-        // Where an edge was reborn with frames in flight, its later frames may have to wait.
+        // If an edge was reborn with frames in flight, its later frames may have to wait.
         for list in [&mut out, &mut expected] {
             list.iter_mut().filter(|d| reborn.contains(&(d.0, d.1))).for_each(|d| d.3 = 0);
             list.sort_unstable();

@@ -1,4 +1,4 @@
-//! The results folder of one run. Nothing in it is ever overwritten: an existing folder is refused.
+//! The results folder of one run. Its files are never overwritten: an existing folder is refused.
 //!
 //! ```text
 //! results/<lab>-<UTC stamp>/

@@ -15,13 +15,13 @@ use constel_scenario::model::MachineCommand;
 
 use crate::machines::Machines;
 
-/// The time that a command has to end after it was asked to.
+/// The time that a command has to end after the signal to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// A command that runs, or is being ended.
 struct Active {
     began_ns: u64,
-    /// The instant at which it will be killed, if it was asked to end.
+    /// The instant at which it will be killed, if it has received the signal to end.
     killed_at: Option<Instant>,
 }
 

@@ -1,6 +1,5 @@
 //! Craft that fly together: where each is beside a chief becomes a state of its own.
-//!
-//! What is given beside the chief's circular orbit is input only: [`Relative`] states in Clohessy and Wiltshire's terms, in
+//! The values beside the chief's circular orbit are input only: [`Relative`] states in Clohessy and Wiltshire's terms, in
 //! curvilinear coordinates (distances along the orbit and across it are arcs), or [`RelativeElements`]. From lab time zero on each craft moves
 //! by itself ([`crate::gravity`]), and so do the differences: Clohessy and Wiltshire's own solution would be 185 m off after
 //! two orbits of a circumnavigation of 10 km.

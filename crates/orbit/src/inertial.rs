@@ -3,7 +3,7 @@
 //! The models are IAU 2006 precession and IAU 2000A nutation with the frame bias, by `sofars`, a translation of the IAU's
 //! own library. TEME here is what [`crate::frames::EarthRotation`] turns into ITRF by mean sidereal time alone. Against
 //! skyfield's own precession and nutation, without polar motion, a position is off by less than 1 mm in low and geostationary
-//! orbits from 1996 to 2026 (`tests/notations.rs`). What this crate leaves out everywhere costs more: polar motion up to 15 m,
+//! orbits from 1996 to 2026 (`tests/notations.rs`). Effects that this crate leaves out everywhere cost more: polar motion up to 15 m,
 //! and UT1 - UTC up to 420 m in ITRF, the same for all objects.
 
 use constel_units::{TimeSpan, Utc};

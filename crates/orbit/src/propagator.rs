@@ -43,7 +43,7 @@ pub enum PropagationError {
     },
     /// The orbit came down earlier; SGP4's results after that are not positions.
     #[error(
-        "has decayed {down_min:.0} min from epoch, before the instant asked for ({minutes:.1} min)"
+        "has decayed {down_min:.0} min from epoch, before the requested instant ({minutes:.1} min)"
     )]
     DecayedBefore {
         /// Minutes from the elements' epoch.
@@ -348,7 +348,7 @@ pub(crate) fn brouwer_orbit(set: &ElementSet) -> Result<sgp4::Orbit, Propagation
     })
 }
 
-/// A satellite that can be asked where it is.
+/// A satellite whose position can be computed.
 #[derive(Debug, Clone, PartialEq)]
 pub enum Satellite {
     /// A designed circular orbit; never fails.

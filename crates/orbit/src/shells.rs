@@ -105,7 +105,7 @@ pub enum LeftOutReason {
         eccentricity: f64,
     },
     /// The elements are too far from the instant of sorting to be believed.
-    #[error("its elements are {:.1} days from the instant asked for, more than {max_age}", .age.seconds() / 86_400.0)]
+    #[error("its elements are {:.1} days from the requested instant, more than {max_age}", .age.seconds() / 86_400.0)]
     Stale {
         /// Distance in time, positive.
         age: TimeSpan,
@@ -121,7 +121,7 @@ pub enum LeftOutReason {
     },
     /// SGP4 moves it to another altitude than its elements have, as it does with falling objects far from their epoch.
     #[error(
-        "its elements are of {altitude_km:.1} km, but SGP4 has it at {propagated_km:.1} km at the instant asked for"
+        "its elements are of {altitude_km:.1} km, but SGP4 has it at {propagated_km:.1} km at the requested instant"
     )]
     MovedAway {
         /// Mean altitude by the elements, km.
@@ -190,7 +190,7 @@ pub struct Sorted {
     pub left_out: Vec<LeftOut>,
 }
 
-/// Why a set cannot be sorted as asked.
+/// Why a set cannot be sorted as requested.
 #[derive(Debug, Clone, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SortError {
@@ -204,7 +204,7 @@ pub enum SortError {
     },
     /// Fewer satellites than requested planes.
     #[error(
-        "shell {shell:?}: {planes} planes asked for, but only {satellites} satellites are in it"
+        "shell {shell:?}: {planes} planes requested, but only {satellites} satellites are in it"
     )]
     TooFewSatellites {
         /// The shell's name.
@@ -254,7 +254,7 @@ struct Mean {
 /// out.
 ///
 /// # Errors
-/// Everything wrong with the shells asked for, at once.
+/// Everything wrong with the requested shells, at once.
 pub fn sort(
     sets: &[ElementSet],
     shells: &[ShellSpec],

@@ -417,7 +417,7 @@ fn good_records_are_read_beside_bad_ones() {
     let csv = format!("{OMM_CSV}short\n{}", OMM_CSV.lines().last().unwrap_or(""));
     let file = omm::read(csv);
     assert_eq!((file.sets.len(), file.errors.len()), (2, 1));
-    // In another notation than its name says, a file says so.
+    // A file in another notation than that of its name is reported.
     assert!(tle::parse(OMM).is_err());
     let error = omm::parse(format!("{LINE_1}\n{LINE_2}\n"))
         .expect_err("no OMM")
@@ -476,7 +476,7 @@ fn mutated(valid: &'static str) -> impl Strategy<Value = Vec<u8>> {
     })
 }
 
-/// Whatever is read must also be propagated, or refused, without a panic.
+/// Every set that is read must also be propagated, or refused, without a panic.
 fn propagate_all(sets: Vec<constel_orbit::ElementSet>) {
     for set in sets {
         if let Ok(satellite) = constel_orbit::Satellite::from_elements(&set) {

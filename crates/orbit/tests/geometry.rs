@@ -281,7 +281,7 @@ fn poles_and_axes() {
 }
 
 proptest! {
-    /// Of any circular orbit with J2's drift: its energy is the same at any two times, and one nodal period later it
+    /// For any circular orbit with J2's drift: its energy is the same at any two times, and one nodal period later it
     /// is as far north and has gone round once.
     #[test]
     fn energy_and_period_are_conserved(

@@ -76,7 +76,7 @@ fn sorted(given: &[Given], spec: ShellSpec) -> Sorted {
     sort(&sets(given), &[spec], at(), days(14.0)).expect("sortable")
 }
 
-/// Where each satellite is along the ring, by the order of slots, degrees eastward.
+/// The position of each satellite along the ring, by the order of slots, degrees eastward.
 fn longitudes_deg(sorted: &Sorted) -> Vec<f64> {
     let longitude = |satellite: &Satellite| {
         let p = satellite.teme(at()).expect("a state").position_teme_m;
@@ -288,7 +288,7 @@ fn the_instant_of_coming_down_is_found() {
     assert_eq!(steady.first_lost(epoch, epoch + days(300.0)), None);
 }
 
-/// Falling within weeks: the mean altitude at the instant asked for is not that of the epoch, and the shell is left.
+/// Falling within weeks: the mean altitude at the requested instant is not that of the epoch, and the shell is left.
 #[test]
 fn an_object_that_sgp4_moves_out_of_its_shell_is_left_out() {
     let given = Given {

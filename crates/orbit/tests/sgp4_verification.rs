@@ -179,7 +179,7 @@ fn every_published_vector() {
             case_mm_per_s = case_mm_per_s.max(velocity_error_m_per_s.length() * 1e3);
             rows_checked += 1;
         }
-        // Where the reference's rows stop before the time asked for, it gave up: so must we.
+        // If the reference's rows stop before the requested time, it gave up: so must we.
         let last = rows.last().expect("at least one row").minutes;
         let next = if last == 0.0 {
             case.start_min

@@ -106,7 +106,7 @@ fn only_starlink_satellites_have_places() {
     );
 }
 
-/// What the operator filed: shell 1 has 72 planes 5 degrees apart.
+/// The operator's filing: shell 1 has 72 planes 5 degrees apart.
 #[test]
 fn shell_1_has_its_72_planes() {
     let (_, sorted) = sorted();

@@ -93,7 +93,7 @@ fn agrees_with_skyfield() {
         }
     }
     println!("{}: largest differences: {worst:#?}", oracle.about);
-    // The same theory over other code: what is left is the JSON's decimals (0.1 mm, 0.001 mm/s),
+    // Other code of one theory: the remaining difference is the JSON's decimals (0.1 mm, 0.001 mm/s),
     // the rate of sidereal time, taken as constant here, and in the sub-point skyfield's own
     // iteration, which stops at some millimetres.
     assert!(worst.position_m < 1e-3);
@@ -153,7 +153,7 @@ fn compare(worst: &mut Worst, row: &Row, site: &Site, state: constel_orbit::Itrf
     assert!((site.sin_elevation(state.position_itrf_m) - look.elevation_rad.sin()).abs() < 1e-12);
 }
 
-/// What leaving out UT1 - UTC costs, so that the default is known: here 11 ms, up to 5.5 m.
+/// The error without UT1 - UTC, so that the default is known: here 11 ms, up to 5.5 m.
 #[test]
 fn without_dut1_all_satellites_turn_together() {
     let oracle = oracle();

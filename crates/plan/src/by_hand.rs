@@ -37,14 +37,27 @@ impl ByHandEffects {
         self.ports.get(&port).cloned().unwrap_or_default()
     }
 
+    /// Returns the effects of an edge itself.
+    #[must_use]
+    pub fn edge(&self, edge: (PortId, PortId)) -> Effects {
+        self.edges.get(&edge).cloned().unwrap_or_default()
+    }
+
     /// Returns a step's topology with these effects: without the edges that are down, the others with their present
     /// delay, rate, queue and loss. `profiles` are the scenario's kinds of links, by their number less one.
     #[must_use]
     pub fn over(&self, profiles: &[Effects], snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
+        self.applied(profiles, snapshot)
+            .map_or_else(|| Arc::clone(snapshot), Arc::new)
+    }
+
+    /// Returns a step's topology as [`ByHandEffects::over`] does; `None` if there are no effects.
+    #[must_use]
+    pub fn applied(&self, profiles: &[Effects], snapshot: &Snapshot) -> Option<Snapshot> {
         if self.edges.is_empty() && self.ports.is_empty() {
-            return Arc::clone(snapshot);
+            return None;
         }
-        let mut now = Snapshot::clone(snapshot);
+        let mut now = snapshot.clone();
         now.edges.retain_mut(|edge| {
             let own = self.edges.get(&(edge.from, edge.to));
             let levels = [self.ports.get(&edge.from), own];
@@ -60,7 +73,7 @@ impl ByHandEffects {
             edge.impairment = effects.over(&edge.impairment);
             effects.down != Some(true)
         });
-        Arc::new(now)
+        Some(now)
     }
 }
 

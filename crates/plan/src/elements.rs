@@ -74,7 +74,7 @@ pub struct DataAge {
 const FRESH_DAYS: f64 = 2.0;
 
 impl DataAge {
-    /// Returns a warning about a file whose age says nothing.
+    /// Returns a warning about a file whose age has no meaning.
     fn warned(constellation: &model::Constellation, file: &TextFile, warning: String) -> Self {
         Self {
             constellation: constellation.name.to_string(),

@@ -84,8 +84,8 @@ fn not_at_start(scenario: &Scenario, object: &Ephemeris) -> Option<String> {
     ))
 }
 
-/// Whether all objects of a file have positions at the start of the scenario; those that have none are errors. Of the rest,
-/// warnings say when they have none later.
+/// Whether all objects of a file have positions at the start of the scenario; those that have none are errors. Warnings
+/// state when the rest have none later.
 pub(crate) fn check_spans(
     scenario: &Scenario,
     constellation: &model::Constellation,

@@ -28,6 +28,7 @@ use crate::networks;
 use crate::next_nodes::NextNodes;
 use crate::planner::destinations;
 use crate::sky::{self, LabSky};
+use crate::watched::check_expectations;
 
 /// The range limit for "as far as the line of sight": the topology's largest range, twice the distance between the
 /// highest orbits of a scenario.
@@ -147,7 +148,8 @@ impl Lab {
     }
 }
 
-/// Checks that each pattern of `information`, `expect` and `sample` matches the name of some node.
+/// Checks that each pattern of `information`, `expect` and `sample` matches the name of some node, and that what `expect` is
+/// about exists.
 fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
     let mut errors = Diagnostics::new();
     let names = || lab.layout.nodes().iter().map(|node| node.name.as_str());
@@ -165,7 +167,8 @@ fn check_patterns(lab: &Lab) -> Result<(), Diagnostics> {
             errors.push(named.no_node());
         }
     }
-    errors.or(())
+    errors.or(())?;
+    check_expectations(lab)
 }
 
 /// Returns the routes over time, if a file fixes them in advance.

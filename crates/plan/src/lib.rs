@@ -48,6 +48,7 @@ mod step_plan;
 mod table;
 #[cfg(test)]
 mod testing;
+mod watched;
 
 pub use addresses::address_blocks;
 pub use applier::{Applier, EdgesApplied, RoutesApplied};
@@ -74,3 +75,4 @@ pub use planner::{
 pub use step_plan::{
     Adjacency, Goal, NodeChanges, RouteRow, RoutesPlan, SharedWayRow, StepPlan, WayRow, at_clock,
 };
+pub use watched::{Resident, Watched};

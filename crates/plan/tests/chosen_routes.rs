@@ -1,4 +1,4 @@
-//! Ways chosen beforehand: what shortest paths are, written to a file, is what a lab of that file does; what is wrong is said.
+//! Paths chosen beforehand: shortest paths, written to a file, are those of a lab with that file; errors are reported.
 
 use crate::given;
 

@@ -6,7 +6,7 @@ use constel_routing::daemons::{Served, Software, Templates, contexts};
 use constel_routing::{AddressBlocks, AddressPlan};
 use constel_scenario::{DiskFiles, parse, resolve};
 
-/// What a member of the lab is joined to others by.
+/// The networks that join a member of the lab to others.
 const MEDIA: [(&str, &str); 5] = [
     ("cables", ""),
     (

@@ -38,7 +38,7 @@ fn blueprint_by(routing: &str, rest: &str) -> Arc<Blueprint> {
     Arc::new(Blueprint::new(lab.unwrap_or_else(|e| panic!("{e}"))).unwrap())
 }
 
-/// What is wrong with satellites that only forward and this.
+/// The errors of a scenario with these keys and satellites that only forward.
 fn refused(rest: &str) -> String {
     let made = lab(&[SKY, rest].concat(), &Given::default());
     made.err().unwrap_or_else(|| panic!("taken:\n{rest}"))
@@ -162,14 +162,14 @@ fn stacks_are_given_by_name_by_shell_and_by_what_is_below() {
     assert_eq!(both, own, "all of what is said");
     let named = all(&format!("nodes: ['sat-*'], shells: [sat, low], {circle}"));
     assert_eq!(named, own);
-    // The last that is said of a node counts.
+    // The last entry that matches a node counts.
     let again = format!(
         "{{shells: [sat], set: {{runtime: netns}}}}, {{{circle}, set: {{runtime: forward}}}}"
     );
     let rest = with_stacks(&again).unwrap();
     assert_eq!(rest.len(), 24 - own.len());
     assert!(rest.is_disjoint(&own));
-    // Nobody is there.
+    // No satellite is in this region.
     let nowhere = "{shells: [low], region: {latitude: 90 deg, longitude: 0 deg, radius: 100 km}, set: {runtime: netns}}";
     let said = with_stacks(nowhere).unwrap_err();
     assert!(said.contains("no node of the lab matches this"), "{said}");
@@ -220,7 +220,7 @@ fn ways_of_disjoint_paths_are_the_routes_of_stacks() {
     assert!(paths > 10, "{paths}");
 }
 
-/// Step by step the table of those that forward holds what the kernels of stacks are told. The most ways that there were to a
+/// Step by step the table of forwarding nodes equals the routes for the kernels of stacks. The most ways that there were to a
 /// destination, and how many there were to ends of paths.
 fn ways_are_the_routes(routing: &str) -> (usize, usize) {
     let [stacks, forward] = ["", FORWARD].map(|rest| blueprint_by(routing, rest));

@@ -101,7 +101,7 @@ fn an_ephemeris_is_an_orbit() {
     assert!(laser.delay_ns.abs_diff(333_564) <= 1, "{}", laser.delay_ns);
     assert!(document.edges.iter().any(|e| e.kind == "gsl"));
     assert!(own.ages.is_empty());
-    // Data that ends early is said; data that begins late is an error; so is what is no data.
+    // Data that ends early is reported; data that begins late is an error; so is a file without data.
     let early: String = csv
         .lines()
         .take(1 + 2 * 2)

@@ -5,6 +5,7 @@ mod cable_failures;
 mod chosen_routes;
 mod daemon_networks;
 mod disruptions;
+mod expectations;
 mod file_kinds;
 mod formation;
 mod forwarders;

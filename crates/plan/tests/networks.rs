@@ -73,7 +73,7 @@ fn a_square_of_delays_becomes_edges_of_one_port_each() {
     assert_eq!(plan.routes.rows.len(), 13);
 }
 
-/// What R's `write.csv` and spreadsheets make of a file is that file.
+/// Files that R's `write.csv` and spreadsheets write are read as equal.
 #[test]
 fn cells_in_quotes_are_cells() {
     let quoted = |csv: &str| {
@@ -181,6 +181,81 @@ fn a_square_has_no_more_edges_than_a_table_may() {
         errors.contains("error: more than 1100000 edges"),
         "{errors}"
     );
+}
+
+/// So is that of networks whose edges follow from positions, and of switches: it counts the edges that are possible.
+#[test]
+fn no_law_has_more_edges_than_a_file_may() {
+    let network = |members: usize, law: &str| {
+        let text = HOSTS.replace("count: 4", &format!("count: {members}"));
+        let found = lab(
+            &format!("{text}networks:\n  mesh: {{members: [h-*], {law}}}\n"),
+            &Given(Vec::new()),
+        );
+        found.err().unwrap_or_default()
+    };
+    let link = "link: {rate: 1 Mbit/s}";
+    let shared =
+        "medium: shared, law: {range: 1 km}, link: {rate: 1 Mbit/s}, channel: {access: aloha}";
+    for law in [
+        "medium: switched",
+        &format!("law: {{range: 1 km}}, {link}"),
+        shared,
+    ] {
+        let errors = network(1_050, law);
+        assert!(
+            errors.contains("1101450 edges are possible"),
+            "{law}: {errors}"
+        );
+        assert!(
+            errors.contains("allowed: 2 to 1049 members"),
+            "{law}: {errors}"
+        );
+        assert!(errors.starts_with("x.yaml:"), "{law}: {errors}");
+    }
+    assert_eq!(network(1_049, "medium: switched"), "");
+}
+
+/// Each law, in a square and in a table that changes: refused at the line of the first delay that is too short, and valid
+/// where the delay, or the extra delay of the link, leaves room.
+#[test]
+fn jitter_above_a_delay_of_a_file_is_refused_at_its_line() {
+    let square = "delay_ms,h-0,h-1\nh-0,0,40\nh-1,4,0\n";
+    let table = "from,to,delay_ms,t_s\nh-0,h-1,40,0\nh-1,h-0,40,0\nh-0,h-1,4,10\n";
+    let network = |csv: &str, link: &str| {
+        let text = HOSTS.replace("count: 4", "count: 2");
+        let network = format!(
+            "networks:\n  mesh: {{members: [h-*], law: {{matrix: m.csv}}, link: {{rate: 1 Mbit/s, {link}}}}}\n"
+        );
+        let found = lab(
+            &format!("{text}{network}"),
+            &Given(vec![("m.csv", csv.to_owned())]),
+        );
+        found.err().unwrap_or_default()
+    };
+    // What each law takes off at most, or for laws without a bound in all but few draws, is 10 ms.
+    for law in [
+        "uniform: 10 ms",
+        "normal: 5 ms",
+        "pareto_normal: 10 ms",
+        "quantiles: [-10 ms, 0 ms, 1 ms]",
+    ] {
+        for (csv, line, ends) in [(square, 3, "`h-1` to `h-0`"), (table, 4, "`h-0` to `h-1`")] {
+            let errors = network(csv, &format!("jitter: {{{law}}}"));
+            let wanted = format!(
+                "m.csv:{line}:1: error: {ends}: jitter takes up to 10 ms off a delay of 4 ms"
+            );
+            assert!(errors.starts_with(&wanted), "{law}: {errors}");
+            assert_eq!(errors.matches("error:").count(), 1, "{law}: {errors}");
+            let longer = csv.replace(",4,", ",10,");
+            assert_eq!(network(&longer, &format!("jitter: {{{law}}}")), "", "{law}");
+            assert_eq!(
+                network(csv, &format!("extra_delay: 6 ms, jitter: {{{law}}}")),
+                "",
+                "{law}"
+            );
+        }
+    }
 }
 
 #[test]
@@ -435,7 +510,7 @@ fn management_has_an_address_for_each_member_that_follows_from_the_labs_name() {
     let other = own.management("other").unwrap();
     assert!(other.subnet != one.subnet && other.interface != one.interface);
 
-    // What is planned is the lab of the scenario's name.
+    // Plans use the addresses of the lab with the scenario's name.
     let named = own.management(own.scenario.name.as_str()).unwrap();
     let document = Document::at(&own, TimeSpan::from_ns(0)).unwrap();
     assert_eq!(document.management.unwrap().host, named.host);

@@ -1,4 +1,4 @@
-//! Which satellites take part, when only a share of them does.
+//! The satellites that take part, when only a share of them does.
 
 use std::collections::BTreeSet;
 

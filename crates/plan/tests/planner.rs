@@ -153,7 +153,7 @@ fn two_appliers_make_the_halves_of_shell_one_equal_the_same_plan() {
     let plans_there = plans(&there, 8);
     let layout = &here.lab.layout;
     assert!(layout.nodes().len() > 1584);
-    // Planes by turns; what is on the ground goes by its number.
+    // Planes alternate; nodes on the ground go by their number.
     let first = |node: NodeId| {
         let seat = layout.node(node).seat;
         seat.map_or(node.0 % 2, |seat| u32::from(seat.plane) % 2) == 0
@@ -223,7 +223,7 @@ proptest! {
     }
 }
 
-/// What the routes have of a step is what a search of its links finds; with a link failed by hand, or routes by hops, they are not asked.
+/// The routes of a step equal a search of its links; with a link failed by hand, or routes by hops, they are not used.
 #[test]
 fn the_least_delay_is_known_from_the_routes_of_the_step() {
     let by_delay = shell1();

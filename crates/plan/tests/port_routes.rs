@@ -140,7 +140,7 @@ routing: {mode: computed, destinations: all}
     };
     assert_eq!(of(0), ["10.96.0.1/13", "10.96.0.2/13", "10.96.0.3/13"]);
     assert_eq!(of(1), ["10.104.0.1/13", "10.104.0.2/13"]);
-    // A member answers from its address in the network that it was asked over.
+    // A member answers from its address in the network of the request.
     let (h0, slow) = (layout.find("h-0").unwrap().id, layout.network_ports(1));
     let beside = blueprint.addresses.beside(layout, h0, slow[1]);
     assert_eq!(beside.unwrap().to_string(), "10.104.0.1");
@@ -183,12 +183,12 @@ fn programs_that_name_no_interface_send_multicast_to_the_nodes_first_network() {
     let node = layout.port(layout.network_ports(0)[2]).node;
     let setup = blueprint.setup(node);
     assert_eq!(setup.multicast, Some(setup.ports[0].ifindex));
-    // None speaks IPv4 there.
+    // No member has IPv4 there.
     let text = CHAIN.replace("mode: computed", "mode: computed, families: [ipv6]");
     assert_eq!(self::blueprint(&text).setup(node).multicast, None);
 }
 
-/// Everything that was told of neighbours, of a lab whose members are joined so.
+/// All neighbour entries of a lab with this medium.
 fn told(medium: &str) -> BTreeSet<(PortId, PortId)> {
     let text = "constel: 1
 name: lan

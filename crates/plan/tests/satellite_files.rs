@@ -1,4 +1,4 @@
-//! What scenarios say of files of satellites: which objects fly, what is left out and why, and what cannot be read.
+//! Scenarios with files of satellites: the objects that fly, the ones left out and why, and unreadable files.
 
 use crate::given;
 
@@ -269,7 +269,7 @@ fn reasons_survive_when_sorting_fails() {
     );
     assert!(text.contains("1 not circular enough"), "{text}");
     assert!(text.contains("hint: set `start` near the epochs"), "{text}");
-    // They fly all the same if that is asked for.
+    // The objects still fly if the scenario requests it.
     let lab = lab(
         "omm: {file: c.json, max_age: 2000 d}",
         NO_ISL,
@@ -387,7 +387,7 @@ fn one_bad_state_does_not_refuse_the_others() {
     let mut positions = Vec::new();
     let lost = good.sky.positions_itrf_m(30_000_000_000, &mut positions);
     assert_eq!(lost.len(), 1);
-    // What `strict` refuses, it refuses with every error.
+    // A refusal by `strict` has every error.
     let errors = with(", strict: true").err().unwrap().to_string();
     for words in [
         "a.csv:3:1: error: the position is inside",
@@ -396,7 +396,7 @@ fn one_bad_state_does_not_refuse_the_others() {
     ] {
         assert!(errors.contains(words), "{words}: {errors}");
     }
-    // One that is asked for and has no good state says so.
+    // A requested object without a good state is reported.
     let errors = with(", only: [G03, G04]").err().unwrap().to_string();
     assert!(
         errors.contains("`G03` cannot be read: line 4: `x` is not a number"),
@@ -419,7 +419,7 @@ fn one_bad_state_does_not_refuse_the_others() {
     );
 }
 
-/// Nothing good: every reason is given, `strict` or not.
+/// A file without a good object: every reason is given, `strict` or not.
 #[test]
 fn a_file_of_bad_states_is_refused_with_its_reasons() {
     let text = POSITIONS.replace("26000000", "26000");

@@ -127,7 +127,7 @@ fn iridium_is_what_it_is_known_to_be() {
     );
 }
 
-/// Which nodes can be reached from `from` over the document's edges, nothing passing through stations.
+/// The nodes that can be reached from `from` over the document's edges, not through stations.
 fn reached<'a>(document: &'a Document, from: &'a str) -> BTreeSet<&'a str> {
     let ground: BTreeSet<&str> = document
         .nodes
@@ -185,7 +185,7 @@ fn the_real_starlink_set_is_sorted_and_the_rest_named() {
     );
     assert!(!lab.left_out.is_empty());
     assert!(lab.left_out.iter().all(|out| !out.reason.is_empty()));
-    // Who is in is in a shell, in a plane; who is not is in the list: together all objects of the file.
+    // A satellite that is in is in a shell, in a plane; one that is not is in the list: together all objects of the file.
     let flying: u32 = lab.shells.iter().map(|shell| shell.satellites).sum();
     assert_eq!(flying as usize, lab.layout.satellite_count());
     assert_eq!(flying as usize + lab.left_out.len(), 3023);

@@ -10,7 +10,7 @@ use crate::routes::Routes;
 impl Graph {
     /// Returns the paths to `destination` that `chosen` defines: for each node, the neighbour that gets its packets, or
     /// `None`. A node has a path if all of it exists: each hop has a link, no intermediate node forbids transit, and it ends
-    /// at the destination. Of several links to the same neighbour, the one with the least delay is used. Costs are hops, so
+    /// at the destination. If several links lead to the same neighbour, the one with the least delay is used. Costs are hops, so
     /// they decrease with each hop, as [`Routes::each_change`] requires.
     #[must_use]
     pub fn chosen_ways(&self, destination: NodeId, chosen: &[Option<NodeId>]) -> Ways {

@@ -64,8 +64,8 @@ impl Search<'_> {
         }
     }
 
-    /// Searches from the first node until the second is reached. Returns false if it is unreachable. Of equally cheap halves
-    /// the one with the lower number comes first, so the result depends on the graph only.
+    /// Searches from the first node until the second is reached. Returns false if it is unreachable. Among equally cheap
+    /// halves the one with the lower number comes first, so the result depends on the graph only.
     fn spread(&mut self, from: NodeId, to: NodeId) -> bool {
         self.cost_ns[exit(from.0)] = 0;
         self.open.push(Reverse((0, exit(from.0))));
@@ -167,8 +167,8 @@ pub fn delay_ns(path: &[PathHop]) -> u64 {
 
 impl Graph {
     /// Returns paths from one node to another that share no node but these two. It returns up to `most` of them, as many as
-    /// exist, and of all such sets one with the least total delay. The shortest comes first. Of equal paths the one whose
-    /// nodes have the lower numbers comes first. Nodes that forbid transit are on no path, and every link of the paths works
+    /// exist, and of all such sets one with the least total delay. The shortest comes first. Among equal paths the one
+    /// whose nodes have the lower numbers comes first. Nodes that forbid transit are on no path, and every link of the paths works
     /// in both directions.
     ///
     /// The first path is not always the shortest one of the graph, because that one may block a second path.

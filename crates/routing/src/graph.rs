@@ -336,8 +336,8 @@ impl Graph {
         Ways { cost, next, others }
     }
 
-    /// Returns the best link of a node that is not the destination, by its number, and the resulting cost. Of equal links it
-    /// is the one to the lower node, then the one with the lower port.
+    /// Returns the best link of a node that is not the destination, by its number, and the resulting cost. Among equal
+    /// links it is the one to the lower node, then the one with the lower port.
     #[inline]
     pub(crate) fn best_arc(
         &self,

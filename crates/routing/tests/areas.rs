@@ -58,7 +58,7 @@ fn grouping() -> impl Strategy<Value = Grouping> {
     ]
 }
 
-/// Areas that nobody brings anything into.
+/// Areas without routes from outside.
 fn closed(areas: &Areas) -> Option<Divided<'_>> {
     Some(Divided {
         areas,

@@ -41,7 +41,7 @@ fn follow_a_handover(name: &str, spec: &Spec) {
     let layout = common::lab(WalkerKind::Delta, (3, 1, 0), 60.0, 780.0, stations)
         .layout()
         .clone();
-    // Three satellites in a ring, less one link: a row. Its ends depend on how links are numbered.
+    // Three satellites in a ring, less one link: a row. The ends of the row depend on how links are numbered.
     let links = layout.isl_links()[..2].to_vec();
     let ends: Vec<NodeId> = links
         .iter()
@@ -68,7 +68,7 @@ fn follow_a_handover(name: &str, spec: &Spec) {
         [4, 4, 4, 4]
     );
     lab.ping(west, east);
-    // One route for each other node and family, none to links. Of another system's only those to its ends are told.
+    // One route for each other node and family, none to links. Only those to its ends are announced to another system.
     let told = if spec.systems.is_empty() { 4 } else { 1 };
     for family in ["-4", "-6"] {
         assert_eq!(lab.bird_routes(west, family).lines().count(), told);

@@ -1,5 +1,5 @@
 //! Generated configurations, word for word: `tests/golden/*.conf`. `CONSTEL_BLESS=1 cargo test -p constel-routing
-//! --test daemons` writes them anew; read the diff before committing it.
+//! --test daemons` writes them again; read the diff before committing it.
 
 use crate::common;
 
@@ -140,7 +140,7 @@ fn every_configuration_reads_as_agreed() {
     agree(cases.map(|(name, spec)| (name, of_both(&spec))));
 }
 
-/// What the shipped templates make of these is what the goldens have.
+/// The shipped templates make the goldens of these.
 fn agree<const N: usize>(cases: [(&str, Vec<Context>); N]) {
     let bless = std::env::var_os("CONSTEL_BLESS").is_some();
     let templates = Templates::new(None).unwrap();

@@ -81,7 +81,7 @@ impl World {
         Routes::compute_by(&graph, &self.destinations, self.rule)
     }
 
-    /// What all kernels hold when these routes are installed.
+    /// The routes of all kernels when these routes are installed.
     fn kernels(&self, routes: &Routes) -> Kernels<'_> {
         let mut next = BTreeMap::new();
         for node in self.layout.nodes() {
@@ -240,8 +240,8 @@ proptest! {
     }
 
     /// Virtual time: packets move hop by hop while one kernel after another learns new routes, several updates in a
-    /// row, in any order of moves and changes. What is under way meets a node once more with each update at most, and
-    /// arrives when its node has a way at the end.
+    /// row, in any order of moves and changes. A packet in flight meets a node once more with each update at most,
+    /// and arrives if its node has a path at the end.
     #[test]
     fn packets_on_their_way_through_updates_arrive(
         rule in rules(),

@@ -1,4 +1,4 @@
-//! Link-state messages about what nobody foresaw: who hears when, and what follows from it.
+//! Link-state messages about unforeseen changes: when nodes receive them, and the effects.
 
 use crate::common;
 
@@ -40,7 +40,7 @@ impl World {
         self.layout.port(end(e)).node
     }
 
-    /// Without the lasers, both directions, of which `broken` says so, by the nodes at their ends.
+    /// Without the lasers, both directions, that `broken` names by the nodes at their ends.
     fn without(&self, mut broken: impl FnMut(NodeId, NodeId) -> bool) -> Snapshot {
         let mut actual = self.foreseen.clone();
         let mut down = BTreeSet::new();
@@ -115,7 +115,7 @@ fn a_foreseen_sky_needs_no_message() {
     );
 }
 
-/// A laser that fails and is mended all day: what is kept of its messages is what somebody may still look at.
+/// A laser that fails and is mended all day: only messages that a node may still use are kept.
 #[test]
 fn old_messages_are_forgotten() {
     let world = World::new();
@@ -163,7 +163,7 @@ fn a_failed_laser_is_heard_of_hop_by_hop_and_its_repair_too() {
     let mut state = LinkStateProtocol::new(&world.layout, REACTION);
     let failed_ns = 5_000_000_000;
     state.detect(&world.layout, &world.foreseen, &actual, failed_ns);
-    // Both ends tell; each node that hears it first sends it on over all links but one.
+    // Both ends send it; each node that receives it first sends it on over all links but one.
     let links = actual.edges.len() as u64;
     let nodes = world.layout.nodes().len() as u64;
     assert_eq!(state.lsa_count().originated, 2);
@@ -272,7 +272,7 @@ fn a_limited_message_stays_near() {
         .collect();
     let aware = world.differing(&believed, &world.routes(&world.foreseen));
     assert!(aware.is_subset(&neighbours), "{aware:?}");
-    // Each end tells its neighbours, and they tell nobody.
+    // Each end sends to its neighbours, and they send it to no other node.
     let told = actual
         .edges
         .iter()
@@ -283,7 +283,7 @@ fn a_limited_message_stays_near() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(60))]
 
-    /// Whatever fails, whenever, and is mended: once all is heard, all route as if somebody saw everything.
+    /// After every sequence of failures and repairs: once all messages have arrived, all nodes route as if each saw everything.
     #[test]
     fn when_all_is_heard_all_agree(
         seeds in prop::collection::vec(any::<u64>(), 1..4),

@@ -191,7 +191,7 @@ fn changes_are_minimal_and_give_the_new_routes() {
         before = after;
     }
     assert!(changed > 100, "nothing ever moved: {changed}");
-    // All gone when nothing is asked for.
+    // Without destinations all routes are gone.
     for c in Routes::default().changes_from(&before, &plan) {
         kernels.apply(&c);
     }
@@ -283,7 +283,7 @@ fn walks_follow_kernel_tables() {
         assert!(asked.values().all(|times| *times == 1), "{asked:?}");
         assert!(asked.len() > ground.len());
     }
-    // What can go wrong, each said with where.
+    // The possible errors, each with its place.
     let (a, b) = (ground[0], ground[1]);
     let to = IpAddr::from(plan.loopback(b).v4);
     let path = go(&tables, a, to).hops;

@@ -1,4 +1,4 @@
-//! What routing costs. Run with `cargo test --release -p constel-routing --test speed -- --ignored --nocapture`.
+//! The cost of routing. Run with `cargo test --release -p constel-routing --test speed -- --ignored --nocapture`.
 
 use crate::common;
 

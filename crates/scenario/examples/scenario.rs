@@ -1,18 +1,17 @@
-//! Prints the schema, the reference page, or a scenario as it is resolved:
-//! `cargo run -p constel-scenario --example scenario -- schema|reference|FILE`.
+//! Prints the schema, or a scenario as it is resolved:
+//! `cargo run -p constel-scenario --example scenario -- schema|FILE`.
 
 use std::process::ExitCode;
 
-use constel_scenario::{DiskFiles, read_scenario, reference_page, schema_json};
+use constel_scenario::{DiskFiles, read_scenario, schema_json};
 
 fn main() -> ExitCode {
     let Some(what) = std::env::args().nth(1) else {
-        eprintln!("usage: scenario schema|reference|FILE");
+        eprintln!("usage: scenario schema|FILE");
         return ExitCode::from(2);
     };
     match what.as_str() {
         "schema" => print!("{}", schema_json()),
-        "reference" => print!("{}", reference_page()),
         file => {
             let bytes = match std::fs::read(file) {
                 Ok(bytes) => bytes,

@@ -9,7 +9,7 @@ use crate::source::{Source, Span, saturate};
 /// One error at one place in one file.
 ///
 /// [`Display`](fmt::Display) prints it in full; its first line starts `FILE:LINE:COL: error: `.
-/// Nothing in it can carry control characters to a terminal.
+/// The text cannot carry control characters to a terminal.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Diagnostic {
     /// The file, as the user named it.

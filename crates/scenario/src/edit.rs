@@ -215,7 +215,7 @@ pub fn set(file: &str, text: &str, settings: &[Setting]) -> Result<String, Diagn
         let source = Source::new(file, &edited);
         match set_one(&source, setting) {
             Ok(text) => edited = text,
-            // Without YAML nothing can be said about any of them.
+            // Without YAML none of them can be checked.
             Err(Refusal::Syntax(error)) => return Err((*error).into()),
             Err(Refusal::Place(span, reason)) => errors.push(
                 Diagnostic::new(

@@ -11,7 +11,7 @@ pub trait Files {
     /// or absolute).
     ///
     /// # Errors
-    /// Whatever hinders reading; the message is shown to the user.
+    /// Any reason that prevents reading; the message is shown to the user.
     fn read(&self, path: &str) -> io::Result<Vec<u8>>;
 
     /// How errors inside the file should name it. The default is `path` as it is.

@@ -5,8 +5,8 @@
 //! *all* errors, each with file, line, column, snippet, path and hint ([`Diagnostics`]).
 //!
 //! The raw types in [`raw`] are the one source of truth of the format: [`schema`] derives the
-//! JSON schema from them, `parse` checks files against that schema, and [`reference_page`] prints
-//! it for readers.
+//! JSON schema from them, `parse` checks files against that schema, and [`reference_pages`] writes
+//! the tables of the reference from it.
 //!
 //! [`set`] changes values in a file's text before it is parsed.
 //!
@@ -56,8 +56,10 @@ pub use files::{DiskFiles, Files, MAX_FILE_BYTES};
 pub use glob::Glob;
 pub use model::Scenario;
 pub use parse::{Document, Parsed, parse, parse_bytes};
-pub use reference::{box_reference_page, reference_page, rules_reference_page};
-pub use resolve::{address, is_box, network, read_box, read_rules, read_scenario, resolve};
+pub use reference::reference_pages;
+pub use resolve::{
+    address, is_box, network, not_a_node_name, read_box, read_rules, read_scenario, resolve,
+};
 pub use schema::{box_schema_json, rules_schema_json, schema, schema_json};
 pub use slug::slug;
 pub use software::{NodeFacts, NodeKind};

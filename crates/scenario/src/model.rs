@@ -38,8 +38,8 @@ pub use constellations::{
     Pairing, PlusGrid, Policy, Positions, Shell, Walker, satellite_name,
 };
 pub use expect::{
-    Agreement, Bounds, Delivery, EndedEarly, EventNamed, Expectation, Expected, Measured,
-    PrintedClock, PrintedTime, Window,
+    Agreement, Bounds, Delivery, EndedEarly, EventKind, EventNamed, EventSubject, Expectation,
+    Expected, Measured, PrintedClock, PrintedTime, Window,
 };
 pub use failures::{Centre, Failure, FailureTarget, FailureTime, Trouble};
 pub use ground::{Cable, Host, Obstacle, Station, Terminal, Waypoint};

@@ -23,7 +23,7 @@ pub(crate) struct Format {
 
 pub(crate) static SCENARIO: LazyLock<Format> = LazyLock::new(|| Format {
     schema: generate::<RawScenario>("Constel scenario"),
-    reference: "docs/reference/scenario.md",
+    reference: "docs/reference/scenario/",
     what: "scenario",
     narrowing: None,
 });

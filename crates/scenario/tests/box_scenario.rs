@@ -1,10 +1,8 @@
-//! Scenarios that are a box: what is wrong with a file, all at once (`tests/boxes/X.yaml` gives `X.stderr`, written anew with
-//! `CONSTEL_BLESS=1`), and what a good one means.
+//! Scenarios that are a box: what is wrong with a file, all at once (`tests/boxes/X.yaml` gives `X.stderr`, written again
+//! with `CONSTEL_BLESS=1`), and what a good one means.
 
 use constel_scenario::model::{BoxEnds, BoxScenario};
-use constel_scenario::{
-    Diagnostics, DiskFiles, box_reference_page, box_schema_json, is_box, read_box,
-};
+use constel_scenario::{Diagnostics, DiskFiles, box_schema_json, is_box, read_box};
 
 fn read(name: &str, text: &str) -> Result<BoxScenario, Diagnostics> {
     read_box(name, text.as_bytes(), &DiskFiles::in_folder("tests/boxes"))
@@ -32,13 +30,12 @@ fn every_error_reads_as_agreed() {
 }
 
 #[test]
-fn schema_and_page_are_those_of_the_code() {
+fn the_shipped_schema_is_that_of_the_code() {
     let pages = "../../docs/reference";
     compare(
         &format!("{pages}/box-scenario.schema.json"),
         &box_schema_json(),
     );
-    compare(&format!("{pages}/box-scenario.md"), &box_reference_page());
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Every kind of bad input, and exactly what the user sees: `tests/errors/X.yaml` gives
 //! `tests/errors/X.stderr`. `CONSTEL_BLESS=1 cargo test -p constel-scenario --test golden` writes
-//! the second anew; read the diff before committing it.
+//! the second again; read the diff before committing it.
 
 use std::collections::BTreeSet;
 use std::fs;

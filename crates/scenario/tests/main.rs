@@ -3,5 +3,6 @@
 mod box_scenario;
 mod golden;
 mod properties;
+mod reference;
 mod rules;
 mod shipped;

@@ -176,7 +176,7 @@ fn satellites_may_be_called_what_their_catalogue_calls_them() {
     assert!(none.contains("no node is called `MIR`"), "{none}");
 }
 
-/// Where no satellite is of a catalogue, a text that is no name is none of a node either, and `resolve` says so.
+/// Without satellites of a catalogue, a text that is no name is not the name of a node either, and `resolve` reports it.
 #[test]
 fn without_a_catalogue_nobody_is_called_so() {
     let text = r"

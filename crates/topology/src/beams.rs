@@ -213,7 +213,7 @@ impl Beams {
         }
     }
 
-    /// Lets the stations of a group choose, in order. Of a station's terminals those that remember come first:
+    /// Lets the stations of a group choose, in order. Those of a station's terminals that remember come first:
     /// the others choose from the rest, so that their previous choice does not matter.
     fn decide_group(&mut self, rules: &Rules<'_>, member: impl Fn(usize) -> bool) {
         self.count_held(rules, &member);

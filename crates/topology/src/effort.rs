@@ -16,7 +16,7 @@ pub struct Effort<'a> {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum Cut {
     /// The caller cancelled the question.
-    #[error("nobody waits for the answer any more")]
+    #[error("the caller cancelled the request")]
     Unwanted,
     /// The limit is reached.
     #[error(

@@ -96,8 +96,8 @@ impl Path<'_> {
     }
 }
 
-/// A link as its class allows and its carrier carries. A carrier that does not close has no link; should it be
-/// asked all the same, it keeps its class.
+/// A link as its class allows and its carrier carries. A carrier that does not close has no link; for a call
+/// that comes all the same, it keeps its class.
 fn carried(class: LinkClass, signal: &Signal) -> LinkClass {
     let Some(carried) = signal.carried else {
         return class;

@@ -1,4 +1,4 @@
-//! What breaks, when, and what is said about it; lasers that turn and take their time.
+//! Failures, their times, and their reports; lasers that turn and take their time.
 
 use crate::common;
 
@@ -76,7 +76,7 @@ fn a_failed_satellite_loses_everything_and_says_so() {
     }
 }
 
-/// Nodes that nobody knew would go: the sky is the same until it is told, and without them from then on.
+/// Unforeseen losses of nodes: the sky is the same until the loss is reported, and without them from then on.
 #[test]
 fn a_failure_that_is_told_begins_when_it_is_told_to() {
     let plain = build(|_| {});
@@ -100,7 +100,7 @@ fn a_failure_that_is_told_begins_when_it_is_told_to() {
         if step == 3 {
             assert!(!stepper.fail_from("machine c", 0), "nobody of that name");
             assert!(stepper.fail_from("machine b", 4 * SECOND));
-            // What was said first holds.
+            // The first report holds.
             assert!(stepper.fail_from("machine b", 5 * SECOND));
         }
         let (with, without) = (stepper.advance(), plain.advance());
@@ -119,7 +119,7 @@ fn a_failure_that_is_told_begins_when_it_is_told_to() {
     assert!(!scheduled.fail_from("storm", 0), "it has a time of its own");
 }
 
-/// Nodes that were told to go come back one by one, and take others with them when they go again.
+/// Nodes that were removed come back one by one, and take others with them when they go again.
 #[test]
 fn nodes_of_a_failure_that_is_told_come_back_when_it_is_told() {
     let nodes = ["iridium-2-3", "iridium-2-4", "tokyo"];

@@ -109,7 +109,7 @@ proptest! {
         }
     }
 
-    /// Whoever is used at some step is among those that may be.
+    /// A satellite that is used at some step is among those that may be.
     #[test]
     fn those_that_may_be_used_are_all_that_are(
         (planes, slots, altitude_km) in (2_u32..9, 3_u32..9, 400.0..20_000.0_f64),
@@ -184,7 +184,7 @@ fn a_year_of_steps_of_10_ms_is_not_walked_through() {
     }
 }
 
-/// Stations that look at each other's load never forget as far as anybody can tell: that is said at once, with what to do.
+/// Stations that depend on each other's load never forget, as far as can be proved: that is reported at once, with the next step.
 #[test]
 fn what_cannot_be_found_is_refused_at_once() {
     let mut stepper = iridium_with(GslPolicy::LeastLoaded, cities());
@@ -197,7 +197,7 @@ fn what_cannot_be_found_is_refused_at_once() {
     };
     assert_eq!(key, "gsl.policy");
     assert!(error.to_string().contains("nearest"), "{error}");
-    // What it names can be had.
+    // The instant that it names can be computed.
     let step = before_ns / 10_000_000 - 1;
     let mut effort = Effort::new(Effort::QUESTION, &|| true);
     assert_eq!(stepper.try_step(step, &mut effort).unwrap().step, step);

@@ -85,7 +85,7 @@ fn rain_fades_links_and_why_says_so() {
             panic!("{told:?}");
         };
         let words = told.describe(&layout);
-        // What the edge carries is what the words say.
+        // The edge's rate equals that of the text.
         let said = signals.down.carried.unwrap().rate_bps as u64;
         assert_eq!(down, said.min(900_000_000), "{words}");
         if (10..20).contains(&step) {
@@ -142,7 +142,7 @@ fn a_link_that_does_not_close_is_none() {
         words.contains("the radio link up does not close: C/N"),
         "{words}"
     );
-    // Where it does not rain, the same carriers do.
+    // Without rain, the same carriers work.
     assert!(snapshot.serving[2].is_some());
 }
 
@@ -175,7 +175,7 @@ fn recordings_lie_over_whatever_link_there_is() {
         assert_eq!(extra, if late { 5_000_000 } else { 0 });
         let lossy = own.impairment.loss == Loss::Bernoulli { loss_ratio: 0.25 };
         assert_eq!(lossy, late);
-        // Nobody else has it.
+        // No other station has it.
         let tokyo = layout.gsl_port(station(&layout, "tokyo"));
         assert_eq!(snapshot.edges_from(tokyo), bare.edges_from(tokyo));
     }
@@ -223,7 +223,7 @@ fn users_of_bent_pipes_use_what_a_feeder_uses() {
     let (layout, mut stepper) = shell1(|spec| {
         spec.constellations[0].isl = constel_topology::IslPattern::None;
         spec.constellations[0].bent_pipe = true;
-        // A feeder near London, and nobody near the others.
+        // A feeder near London, and no station near the others.
         let mut feeder = common::station("feeder", 50.2, -5.1);
         feeder.feeder = true;
         feeder.terminals[0].antennas = 4;

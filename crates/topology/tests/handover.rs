@@ -165,7 +165,7 @@ fn break_before_make_is_dark_and_make_before_break_is_not() {
     assert_eq!(lit, 0);
 }
 
-/// What one policy does, given to a lab of another one as choices made beforehand, is what that lab does from then on.
+/// The choices of one policy, given to a lab of another one beforehand, are those of that lab from then on.
 #[test]
 fn what_was_chosen_beforehand_is_used() {
     let (from, to) = (20, 80);
@@ -199,7 +199,7 @@ fn what_was_chosen_beforehand_is_used() {
     assert_eq!(both[from..to], longest[from..to]);
     assert!(both[to..].iter().flatten().all(Option::is_none), "dark");
     assert_ne!(nearest[from..to], longest[from..to]);
-    // Of several the first that can be used.
+    // The first of several that can be used.
     let london = longest[from][0].unwrap();
     let never = NodeId((london.0 + 792) % 1584);
     chosen.stations[0].choices = vec![Chosen {

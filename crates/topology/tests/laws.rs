@@ -75,7 +75,7 @@ proptest! {
                     prop_assert!(end.abs_diff(e.impairment.delay.delay_ns) <= 1);
                 }
             }
-            // What a link's absence is blamed on is never "up".
+            // The reason for a link's absence is never "up".
             for link in layout.isl_links() {
                 let (a, b) = (layout.port(link.a).node, layout.port(link.b).node);
                 prop_assert_eq!(snapshot.edge(link.a, link.b).is_some(), why(&layout, &snapshot, a, b).is_up());

@@ -318,7 +318,7 @@ fn a_delta_applied_gives_the_next_snapshot() {
         }
         before = after;
     }
-    // Nothing changes from a snapshot to itself.
+    // A snapshot has no changes to itself.
     assert!(diff(&layout, &before, &before).is_empty());
 }
 

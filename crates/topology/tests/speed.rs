@@ -1,4 +1,4 @@
-//! What a step costs. Run with `cargo test --release -p constel-topology --test speed -- --ignored --nocapture`.
+//! The cost of a step. Run with `cargo test --release -p constel-topology --test speed -- --ignored --nocapture`.
 
 use crate::common;
 

@@ -22,7 +22,7 @@ fn rules() -> impl Strategy<Value = GslSpec> {
     })
 }
 
-/// Of three constellations, some.
+/// All or some of three constellations.
 fn operators() -> impl Strategy<Value = Operators> {
     prop_oneof![
         Just(Operators::All),
@@ -60,7 +60,7 @@ fn fleet() -> Vec<Shell> {
     (0..3).map(shell).collect()
 }
 
-/// What holds of every station's terminals at every step.
+/// Properties of every station's terminals at every step.
 fn check(layout: &Layout, snapshot: &Snapshot, place: usize) -> Result<(), TestCaseError> {
     let spec = layout.spec();
     let station = &spec.stations[place];

@@ -1,4 +1,4 @@
-//! Exact decimal numbers: sign, integer mantissa, power of ten. Nothing here rounds.
+//! Exact decimal numbers: sign, integer mantissa, power of ten. No function here rounds.
 
 use std::fmt;
 

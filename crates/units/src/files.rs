@@ -1,5 +1,6 @@
 //! Reads files from users or other programs, within a size limit and without waiting for a writer that may never come.
 
+use std::fmt::Display;
 use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Read};
 use std::os::unix::fs::{FileTypeExt, OpenOptionsExt};
@@ -88,6 +89,24 @@ impl<R: BufRead> Iterator for Lines<R> {
     }
 }
 
+/// Returns an error's text without the numbers of the operating system (` (os error 2)`), which do not help a reader. Errors
+/// of other errors contain them anywhere in their text.
+#[must_use]
+pub fn in_words(error: &impl Display) -> String {
+    const BEFORE: &str = " (os error ";
+    let text = error.to_string();
+    let mut pieces = text.split(BEFORE);
+    let mut words = pieces.next().unwrap_or_default().to_owned();
+    for piece in pieces {
+        let rest = piece.trim_start_matches(|c: char| c.is_ascii_digit() || c == '-');
+        match rest.strip_prefix(')') {
+            Some(rest) if rest.len() + 1 < piece.len() => words.push_str(rest),
+            _ => words.extend([BEFORE, piece]),
+        }
+    }
+    words
+}
+
 /// Reads standard input to its end, as text in UTF-8.
 ///
 /// # Errors
@@ -143,6 +162,31 @@ fn regular(found: &std::fs::Metadata) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn errors_have_words_and_no_numbers() {
+        for kind in [2, 13, 17, 20, 21, 28] {
+            let error = io::Error::from_raw_os_error(kind);
+            let words = in_words(&error);
+            assert_eq!(format!("{words} (os error {kind})"), error.to_string());
+            // Within other texts, and more than once.
+            let twice = format!("read a: {error}; write b: {error}, next");
+            assert_eq!(
+                in_words(&twice),
+                format!("read a: {words}; write b: {words}, next")
+            );
+        }
+        // Texts that are no error of the system stay as they are.
+        for text in [
+            "",
+            "plain",
+            "a (os error ",
+            "a (os error x) b",
+            "a (os error )",
+        ] {
+            assert_eq!(in_words(&text), text);
+        }
+    }
 
     #[test]
     fn only_regular_files_are_opened_and_none_is_waited_for() {

@@ -3,6 +3,7 @@
 //! | form | who writes it |
 //! |---|---|
 //! | `2026-11-21T01:02:03.5`, `2026-325T01:02:03.5` | CCSDS 301.0-B (ASCII time codes A and B), with `Z` or without |
+//! | `2026-11-21T01:02:03.5+00:00` | RFC 3339: Python, JavaScript libraries; other offsets are refused |
 //! | `2026-11-21 01:02:03.5` | Space-Track, spreadsheets |
 //! | `21 Nov 2026 01:02:03.5`, `Nov 21 2026 01:02:03.5` | STK (`UTCG`) |
 //! | `2026 11 21 1 2 3.50000000` | SP3 |
@@ -28,10 +29,10 @@ pub fn instant(text: &str) -> Result<Utc, UnitError> {
         example: UTC.example,
     };
     let trimmed = text.trim();
-    let bare = trimmed
-        .strip_suffix(['Z', 'z'])
-        .unwrap_or(trimmed)
-        .trim_end();
+    // RFC 3339 writes UTC in three forms.
+    let zone = ["Z", "z", "+00:00", "-00:00"];
+    let bare = zone.iter().find_map(|zone| trimmed.strip_suffix(zone));
+    let bare = bare.unwrap_or(trimmed).trim_end();
     let form = || bad("expected a date and a time, like 2026-11-21T01:02:03.5");
     let (date, time) = split(bare).ok_or_else(form)?;
     let (year, month, day) = date_of(date).ok_or_else(form)?;
@@ -103,7 +104,11 @@ fn date_of(text: &str) -> Option<(i64, i64, i64)> {
         i64::try_from(at + 1).ok()
     };
     match parts[..] {
-        [y, of_year] if of_year.len() == 3 => day_of_year(year(y)?, digits(of_year)?),
+        [y, of_year] if of_year.len() == 3 => {
+            let (year, day) = (year(y)?, digits(of_year)?);
+            // Month 0 does not exist: the form is right, and the date is not.
+            Some(day_of_year(year, day).unwrap_or((year, 0, day)))
+        }
         [a, b, c] => match (named(a), named(b)) {
             (Some(month), None) => Some((year(c)?, month, digits(b)?)),
             (None, Some(month)) => Some((year(c)?, month, digits(a)?)),
@@ -153,6 +158,10 @@ mod tests {
             "2026-11-21T01:02:03.5",
             "2026-11-21T01:02:03.5Z",
             "2026-11-21t01:02:03.5z",
+            "2026-11-21T01:02:03.5+00:00",
+            "2026-11-21T01:02:03.500-00:00",
+            "2026-11-21 01:02:03.5+00:00",
+            "2026-325T01:02:03.5+00:00",
             " 2026-11-21 01:02:03.500000000000 ",
             "2026-11-21 01:02:03.5 Z",
             "2026-325T01:02:03.5Z",
@@ -187,6 +196,12 @@ mod tests {
             "2026-11-21T24:00:00",
             "2026-12-31T23:59:60",
             "2026-11-21T00:00:00+01:00",
+            "2026-11-21T00:00:00+00:01",
+            "2026-11-21T00:00:00+0000",
+            "2026-11-21T+00:00",
+            "2026-11-21+00:00",
+            "+00:00",
+            "2026-11-21T00:00:00Z+00:00",
             "2026-11-21T00:00",
             "26-11-21T00:00:00",
             "2026-11-21T00:00:-1",
@@ -196,6 +211,14 @@ mod tests {
             "+026-11-21T00:00:00",
         ] {
             assert!(instant(text).is_err(), "{text}");
+        }
+        for text in [
+            "2026-366T00:00:00",
+            "2026-000T00:00:00",
+            "2026-02-29T00:00:00",
+        ] {
+            let error = instant(text).unwrap_err().to_string();
+            assert!(error.contains("there is no such date"), "{error}");
         }
     }
 }

@@ -7,11 +7,12 @@ use constel_control::{Error, Lab};
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use crate::changes::Changes;
 use crate::flows::FlowOrder;
 use crate::http::{Answer, Head};
 use crate::questions::Question;
 use crate::server::Shared;
-use crate::sky::Skies;
+use crate::sky::{Moment, Skies};
 use crate::source::Of;
 use crate::views::{Columns, RunView};
 
@@ -43,7 +44,9 @@ pub(crate) fn get(shared: &Shared, head: &Head) -> Answer {
                 .map_err(|_| format!("{name}: '{text}' is no whole number")),
         }
     };
-    let live = head.asked("live").as_deref() == Some("1");
+    let flag = |name: &str| head.asked(name).as_deref() == Some("1");
+    let live = flag("live");
+    let at = || Ok::<_, String>((number("step")?, number("t_ns")?));
     let given = || -> Given {
         let Some(question) = Question::of(&head.path) else {
             return Ok(Answer::refused(404, "there is nothing here"));
@@ -52,16 +55,17 @@ pub(crate) fn get(shared: &Shared, head: &Head) -> Answer {
             Question::World => {
                 Answer::json(&shared.source.world(shared.write, shared.shell.is_some()))
             }
-            Question::Link => link(shared, (&asked("a")?, &asked("b")?), number("step")?, live)?,
-            Question::Path => path(
-                shared,
-                (&asked("from")?, &asked("to")?),
-                number("step")?,
-                live,
-            )?,
-            Question::Node => told(skies(shared)?.node(&asked("node")?, number("step")?))?,
+            Question::Link => link(shared, (&asked("a")?, &asked("b")?), at()?, live)?,
+            Question::Path => path(shared, (&asked("from")?, &asked("to")?), at()?, live)?,
+            Question::Node => {
+                let moment = moment(shared, at()?)?;
+                told(skies(shared)?.node(&asked("node")?, &moment))?
+            }
             Question::Track => told(skies(shared)?.track(&asked("node")?, number("step")?))?,
-            Question::Series => told(skies(shared)?.series(&asked("from")?, &asked("to")?))?,
+            Question::Series => {
+                let by_hand = shared.source.by_hand();
+                told(skies(shared)?.series(&asked("from")?, &asked("to")?, &by_hand))?
+            }
             Question::Events => {
                 let from = usize::try_from(number("from")?).unwrap_or(usize::MAX);
                 Answer::json(&shared.source.timeline(from))
@@ -71,7 +75,7 @@ pub(crate) fn get(shared: &Shared, head: &Head) -> Answer {
             Question::Networks => told(lab(shared)?.networks())?,
             Question::Flows => Answer::json(&shared.flows.views()),
             Question::Run => told(run(shared))?,
-            Question::Columns => told(columns(shared, &asked("of")?))?,
+            Question::Columns => told(columns(shared, &asked("of")?, flag("paths")))?,
         })
     };
     given().unwrap_or_else(|words| Answer::refused(400, &words))
@@ -88,30 +92,39 @@ fn skies(shared: &Shared) -> Result<&Skies, String> {
 fn lab(shared: &Shared) -> Result<&Lab, String> {
     match &shared.source.of {
         Of::Lab { lab, .. } => Ok(lab),
-        _ => Err("there is no lab: kernels cannot be asked".to_owned()),
+        _ => Err("there is no lab: kernels cannot be read".to_owned()),
     }
 }
 
-/// Returns a link of the scenario. With `live`, adds the data of the running lab.
-fn link(shared: &Shared, (a, b): (&str, &str), step: u64, live: bool) -> Given {
+/// Returns the instant of a step, with the changes by hand up to lab time `t_ns` and at least to the step's beginning.
+fn moment(shared: &Shared, (step, t_ns): (u64, u64)) -> Result<Moment, String> {
+    let lab = &skies(shared)?.lab;
+    let until_ns = t_ns.max(step.saturating_mul(lab.step_ns()));
+    let changes = Changes::until(lab, &shared.source.by_hand(), until_ns);
+    Ok(Moment { step, changes })
+}
+
+/// Returns a link at an instant. With `live`, adds the data of the running lab.
+fn link(shared: &Shared, (a, b): (&str, &str), at: (u64, u64), live: bool) -> Given {
     let skies = skies(shared)?;
     if !live {
-        return told(skies.link(a, b, step));
+        return told(skies.link(a, b, &moment(shared, at)?));
     }
     let shown = lab(shared)?.link(a, b).map_err(|error| error.to_string())?;
-    let step = shown.t_ns.unwrap_or(0) / skies.lab.step_ns();
-    let mut view = skies.link(&shown.a, &shown.b, step)?;
+    let t_ns = shown.t_ns.unwrap_or(0);
+    let now = moment(shared, (t_ns / skies.lab.step_ns(), t_ns))?;
+    let mut view = skies.link(&shown.a, &shown.b, &now)?;
     view.up = shown.up;
     view.why.clone_from(&shown.why);
     view.live = Some(shown);
     Ok(Answer::json(&view))
 }
 
-fn path(shared: &Shared, (from, to): (&str, &str), step: u64, live: bool) -> Given {
+fn path(shared: &Shared, (from, to): (&str, &str), at: (u64, u64), live: bool) -> Given {
     if live {
         return told(lab(shared)?.path(from, to, None));
     }
-    told(skies(shared)?.path(from, to, step))
+    told(skies(shared)?.path(from, to, &moment(shared, at)?))
 }
 
 fn run(shared: &Shared) -> Result<RunView, String> {
@@ -125,8 +138,8 @@ fn run(shared: &Shared) -> Result<RunView, String> {
 }
 
 /// Returns a table of a run's results, or of those that a lab has written so far: `machine`, or the name of a flow that has
-/// ended.
-fn columns(shared: &Shared, of: &str) -> Result<Columns, String> {
+/// ended. With `paths`, returns the flow's path and lower bound over lab time.
+fn columns(shared: &Shared, of: &str, paths: bool) -> Result<Columns, String> {
     let folder = match &shared.source.of {
         Of::Run { run, .. } => run.dir(),
         Of::Lab {
@@ -144,20 +157,45 @@ fn columns(shared: &Shared, of: &str) -> Result<Columns, String> {
             if !known {
                 return Err(format!("no flow is called '{flow}'"));
             }
+            if paths {
+                return table(&folder.join("paths.csv"), Some(flow));
+            }
             folder.join("flows").join(format!("{flow}.csv"))
         }
     };
-    table(&path)
+    table(&path, None)
 }
 
-fn table(path: &Path) -> Result<Columns, String> {
+/// Returns the places of the rows that are sent: every second, third, and so on, and all flagged ones. Of very many flagged
+/// ones, an even part is sent too.
+fn sent(rows: usize, is_flagged: impl Fn(usize) -> bool) -> Vec<usize> {
+    let every = rows.div_ceil(ROWS).max(1);
+    let flagged = (0..rows).filter(|row| is_flagged(*row)).count();
+    let every_flagged = flagged.div_ceil(ROWS).max(1);
+    let mut seen = 0;
+    let is_sent = |row: &usize| {
+        let flagged = is_flagged(*row);
+        seen += usize::from(flagged);
+        row.is_multiple_of(every) || (flagged && seen % every_flagged == 0)
+    };
+    (0..rows).filter(is_sent).collect()
+}
+
+/// Reads a table of numbers; with `flow`, only the rows of that flow.
+fn table(path: &Path, flow: Option<&str>) -> Result<Columns, String> {
     let said = |error: std::io::Error| format!("{}: {error}", path.display());
     let mut lines = constel_units::files::lines(path).map_err(said)?;
     let head = lines.next().transpose().map_err(said)?.unwrap_or_default();
     let names: Vec<String> = head.split(',').map(str::to_owned).collect();
+    let place = |wanted: &str| names.iter().position(|name| name == wanted);
+    let (owner, flag) = (place("flow"), place("marked"));
     let mut columns = vec![Vec::new(); names.len()];
     for line in lines.take(ROWS_READ) {
         let line = line.map_err(said)?;
+        let is_own = |flow: &str| line.split(',').nth(owner?).map(|cell| cell == flow);
+        if flow.is_some_and(|flow| is_own(flow) != Some(true)) {
+            continue;
+        }
         let mut cells = line.split(',');
         for column in &mut columns {
             let number = cells.next().and_then(|cell| cell.parse::<f64>().ok());
@@ -165,10 +203,13 @@ fn table(path: &Path) -> Result<Columns, String> {
         }
     }
     let rows = columns.first().map_or(0, Vec::len);
-    let every = rows.div_ceil(ROWS).max(1);
-    if every > 1 {
+    if rows > ROWS {
+        let flags = flag.map(|flag| columns[flag].clone());
+        let kept = sent(rows, |row| {
+            flags.as_ref().is_some_and(|all| all[row] == Some(1.0))
+        });
         for column in &mut columns {
-            *column = column.iter().step_by(every).copied().collect();
+            *column = kept.iter().map(|row| column[*row]).collect();
         }
     }
     Ok(Columns { names, columns })
@@ -238,7 +279,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("x.csv");
         std::fs::write(&path, "t_s,rtt_us,fate\n1.5,200,ok\n2.5,,lost\n").unwrap();
-        let columns = table(&path).unwrap();
+        let columns = table(&path, None).unwrap();
         assert_eq!(columns.names, ["t_s", "rtt_us", "fate"]);
         assert_eq!(
             columns.columns,
@@ -248,11 +289,36 @@ mod tests {
                 vec![None, None]
             ]
         );
-        assert!(table(&folder.path().join("y")).is_err());
+        assert!(table(&folder.path().join("y"), None).is_err());
         let long: String = (0..50_000).map(|i| format!("{i}\n")).collect();
         std::fs::write(&path, format!("n\n{long}")).unwrap();
-        let long = table(&path).unwrap();
+        let long = table(&path, None).unwrap();
         assert_eq!(long.columns[0].len(), 16_667);
         assert_eq!(long.columns[0][1], Some(3.0));
+    }
+
+    #[test]
+    fn flagged_rows_survive_thinning_and_a_flow_has_its_own_rows() {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("x.csv");
+        let row = |i: usize| format!("{i},{}\n", u8::from([7, 8, 40_001].contains(&i)));
+        let rows: String = (0..50_000).map(row).collect();
+        std::fs::write(&path, format!("t_s,marked\n{rows}")).unwrap();
+        let sent = table(&path, None).unwrap();
+        let flagged = sent.columns[0].iter().zip(&sent.columns[1]);
+        let flagged: Vec<_> = flagged.filter(|(_, flag)| **flag == Some(1.0)).collect();
+        let times: Vec<f64> = flagged.iter().filter_map(|(t, _)| **t).collect();
+        assert_eq!(times, [7.0, 8.0, 40_001.0]);
+        assert_eq!(sent.columns[0].len(), 16_667 + 3);
+        // All of them flagged: as many as of any other table, and half of that.
+        let all = super::sent(50_000, |_| true);
+        assert!(all.len() <= 2 * ROWS, "{}", all.len());
+        let paths = "t_s,flow,path,path_rtt_us,shortest_rtt_us\n2,a,1,30,20\n2,b,1,9,9\n3,a,,,20\n";
+        std::fs::write(&path, paths).unwrap();
+        let own = table(&path, Some("a")).unwrap();
+        assert_eq!(own.columns[0], [Some(2.0), Some(3.0)]);
+        assert_eq!(own.columns[3], [Some(30.0), None]);
+        assert_eq!(own.columns[4], [Some(20.0), Some(20.0)]);
+        assert_eq!(table(&path, Some("c")).unwrap().columns[0], []);
     }
 }

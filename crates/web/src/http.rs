@@ -162,19 +162,13 @@ impl Request {
     /// If it is too long, or the request does not state its length.
     pub fn body(self, from: &mut impl Read, end: Instant) -> Result<Vec<u8>, BadRequest> {
         if !self.head.all("transfer-encoding").is_empty() {
-            return Err(BadRequest::Answer(
-                411,
-                "the length of the body must be said",
-            ));
+            return Err(BadRequest::Answer(411, "the body needs a length"));
         }
         let said = self.head.only("content-length").map(str::parse::<usize>);
         let length = match said {
             Some(Ok(length)) => length,
             _ => {
-                return Err(BadRequest::Answer(
-                    411,
-                    "the length of the body must be said",
-                ));
+                return Err(BadRequest::Answer(411, "the body needs a length"));
             }
         };
         if length > BODY_BYTES {

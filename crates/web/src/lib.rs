@@ -1,14 +1,14 @@
 //! The web view: a scenario's sky, a running lab or a finished run in a browser of this machine.
 //!
-//! A [`Server`] listens on the loopback interface and serves a [`Source`]. The page is part of the program. Nothing is
-//! fetched from other hosts, and the page's policy prevents it from sending data to them. `docs/reference/web.md` describes
+//! A [`Server`] listens on the loopback interface and serves a [`Source`]. The page is part of the program. No data
+//! is fetched from other hosts, and the page's policy prevents it from sending data to them. `docs/reference/web.md` describes
 //! its content and its security.
 //!
 //! * [`guard`]: access control. [`http`]: requests, read within limits. [`token`]: one address for one browser.
 //! * [`frame`]: a step as one binary message. `sky`: steps computed once for all clients, and values derived from them.
 //!   `tell`: messages created once for all clients in the same state.
 //! * `ahead`: events of a scenario, computed in the background. `live`: one poll of a lab for any number of viewers. `load`:
-//!   utilisation of its links.
+//!   utilisation of its links. `changes`: changes by hand as they were at an instant.
 //! * [`socket`], [`shell`]: long-lived connections of a browser. `flows`: traffic that it starts.
 //! * [`views`]: the data for the page, as types. `questions`: its GET requests. `web/src/types.ts` and
 //!   `docs/reference/web.openapi.json` are generated from them: [`typescript`], [`openapi`].
@@ -30,6 +30,7 @@ mod ahead;
 mod answers;
 mod behind;
 mod bells;
+mod changes;
 mod child;
 mod flows;
 pub mod frame;

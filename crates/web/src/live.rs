@@ -12,6 +12,7 @@ use tungstenite::Utf8Bytes;
 
 use crate::behind::step_back;
 use crate::bells::Bells;
+use crate::changes::is_by_hand;
 use crate::load;
 use crate::views::{SocketTold, Timeline};
 
@@ -46,6 +47,8 @@ struct State {
     events: Vec<Event>,
     /// Events that are not kept any more.
     gone: usize,
+    /// Changes by hand, all of them: the past needs them however long ago they were.
+    by_hand: Vec<Event>,
     now: Option<LabRow>,
     health: Option<Box<PlaneReport>>,
     /// Increases with every sample of the time.
@@ -110,6 +113,9 @@ impl Feed {
                 if state.events.len() == EVENTS {
                     state.events.drain(..EVENTS / 4);
                     state.gone += EVENTS / 4;
+                }
+                if is_by_hand(&event) {
+                    state.by_hand.push(event.clone());
                 }
                 state.events.push(event);
                 drop(state);
@@ -206,6 +212,11 @@ impl Feed {
             until_ns: last.unwrap_or(0) as f64,
             complete: state.ended,
         }
+    }
+
+    /// Returns all changes by hand so far.
+    pub(crate) fn by_hand(&self) -> Vec<Event> {
+        self.lock().by_hand.clone()
     }
 
     /// How many events there were.

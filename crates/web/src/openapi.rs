@@ -28,7 +28,7 @@ const REFUSALS: [(u16, &str); 10] = [
     ),
     (
         401,
-        "There is no session: the token was used, or is none of this server.",
+        "There is no session: the token was used already, or another server issued it.",
     ),
     (
         403,
@@ -36,7 +36,7 @@ const REFUSALS: [(u16, &str); 10] = [
     ),
     (404, "There is nothing here."),
     (405, "Not by this method."),
-    (411, "The length of the body is not said."),
+    (411, "The length of the body is missing."),
     (413, "The body is longer than 1 MiB."),
     (421, "It was sent to a name that is not this server's."),
     (
@@ -68,7 +68,7 @@ pub fn document() -> String {
         "type": "apiKey",
         "in": "cookie",
         "name": "constel-PORT",
-        "description": "The session that a token was exchanged for; PORT is the server's, so that servers side by side are told apart.",
+        "description": "The session that a token was exchanged for; PORT is the server's port, so that servers on one host have different cookies.",
     });
     let document = json!({
         "openapi": "3.1.0",
@@ -128,7 +128,7 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
     let told = generator.subschema_for::<SocketTold>();
     let bytes = "A step: crates/web/src/frame.rs has it byte by byte.";
     let steps = conversation(
-        "Steps when they are asked for; news of a running lab as they come.",
+        "Steps on request; news of a running lab as they come.",
         json!({ "text": asks }),
         json!({ "text": told, "bytes": bytes }),
     );
@@ -138,7 +138,7 @@ fn paths(generator: &mut SchemaGenerator) -> Map<String, Value> {
     let mut shell = conversation(
         "A shell in a node (`--shell`).",
         json!({ "text": asks, "bytes": "What is typed." }),
-        json!({ "text": told, "bytes": "What the terminal shows." }),
+        json!({ "text": told, "bytes": "Output of the terminal." }),
     );
     let node = Question::Node.asked().iter().take(1).map(query);
     if let Some(parameters) = shell["parameters"].as_array_mut() {
@@ -284,7 +284,7 @@ fn order(generator: &mut SchemaGenerator) -> Schema {
         "additionalProperties": false,
     });
     let either: Vec<Value> = own.cloned().chain([flow]).collect();
-    json_schema!({ "description": "What is to be changed.", "oneOf": either })
+    json_schema!({ "description": "The change.", "oneOf": either })
 }
 
 /// Returns the description of a WebSocket. OpenAPI cannot describe its messages, so they are in `x-socket`.

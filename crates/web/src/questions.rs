@@ -59,14 +59,24 @@ const A: Asked = node("a", "One end: a node's name, catalogue name or number.");
 const B: Asked = node("b", "The other end.");
 const FROM: Asked = node(
     "from",
-    "Where it begins: a node's name, catalogue name or number.",
+    "The start of the path: a node's name, catalogue name or number.",
 );
-const TO: Asked = node("to", "Where it leads.");
-const NODE: Asked = node("node", "Its name, catalogue name or number.");
+const TO: Asked = node("to", "The end of the path.");
+const NODE: Asked = node("node", "A node's name, catalogue name or number.");
 const OF: Asked = node(
     "of",
     "`machine`, or a flow of the scenario by its name, once it has ended.",
 );
+const PATHS: Asked = Asked {
+    name: "paths",
+    is: Is::Flag,
+    words: "1: the flow's rows of `paths.csv` in place of its samples: its path and the lower bound over lab time.",
+};
+const UNTIL: Asked = Asked {
+    name: "t_ns",
+    is: Is::Whole,
+    words: "Lab time up to which changes by hand are in force, nanoseconds. Default: the beginning of the step.",
+};
 const STEP: Asked = Asked {
     name: "step",
     is: Is::Whole,
@@ -137,19 +147,23 @@ impl Question {
             Self::Path => {
                 "The path of least delay at an instant; with `live`, beside it the walk by the kernels' tables."
             }
-            Self::Node => "Where a node is, its links, and of a station its sky.",
-            Self::Track => "Where a satellite will fly in the course of one revolution.",
-            Self::Series => "The least delay of a pair over the whole scenario.",
+            Self::Node => {
+                "A node's position and links; for a station, also the satellites in its sky."
+            }
+            Self::Track => "The track of a satellite during one revolution.",
+            Self::Series => {
+                "The least delay of a pair over the whole scenario, with the changes by hand so far."
+            }
             Self::Events => {
-                "What happens on the time line: foretold of a plan, logged of a lab and of a run."
+                "Events on the time line: predicted for a plan, logged for a lab or a run."
             }
             Self::Routes => "A node's routes as its kernel has them; of a running lab.",
             Self::Rules => "A box's rules, and what each has done.",
-            Self::Networks => "The networks of a running lab, and who is in them.",
+            Self::Networks => "The networks of a running lab and their members.",
             Self::Flows => "Flows that were started from here.",
             Self::Run => "The manifest and the summary of a run that has ended.",
             Self::Columns => {
-                "A table of results, of a lab or of a run that has ended; long ones are thinned out."
+                "A table of results, of a lab or of a run that has ended. Long ones are thinned out, but flagged rows are kept."
             }
         }
     }
@@ -157,13 +171,14 @@ impl Question {
     /// Values that it takes.
     pub(crate) const fn asked(self) -> &'static [Asked] {
         match self {
-            Self::Link => &[A, B, STEP, LIVE],
-            Self::Path => &[FROM, TO, STEP, LIVE],
-            Self::Node | Self::Track => &[NODE, STEP],
+            Self::Link => &[A, B, STEP, UNTIL, LIVE],
+            Self::Path => &[FROM, TO, STEP, UNTIL, LIVE],
+            Self::Node => &[NODE, STEP, UNTIL],
+            Self::Track => &[NODE, STEP],
             Self::Series => &[FROM, TO],
             Self::Events => &[AFTER],
             Self::Routes => &[NODE],
-            Self::Columns => &[OF],
+            Self::Columns => &[OF, PATHS],
             Self::World | Self::Rules | Self::Networks | Self::Flows | Self::Run => &[],
         }
     }

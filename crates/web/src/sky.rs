@@ -4,14 +4,16 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex};
 
 use constel_analysis::{Interval, Series};
+use constel_api::Event;
 use constel_api::answers::{Hop, Optimum, Paths};
 use constel_orbit::{DVec3, Geodetic, Site};
 use constel_plan::Lab;
 use constel_routing::{Graph, GroundTransit, Scratch};
-use constel_topology::{Access, Effort, NodeId, Snapshot, Stepper, why};
+use constel_topology::{Access, Edge, Effort, NodeId, Snapshot, Stepper, why};
 use constel_units::TimeSpan;
 use tungstenite::Bytes;
 
+use crate::changes::Changes;
 use crate::frame::{Before, Links, Step};
 use crate::tell::{Teller, Tellings};
 use crate::views::{EdgeView, LinkView, NodeNow, Seen, SeriesView, TrackView};
@@ -36,6 +38,20 @@ const MU: f64 = 3.986_004_418e14;
 
 /// A refusal as text.
 pub(crate) type Refused = String;
+
+/// An instant of a scenario: a step, and the changes by hand that are in force.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Moment {
+    pub(crate) step: u64,
+    pub(crate) changes: Changes,
+}
+
+/// The topology of an instant: the scenario's, and the one with the changes by hand.
+struct Topology<'a> {
+    scenario: Arc<Snapshot>,
+    in_force: Arc<Snapshot>,
+    changes: &'a Changes,
+}
 
 /// A scenario's sky.
 pub(crate) struct Skies {
@@ -150,44 +166,90 @@ impl Skies {
         format!("{}/{}", self.lab.layout.node(port.node).name, port.name())
     }
 
-    fn edges(&self, snapshot: &Snapshot, a: NodeId, b: Option<NodeId>) -> Vec<EdgeView> {
+    fn topology<'a>(&self, moment: &'a Moment) -> Result<Topology<'a>, Refused> {
+        let scenario = self.at(moment.step)?;
+        Ok(Topology {
+            in_force: moment.changes.over(&self.lab, &scenario),
+            scenario,
+            changes: &moment.changes,
+        })
+    }
+
+    /// Returns the scenario's edges from a node to another, or to all others.
+    fn scenario_edges<'s>(
+        &'s self,
+        snapshot: &'s Snapshot,
+        a: NodeId,
+        b: Option<NodeId>,
+    ) -> impl Iterator<Item = &'s Edge> {
         let layout = &self.lab.layout;
         let ports = layout.ports_of(a).iter();
-        let edges = ports.flat_map(|port| snapshot.edges_from(port.id));
-        edges
-            .filter(|edge| b.is_none_or(|b| layout.port(edge.to).node == b))
-            .map(|edge| EdgeView {
+        let edges = ports.flat_map(move |port| snapshot.edges_from(port.id));
+        edges.filter(move |edge| b.is_none_or(|b| layout.port(edge.to).node == b))
+    }
+
+    /// Returns edges with the values in force. Edges that are failed by hand are not usable, and have the scenario's values.
+    fn edges(&self, topology: &Topology<'_>, a: NodeId, b: Option<NodeId>) -> Vec<EdgeView> {
+        let t_ns = topology.scenario.t_ns;
+        let view = |planned: &Edge| {
+            let in_force = topology.in_force.edge(planned.from, planned.to);
+            let edge = in_force.unwrap_or(planned);
+            EdgeView {
                 from: self.port(edge.from),
                 to: self.port(edge.to),
                 kind: edge.class.name.to_owned(),
-                delay_ns: edge.impairment.delay.at(snapshot.t_ns),
+                delay_ns: edge.impairment.delay.at(t_ns),
                 rate_bps: edge.impairment.rate_bps.map(u64::from),
-                usable: edge.usable_at(snapshot.t_ns),
-            })
-            .collect()
+                usable: in_force.is_some() && edge.usable_at(t_ns),
+            }
+        };
+        let edges = self.scenario_edges(&topology.scenario, a, b);
+        edges.map(view).collect()
     }
 
-    /// The link between two nodes at a step, by the scenario.
-    pub(crate) fn link(&self, a: &str, b: &str, step: u64) -> Result<LinkView, Refused> {
+    /// Returns whether a link is up, and why, in the words of `constel link`.
+    fn state(&self, topology: &Topology<'_>, a: NodeId, b: NodeId) -> (bool, String) {
+        let layout = &self.lab.layout;
+        let planned = why(layout, &topology.scenario, a, b);
+        let words = planned.describe(layout);
+        let both = [(a, b), (b, a)].into_iter();
+        let edges = both.flat_map(|(a, b)| self.scenario_edges(&topology.scenario, a, Some(b)));
+        // A link counts as failed only if all its edges are.
+        let failed_ns = edges
+            .map(|edge| topology.changes.failed_ns((edge.from, edge.to)))
+            .collect::<Option<Vec<u64>>>()
+            .and_then(|all| all.into_iter().max());
+        match failed_ns {
+            Some(failed_ns) => {
+                let t_s = failed_ns as f64 / 1e9;
+                let words = format!("down: failed by hand at t = {t_s:.3} s; else {words}");
+                (false, words)
+            }
+            None => (planned.is_up(), words),
+        }
+    }
+
+    /// Returns the link between two nodes at an instant. No lab is queried.
+    pub(crate) fn link(&self, a: &str, b: &str, moment: &Moment) -> Result<LinkView, Refused> {
         let (a, b) = (self.find(a)?, self.find(b)?);
-        let snapshot = self.at(step)?;
-        let mut edges = self.edges(&snapshot, a, Some(b));
-        edges.extend(self.edges(&snapshot, b, Some(a)));
+        let topology = self.topology(moment)?;
+        let mut edges = self.edges(&topology, a, Some(b));
+        edges.extend(self.edges(&topology, b, Some(a)));
         Ok(LinkView {
             a: self.name(a),
             b: self.name(b),
-            t_ns: snapshot.t_ns as f64,
+            t_ns: topology.scenario.t_ns as f64,
             up: edges.iter().any(|edge| edge.usable),
-            why: why(&self.lab.layout, &snapshot, a, b).describe(&self.lab.layout),
+            why: self.state(&topology, a, b).1,
             edges,
             live: None,
         })
     }
 
-    /// Returns the path of minimum delay at a step. Kernels are not queried.
-    pub(crate) fn path(&self, from: &str, to: &str, step: u64) -> Result<Paths, Refused> {
+    /// Returns the path of minimum delay at an instant. Kernels are not queried.
+    pub(crate) fn path(&self, from: &str, to: &str, moment: &Moment) -> Result<Paths, Refused> {
         let (a, b) = (self.find(from)?, self.find(to)?);
-        let snapshot = self.at(step)?;
+        let snapshot = self.topology(moment)?.in_force;
         let layout = &self.lab.layout;
         let graph = Graph::new(layout, &snapshot, GroundTransit::Never);
         let tree = graph.tree(b, &mut Scratch::default());
@@ -216,10 +278,11 @@ impl Skies {
         })
     }
 
-    /// A node at a step; of a station, its sky.
-    pub(crate) fn node(&self, name: &str, step: u64) -> Result<NodeNow, Refused> {
+    /// Returns a node at an instant; for a station, with its sky.
+    pub(crate) fn node(&self, name: &str, moment: &Moment) -> Result<NodeNow, Refused> {
         let node = self.find(name)?;
-        let snapshot = self.at(step)?;
+        let topology = self.topology(moment)?;
+        let snapshot = &topology.scenario;
         let layout = &self.lab.layout;
         let position = snapshot.positions_itrf_m[node.index()];
         let place = (!position.is_nan()).then(|| Geodetic::from_itrf_m(position));
@@ -231,7 +294,7 @@ impl Skies {
         });
         let mask_deg = masks.reduce(f64::min);
         let sky = match (station, &place) {
-            (Some(_), Some(place)) => self.seen(&snapshot, node, &Site::new(place)),
+            (Some(_), Some(place)) => self.seen(&topology, node, &Site::new(place)),
             _ => Vec::new(),
         };
         Ok(NodeNow {
@@ -240,15 +303,15 @@ impl Skies {
             latitude_deg: place.map(|place| place.latitude_rad.to_degrees()),
             longitude_deg: place.map(|place| place.longitude_rad.to_degrees()),
             height_km: place.map(|place| place.height_m / 1e3),
-            links: self.edges(&snapshot, node, None),
+            links: self.edges(&topology, node, None),
             sky,
             mask_deg,
         })
     }
 
-    fn seen(&self, snapshot: &Snapshot, station: NodeId, site: &Site) -> Vec<Seen> {
+    fn seen(&self, topology: &Topology<'_>, station: NodeId, site: &Site) -> Vec<Seen> {
         let layout = &self.lab.layout;
-        let satellites = &snapshot.positions_itrf_m[..layout.satellite_count()];
+        let satellites = &topology.scenario.positions_itrf_m[..layout.satellite_count()];
         let mut above: Vec<(usize, f64)> = satellites
             .iter()
             .enumerate()
@@ -261,15 +324,15 @@ impl Skies {
         let seen = |(i, _): (usize, f64)| {
             let look = site.look(satellites[i]);
             let node = NodeId(u32::try_from(i).unwrap_or(u32::MAX));
-            let why = why(layout, snapshot, station, node);
+            let (up, why) = self.state(topology, station, node);
             Seen {
                 name: self.name(node),
                 node: i,
                 azimuth_deg: look.azimuth_rad.to_degrees(),
                 elevation_deg: look.elevation_rad.to_degrees(),
                 range_km: look.range_m / 1e3,
-                up: why.is_up(),
-                why: why.describe(layout),
+                up,
+                why,
             }
         };
         above.into_iter().map(seen).collect()
@@ -309,8 +372,14 @@ impl Skies {
         Ok(track)
     }
 
-    /// The least-delay path of a pair over the scenario, at some hundred to two thousand instants.
-    pub(crate) fn series(&self, from: &str, to: &str) -> Result<SeriesView, Refused> {
+    /// Returns the least-delay path of a pair over the scenario, at some hundred to two thousand instants, with the changes
+    /// by hand of these events: each from its instant on.
+    pub(crate) fn series(
+        &self,
+        from: &str,
+        to: &str,
+        events: &[Event],
+    ) -> Result<SeriesView, Refused> {
         let (a, b) = (self.find(from)?, self.find(to)?);
         if a == b {
             return Err("a path leads from one node to another".to_owned());
@@ -325,7 +394,14 @@ impl Skies {
         let zero = TimeSpan::from_ns(0);
         let interval = Interval::new(&self.lab, zero, duration, Some(TimeSpan::from_ns(every_ns)));
         let interval = interval.map_err(|error| error.to_string())?;
-        let series = Series::new(&self.lab, interval, vec![(a, b)], true, 1);
+        let changes = Changes::over_time(&self.lab, events, every);
+        let change = |snapshot: &Snapshot| {
+            let known = changes.partition_point(|(t_ns, _)| *t_ns <= snapshot.t_ns);
+            let (_, latest) = &changes[known.checked_sub(1)?];
+            latest.applied(&self.lab, snapshot)
+        };
+        let pairs = vec![(a, b)];
+        let series = Series::with_changes(&self.lab, interval, pairs, true, 1, change);
         let points = series.map_err(|error| error.to_string())?.points;
         let ms = |ns: std::num::NonZeroU64| ns.get() as f64 / 1e6;
         Ok(SeriesView {
@@ -344,6 +420,7 @@ impl Skies {
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
+    use crate::changes::tests::link_set;
     use constel_control::Scenario;
     use std::path::Path;
 
@@ -367,22 +444,97 @@ pub(crate) mod tests {
     #[test]
     fn a_station_sees_its_satellite_and_the_words_agree() {
         let skies = Skies::new(iridium());
-        let tokyo = skies.node("tokyo", 0).unwrap();
+        let tokyo = skies.node("tokyo", &Moment::default()).unwrap();
         assert_eq!(tokyo.mask_deg, Some(8.2));
         let used: Vec<&Seen> = tokyo.sky.iter().filter(|seen| seen.up).collect();
         assert_eq!(used.len(), 1);
-        let link = skies.link("tokyo", &used[0].name, 0).unwrap();
+        let link = skies
+            .link("tokyo", &used[0].name, &Moment::default())
+            .unwrap();
         assert!(link.up && link.edges.len() == 2);
         assert_eq!(link.why, used[0].why);
-        let path = skies.path("tokyo", "london", 0).unwrap().optimum.unwrap();
+        let path = skies.path("tokyo", "london", &Moment::default()).unwrap();
+        let path = path.optimum.unwrap();
         assert_eq!(path.hops[0].to, used[0].name);
         assert_eq!(
             path.delay_ns,
             path.hops.iter().map(|hop| hop.delay_ns).sum::<u64>()
         );
-        let series = skies.series("tokyo", "london").unwrap();
+        let series = skies.series("tokyo", "london", &[]).unwrap();
         assert_eq!(series.t_s.len(), 75);
         assert_eq!(series.delay_ms[0], Some(path.delay_ns as f64 / 1e6));
+    }
+
+    #[test]
+    fn a_link_that_was_failed_by_hand_is_down_then_on_no_path_and_not_in_the_sky() {
+        let skies = Skies::new(iridium());
+        let planned = skies.path("tokyo", "london", &Moment::default()).unwrap();
+        let planned = planned.optimum.unwrap();
+        let serving = &planned.hops[0].to;
+        let hop = &planned.hops[1];
+        let (first, laser) = (
+            format!("tokyo-{serving}"),
+            format!("{}-{}", hop.from, hop.to),
+        );
+        let down = |down: bool| serde_json::json!({"down": down});
+        let events = [
+            link_set(2.5, &laser, down(true)),
+            link_set(4.0, &laser, down(false)),
+            link_set(5.0, &first, down(true)),
+        ];
+        let at = |t_s: f64| {
+            let t_ns = (t_s * 1e9) as u64;
+            let changes = Changes::until(&skies.lab, &events, t_ns);
+            let step = t_ns / skies.lab.step_ns();
+            Moment { step, changes }
+        };
+        let hops = |t_s| {
+            let path = skies.path("tokyo", "london", &at(t_s)).unwrap().optimum;
+            let hops = path.into_iter().flat_map(|path| path.hops);
+            hops.map(|hop| (hop.from, hop.to)).collect::<Vec<_>>()
+        };
+        let over = (hop.from.clone(), hop.to.clone());
+        assert!(hops(2.4).contains(&over));
+        // Within the step in which it was failed, too.
+        assert!(!hops(2.6).contains(&over) && !hops(2.6).is_empty());
+        assert!(hops(4.0).contains(&over));
+        let link = |t_s| skies.link(&hop.from, &hop.to, &at(t_s)).unwrap();
+        assert!(link(2.4).up && link(4.0).up && !link(2.6).up);
+        let why = link(2.6).why;
+        let why = why.strip_prefix("down: failed by hand at t = 2.500 s; else ");
+        assert_eq!(why, Some(link(2.4).why.as_str()));
+        // The station's only link: no path, and the satellite is not used.
+        assert_eq!(hops(5.0), []);
+        let sky = |t_s| skies.node("tokyo", &at(t_s)).unwrap();
+        let used = |node: &NodeNow| node.sky.iter().filter(|seen| seen.up).count();
+        assert_eq!((used(&sky(4.9)), used(&sky(5.0))), (1, 0));
+        assert!(sky(5.0).links.iter().all(|edge| !edge.usable));
+        // The curve of the pair has them from their instants on: 2.5 s is between two samples.
+        let series = skies.series("tokyo", "london", &events).unwrap();
+        let plain = skies.series("tokyo", "london", &[]).unwrap();
+        assert_eq!(series.delay_ms[..3], plain.delay_ms[..3]);
+        assert!(series.delay_ms[3] > plain.delay_ms[3]);
+        assert_eq!(series.delay_ms[4], plain.delay_ms[4]);
+        assert_eq!(series.delay_ms[5], None);
+    }
+
+    #[test]
+    fn a_link_that_was_made_slow_by_hand_has_that_delay() {
+        let skies = Skies::new(iridium());
+        let planned = skies.path("tokyo", "london", &Moment::default()).unwrap();
+        let serving = &planned.optimum.unwrap().hops[0].to;
+        let slow = serde_json::json!({"delay_ns": 300_000_000});
+        let events = [link_set(0.0, &format!("{serving}-tokyo"), slow)];
+        let changes = Changes::until(&skies.lab, &events, 0);
+        let now = Moment { step: 0, changes };
+        let link = skies.link("tokyo", serving, &now).unwrap();
+        assert!(link.up && link.edges.iter().all(|edge| edge.delay_ns == 300_000_000));
+        let path = skies
+            .path("tokyo", "london", &now)
+            .unwrap()
+            .optimum
+            .unwrap();
+        assert_eq!(path.hops[0].delay_ns, 300_000_000);
     }
 
     #[test]

@@ -10,6 +10,7 @@ use constel_control::{Error, Lab, Scenario};
 use constel_plan::Lab as Planned;
 
 use crate::ahead::Ahead;
+use crate::changes::is_by_hand;
 use crate::live::Feed;
 use crate::sky::Skies;
 use crate::views::{ConstellationView, FlowView, Mode, NodeView, Timeline, World};
@@ -193,6 +194,20 @@ impl Source {
         }
     }
 
+    /// Returns the changes by hand of a lab or a run; a plan has none.
+    pub(crate) fn by_hand(&self) -> Vec<Event> {
+        match &self.of {
+            Of::Run { events, .. } => {
+                let own = events.iter().filter(|event| is_by_hand(event));
+                own.cloned().collect()
+            }
+            Of::Lab {
+                feed: Some(feed), ..
+            } => feed.by_hand(),
+            Of::Plan(_) | Of::Lab { feed: None, .. } => Vec::new(),
+        }
+    }
+
     /// All that no step changes.
     pub(crate) fn world(&self, may_write: bool, may_shell: bool) -> World {
         let mut world = World {
@@ -204,6 +219,8 @@ impl Source {
             start_ms: 0.0,
             step_ns: 1e9,
             duration_ns: 0.0,
+            max_lateness_ns: 0.0,
+            has_networks: false,
             may_write: may_write && matches!(self.of, Of::Lab { .. }),
             may_shell: may_shell && self.mode() == Mode::Lab,
             nodes: Vec::new(),
@@ -235,6 +252,8 @@ fn describe(world: &mut World, lab: &Planned) {
     world.start_ms = scenario.start.unix_ns() as f64 / 1e6;
     world.step_ns = lab.step_ns() as f64;
     world.duration_ns = scenario.duration.ns() as f64;
+    world.max_lateness_ns = scenario.max_lateness.ns() as f64;
+    world.has_networks = !scenario.networks.is_empty();
     world.nodes = nodes(lab);
     world.link_kinds = layout
         .edge_classes()

@@ -41,6 +41,10 @@ pub struct World {
     pub step_ns: f64,
     /// How long the scenario lasts, nanoseconds.
     pub duration_ns: f64,
+    /// Bound on the 99th percentile of frames' lateness (`links.max_lateness`), nanoseconds; 0 for a box.
+    pub max_lateness_ns: f64,
+    /// Whether the scenario has networks.
+    pub has_networks: bool,
     /// Whether links may be changed.
     pub may_write: bool,
     /// Whether shells may be opened.
@@ -104,7 +108,7 @@ pub struct FlowView {
     pub to: String,
 }
 
-/// One direction of a link, as the scenario has it.
+/// One direction of a link at an instant, with the changes by hand in force.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct EdgeView {
     /// `NODE/PORT`.
@@ -118,7 +122,7 @@ pub struct EdgeView {
     /// Bits per second; absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// Whether frames pass; false while antennas turn.
+    /// Whether frames pass; false while antennas turn, and for a link failed by hand.
     pub usable: bool,
 }
 
@@ -135,7 +139,7 @@ pub struct LinkView {
     pub up: bool,
     /// Why, in the words of `constel link`.
     pub why: String,
-    /// As the scenario has it at the instant.
+    /// Its edges at the instant, with the changes by hand in force.
     pub edges: Vec<EdgeView>,
     /// As the lab has it now: counters, queues, effects; only of the step that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Clients that send what is none, too much or only half: they are answered in words, end their own connection, and cost no memory.
+//! Clients that send invalid, too long or incomplete requests: they get an error as text, end their own connection, and cost no memory.
 
 use crate::served;
 
@@ -32,7 +32,7 @@ fn frame(first: u8, payload: &[u8]) -> Vec<u8> {
     bytes
 }
 
-/// What the server says before it closes; it must close.
+/// The server's answer before it closes; it must close.
 fn last_words(socket: &mut WebSocket<TcpStream>) -> String {
     let mut words = String::new();
     loop {
@@ -213,7 +213,7 @@ fn a_body_that_stops_half_way_is_let_go() {
             stream
         })
         .collect();
-    // They are let go within the time of a request, and nobody has to go for that.
+    // The server closes these within the time of a request, and no other client has to go for that.
     let end = std::time::Instant::now() + Duration::from_secs(30);
     while !comes(&served) {
         assert!(std::time::Instant::now() < end, "places come free");

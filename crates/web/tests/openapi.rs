@@ -38,7 +38,7 @@ fn the_kept_document_is_that_of_the_code() {
     );
 }
 
-/// What objects of OpenAPI 3.1 may have, and what they must have; `x-` besides.
+/// The permitted and the required keys of objects of OpenAPI 3.1; `x-` besides.
 const OBJECTS: [(&str, &[&str], &[&str]); 9] = [
     (
         "root",

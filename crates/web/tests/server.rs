@@ -81,7 +81,7 @@ fn a_token_is_good_for_one_browser_and_the_next_address_is_told() {
     );
     assert_eq!(*served.next.lock().unwrap(), [served.server.url()]);
     assert_ne!(served.server.url(), first);
-    // Who has a session and loads the page anew needs no token.
+    // A client with a session that loads the page again needs no token.
     let reloaded = served.post("/api/session", &format!("{}{cookie}", served.own()), "");
     assert_eq!(reloaded.status, 200);
     let stranger = "Cookie: constel-1=abc\r\n";

@@ -116,7 +116,7 @@ impl Shell {
 
 fn served(folder: &Path) -> Server {
     let program = folder.join("stand-in");
-    // What it is called with is what `constel` is called with. Whoever runs tests in the background has them ignore Ctrl-C.
+    // The stand-in prints the arguments that `constel` would get. A shell that runs tests in the background makes them ignore Ctrl-C.
     let text = "#!/bin/sh\necho \"called with $*\"\nexec env --default-signal=INT,QUIT sh -i\n";
     std::fs::write(&program, text).unwrap();
     std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o755)).unwrap();

@@ -4,7 +4,7 @@
     from constel.compat.starrynet import StarryNet     in a script of your own
 
 Results differ from StarryNet's where its physics or its clock is inaccurate; `StarryNet.differences` lists the differences,
-which are printed when a network is made. Nothing remains on the host, and only this lab is changed.
+which are printed when a network is made. The host is left as it was, and only this lab is changed.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-//! `quic-bench server ADDR:PORT` sends an endless stream to whoever connects;
+//! `quic-bench server ADDR:PORT` sends an endless stream to each client;
 //! `quic-bench client ADDR:PORT SECONDS` receives and reports. One thread each,
 //! the certificate unchecked: only the transport is measured.
 

@@ -6,8 +6,7 @@
 //!   [intervals](Interval), as rows, CSV and a picture.
 //! * [`Comparison`]: two runs or two groups of repeats, figure by figure, and whether each difference is more
 //!   than noise.
-//!
-//! Nothing here runs anything or reads a file; `constel-control` does.
+//! This module runs no programs and reads no files; `constel-control` does.
 //!
 //! ```
 //! use constel_analysis::sweep::Design;

@@ -140,7 +140,7 @@ pub enum RoutesAfter {
         /// How long they were waited for, nanoseconds.
         waited_ns: u64,
     },
-    /// The request asked not to wait.
+    /// The request has the option not to wait.
     NotAwaited,
     /// Constel does not make routes that all nodes know at once: routing daemons, messages between nodes, or users do.
     NotOurs,

@@ -82,7 +82,7 @@ pub struct WayShown {
     pub last_frame_s: Option<f64>,
     /// Bytes that wait for service.
     pub queue_bytes: u64,
-    /// How long frames were inside, from their arrival until they were handed on; of the rule as it is since it last changed.
+    /// How long frames were inside, from their arrival until they were sent; of the rule as it is since it last changed.
     /// Absent where none was.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub inside: Option<Quantiles>,

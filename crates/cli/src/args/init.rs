@@ -32,7 +32,7 @@ pub(crate) struct Init {
     /// Name of the scenario. Default: the file's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
-    /// Name of a constellation: iridium, oneweb, kuiper, starlink-shell1... (`preset` in docs/reference/scenario.md).
+    /// Name of a constellation: iridium, oneweb, kuiper, starlink-shell1... (`preset` in docs/reference/scenario/constellations.md).
     #[arg(long, value_name = "NAME")]
     pub(crate) constellation: Option<String>,
     /// Names of cities, of the 1,000 largest; the first two ping each other.

@@ -22,7 +22,7 @@ pub(crate) struct Test {
     /// Seeds to use one after the other, instead of the scenario's: `1..20` or one number.
     #[arg(long, value_name = "A..B", value_parser = seeds)]
     pub(crate) seeds: Option<RangeInclusive<u64>>,
-    /// Runs in parallel. They share the host, so figures may not be trustworthy.
+    /// Runs in parallel. Runs share the host, so figures may not be trustworthy.
     #[arg(long, value_name = "N", default_value = "1", value_parser = clap::value_parser!(u8).range(1..=64))]
     pub(crate) jobs: u8,
     /// Folder for each run's results and log.

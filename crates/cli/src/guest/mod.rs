@@ -25,7 +25,7 @@ use std::path::PathBuf;
 pub(crate) enum Error {
     /// There is no kernel for it.
     #[error(
-        "virtual time needs its kernel, and there is none at {}; `make virtual` builds it, and CONSTEL_KERNEL may name another", list(.0)
+        "virtual time needs its kernel, and no file exists at {}; `make virtual` builds it, and CONSTEL_KERNEL may name another", list(.0)
     )]
     NoKernel(Vec<PathBuf>),
     /// Something of the host failed.

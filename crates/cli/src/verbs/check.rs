@@ -116,8 +116,8 @@ fn here_text(here: &Estimate) -> String {
     text
 }
 
-/// `1 flow`, `2 flows`.
-fn some(n: usize, what: &str) -> String {
+/// Returns `1 flow`, `2 flows`.
+pub(super) fn some(n: usize, what: &str) -> String {
     format!("{n} {what}{}", if n == 1 { "" } else { "s" })
 }
 

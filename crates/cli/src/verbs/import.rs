@@ -67,7 +67,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
             _ => {
                 let known = ".json (StarryNet, OpenSN), .yaml (Docker Compose), .toml (Celestial), .xml (StarPerf) or a folder (Hypatia)";
                 return Err(Failure::Usage(format!(
-                    "{} is none of {known}",
+                    "{} is not one of {known}",
                     file.display()
                 )));
             }

@@ -86,7 +86,7 @@ impl Asked {
         }
         output::tell(&format!("{question}? [{usual}] "));
         let mut line = String::new();
-        // The end of the input is not an answer; no further question is asked.
+        // The end of the input is not an answer; no further question follows.
         self.asks = io::stdin().lock().read_line(&mut line)? > 0;
         Ok(match line.trim() {
             "" => usual.to_owned(),

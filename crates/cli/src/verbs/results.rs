@@ -27,6 +27,7 @@ pub(crate) fn run(args: &Results) -> Outcome {
         return csv(&args.dir);
     }
     if let Some(run) = Run::open(&args.dir) {
+        run.check()?;
         let summary = run.summary()?;
         if args.json {
             output::json(&summary)?;

@@ -358,7 +358,7 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
         None => evidence().map_err(|error| (End::Failed, CaseEnd::Error(error))),
     };
     let (end, cases) = match judged {
-        Ok(evidence) => of_evidence(own, &evidence, one, code == Some(130)),
+        Ok(evidence) => of_evidence(&loaded.lab, &evidence, one, code == Some(130)),
         Err((end, case)) => {
             let cases = own.expect.iter().map(|e| Case {
                 name: e.name.to_string(),
@@ -381,12 +381,12 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
 
 /// Judges the files of a run; `cut`: it was ended early because a statement had become false.
 fn of_evidence(
-    scenario: &constel_scenario::Scenario,
+    lab: &constel_plan::Lab,
     evidence: &Evidence,
     one: &Over<'_>,
     cut: bool,
 ) -> (End, Vec<Case>) {
-    let judgements = judge(scenario, evidence).into_iter().enumerate();
+    let judgements = judge(lab, evidence).into_iter().enumerate();
     let mut cases: Vec<Case> = judgements
         .map(|(place, judgement)| {
             let Judgement { holds, seen, .. } = judgement;
@@ -409,7 +409,7 @@ fn of_evidence(
             }
         })
         .collect();
-    let unstated = unstated(scenario, evidence);
+    let unstated = unstated(&lab.scenario, evidence);
     if !unstated.is_empty() {
         let reasons: Vec<&str> = unstated.iter().map(|f| f.reason.as_str()).collect();
         cases.push(Case {

@@ -6,13 +6,15 @@ use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use constel_analysis::switches_that_do_not_learn;
 use constel_control::Scenario;
+use constel_link::DriverKind;
 
 use super::scenario;
 use crate::args::{Demo, Run};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::guest::{Guest, Order};
-use crate::signals;
+use crate::{output, signals};
 
 /// Memory of a guest beside what its lab needs: the kernel, and files that programs write.
 const BESIDE_BYTES: f64 = 768e6;
@@ -53,6 +55,11 @@ pub(crate) fn run(args: &Run) -> Outcome {
     if !reasons.is_empty() {
         let reasons = reasons.join("\nconstel: virtual time: ");
         return Err(Failure::Usage(format!("virtual time: {reasons}")));
+    }
+    // The guest's driver.
+    let netem = DriverKind::Netem;
+    if let Some(warning) = switches_that_do_not_learn(&loaded.lab.scenario, netem) {
+        output::tell(&format!("constel: warning: virtual time: {warning}\n"));
     }
     in_guest(&Wanted {
         loaded: &loaded,

@@ -24,7 +24,7 @@ fn cut_after(path: &Path) -> Option<u64> {
     const LONGEST: u64 = 64;
     let mut file = fs::File::open(path).ok()?;
     let found = file.metadata().ok()?;
-    // Where a file system gives back what was reserved once its program is ended, it is cut short of the bound.
+    // If a file system frees the reserved space when its program ends, the file is shorter than the bound.
     let begin = found.len().saturating_sub(LONGEST);
     file.seek(SeekFrom::Start(begin)).ok()?;
     let end = io::read_to_string(file.take(LONGEST)).ok()?;
@@ -35,7 +35,7 @@ fn cut_after(path: &Path) -> Option<u64> {
 }
 
 /// A flow that reserves more than is kept, one that writes far behind its end, and one whose child goes on when it has ended. Each is
-/// ended or cut, and the summary says so; the neighbour's is whole.
+/// ended or cut, and the summary reports it; the neighbour's is complete.
 #[test]
 fn output_of_flows_has_a_bound() {
     let host = Host::take();
@@ -96,7 +96,7 @@ fn output_of_flows_has_a_bound() {
     host.assert_as_before("outputs");
 }
 
-/// Copies out of a node are data: no `setuid`, of the file that is asked for, of one in a folder, and of one that another machine's user
+/// Copies out of a node are data: no `setuid`, of the requested file, of one in a folder, and of one that another machine's user
 /// would get.
 #[test]
 fn what_is_copied_out_of_a_node_has_no_rights() {

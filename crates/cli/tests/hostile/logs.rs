@@ -1,4 +1,4 @@
-//! What the lab's parent opens on behalf of a container: its logs, and what it keeps for the results.
+//! Files that the lab's parent opens on behalf of a container: its logs, and the copies for the results.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -66,7 +66,7 @@ fn what_replaces_a_log_is_neither_followed_nor_awaited() {
             let said = fs::read_to_string(&log).unwrap();
             assert!(said.matches("attacked").count() >= 2, "{said}");
         }
-        // Lab time goes on, and the lab goes down when it is told to.
+        // Lab time goes on, and the lab goes down on request.
         let before = lab.client().t_ns();
         until(WITHIN, "lab time goes on", || {
             (lab.client().t_ns() > before).then_some(())
@@ -133,7 +133,7 @@ echo done; exec sleep 1000
             && read("flows/out.out").contains("flow");
         both.then_some(())
     });
-    // Until then nobody else gets at them.
+    // Until then no other process gets at them.
     let mode = |path: &std::path::Path| fs::metadata(path).unwrap().permissions().mode() & 0o7777;
     assert_eq!(mode(&lab.results), 0o700);
     assert_eq!(lab.interrupt().code(), Some(130), "{}", lab.stderr());
@@ -179,7 +179,7 @@ echo done; exec sleep 1000
     host.assert_as_before("data");
 }
 
-/// Nobody fills the host's disk, nor has more files than a bound: not by bytes, not by names, and not by files without a name.
+/// No node fills the host's disk, nor has more files than a bound: not by bytes, not by names, and not by files without a name.
 #[test]
 fn what_a_node_keeps_has_a_bound() {
     let host = Host::take();

@@ -1,4 +1,4 @@
-//! What a hostile image, or a program in a node, tries on the host and on other nodes: each test is a hole that there once was, with other
+//! Attacks of a hostile image, or a program in a node, on the host and on other nodes: each test is a hole that once existed, with other
 //! forms of the same kind. Containers have the least rights that suffice for the attempt. Needs root, clang and a static busybox.
 
 mod disk;
@@ -26,8 +26,7 @@ const WITHIN: Duration = Duration::from_secs(30);
 /// A user who has no rights at all: what follows `node: ` in a scenario.
 const NOBODY: &str = "image: box, user: web, capabilities: {drop: [ALL]}";
 
-/// A folder with an image whose root has these scripts, and a scenario of two stations with a cable between them, each made of what
-/// is said.
+/// A folder with an image whose root has these scripts, and a scenario of two stations with a cable between them, each with these keys.
 fn prepared(scripts: &[(&str, &str)], west: &str, east: &str) -> (tempfile::TempDir, PathBuf) {
     let dir = tempfile::tempdir().unwrap();
     let root = dir.path().join("rootfs");
@@ -65,7 +64,7 @@ routing: {{mode: computed}}
     scenario::write(dir, "hostile.yaml", &text)
 }
 
-/// A file of the host that no node has anything to do with; its text says so.
+/// A file of the host that no node uses; its text states that.
 fn canary(dir: &Path, name: &str) -> PathBuf {
     let path = dir.join(name);
     fs::write(&path, CANARY).unwrap();
@@ -92,7 +91,7 @@ fn inside(lab: &Lab, node: &str, argv: &[&str]) -> Output {
     constel([&["exec", lab.name.as_str(), node, "--"], argv].concat())
 }
 
-/// The same by a script of the host, in which `$exec NODE COMMAND` does it: for what callers may have open or around it.
+/// Runs a command by a script of the host, in which `$exec NODE COMMAND` does it: for open files and environments of callers.
 fn by_script(lab: &Lab, script: &str) -> Output {
     let mut command = Command::new("sh");
     let exec = format!(

@@ -11,11 +11,11 @@ use support::host::Host;
 use support::lab::Lab;
 use support::{CONSTEL, finish, stderr, until};
 
-/// Where programs for this machine say that their loader is.
+/// The path of the loader in programs for this machine.
 const LOADERS: [&str; 2] = ["lib64/ld-linux-x86-64.so.2", "lib/ld-linux-aarch64.so.1"];
 
-/// The loader of a hostile image: it is executed in the process whose program is the host's. It tries to write that, leaves a child that
-/// tries until the file is written or cannot be, and says what came of it.
+/// The loader of a hostile image: it is executed in the process whose program is the host's. It tries to write that, leaves a child
+/// that tries until the file is written or cannot be, and reports the result.
 const LOADER: &str = r#"
 typedef unsigned long word;
 #if defined(__x86_64__)
@@ -64,7 +64,7 @@ void begin(void) {
 }
 "#;
 
-/// What the child becomes: it writes until it could, or a hundred times.
+/// The program of the child: it tries to write until it succeeds, or a hundred times.
 const FINISH: &str = "n=0
 while [ $n -lt 100 ]; do
   echo '#!/bin/sh' 2>/dev/null >>$1 && { echo written >> /tmp/outcome; exit; }
@@ -198,7 +198,7 @@ fn checks_and_flows_do_not_lend_the_parents_program() {
     host.assert_as_before("checks");
 }
 
-/// Waits for so many attempts to write the program, and returns what the loader wrote about them.
+/// Waits for a number of attempts to write the program, and returns the loader's lines about them.
 fn attempts(out: &Path, least: usize) -> String {
     until(WITHIN, "it was tried to write the program", || {
         let said = fs::read_to_string(out.join("outcome")).ok()?;
@@ -206,7 +206,7 @@ fn attempts(out: &Path, least: usize) -> String {
     })
 }
 
-/// Whether a line of the loader is none about a write, or one about a file system that cannot be written (EROFS).
+/// Whether a line of the loader is not about a write, or is about a file system that cannot be written (EROFS).
 fn is_refused(line: &str) -> bool {
     line != "written" && (!line.starts_with("w: ") || line == "w: 30")
 }

@@ -1,4 +1,4 @@
-//! What nodes of a lab have in common, with each other and with the host: numbers of processes, control groups, the run itself.
+//! Resources that nodes of a lab share, with each other and with the host: numbers of processes, control groups, the run itself.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,11 +13,11 @@ use support::host::Host;
 use support::lab::Lab;
 use support::{scenario, stderr, stdout};
 
-/// Processes that nobody waits for, processes that live, and threads' worth of both: a neighbour starts what it needs.
+/// Processes without a waiting parent, processes that live, and as many threads: a neighbour can start its own programs.
 #[test]
 fn a_container_takes_its_own_processes_only() {
     let host = Host::take();
-    // Its first process never waits.
+    // The node's first process never waits.
     let node = format!("{NOBODY}, command: [sleep, '1000']");
     let dir = tempfile::tempdir().unwrap();
     import(dir.path());

@@ -1,4 +1,4 @@
-//! What a command in a container gets of its caller: folders, files, process group.
+//! Things that a command in a container gets from its caller: folders, files, process group.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

@@ -18,7 +18,7 @@ const WITHIN: Timespec = Timespec {
     tv_nsec: 0,
 };
 
-/// What is written on a terminal, up to some words.
+/// The output on a terminal, up to some words.
 fn heard(terminal: &mut Terminal, until: &str) -> String {
     let mut said = String::new();
     while !said.contains(until) {
@@ -93,7 +93,7 @@ fn what_is_typed_later_is_the_callers() {
             lab.name, lab.name
         );
         let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", &script]).unwrap();
-        // What is typed while a command runs is the command's.
+        // Input that is typed while a command runs is the command's.
         for (after, secret) in [("ended", "secret-1"), ("ended again", "secret-2")] {
             heard(&mut terminal, after);
             terminal

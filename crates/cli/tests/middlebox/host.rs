@@ -1,4 +1,4 @@
-//! What becomes of the host: its interfaces and connections are as before, and nothing that would harm it is done.
+//! Effects on the host: its interfaces and connections are as before, and harmful requests are refused.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -17,7 +17,7 @@ use crate::middlebox::draws::{draws, frame};
 use crate::middlebox::support::host::{Host, LABS};
 use crate::middlebox::support::{CONSTEL, constel, stderr, until};
 
-/// What a host shows of its interfaces, and whose programs are on them.
+/// A host's interfaces as it shows them, and the programs on them.
 fn picture(ns: &NetNs) -> String {
     let mut socket = Socket::open_in(ns).unwrap();
     let mut links = socket.links().unwrap();

@@ -1,4 +1,4 @@
-//! What rules do to frames, and what is counted of them.
+//! Effects of rules on frames, and their counters.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
@@ -120,7 +120,7 @@ fn delays_are_those_of_the_rules_and_changes_touch_no_other() {
     let to = |port| SocketAddr::from((address(2), port));
     let mut slow = round_trip(&cables.a, to(7000), 20);
     slow.sort();
-    // Nothing is early. A busy machine adds to all but the quickest, by as much as it adds to the rule beside it.
+    // No frame is early. A busy machine adds to all but the quickest, by as much as it adds to the rule beside it.
     assert!(slow[0] >= Duration::from_millis(60), "{slow:?}");
     let beside = round_trip(&cables.a, to(7001), 20)
         .into_iter()
@@ -211,7 +211,7 @@ fn delays_are_those_of_the_rules_and_changes_touch_no_other() {
         "{}",
         stderr(&wrong)
     );
-    // What is exported is read as the same.
+    // An export is read as the same rules.
     let exported = constel(["box", "export", &running.name]);
     let again = read_rules("exported", &exported.stdout, &DiskFiles::in_folder(".")).unwrap();
     assert_eq!(again.rules.len(), 2);

@@ -51,7 +51,7 @@ pub(crate) fn import_folder(dir: &Path, root: &Path, name: &str) {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(&output));
 }
 
-/// The same, which may be refused.
+/// Runs a container that may be refused.
 pub(crate) fn bring_in(dir: &Path, root: &Path, name: &str) -> Output {
     let mut command = Command::new(CONSTEL);
     let source = format!("rootfs:{}", root.display());

@@ -16,7 +16,7 @@ use super::{until, wait};
 const READY_WITHIN: Duration = Duration::from_secs(60);
 const ENDS_WITHIN: Duration = Duration::from_secs(30);
 
-/// Whose engines there are.
+/// The known engines.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) enum Kind {
     Docker,
@@ -32,7 +32,7 @@ pub(crate) struct Daemon {
 }
 
 impl Daemon {
-    /// Starts one in a folder; `None`, said loudly, where none is installed.
+    /// Starts one in a folder; `None`, with a message, if none is installed.
     pub(crate) fn start(kind: Kind, dir: &Path) -> Option<Daemon> {
         let (name, package) = match kind {
             Kind::Docker => ("dockerd", "docker.io"),
@@ -67,7 +67,7 @@ impl Daemon {
         format!("unix://{}", socket(&self.dir).display())
     }
 
-    /// As it is asked.
+    /// A client of this engine.
     pub(crate) fn engine(&self) -> Engine {
         Engine::at(socket(&self.dir))
     }
@@ -80,10 +80,10 @@ impl Daemon {
 
     /// Starts it again, in the same folder.
     pub(crate) fn start_again(&mut self) {
-        // The number in it may be anybody's by now. What is left of the old one's helpers keeps a new one from starting.
+        // The number in it may be that of another process by now. Remaining helpers of the old one keep a new one from starting.
         drop(fs::remove_file(self.dir.join("docker.pid")));
         self.end_helpers();
-        // A process that was killed counts as running until somebody has waited for it.
+        // A process that was killed counts as running until its parent has waited for it.
         drop(fs::remove_file(
             self.dir.join("exec/containerd/containerd.pid"),
         ));
@@ -156,7 +156,7 @@ fn dockerd(dir: &Path, groups: &str) -> Command {
 
 fn podman(dir: &Path) -> Command {
     let configuration = dir.join("containers.conf");
-    // Its own default asks for more than a machine without all capabilities gives.
+    // The engine's own default needs more than a machine without all capabilities gives.
     let text = "[containers]\ndefault_ulimits = []\n[engine]\ncgroup_manager = \"cgroupfs\"\nevents_logger = \"file\"\n";
     fs::write(&configuration, text).unwrap();
     let mut command = Command::new("podman");
@@ -179,7 +179,7 @@ impl Drop for Daemon {
         if wait(&mut self.child, ENDS_WITHIN).is_none() {
             eprintln!("the engine had to be killed");
         }
-        // Of one that was killed there are these as well.
+        // A killed engine leaves these as well.
         self.end_helpers();
         let table = fs::read_to_string("/proc/self/mountinfo").unwrap_or_default();
         let points = table.lines().filter_map(|line| line.split(' ').nth(4));

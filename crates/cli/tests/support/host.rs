@@ -1,7 +1,7 @@
 //! The host as it was before a test.
-//!
-//! The picture is compared whole first. Only where it differs it is asked whose the difference is: on a host
-//! where others work at the same time (their labs, their namespaces), what is not ours is named but forgiven.
+//! The picture is compared as a whole first. Only if it differs, the owner of the difference is
+//! determined: on a host with other users (their labs, their namespaces), their objects are named
+//! but forgiven.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -46,7 +46,7 @@ fn test_of(lab: &str) -> Option<u32> {
 /// The host as it was before the test.
 pub(crate) struct Host {
     before: HostInventory,
-    /// Labs of others lived when the picture was taken: what they had raised may be put back by whoever is last.
+    /// Labs of others lived when the picture was taken: the last one may restore the settings that they had raised.
     others_lived: bool,
 }
 
@@ -100,9 +100,9 @@ impl Host {
             ("namespaces", '+') => namespace_is_ours(&difference.what),
             // Labs mount nothing there for the host to see: another test has a disk of its own in its folder.
             ("mounts", _) if Path::new(&difference.what).starts_with(std::env::temp_dir()) => false,
-            // They were there before the test: not ours, and nothing of ours can end them.
+            // These existed before the test: not ours, and our code cannot end them.
             ("namespaces" | "bpf", '-') => false,
-            // They carry no lab's name. Ours are held by nobody once `constel run` is dead.
+            // These carry no lab's name. Ours have no holder once `constel run` is dead.
             ("bpf", _) if self.others_lived || others_live() => false,
             ("bpf", _) => bpf::orphans().unwrap().iter().any(|object| {
                 format!("{:?} {} \"{}\"", object.kind, object.id, object.name) == difference.what
@@ -128,7 +128,7 @@ fn clean_killed() {
     }
 }
 
-/// Whether any lab of somebody else lives, or has changed settings.
+/// Whether a lab of another user lives, or has changed settings.
 fn others_live() -> bool {
     let runtime = RuntimeDir::default();
     let labs = runtime.list().unwrap();

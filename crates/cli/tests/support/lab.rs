@@ -33,7 +33,7 @@ impl Lab {
         Lab::start_with(name, file, dir, flags, &[])
     }
 
-    /// The same with some more variables in its environment.
+    /// Starts a lab with more variables in its environment.
     pub(crate) fn start_with(
         name: &str,
         file: &Path,
@@ -46,7 +46,7 @@ impl Lab {
         Lab::spawn(log.into(), name, file, (dir, &results), (flags, env))
     }
 
-    /// The same with its results in a folder of their own.
+    /// Starts a lab with its results in a folder of their own.
     pub(crate) fn start_into(
         name: &str,
         file: &Path,
@@ -58,7 +58,7 @@ impl Lab {
         Lab::spawn(log.into(), name, file, (dir, results), (flags, &[]))
     }
 
-    /// The same with its words going elsewhere.
+    /// Starts a lab whose output goes elsewhere.
     pub(crate) fn start_telling(
         stderr: Stdio,
         name: &str,
@@ -86,7 +86,7 @@ impl Lab {
             .args(["--name", &name, "--results"])
             .arg(&results)
             .args(flags)
-            // Where the test's own images are.
+            // The folder of the test's own images.
             .env("XDG_CACHE_HOME", dir)
             .envs(env.iter().copied())
             .stdin(Stdio::null())
@@ -109,17 +109,17 @@ impl Lab {
         lab
     }
 
-    /// What it wrote to stderr so far.
+    /// The output on stderr so far.
     pub(crate) fn stderr(&self) -> String {
         fs::read_to_string(&self.log).unwrap_or_default()
     }
 
-    /// Its summary, as JSON.
+    /// Returns the summary, as JSON.
     pub(crate) fn summary(&self) -> Value {
         serde_json::from_slice(&fs::read(self.results.join("summary.json")).unwrap()).unwrap()
     }
 
-    /// What it is doing, by the claim it holds; `None` when it has none.
+    /// The lab's state, by the claim it holds; `None` without a claim.
     pub(crate) fn state(&self) -> Option<LabState> {
         state_of(&self.name)
     }
@@ -135,7 +135,7 @@ impl Lab {
         until(UP_WITHIN, "its clock runs", || self.client().clock());
     }
 
-    /// Its folder in the host's runtime directory.
+    /// The lab's folder in the host's runtime directory.
     pub(crate) fn dir(&self) -> PathBuf {
         let name: LabName = self.name.parse().unwrap();
         RuntimeDir::default().lab_dir(&name)
@@ -208,14 +208,14 @@ impl Drop for Lab {
 /// Asks a lab questions.
 pub(crate) struct Asker(Client);
 
-/// What the lab of that name is doing, by the claim it holds; `None` when it has none.
+/// The state of the lab of that name, by the claim it holds; `None` without a claim.
 pub(crate) fn state_of(name: &str) -> Option<LabState> {
     let name: LabName = name.parse().unwrap();
     let found = RuntimeDir::default().find(&name).unwrap();
     found.map(|lab| lab.state)
 }
 
-/// Where lab time zero lies on the host's clock.
+/// Lab time zero on the host's clock.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Clock {
     /// `CLOCK_MONOTONIC` at lab time zero, nanoseconds.

@@ -1,4 +1,4 @@
-//! Who else uses the processors: on a busy host, the slowest of many probes measures the host.
+//! Other users of the processors: on a busy host, the slowest of many probes measures the host.
 
 use std::fs;
 use std::time::Instant;

@@ -1,4 +1,4 @@
-//! What the tests of the command share: running the real binary, labs that never outlive a test, a picture of
+//! Code that the tests of the command share: running the real binary, labs that never outlive a test, a picture of
 //! the host before and after.
 
 #![allow(
@@ -93,17 +93,17 @@ pub(crate) fn wait(child: &mut Child, limit: Duration) -> Option<std::process::E
     }
 }
 
-/// Its stdout as text.
+/// Returns stdout as text.
 pub(crate) fn stdout(output: &Output) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Its stderr as text.
+/// Returns stderr as text.
 pub(crate) fn stderr(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Its stdout as one JSON document, after exit code 0.
+/// Returns stdout as one JSON document, after exit code 0.
 pub(crate) fn json(output: &Output) -> Value {
     assert_eq!(output.status.code(), Some(0), "{}", stderr(output));
     serde_json::from_slice(&output.stdout).unwrap_or_else(|error| {
@@ -157,7 +157,7 @@ pub(crate) fn workspace() -> PathBuf {
 pub(crate) fn until<T>(limit: Duration, what: &str, mut ready: impl FnMut() -> Option<T>) -> T {
     let limit = limit.max(HANGS_AFTER);
     let end = Instant::now() + limit;
-    // Many of the questions start a program or read all of /proc: the longer it takes the less often they are asked.
+    // Many of the checks start a program or read all of /proc: the longer they take, the rarer they are.
     let mut pause = Duration::from_millis(2);
     loop {
         if let Some(value) = ready() {

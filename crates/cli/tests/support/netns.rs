@@ -1,4 +1,4 @@
-//! What changed inside nodes.
+//! Changes inside nodes.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv4Addr};
@@ -38,7 +38,7 @@ pub(crate) struct Watch {
     nodes: BTreeMap<String, (NetNs, ChangeMonitor, Table)>,
 }
 
-/// What happened in one node.
+/// The changes in one node.
 #[derive(Debug, Default)]
 pub(crate) struct Happened {
     /// Interfaces and addresses that came, went or changed.
@@ -65,7 +65,7 @@ impl Watch {
         }
     }
 
-    /// What happened so far, node by node.
+    /// The changes so far, node by node.
     pub(crate) fn end(self) -> BTreeMap<String, Happened> {
         let look = |(name, (ns, mut monitor, before)): (String, (NetNs, ChangeMonitor, Table))| {
             let mut happened = Happened::default();

@@ -169,7 +169,7 @@ pub(crate) fn sleep_until(mono: i64) {
         tv_sec: mono / 1_000_000_000,
         tv_nsec: mono % 1_000_000_000,
     };
-    // SAFETY: the request is whole and lives through the call; no remainder is asked for.
+    // SAFETY: the request is whole and lives through the call; no remainder is requested.
     unsafe {
         libc::clock_nanosleep(
             libc::CLOCK_MONOTONIC,
@@ -191,7 +191,7 @@ fn wait_readable(fd: RawFd, until_mono_ns: i64) {
         events: libc::POLLIN,
         revents: 0,
     };
-    // SAFETY: one descriptor, as said, and a whole limit; no signal mask.
+    // SAFETY: one descriptor, as the count states, and a whole limit; no signal mask.
     unsafe { libc::ppoll(&mut poll, 1, &limit, std::ptr::null()) };
 }
 
@@ -202,7 +202,7 @@ fn icmp_socket() -> io::Result<OwnedFd> {
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
-    // SAFETY: the descriptor is new and nobody else's.
+    // SAFETY: the descriptor is new and has no other owner.
     Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
@@ -247,7 +247,7 @@ fn send_to(fd: RawFd, packet: &[u8], to: Ipv4Addr) -> io::Result<()> {
     Ok(())
 }
 
-/// One packet and when the kernel received it, on `CLOCK_MONOTONIC`; `None` when there is none.
+/// One packet and when the kernel received it, on `CLOCK_MONOTONIC`; `None` without a packet.
 fn receive(fd: RawFd, buffer: &mut [u8]) -> Option<(usize, i64)> {
     let mut part = libc::iovec {
         iov_base: buffer.as_mut_ptr().cast(),

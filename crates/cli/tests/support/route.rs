@@ -1,4 +1,4 @@
-//! What a plan says: edges at an instant, the shortest path through them, and its delay. Worked out here from
+//! A plan's contents: edges at an instant, the shortest path through them, and its delay. Worked out here from
 //! what `constel plan` prints, not by the code under test.
 
 use std::cmp::Reverse;
@@ -95,7 +95,7 @@ impl Sky {
             .sum()
     }
 
-    /// The same by the distance between the ends of each hop, at the speed of light.
+    /// The delay by the distance between the ends of each hop, at the speed of light.
     pub(crate) fn light_ns(&self, path: &[String]) -> f64 {
         let distance = |hop: &[String]| {
             let (a, b) = (self.positions[&hop[0]], self.positions[&hop[1]]);

@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// 24 satellites in 4 planes; links so fast that only distance delays.
-///
-/// What the tests rely on, found by looking at its plans (and asserted where it is used): `hobart` and
+/// Facts that the tests rely on, found in its plans (and asserted at their use): `hobart` and
 /// `chatham` are three hops apart, `hobart` hands over at 7 s lab time and the path has three hops before and
 /// after; from `ross` to `weddell` one path of four hops, and to `michigan` one of six, is the shortest for more
 /// than a minute while its delay grows by 3.5 ms.

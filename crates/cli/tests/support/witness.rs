@@ -1,5 +1,5 @@
 //! A witness of the host's hiccups: a real-time thread on every processor that asks to be woken every two
-//! milliseconds and notes when it was not. What is late by no more than the witness was says nothing about the relay.
+//! milliseconds and notes when it was not. Lateness up to that of the witness is not the relay's.
 //! (More often would be seen by what is measured: a virtual machine's timers are dear.)
 
 use std::sync::Arc;
@@ -57,7 +57,7 @@ impl Witness {
         Witness { stop, threads }
     }
 
-    /// Ends, and tells when the host was not there.
+    /// Ends, and returns the times at which the host stood still.
     pub(crate) fn end(self) -> Vec<Hiccup> {
         self.stop.store(true, Ordering::Relaxed);
         self.threads
@@ -68,8 +68,8 @@ impl Witness {
 }
 
 fn watch(cpu: usize, stop: &AtomicBool) -> Vec<Hiccup> {
-    // SAFETY: an all-zero set is valid; the call is about the calling thread. Where it is not allowed to be on that
-    // processor, the thread watches wherever it runs.
+    // SAFETY: an all-zero set is valid; the call is about the calling thread. If that processor is not allowed,
+    // the thread watches on every one.
     unsafe {
         let mut set: libc::cpu_set_t = std::mem::zeroed();
         libc::CPU_SET(cpu, &mut set);

@@ -1,4 +1,4 @@
-//! What any machine answers, and what the page says of two hosts.
+//! Answers of any machine, and the page's statements about two hosts.
 
 use std::process::Command;
 
@@ -8,7 +8,7 @@ use crate::together::local::{SKIPPED, WITHIN, local};
 use crate::together::support::host::Host;
 use crate::together::support::{CONSTEL, finish, skip, stderr, workspace};
 
-/// Whoever may reach the store asks about any node, and ends the lab, from anywhere.
+/// A user with access to the store can query any node, and end the lab, from anywhere.
 #[test]
 fn any_machine_answers_for_any_node_and_down_ends_it_on_all() {
     let host = Host::take();
@@ -135,7 +135,7 @@ fn of_both(lines: &str) {
     assert_eq!(of("starting").len(), 2, "{lines}");
 }
 
-/// What the page says of two hosts is so, line by line.
+/// The page's statements about two hosts hold, line by line.
 #[test]
 fn two_hosts_in_ten_minutes_are_two_hosts() {
     let host = Host::take();

@@ -32,7 +32,7 @@ fn pings_cross_as_the_sky_says_and_nothing_is_left() {
     assert!(handovers.contains(&"lagos 9 s".into()), "{handovers:?}");
     let flows = told["flows"].as_array().unwrap();
     assert_eq!(flows.len(), 4);
-    // What is known of the clocks may change by so much from a question to its answer.
+    // The estimate of the clocks may change by this much from a request to its answer.
     let clocks = told["clocks"].as_array().unwrap().iter();
     let clocks_ms = clocks.map(|row| row["clock_error_ns"].as_f64().unwrap_or(0.0) / 1e6);
     let clocks_ms = 2.0 * clocks_ms.fold(0.0, f64::max);
@@ -41,7 +41,7 @@ fn pings_cross_as_the_sky_says_and_nothing_is_left() {
         assert_eq!(flow["status"], "cut-short", "{flow:#}");
         assert!(ms(flow, "bound_rtt_ms", "min") > 10.0);
         let (bound, rtt) = (ms(flow, "bound_rtt_ms", "min"), ms(flow, "rtt_ms", "min"));
-        // Nothing is faster than the shortest way.
+        // No ping is faster than the shortest path.
         assert!(rtt >= bound - 0.05 - clocks_ms, "{clocks_ms} {flow:#}");
         // Queues are empty: what is more than the way's delay is frames' own length at each hop, and the host's lateness.
         let (path, p50) = (ms(flow, "path_rtt_ms", "max"), ms(flow, "rtt_ms", "p50"));
@@ -58,7 +58,7 @@ fn pings_cross_as_the_sky_says_and_nothing_is_left() {
     host.assert_as_before("after a lab on two machines");
 }
 
-/// Of both nodes the machine that has it wrote down what interfaces and edges counted, second by second, and the other one nothing.
+/// For both nodes the machine that has it recorded the counters of interfaces and edges, second by second, and the other one did not.
 fn each_was_sampled_where_it_is(results: &Path) {
     let read = |machine: &str, file: &str| {
         std::fs::read(results.join("machines").join(machine).join(file)).unwrap()
@@ -106,7 +106,7 @@ fn each_was_sampled_where_it_is(results: &Path) {
     assert_eq!(senders, ["sydney", "tokyo"]);
 }
 
-/// What may be lost of a flow beside other tests, which take the processors of both machines from it. `pings_cross_as_the_sky_says`
+/// The permitted loss of a flow beside other tests, which take the processors of both machines from it. `pings_cross_as_the_sky_says`
 /// has the machine to itself and holds its flows to less.
 const LOST_BESIDE_OTHERS: f64 = 0.1;
 
@@ -143,7 +143,7 @@ fn raw_ethernet_carries_a_lab_and_leaves_nothing() {
     host.assert_as_before("after a part over raw Ethernet was killed");
 }
 
-/// Whatever has a server at one end and a client at the other has them on two machines, and one result.
+/// Each flow with a server at one end and a client at the other has them on two machines, and one result.
 #[test]
 fn flows_of_all_kinds_go_from_machine_to_machine() {
     let host = Host::take();
@@ -183,7 +183,7 @@ fn flows_of_all_kinds_go_from_machine_to_machine() {
     host.assert_as_before("after flows between two machines");
 }
 
-/// Stations are containers, and are told who they are; satellites only forward. Each is where it is placed, and packets go over both.
+/// Stations are containers, and have their own information; satellites only forward. Each is where it is placed, and packets go over both.
 #[test]
 fn containers_and_nodes_without_a_stack_are_on_two_machines() {
     let host = Host::take();
@@ -228,7 +228,7 @@ fn containers_and_nodes_without_a_stack_are_on_two_machines() {
             assert_eq!(said["name"], node.file_name().to_str().unwrap());
             assert_eq!(said["lab"], told["lab"], "{said:#}");
         });
-        // What crossed was forwarded by both.
+        // Both forwarded the crossing frames.
         let forwarded = &document(&own.join("summary.json"))["relay"]["forwarded"];
         assert!(forwarded.as_u64().unwrap() > 100, "{forwarded}");
         said.count()
@@ -302,7 +302,7 @@ fn networks_are_on_two_machines_and_change_on_both() {
         lost > 7.0 * out_s - 3.0 && lost < 75.0,
         "{lost} in {out_s} s: {crossing:#}"
     );
-    // What members of the channel did is in the summary, whichever machine that was.
+    // The summary has the counters of all members of the channel, on both machines.
     let summary = std::fs::read(results.join("summary.json")).unwrap();
     let summary: Value = serde_json::from_slice(&summary).unwrap();
     let sent = summary["channels"].as_array().unwrap().iter();

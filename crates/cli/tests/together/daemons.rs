@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::together::local::{flow, ms, ospf};
 use crate::together::support::host::Host;
 
-/// Daemons of two machines make one network: lab time waits for it, and ways are found anew after a handover and a failure.
+/// Daemons of two machines make one network: lab time waits for it, and paths are found again after a handover and a failure.
 #[test]
 fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
     let host = Host::take();
@@ -14,7 +14,7 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
     for part in told["parts"].as_array().unwrap() {
         assert_eq!(part["failure"], Value::Null, "{part:#}");
     }
-    // Of eight stations to each other, by both machines together.
+    // Paths of eight stations to each other, by both machines together.
     assert_eq!(told["convergence"]["pairs"], 8 * 7, "{told:#}");
     assert!(told["convergence"]["first_s"].as_f64().unwrap() > 0.0);
     let daemons = told["daemons"].as_array().unwrap();
@@ -46,7 +46,7 @@ fn routes_of_daemons_stand_on_two_machines_and_stand_again() {
         let (bound, rtt) = (ms(ping, "bound_rtt_ms", "min"), ms(ping, "rtt_ms", "min"));
         // Each way is by two clocks, of which what is known changes from question to question.
         assert!(bound > 10.0 && rtt >= bound - 1.0, "{ping:#}");
-        // Nobody saw the path that it took. A host that was late makes it affected, and no host makes it trustworthy.
+        // The path that it took was not sampled. A host that was late makes it affected, and no host makes it trustworthy.
         assert_eq!(ping["paths"], 0, "{ping:#}");
         assert_ne!(ping["trustworthy"], true, "{ping:#}");
     }

@@ -1,4 +1,4 @@
-//! Runs `experiments/machines/local`, and reads what it tells.
+//! Runs `experiments/machines/local`, and reads its output.
 
 use std::path::Path;
 use std::process::Command;
@@ -9,9 +9,9 @@ use serde_json::Value;
 use crate::support::host::LABS;
 use crate::together::support::{CONSTEL, finish, skip, stderr, workspace};
 
-/// Of the whole: machines, lab and all that follows, on a host that has much else to do.
+/// Time limit of everything: machines, lab and all that follows, on a host that has much else to do.
 pub(crate) const WITHIN: Duration = Duration::from_secs(240);
-/// What the script says without etcd.
+/// The script's output without etcd.
 pub(crate) const SKIPPED: i32 = 77;
 
 /// Runs the script on two machines; `None` where there is no etcd.
@@ -23,7 +23,7 @@ pub(crate) fn local_on(machines: &str, flags: &[&str]) -> Option<Value> {
     local_of(machines, flags, None)
 }
 
-/// The same with images that are in a folder of the test.
+/// Runs it with images that are in a folder of the test.
 pub(crate) fn local_of(machines: &str, flags: &[&str], images: Option<&Path>) -> Option<Value> {
     let mut command = Command::new(workspace().join("experiments/machines/local"));
     command

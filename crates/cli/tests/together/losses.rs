@@ -22,7 +22,7 @@ fn an_agent_that_is_killed_ends_the_lab_and_is_named() {
         reason.starts_with("machine m2: its agent ended or was cut off")
     });
     assert!(named, "{reasons:#?}");
-    // What its part had measured was still there.
+    // The measurements of its worker were still there.
     let cleaned = told["cleaned"].as_array().unwrap();
     assert!(cleaned.iter().any(|row| {
         row.as_str()
@@ -83,8 +83,8 @@ fn a_lab_goes_on_without_a_machine_that_is_killed() {
     host.assert_as_before("after a lab went on without a machine");
 }
 
-/// Two of three machines are killed, one after the other: their nodes begin anew on those that are left, and then on the last one. They
-/// answer again, verbs find them, the lab runs to its end, and all of it is said.
+/// Two of three machines are killed, one after the other: their nodes begin again on those that are left, and then on the last one.
+/// The nodes answer again, verbs find them, the lab runs to its end, and all of it is reported.
 #[test]
 fn nodes_of_machines_that_are_killed_begin_anew_on_the_others() {
     let host = Host::take();
@@ -140,7 +140,7 @@ fn nodes_of_machines_that_are_killed_begin_anew_on_the_others() {
     {
         answers_again(again, away_s);
     }
-    // What served there serves again, and what was to begin later has begun.
+    // Servers there serve again, and later programs have begun.
     let there = flow(&told, "there")["loss_ratio"].as_f64().unwrap();
     assert!((0.05..0.8).contains(&there), "{told:#}");
     for name in ["late", "later"] {
@@ -151,10 +151,10 @@ fn nodes_of_machines_that_are_killed_begin_anew_on_the_others() {
     host.assert_as_before("after nodes were moved");
 }
 
-/// What became of a lost machine's nodes.
+/// The fate of a lost machine's nodes.
 struct AllMoved {
     nodes: usize,
-    /// For so long they had no links.
+    /// The time without links.
     away_s: f64,
 }
 
@@ -180,7 +180,7 @@ fn all_moved(lost: &Value, to: &[&str]) -> AllMoved {
     }
 }
 
-/// What was asked of a lost machine's station, and of the lab after it.
+/// Checks the answers of a lost machine's station, and of the lab after it.
 fn answers_again(again: &Value, away_s: f64) {
     for key in ["reached_s", "answers_s"] {
         let after_s = again[key].as_f64();
@@ -192,7 +192,7 @@ fn answers_again(again: &Value, away_s: f64) {
     assert_eq!(nodes, 80, "all are on those that are left: {again:#}");
     let asked = again["asked"].as_array().unwrap();
     for row in asked {
-        // Whoever is lost has said nothing of its own events.
+        // A lost machine has not reported its own events.
         let wanted = i32::from(row["verb"] == "events");
         assert_eq!(row["exit"], wanted, "{row:#}");
     }

@@ -65,7 +65,7 @@ impl Ethernet {
     pub(crate) fn give(&self, port: PortId, machine: usize) -> Result<(), OpenError> {
         let (port, machine) = (port.0.to_ne_bytes(), (machine as u32).to_ne_bytes());
         let told = self.owners.update(&port, &machine, MapFlags::ANY);
-        Ok(told.map_err(BpfError::refused("tell the programs where a node is"))?)
+        Ok(told.map_err(BpfError::refused("give the programs a node's machine"))?)
     }
 
     pub(crate) fn strangers(&self) -> u64 {
@@ -110,7 +110,9 @@ fn load(lab: u32, machines: &Machines) -> Result<Object> {
     let put = |map: &str, key: usize, value: &[u8]| {
         let told = constel_drivers::bpf::map(&object, map)?;
         let told = told.update(&(key as u32).to_ne_bytes(), value, MapFlags::ANY);
-        told.map_err(BpfError::refused("tell the programs where machines are"))
+        told.map_err(BpfError::refused(
+            "give the programs the machines' addresses",
+        ))
     };
     for (port, owner) in owners.iter().enumerate() {
         put("cst_owners", port, &(*owner as u32).to_ne_bytes())?;

@@ -6,7 +6,7 @@ use crate::store::model::{LeaseId, Revision};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum Error {
-    /// No member answers, or the answering ones have no majority. Nothing has changed.
+    /// No member answers, or the answering ones have no majority. The store has not changed.
     #[error("the store cannot be reached: {0}")]
     Unreachable(String),
     /// The request was sent and no answer arrived. It may have been executed or not.

@@ -64,8 +64,8 @@ pub trait Store: Send + Sync {
     /// Executes all operations in one change if all conditions hold. Otherwise executes none.
     ///
     /// # Errors
-    /// [`Error::Invalid`] for a request that no store accepts, [`Error::LeaseLost`] if a named lease has ended. Nothing has
-    /// changed then. After [`Error::Uncertain`] the transaction may have been executed, so read the keys before you repeat
+    /// [`Error::Invalid`] for a request that no store accepts, [`Error::LeaseLost`] if a named lease has ended. The store
+    /// has not changed then. After [`Error::Uncertain`] the transaction may have been executed, so read the keys before you repeat
     /// it.
     fn commit(&self, txn: &Txn) -> Result<Outcome>;
 

@@ -25,7 +25,7 @@ use way::{Fate, Way};
 
 /// Head start, where a test does not have its own: longer than its way takes.
 const AHEAD_NS: u64 = 2 * MS;
-/// An EtherType that is nobody's: experimental (IEEE 802).
+/// An EtherType without a protocol: experimental (IEEE 802).
 const ODD: u16 = 0x88b5;
 /// Delays are measured: one lab at a time.
 static ALONE: Mutex<()> = Mutex::new(());
@@ -59,7 +59,7 @@ by_both! {
     what_a_lost_machine_had_comes_here
 }
 
-/// What nothing is refused for but where it comes from, or that it is not sealed.
+/// A label that is refused only for its source, or because its datagram is not sealed.
 const LABEL: Label = Label {
     lab: 42,
     from: PortId(0),
@@ -94,7 +94,7 @@ impl Pair {
         Self::with(by, None, 1, ahead_ns, fate)
     }
 
-    /// Where relays have so many threads. Of two, port 3 is the second one's, and all others are the first one's. `key`: what frames are
+    /// The number of the relays' threads. With two, port 3 is the second one's, and all others are the first one's. `key`: what frames are
     /// sealed with.
     fn with(
         by: Carriage,
@@ -207,7 +207,7 @@ fn udp(node: &Node, n: u8) -> UdpSocket {
 fn one_way(from: (&Node, u8), to: (&Node, u8), count: usize) -> Vec<u64> {
     let (near, far) = (udp(from.0, from.1), udp(to.0, to.1));
     let mut times = Vec::with_capacity(count);
-    // The first one waits for addresses to be asked for.
+    // The first one waits until addresses are resolved.
     for number in 0..=count {
         let sent = real_ns();
         near.send_to(&[7; 100], (v4(to.1), 7_000)).unwrap();
@@ -308,8 +308,8 @@ fn a_stream_crosses_whole(by: Carriage) {
     assert_eq!((from.refused, from.copies, counts.unsent), (0, 0, 0));
 }
 
-/// What one thread takes in goes to the other machine by the thread that sends there, and what comes from there is handed over by
-/// the thread that has its node.
+/// Frames that one thread takes in go to the other machine by the thread that sends there, and frames from there are delivered
+/// by the thread that has their node.
 fn several_threads_of_the_relay_are_as_one(by: Carriage) {
     if Relay::threads_max() < 2 {
         eprintln!("SKIPPED: this machine has one processor");
@@ -371,7 +371,7 @@ fn stream_whole(pair: &Pair, near: &Node) {
     assert!(from.arrived as usize > BYTES / 1_500, "{from:?}");
 }
 
-/// What the way loses, doubles and holds up is told, and nobody gets a frame twice.
+/// Lost, doubled and delayed datagrams are counted, and no node gets a frame twice.
 fn what_the_way_does_is_told(by: Carriage) {
     let _alone = ALONE.lock();
     let pair = Pair::ahead(by, 45 * MS, |number| match number % 10 {
@@ -391,7 +391,7 @@ fn what_the_way_does_is_told(by: Carriage) {
         thread::sleep(Duration::from_micros(300));
     }
     let (got_from, lost) = eventually("all have come that do", || {
-        // What was sent is asked last: else one that is on its way would be made up for by one that was lost after the look.
+        // The number of sent datagrams is read last: otherwise one in flight would make up for one that was lost after the sample.
         let lost = pair.way.lost();
         let (_, from) = pair.counts(1);
         let (counts, _) = pair.counts(0);
@@ -410,7 +410,7 @@ fn what_the_way_does_is_told(by: Carriage) {
         "{got_from:?}, {numbers:?}"
     );
     assert!(lost >= 40 && numbers.len() < usize::from(FRAMES));
-    // What was lost last of all is not known to be.
+    // Losses at the very end are not detected.
     assert!(lost - got_from.lost <= 1, "{lost}, {got_from:?}");
     assert!(
         got_from.copies >= 40 && got_from.reordered > 0,
@@ -449,7 +449,7 @@ fn sealed_frames_cannot_be_read_changed_or_made_on_the_way(by: Carriage) {
         .collect();
     assert!(got.iter().all(|got| &got[16..] == WORDS));
     assert!(got.len() as u64 >= u64::from(FRAMES) - refused && got.len() < usize::from(FRAMES));
-    // Who can send from the other machine's address, and knows all but the key.
+    // An attacker that can send from the other machine's address, and has everything but the key.
     let mut forged = Vec::new();
     pack(
         &LABEL,
@@ -468,7 +468,7 @@ fn strangers_and_who_is_lost_reach_nobody(by: Carriage) {
     let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));
     pair.link(Impairment::delay_only(3 * MS));
     assert_eq!(one_way((pair.near(), 1), (pair.far(), 2), 1).len(), 1);
-    // Who knows all but the address from which the other one sends.
+    // An attacker that has everything but the address from which the other one sends.
     let mut right = Vec::new();
     pack(
         &LABEL,
@@ -543,7 +543,7 @@ fn a_port_changes_sides_in_one_instant(by: Carriage) {
             let changes = vec![remove(0, 2), set(0, 1, Impairment::delay_only(4 * MS))];
             a.handle.apply(EdgeUpdate { changes }, None).unwrap();
         }
-        // To everybody: whoever the edge leads to takes it.
+        // A broadcast: every node at the end of an edge receives it.
         let payload = [&number.to_be_bytes()[..], &[0; 60]].concat();
         sender.send(&frame([0xff; 6], mac_of(PortId(0)), ODD, &payload));
         let next = began + Duration::from_millis(1) * u32::from(number + 1);
@@ -563,8 +563,8 @@ fn a_port_changes_sides_in_one_instant(by: Carriage) {
     assert_eq!(numbers(&there), rest);
 }
 
-/// The node of a machine that is lost is made anew, on a port that was far: frames reach it and come from it, each when it is due, and what
-/// the lost machine still sends for it reaches nobody.
+/// The node of a lost machine is created again, on a port that was far: frames reach it and come from it, each when it is due. Frames that
+/// the lost machine still sends for it reach no node.
 fn what_a_lost_machine_had_comes_here(by: Carriage) {
     let _alone = ALONE.lock();
     let pair = Pair::new(by, |_| Fate::After(Duration::ZERO));

@@ -136,8 +136,8 @@ fn who_does_not_come_as_far_keeps_nothing() {
 proptest! {
     #![proptest_config(ProptestConfig { cases: 24, ..ProptestConfig::default() })]
 
-    /// Whatever is lost when: who was told the same in the same order says the same, no machine has more than it takes, nothing is on
-    /// a machine that was lost later, and what comes back is where it is said to be.
+    /// For every order of losses: machines with equal messages in equal order agree, no machine has more than it takes, no node is
+    /// on a machine that was lost later, and returning nodes are where the messages put them.
     #[test]
     fn all_find_the_same(
         told in prop::collection::vec((0usize..4, any::<bool>(), 0u8..16), 1..8),

@@ -1,4 +1,4 @@
-//! What holds for every store. Each case has a prefix of its own, so that one server serves them all.
+//! Properties of every store. Each case has a prefix of its own, so that one server serves them all.
 
 use crate::store::support;
 
@@ -280,7 +280,7 @@ fn a_watch_tells_everything_once_and_in_order(store: &Arc<dyn Store>, p: &str) {
     ];
     assert_eq!(seen, expected);
     assert_eq!(events[1].entry.as_ref().unwrap().created, one);
-    // Longer than a stream may be silent: it is opened anew, and nothing comes twice.
+    // Longer than a stream may be silent: it is opened again, and no change comes twice.
     assert_eq!(watch.next(Duration::from_millis(2_500)).unwrap(), []);
     let four = store.put(&key("c"), b"").unwrap();
     assert_eq!(take(&mut *watch, 1)[0].revision, four);
@@ -333,7 +333,7 @@ fn what_is_forgotten_is_said_and_listed_again(store: &Arc<dyn Store>, p: &str) {
         ("stays", b"1".to_vec()),
     ];
     assert_eq!(known, expected.map(|(k, v)| (k.to_owned(), v)));
-    // What is there has not been forgotten.
+    // Present keys have not been forgotten.
     assert_eq!(store.get(&key("stays")).unwrap().unwrap().value, b"1");
 }
 

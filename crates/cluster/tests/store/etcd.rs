@@ -1,4 +1,4 @@
-//! What only clusters have: members that end or freeze, passwords, TLS.
+//! Properties of clusters only: members that end or freeze, passwords, TLS.
 
 use crate::store::support;
 
@@ -8,8 +8,8 @@ use std::time::{Duration, Instant};
 use constel_cluster::store::{Error, Etcd, Outcome, Store, Txn};
 use support::{Cluster, Options, is_there};
 
-/// The leader is killed while somebody writes: within the client's own time it goes on at another member, a write that
-/// was not answered is said to be uncertain, and what was said to be done is there.
+/// The leader is killed while a client writes: within the client's own time it goes on at another member, a write
+/// without an answer is reported as uncertain, and confirmed writes are there.
 #[test]
 fn a_leader_that_is_killed_costs_seconds_and_nothing_that_was_done() {
     if !is_there() {
@@ -57,7 +57,7 @@ fn a_leader_that_is_killed_costs_seconds_and_nothing_that_was_done() {
             "{n} was said to be done"
         );
     }
-    // The watch has been told all of it, once.
+    // The watch has received all of it, once.
     let mut told = Vec::new();
     while told.len() < there.entries.len() {
         match watch.next(Duration::from_secs(20)) {
@@ -104,7 +104,7 @@ fn a_frozen_member_is_given_up_within_two_seconds() {
         watch.next(Duration::from_secs(10)).unwrap()[0].revision,
         changed
     );
-    // Without a majority nothing is done, and nothing is said to be.
+    // Without a majority no write is done, and none is confirmed.
     cluster.signal(others[0], "-STOP");
     let asked = Instant::now();
     let put = store.put("a", b"3");
@@ -145,7 +145,7 @@ fn nobody_there_is_said_at_once() {
     ));
 }
 
-/// Nothing is written any more, but what is there is read, leases are renewed, and what is too much can be deleted.
+/// Writes fail from now on, but present keys are read, leases are renewed, and excess keys can be deleted.
 #[test]
 fn a_store_that_is_full_says_so_and_keeps_leases() {
     if !is_there() {

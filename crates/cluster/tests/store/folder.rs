@@ -1,4 +1,4 @@
-//! What only folders have: files that others see, a machine that starts anew, a process that stops with the lock.
+//! Properties of folders only: files that others see, a machine that starts again, a process that stops with the lock.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -79,7 +79,7 @@ fn what_is_no_store_is_left_alone() {
     assert!(matches!(error, Error::Invalid(_)), "{error}");
 }
 
-/// Who only looks makes nothing.
+/// A reader makes no files.
 #[test]
 fn what_is_not_there_is_not_found() {
     let place = tempfile::tempdir().unwrap();
@@ -100,7 +100,7 @@ fn what_is_not_there_is_not_found() {
     assert!(found.get("a").unwrap().is_some());
 }
 
-/// A process that was stopped in the middle: nothing is done, and it is said within seconds.
+/// A process that was stopped in the middle: no write is done, and the error comes within seconds.
 #[test]
 fn a_lock_that_is_held_is_given_up() {
     let place = tempfile::tempdir().unwrap();
@@ -119,7 +119,7 @@ fn a_lock_that_is_held_is_given_up() {
     assert_eq!(store.put("a", b"2").unwrap(), revision + 1);
 }
 
-/// Changes of many threads: none is lost, and a watch is told all of them once.
+/// Changes of many threads: none is lost, and a watch receives all of them once.
 #[test]
 fn changes_of_many_are_told_once() {
     let place = tempfile::tempdir().unwrap();

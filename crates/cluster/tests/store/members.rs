@@ -1,4 +1,4 @@
-//! Members that answer as none does: without an end, byte by byte, with nonsense. Whatever they do, a question has an end.
+//! Members that answer as none does: without an end, byte by byte, with nonsense. In every case, a request has an end.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream};
@@ -72,7 +72,7 @@ fn a_question_has_an_end_whatever_a_member_answers() {
         let asked = Instant::now();
         let got = store.get("key");
         assert!(matches!(got, Err(Error::Unreachable(_))), "{name}: {got:?}");
-        // Nobody knows what became of it.
+        // The result is unknown.
         let put = store.commit(&Txn::new().put("key", "x"));
         assert!(matches!(put, Err(Error::Uncertain(_))), "{name}: {put:?}");
         assert!(asked.elapsed() < WITHIN, "{name}: {:?}", asked.elapsed());

@@ -27,7 +27,7 @@ fn leases_end_at_their_instant_and_not_before() {
     );
     kept.expire(ends);
     assert!(kept.get("a").is_some());
-    // A sign of life that comes too late is none.
+    // A renewal that comes too late has no effect.
     assert_eq!(
         kept.keep_alive(lease.id, 3 * ends),
         Err(Error::LeaseLost(lease.id))
@@ -65,7 +65,7 @@ type Model = BTreeMap<String, (Vec<u8>, bool)>;
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(256))]
 
-    /// Whatever is done: what the store holds is what a plain map would, a watch from any revision that is remembered leads
+    /// After all operations: the store's contents are those of a plain map, a watch from any revision that is remembered leads
     /// from what was there then to what is there now, and revisions grow by one with each change.
     #[test]
     fn events_lead_from_then_to_now(acts in acts()) {

@@ -27,7 +27,7 @@ impl Dice {
 struct Machine {
     name: String,
     tenure: Option<Tenure>,
-    /// What was asked in a former life is answered to nobody.
+    /// The number of its life. Answers to requests of a former life are dropped.
     life: u64,
     /// How much faster than time its clock runs, parts per million, and where it began.
     rate_ppm: i64,
@@ -61,7 +61,7 @@ struct Seen {
     deaths: u64,
     cuts: u64,
     refused_frames: u64,
-    /// A part that was free is held again after so long at most.
+    /// A free part is held again after this time at most.
     longest_free_ns: u64,
 }
 
@@ -252,7 +252,7 @@ impl World {
         }
     }
 
-    /// At no instant do two machines hold one part by their own clocks, frozen or not; and who holds it, the store says so.
+    /// At no instant do two machines hold one part by their own clocks, frozen or not; and the store has the holder.
     fn look(&mut self) {
         for part in &self.parts {
             let holds = |machine: &&Machine| {

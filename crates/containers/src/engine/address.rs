@@ -42,7 +42,7 @@ impl Address {
         let mut all = usual.into_iter().chain(own);
         let socket = all.find(|path| exists(path)).ok_or_else(|| {
             let [docker, podman] = DEFAULT_SOCKETS;
-            format!("{docker} is not there, nor is {podman}")
+            format!("neither {docker} nor {podman} exists")
         })?;
         let from = "default";
         Ok(Self { socket, from })

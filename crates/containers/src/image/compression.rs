@@ -1,4 +1,4 @@
-//! Streams as they are stored: plain, gzip or zstd, recognized by their first bytes.
+//! Streams as they are stored: plain, gzip or zstd, recognised by their first bytes.
 
 use std::io::{self, BufRead, BufReader, Read};
 

@@ -28,7 +28,7 @@ const CONFIGS: [&str; 2] = [
     "application/vnd.oci.image.config.v1+json",
     "application/vnd.docker.container.image.v1+json",
 ];
-/// Media types of layers. The compression is recognized by the content; only layers stored beside the manifest are supported.
+/// Media types of layers. The compression is recognised by the content; only layers stored beside the manifest are supported.
 const LAYERS: [&str; 2] = [
     "application/vnd.oci.image.layer.v1.tar",
     "application/vnd.docker.image.rootfs.diff.tar",

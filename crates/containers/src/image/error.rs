@@ -260,7 +260,7 @@ pub enum EntryFault {
     #[error("its path leads out of the image")]
     Escapes,
     /// The path has a byte or a length that is not valid.
-    #[error("its path is none: {0}")]
+    #[error("its path is not valid: {0}")]
     BadPath(&'static str),
     /// The entry is below a file.
     #[error("'{0}' is no folder")]
@@ -361,8 +361,8 @@ impl Fault {
                 "choose one, as oci:PATH:NAME or docker-archive:PATH:NAME"
             }
             Self::Limit { .. } => "raise the bound if the image is to be trusted",
-            Self::Entry { .. } => "nothing was kept; make the image anew, without that entry",
-            Self::Place { .. } => "make the image anew, with a folder there or nothing",
+            Self::Entry { .. } => "nothing was stored; build the image again without that entry",
+            Self::Place { .. } => "build the image again with a folder there, or without an entry",
             Self::NoName => "give one with --name",
             Self::NoHome => "set one of them, or name the folder with --store",
             Self::NoImage { nearest: None } => "`constel image list` names them all",
@@ -460,7 +460,7 @@ mod tests {
         let error = fault.at(|| "layer 2".to_owned()).unwrap_err().of("x.tar");
         assert_eq!(
             error.to_string(),
-            "x.tar: layer 2: entry 'a/../b': its path leads out of the image; nothing was kept; make the image anew, \
+            "x.tar: layer 2: entry 'a/../b': its path leads out of the image; nothing was stored; build the image again \
              without that entry"
         );
     }

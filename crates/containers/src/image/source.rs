@@ -35,7 +35,7 @@ pub(crate) use rootfs::OneFile;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Source {
-    /// A file or folder in any of the forms below, recognized by its content.
+    /// A file or folder in any of the forms below, recognised by its content.
     Path(PathBuf),
     /// `oci:PATH[:NAME]`: an OCI image layout in a folder.
     Layout {

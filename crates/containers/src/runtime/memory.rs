@@ -68,7 +68,7 @@ impl MemoryRuntime {
 }
 
 fn refused(what: String) -> Error {
-    Error::Invalid(format!("{what}: refused, as the test asked"))
+    Error::Invalid(format!("{what}: refused, as the test requested"))
 }
 
 impl NodeRuntime for MemoryRuntime {

@@ -82,7 +82,7 @@ fn links_below_lead_within_as_well() {
     let upper = Tar::default().file("l/x", b"x").end();
     bench.import_layers("x", &[lower.clone(), upper]).unwrap();
     assert_eq!(fs::read_dir(&outside).unwrap().count(), 1);
-    // Nothing is read from outside either.
+    // No file outside is read either.
     let thief = Tar::default().hard_link("stolen", "l/secret").end();
     let error = bench.import_layers("y", &[lower, thief]).unwrap_err();
     assert!(
@@ -389,7 +389,7 @@ fn bombs_are_stopped_at_their_bound() {
     );
 }
 
-/// Every blob of a layout, damaged in every way that a digest or a size can tell.
+/// Every blob of a layout, damaged in every way that a digest or a size can detect.
 #[test]
 fn damage_is_found_wherever_it_is() {
     let layers = [Tar::default().file("a", b"text").end()];
@@ -439,7 +439,7 @@ fn a_content_that_is_not_the_promised_one_is_refused() {
         error.to_string().contains("its content has the digest"),
         "{error}"
     );
-    // What follows the archive's end is part of the digest.
+    // Bytes after the archive's end are part of the digest.
     let mut longer = layer.clone();
     longer.extend_from_slice(&[0; 512]);
     let error = limited(Limits::default(), longer, layer);

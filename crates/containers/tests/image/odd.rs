@@ -91,7 +91,7 @@ fn devices_are_made_and_a_folder_of_them_hurts_nobody() {
     let made = fs::symlink_metadata(null).unwrap();
     assert_eq!(made.mode() & 0o170_000, 0o020_000);
     assert_eq!(made.rdev(), rustix::fs::makedev(1, 3));
-    // The store is closed to everybody but root, so nobody opens them there.
+    // The store is closed to all users but root, so no user opens them there.
     let store = fs::metadata(bench.path("store")).unwrap();
     assert_eq!(store.mode() & 0o077, 0);
 }
@@ -117,7 +117,7 @@ fn etc_may_be_a_link_to_a_folder_of_the_image_and_nowhere_else() {
         .folder("usr/config")
         .file("usr/config/passwd", passwd)
         .symlink("etc", "/usr/config")
-        // What else every container has of its machine gives way.
+        // Other folders that every container gets give way to the image's.
         .symlink("tmp", "nowhere");
     bench.import_layers("right", &[right.end()]).unwrap();
     let held = bench.store.hold("right").unwrap();
@@ -210,7 +210,7 @@ fn a_hundred_thousand_files_are_no_matter() {
     assert_eq!(listing.len(), 1 + 500 + 50_000, "with the root");
 }
 
-/// What is compressed better than anything real is stopped while it is unpacked, not after.
+/// A layer that is compressed better than any real one is stopped while it is unpacked, not after.
 #[test]
 fn a_bomb_within_a_bomb_is_not_opened() {
     let bench = Bench::new();

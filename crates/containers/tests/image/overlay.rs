@@ -112,7 +112,7 @@ fn layer(ops: &[Op]) -> Vec<u8> {
     tar.end()
 }
 
-/// What the model says of layers; the number of the first that it refuses, counted from 1, otherwise.
+/// The model's result for layers; the number of the first that it refuses, counted from 1, otherwise.
 fn model(layers: &[Vec<u8>]) -> Result<Tree, usize> {
     let mut tree = Tree::default();
     for (number, layer) in layers.iter().enumerate() {
@@ -254,7 +254,7 @@ fn known_hard_cases_come_out_right() {
             .folder("d")
             .file("d/only", b"o"),
         Tar::default().file("d/.wh.e", b"").file(".wh.d", b""),
-        // What was made only for what is below goes with it.
+        // Folders that were made only for files below go with them.
         Tar::default()
             .file("d/e/.wh.f", b"")
             .file("d/.wh..wh..opq", b""),

@@ -17,13 +17,13 @@ use support::{Bench, Blobs, Tar, config, gzip};
 struct Manners {
     /// Tokens are wanted.
     guarded: bool,
-    /// Layers break off after so many bytes each time.
+    /// Layers break off after this number of bytes each time.
     breaks_after: Option<usize>,
-    /// Asked for the rest, it sends all.
+    /// On a request for the rest, it sends all.
     ignores_ranges: bool,
-    /// Another machine has the blobs; it must not be told the token.
+    /// Another machine has the blobs; it must not get the token.
     redirects: bool,
-    /// Manifests are not what they are asked for.
+    /// Manifests are not the requested ones.
     forges: bool,
 }
 
@@ -166,7 +166,7 @@ impl Registry {
                                 .breaks_after
                                 .filter(|most| body > most + already && bytes.len() > 5000)
                             {
-                                // All but the first connection get further, where they have to begin anew.
+                                // All but the first connection get further, even if they have to begin again.
                                 let most = if manners.ignores_ranges && already > 0 {
                                     body
                                 } else {
@@ -384,7 +384,7 @@ impl Real {
             let (_, after) = line.split_once("listening on ")?;
             Some(after.split(['"', ',']).next().unwrap().to_owned())
         });
-        // Read on, or it would stop when nobody does.
+        // The test reads on, because the server would stop without a reader.
         std::thread::spawn(move || said.for_each(drop));
         Some(Self(child, address.expect("it says where it listens")))
     }

@@ -67,7 +67,7 @@ fn layers_are_read_in_every_compression() {
     for (name, form, stored) in [
         ("gzip", "+gzip", plain.clone().map(|l| gzip(&l))),
         ("zstd", "+zstd", plain.clone().map(|l| zstd(&l))),
-        // What a layer is, its bytes say; media types have been wrong.
+        // A layer's bytes decide its format; media types have been wrong.
         ("wrong", "", plain.clone().map(|l| gzip(&l))),
     ] {
         let bench = Bench::new();
@@ -226,7 +226,7 @@ fn a_new_docker_save_is_read_as_a_layout() {
         named("bird:latest")
     );
     let blob = |bytes: &[u8]| format!("blobs/sha256/{}", Digest::of(bytes).hex());
-    // Its paths would lead nowhere: it is not what is read.
+    // The paths in it would lead nowhere: another file is read.
     let saved = format!(
         r#"[{{"Config": "{}", "RepoTags": ["lab/bird:2"], "Layers": ["gone"]}}]"#,
         blob(config.as_bytes())
@@ -487,7 +487,7 @@ fn an_engine_is_asked_for_its_image() {
             while !asked[..n].ends_with(b"\r\n\r\n") {
                 n += stream.read(&mut asked[n..]).unwrap();
             }
-            // Whoever has enough of it closes.
+            // The client closes when it has enough.
             drop(stream.write_all(&answer));
             String::from_utf8_lossy(&asked[..n])
                 .lines()
@@ -501,7 +501,7 @@ fn an_engine_is_asked_for_its_image() {
         let mut test = Command::new(std::env::current_exe().unwrap());
         test.args([
             "--exact",
-            "sources::asks_the_engine",
+            "image::sources::asks_the_engine",
             "--ignored",
             "--nocapture",
         ]);

@@ -116,7 +116,7 @@ fn a_name_that_moves_leaves_an_image_that_prune_removes() {
             .iter()
             .any(|i| i.id == old && i.names.is_empty())
     );
-    // Whoever holds it keeps it, also while others prune.
+    // A holder keeps it, also while others prune.
     assert_eq!(bench.store.prune().unwrap().images, []);
     assert_eq!(fs::read(held.lower_dirs()[0].join("old")).unwrap(), b"old");
     drop(held);
@@ -309,7 +309,7 @@ fn a_killed_import_leaves_what_prune_removes_and_nothing_else() {
         .end();
     let (port, stalled) = stalling_registry(&layer);
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "store::imports_until_killed", "--ignored"])
+        .args(["--exact", "image::store::imports_until_killed", "--ignored"])
         .env("STORE", bench.path("store"))
         .env("SOURCE", format!("docker://127.0.0.1:{port}/stalling:1"))
         .stdout(Stdio::null())
@@ -326,7 +326,7 @@ fn a_killed_import_leaves_what_prune_removes_and_nothing_else() {
         assert!(child.0.try_wait().unwrap().is_none(), "the import ended");
         std::thread::yield_now();
     }
-    // The living keep what they have under way.
+    // Living processes keep their unfinished imports.
     assert_eq!(bench.store.prune().unwrap().imports, 0);
     assert!(first().is_some());
     child.0.kill().unwrap();
@@ -334,7 +334,7 @@ fn a_killed_import_leaves_what_prune_removes_and_nothing_else() {
     assert!(bench.store.list().unwrap().is_empty());
     let usage = bench.store.usage().unwrap();
     assert_eq!((usage.layers, usage.work), (0, 1));
-    // It is in nobody's way.
+    // The remains disturb no import.
     bench.import_layers("same", &[layer]).unwrap();
     let pruned = bench.store.prune().unwrap();
     assert_eq!((pruned.imports, pruned.layers), (1, 0));
@@ -353,7 +353,7 @@ fn imports_until_killed() {
     panic!("{error}");
 }
 
-/// What is put away has an image's own files in it, whatever they are called.
+/// A folder that waits for its removal has an image's own files in it, with any name.
 #[test]
 fn a_removal_that_was_killed_is_finished_and_follows_no_link() {
     let bench = Bench::new();

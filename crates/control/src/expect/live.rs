@@ -12,8 +12,8 @@ pub fn lost(scenario: &Scenario, events: &[Event], now_ns: Option<i64>) -> Vec<(
     let statements = scenario.expect.iter().enumerate();
     let lost = statements.filter_map(|(place, own)| match &own.what {
         Expected::Alive(nodes, window) => {
-            let (holds, seen) = programs::alive(nodes, *window, &scenario.traffic, events);
-            (!holds).then_some((place, seen))
+            let seen = programs::ended(nodes, *window, &scenario.traffic, events)?;
+            Some((place, seen))
         }
         Expected::Order(first, then, Some(within), window) => {
             let counts = |event: &Event| event.t_ns.is_some_and(|t_ns| window.has(t_ns));

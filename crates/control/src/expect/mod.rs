@@ -11,6 +11,7 @@ use constel_api::Event;
 use constel_api::summary::FlowStatus;
 use constel_measure::probe::row::{Fate, Row};
 use constel_measure::verdict::SoftwareFailure;
+use constel_plan::Lab;
 use constel_scenario::Scenario;
 use constel_scenario::model::{
     Agreement, Bounds, Delivery, EventNamed, Expectation, Expected, Measured, Name, Window,
@@ -42,9 +43,9 @@ pub struct Judgement {
 
 /// Judges every statement.
 #[must_use]
-pub fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judgement> {
+pub fn judge(lab: &Lab, evidence: &Evidence) -> Vec<Judgement> {
     let one = |expectation: &Expectation| {
-        let (holds, seen) = match of(&expectation.what, scenario, evidence) {
+        let (holds, seen) = match of(&expectation.what, lab, evidence) {
             Ok((holds, seen)) => (holds, seen),
             Err(missing) => (false, missing),
         };
@@ -57,7 +58,7 @@ pub fn judge(scenario: &Scenario, evidence: &Evidence) -> Vec<Judgement> {
             doubt: needs::doubt(&expectation.what, evidence),
         }
     };
-    scenario.expect.iter().map(one).collect()
+    lab.scenario.expect.iter().map(one).collect()
 }
 
 /// Software that failed and that no statement is about.
@@ -78,7 +79,7 @@ pub fn unstated<'a>(scenario: &Scenario, evidence: &'a Evidence) -> Vec<&'a Soft
 }
 
 /// Returns whether a statement holds, with the observed value, or the missing evidence.
-fn of(what: &Expected, scenario: &Scenario, evidence: &Evidence) -> Result<(bool, String), String> {
+fn of(what: &Expected, lab: &Lab, evidence: &Evidence) -> Result<(bool, String), String> {
     match what {
         Expected::Succeeds(name) => {
             let flow = evidence.flow(name)?;
@@ -89,10 +90,7 @@ fn of(what: &Expected, scenario: &Scenario, evidence: &Evidence) -> Result<(bool
             let seen = format!("flow `{name}` is {}{reason}", flow.status.as_str());
             Ok((flow.status == FlowStatus::Ok, seen))
         }
-        Expected::Alive(nodes, window) => {
-            let flows = &scenario.traffic;
-            Ok(programs::alive(nodes, *window, flows, &evidence.events))
-        }
+        Expected::Alive(nodes, window) => programs::alive(nodes, *window, lab, &evidence.events),
         Expected::StillRunning(names) => programs::still_running(names, evidence),
         Expected::EndedEarly(own) => programs::ended_early(own, evidence),
         Expected::Reachable(flow, within, window) => reachable(flow, *within, *window, evidence),
@@ -258,18 +256,20 @@ fn order(
             .map(|(n, _)| n)
             .next();
         found.ok_or_else(|| {
+            let kind = named.kind.as_str();
             let about = named
                 .about
                 .as_ref()
                 .map_or(String::new(), |a| format!(" about `{a}`"));
             let after = if from > 0 { " after the first" } else { "" };
             let when = window.in_words();
-            format!("there is no event `{}`{about}{after}{when}", named.kind)
+            format!("there is no event `{kind}`{about}{after}{when}")
         })
     };
     let earlier = find(first, 0)?;
     let later = find(then, earlier + 1)?;
-    let seen = format!("`{}` came before `{}`", first.kind, then.kind);
+    let (earlier_kind, later_kind) = (first.kind.as_str(), then.kind.as_str());
+    let seen = format!("`{earlier_kind}` came before `{later_kind}`");
     let Some(within) = within else {
         return Ok((true, seen));
     };

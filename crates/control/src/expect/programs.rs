@@ -2,7 +2,9 @@
 
 use constel_api::summary::ClientEnd;
 use constel_api::{Event, Happening};
+use constel_plan::{Lab, Resident, Watched};
 use constel_scenario::model::{Action, EndedEarly, Flow, Name, NodesNamed, Window};
+use constel_units::TimeSpan;
 
 use super::Evidence;
 
@@ -25,32 +27,112 @@ fn ended_in<'a>(event: &'a Event, flows: &'a [Flow]) -> Option<(&'a str, &'a str
     }
 }
 
-/// Returns whether no program ended prematurely in nodes of these names, with the observation.
-pub(super) fn alive(
+/// Returns the first premature end of a program in nodes of these names, with the observation.
+pub(super) fn ended(
     nodes: &[NodesNamed],
     window: Window,
     flows: &[Flow],
     events: &[Event],
-) -> (bool, String) {
+) -> Option<String> {
     let counts = |event: &&Event| match event.t_ns {
         Some(t_ns) => window.has(t_ns),
         None => window.from.is_none(),
     };
-    let ended = events.iter().filter(counts).find_map(|event| {
+    events.iter().filter(counts).find_map(|event| {
         let (node, what) = ended_in(event, flows)?;
         let named = nodes.iter().any(|named| named.glob.matches(node));
-        named.then_some((node, what, event.t_ns))
-    });
-    match ended {
-        None => {
-            let when = window.in_words();
-            (true, format!("nothing ended before its time{when}"))
-        }
-        Some((node, what, t_ns)) => {
-            let at = t_ns.map_or(String::new(), |t| format!(" at {:.3} s", t as f64 / 1e9));
-            (false, format!("`{what}` ended in `{node}`{at}"))
+        let at = |t_ns: i64| format!(" at {:.3} s", t_ns as f64 / 1e9);
+        let at = event.t_ns.map_or(String::new(), at);
+        named.then(|| format!("`{what}` ended in `{node}`{at}"))
+    })
+}
+
+/// Returns whether programs ran in nodes of each of these names, and none ended prematurely, with the observation.
+///
+/// # Errors
+/// A message if no program ran in nodes of one of the names: nothing is known of them.
+pub(super) fn alive(
+    nodes: &[NodesNamed],
+    window: Window,
+    lab: &Lab,
+    events: &[Event],
+) -> Result<(bool, String), String> {
+    if let Some(seen) = ended(nodes, window, &lab.scenario.traffic, events) {
+        return Ok((false, seen));
+    }
+    let when = window.in_words();
+    let watched = Watched::of(lab);
+    let mut programs = 0;
+    for named in nodes {
+        let all = lab.layout.nodes().iter();
+        let own = all.filter(|node| named.glob.matches(&node.name));
+        let here = own.map(|node| {
+            let residents = watched.residents(node.id);
+            let residents = residents.filter(|what| resided(*what, &node.name, window, events));
+            let flows = watched.programs(&node.name, window);
+            residents.count() + flows.filter(|flow| ran(flow, window, events)).count()
+        });
+        match here.sum::<usize>() {
+            0 => return Err(format!("no program ran in `{}`{when}", named.glob)),
+            here => programs += here,
         }
     }
+    let seen = match programs {
+        1 => format!("the program that ran{when} did not end before its time"),
+        n => format!("none of the {n} programs that ran{when} ended before its time"),
+    };
+    Ok((true, seen))
+}
+
+/// Whether a flow's program was started, and had not ended before the window.
+fn ran(flow: &Flow, window: Window, events: &[Event]) -> bool {
+    let of_flow = |event: &&Event| match &event.what {
+        Happening::FlowStarted { flow: name } | Happening::FlowEnded { flow: name, .. } => {
+            name == flow.name.as_str()
+        }
+        _ => false,
+    };
+    let (mut began, mut end_ns) = (false, flow.end().ns());
+    for event in events.iter().filter(of_flow) {
+        match (&event.what, event.t_ns) {
+            (Happening::FlowEnded { .. }, Some(t_ns)) => end_ns = end_ns.min(t_ns),
+            _ => began = true,
+        }
+    }
+    began && window.meets(flow.at, TimeSpan::from_ns(end_ns))
+}
+
+/// Whether software that starts with the lab was started, and had not ended for good before the window.
+fn resided(what: Resident, name: &str, window: Window, events: &[Event]) -> bool {
+    use Happening::{
+        ContainerEnded, ContainersStarted, DaemonDied, DaemonsStarted, HelperDied, HelpersStarted,
+    };
+    let started = events.iter().any(|event| match &event.what {
+        ContainersStarted { .. } => what == Resident::Container,
+        DaemonsStarted { count } => what == Resident::Daemon && *count > 0,
+        HelpersStarted { .. } => what == Resident::Helper,
+        _ => false,
+    });
+    let over = |event: &Event| match &event.what {
+        ContainerEnded {
+            node,
+            again_in_s: None,
+            ..
+        } => what == Resident::Container && node == name,
+        DaemonDied {
+            node,
+            again_in_s: None,
+            ..
+        } => what == Resident::Daemon && node == name,
+        HelperDied { node, .. } => what == Resident::Helper && node == name,
+        _ => false,
+    };
+    let before = |event: &Event| match (event.t_ns, window.from) {
+        (Some(t_ns), Some(from)) => t_ns < from.ns(),
+        (None, Some(_)) => true,
+        (_, None) => false,
+    };
+    started && !events.iter().any(|event| over(event) && before(event))
 }
 
 /// Returns how a flow's client ended, as text.

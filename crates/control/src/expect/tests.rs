@@ -1,6 +1,7 @@
 use std::path::Path;
 
 use constel_api::summary::{ClientEnd, FlowRow, Summary};
+use constel_scenario::model::EventKind;
 use constel_scenario::{DiskFiles, read_scenario};
 
 use super::*;
@@ -12,9 +13,13 @@ fn event(seq: u64, t_ns: i64, what: &str) -> Event {
 }
 
 fn named(kind: &str, about: Option<&str>) -> EventNamed {
-    EventNamed {
-        kind: kind.to_owned(),
-        about: about.map(str::to_owned),
+    let about = about.map_or(String::new(), |about| format!(", about: {about}"));
+    let text = format!(
+        "- {{name: a, order: {{first: {{kind: {kind}{about}}}, then: {{kind: finished}}}}}}"
+    );
+    match scenario(&text).expect.remove(0).what {
+        Expected::Order(first, ..) => first,
+        other => panic!("{other:?}"),
     }
 }
 
@@ -117,14 +122,27 @@ fn scenario(expect: &str) -> Scenario {
     read.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
+/// The same, laid out.
+fn lab(expect: &str) -> Lab {
+    Lab::new(scenario(expect)).unwrap_or_else(|errors| panic!("{errors}"))
+}
+
 /// A run that is to be trusted, with its ping alone.
 fn run(dir: &Path) -> Evidence {
     let summary: Summary = serde_json::from_str(include_str!("run.json")).unwrap();
     std::fs::create_dir_all(dir.join("flows")).unwrap();
-    let started = event(1, 0, "\"kind\":\"clock-started\"");
+    let started = |seq: u64, flow: &str| {
+        let what = format!("\"kind\":\"flow-started\",\"flow\":\"{flow}\"");
+        event(seq, 1_000_000_000, &what)
+    };
+    let events = vec![
+        event(1, 0, "\"kind\":\"clock-started\""),
+        started(2, "fsw-0"),
+        started(3, "fsw-1"),
+    ];
     Evidence {
         summary,
-        events: vec![started],
+        events,
         dir: dir.to_owned(),
     }
 }
@@ -146,9 +164,9 @@ fn early(exit: i32) -> ClientEnd {
     }
 }
 
-/// What came of statements: `true`, `false`, or a doubt.
+/// The results of statements: `true`, `false`, or a doubt.
 fn judged(expect: &str, evidence: &Evidence) -> Vec<Result<bool, String>> {
-    let judgements = judge(&scenario(expect), evidence).into_iter();
+    let judgements = judge(&lab(expect), evidence).into_iter();
     let end = |j: Judgement| j.doubt.map_or(Ok(j.holds), Err);
     judgements.map(end).collect()
 }
@@ -162,15 +180,16 @@ fn software_that_fails_is_a_failure_and_nothing_else_is_in_doubt() {
     run.summary.software.fail(crashed.failure().unwrap());
     run.summary.flows.push(crashed);
     let ended = "\"kind\":\"flow-ended\",\"flow\":\"fsw-0\",\"exit\":7";
-    run.events.push(event(2, 2_000_000_000, ended));
+    run.events.push(event(4, 2_000_000_000, ended));
     let expect = "- {name: a, succeeds: fsw-0}\n- {name: b, delivery: {flow: echo, at_least: 99 %}}\n\
                   - {name: c, alive: [node-0]}\n- {name: d, alive: [node-1]}\n\
                   - {name: e, alive: {nodes: [node-0], from: 3 s}}\n\
                   - {name: f, ended_early: {flow: fsw-0, code: 7, from: 1 s, until: 3 s}}\n\
                   - {name: g, ended_early: {flow: fsw-0, signal: 11}}\n- {name: h, still_running: [fsw-0]}";
-    let expected = [false, true, false, true, true, true, false, false];
+    // Nothing ran in the first node from 3 s on, so that nothing is known of it then.
+    let expected = [false, true, false, true, false, true, false, false];
     assert_eq!(judged(expect, &run), expected.map(Ok));
-    // Said by a statement about the flow or its node; or it is one failure more.
+    // A statement about the flow or its node covers it; otherwise it is one failure more.
     assert!(unstated(&scenario(expect), &run).is_empty());
     let others = scenario("- {name: d, alive: [node-1]}");
     let left = unstated(&others, &run);
@@ -189,7 +208,7 @@ fn a_program_that_leaves_before_its_time_is_not_alive_whatever_it_ends_with() {
     let stayed = program("fsw-1", "node-1", ClientEnd::AtItsTime, FlowStatus::Ok);
     run.summary.flows.extend([left, stayed]);
     let ended = "\"kind\":\"flow-ended\",\"flow\":\"fsw-0\",\"exit\":0";
-    run.events.push(event(2, 2_000_000_000, ended));
+    run.events.push(event(4, 2_000_000_000, ended));
     let expect = "- {name: a, succeeds: fsw-0}\n- {name: b, alive: [\"*\"]}\n- {name: c, alive: [node-1]}\n\
                   - {name: d, still_running: [fsw-1]}\n- {name: e, still_running: [fsw-*]}\n\
                   - {name: f, ended_early: {flow: fsw-0}}\n- {name: g, ended_early: {flow: fsw-1}}";
@@ -228,7 +247,7 @@ fn a_statement_is_judged_by_what_it_needs() {
         judged(expect, &run),
         [Ok(false), Ok(true), Ok(true), Ok(false)]
     );
-    // Its own, but none in the part of its time that a statement is about.
+    // The flow has losses of its own, but none in the period of the statement.
     let echo = &mut run.summary.flows[0];
     (echo.trustworthy, echo.doubt) = (Some(false), Some("late".to_owned()));
     let samples = "t_s,marked\n0.500000000,0\n1.500000000,1\n";
@@ -239,7 +258,7 @@ fn a_statement_is_judged_by_what_it_needs() {
     assert_eq!(found[3], Ok(false));
     std::fs::write(dir.path().join("flows/echo.csv"), "t_s,marked\n0.5,1\n").unwrap();
     assert!(judged(expect, &run)[3].is_err());
-    // Where nothing is known of the flow, the run's lateness is all there is.
+    // Without data about the flow, the run's lateness decides.
     run.summary.flows[0].trustworthy = None;
     assert!(
         judged(expect, &run)[2]
@@ -303,7 +322,7 @@ fn statements_about_a_part_of_the_time_take_that_part_and_bounds_need_not_be_who
             metric("at_most: 0.5, until: 2 s, time: {column: unix_s, clock: unix}"),
             true,
         ),
-        (metric("at_least: 0, from: 6 s, time: {column: t_s}"), false),
+        (metric("at_least: 0, from: 4 s, time: {column: t_s}"), false),
         (agreement("at_least: 100 %"), false),
         (agreement("at_most: 50 %"), true),
         (
@@ -331,12 +350,88 @@ fn statements_about_a_part_of_the_time_take_that_part_and_bounds_need_not_be_who
             true,
         ),
         (
-            "throughput: {flow: bulk, at_least: 1 bit/s, from: 5 s}".to_owned(),
+            "throughput: {flow: bulk, at_least: 1 bit/s, from: 3 s}".to_owned(),
             false,
         ),
     ];
     for (statement, holds) in all {
-        let found = judge(&scenario(&format!("- {{name: a, {statement}}}")), &run);
+        let found = judge(&lab(&format!("- {{name: a, {statement}}}")), &run);
         assert_eq!(found[0].holds, holds, "{statement}: {found:?}");
     }
+}
+
+/// Software of every kind: what did not run, or had ended for good before the window, leaves `alive` without a measurement.
+#[test]
+fn alive_needs_a_program_that_ran() {
+    let dir = tempfile::tempdir().unwrap();
+    let judged = |lab: &Lab, events: Vec<Event>| {
+        let mut run = run(dir.path());
+        run.events = events;
+        let found = judge(lab, &run).remove(0);
+        (found.holds, found.seen)
+    };
+    let clock = event(1, 0, "\"kind\":\"clock-started\"");
+    let began = |flow: &str| {
+        let what = format!("\"kind\":\"flow-started\",\"flow\":\"{flow}\"");
+        event(2, 1_000_000_000, &what)
+    };
+    // A run that ended before its programs began, and one in which only the other node's did.
+    let one = lab("- {name: a, alive: [node-0]}");
+    let (holds, seen) = judged(&one, vec![clock.clone()]);
+    assert!(!holds && seen == "no program ran in `node-0`", "{seen}");
+    assert!(!judged(&one, vec![clock.clone(), began("fsw-1")]).0);
+    assert!(judged(&one, vec![clock.clone(), began("fsw-0")]).0);
+    // Each name needs one of its own; a pattern needs one in any of its nodes.
+    let both = lab("- {name: a, alive: [node-0, node-1]}");
+    assert!(!judged(&both, vec![clock.clone(), began("fsw-1")]).0);
+    let any = lab("- {name: a, alive: ['*']}");
+    let (holds, seen) = judged(&any, vec![clock.clone(), began("fsw-1")]);
+    assert!(holds, "{seen}");
+    assert_eq!(seen, "the program that ran did not end before its time");
+
+    // Daemons: planned in every node, and known by the event that they were started.
+    let text = "constel: 1\nname: d\nstart: 2026-11-21T00:00:00Z\nduration: 8 s\n\
+        ground: {hosts: {a: {latitude: 0 deg, longitude: 0 deg}, b: {latitude: 0 deg, longitude: 0 deg}}, \
+        cables: [{from: a, to: b, delay: 1 ms, link: {rate: 1 Mbit/s}}]}\n\
+        routing: {daemon: bird}\nexpect: [{name: a, alive: {nodes: [a], from: 3 s}}]\n";
+    let read = read_scenario("d.yaml", text.as_bytes(), &DiskFiles::in_folder("."));
+    let daemons = Lab::new(read.unwrap_or_else(|errors| panic!("{errors}"))).unwrap();
+    let up = event(1, 0, "\"kind\":\"daemons-started\",\"count\":2");
+    assert!(!judged(&daemons, vec![clock.clone()]).0);
+    assert!(judged(&daemons, vec![clock.clone(), up.clone()]).0);
+    let died = |t_ns, again: &str| {
+        let what = format!(
+            "\"kind\":\"daemon-died\",\"node\":\"a\",\"program\":\"bird\",\"how\":\"exit 1\",\"again_in_s\":{again}"
+        );
+        event(3, t_ns, &what)
+    };
+    let with = |event: Event| vec![clock.clone(), up.clone(), event];
+    // Dead for good before the window, started again before it, and dead within it.
+    assert!(!judged(&daemons, with(died(1_000_000_000, "null"))).0);
+    assert!(judged(&daemons, with(died(1_000_000_000, "1.0"))).0);
+    let (holds, seen) = judged(&daemons, with(died(4_000_000_000, "1.0")));
+    assert!(!holds && seen.starts_with("`bird` ended in `a`"), "{seen}");
+    // Nothing can be lost of what has not run yet.
+    assert!(lost(&one.scenario, std::slice::from_ref(&clock), Some(0)).is_empty());
+}
+
+/// The words of `order` are the kinds of events that runs of labs write.
+#[test]
+fn order_knows_every_kind_of_event() {
+    // Of boxes, which have no expectations, and for followers alone.
+    const OTHERS: [&str; 4] = ["rules-changed", "confirmed", "unconfirmed", "older"];
+    let schema: Value = serde_json::from_str(&constel_api::schema_json()).unwrap();
+    let kinds = schema["$defs"]["Event"]["oneOf"].as_array().unwrap().iter();
+    let kind = |one: &Value| {
+        one["properties"]["kind"]["const"]
+            .as_str()
+            .unwrap()
+            .to_owned()
+    };
+    let mut kinds: Vec<String> = kinds.map(kind).collect();
+    kinds.retain(|kind| !OTHERS.contains(&kind.as_str()));
+    kinds.sort();
+    let mut known: Vec<&str> = EventKind::ALL.iter().map(|kind| kind.as_str()).collect();
+    known.sort_unstable();
+    assert_eq!(known, kinds);
 }

@@ -140,7 +140,7 @@ pub(crate) fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String
                 name,
                 "counter",
                 unit,
-                "Of all edges together, by what became of them.",
+                "Frames and bytes of all edges, by their outcome.",
             );
             out.counters(name, &[], &plane.totals.counters, unit == "bytes");
         }
@@ -155,7 +155,7 @@ pub(crate) fn text(shown: &Shown, loads: &Loads, name: impl Fn(PortId) -> String
         "constel_link_delivered_bytes",
         "counter",
         "bytes",
-        "What arrived over an edge.",
+        "Bytes that arrived over an edge.",
     );
     for ((from, to), edge) in ends.iter().zip(&loads.edges) {
         out.sample(
@@ -201,7 +201,7 @@ pub(crate) fn box_text(shown: &BoxShown) -> String {
         })
         .collect();
     for (name, unit) in [("constel_rule_frames", ""), ("constel_rule_bytes", "bytes")] {
-        let help = "Of a rule and direction, by what became of them.";
+        let help = "Frames and bytes of a rule and direction, by their outcome.";
         out.family(name, "counter", unit, help);
         for (labels, did) in &ways {
             out.counters(name, labels, &did.counters, unit == "bytes");
@@ -212,7 +212,7 @@ pub(crate) fn box_text(shown: &BoxShown) -> String {
         name,
         "gauge",
         "",
-        "Inside at the moment: waiting, or on their way.",
+        "Frames inside now: waiting or in flight.",
     );
     for (labels, did) in &ways {
         out.sample(name, labels, did.queue_frames);
@@ -220,12 +220,12 @@ pub(crate) fn box_text(shown: &BoxShown) -> String {
     for (name, help, of) in [
         (
             "constel_rule_inside_seconds",
-            "From arrival until a frame was handed on.",
+            "Time from arrival until a frame was sent on.",
             (|did| did.inside.as_ref()) as fn(&WayShown) -> Option<&Quantiles>,
         ),
         (
             "constel_rule_lateness_seconds",
-            "Of that, how much later than due.",
+            "The part of that time by which a frame was late.",
             |did| did.lateness.as_ref(),
         ),
     ] {
@@ -289,7 +289,7 @@ constel_nodes{lab=\"a \\\"b\\\"\"} 3
 constel_edges{lab=\"a \\\"b\\\"\"} 4
 # TYPE constel_link_delivered_bytes counter
 # UNIT constel_link_delivered_bytes bytes
-# HELP constel_link_delivered_bytes What arrived over an edge.
+# HELP constel_link_delivered_bytes Bytes that arrived over an edge.
 constel_link_delivered_bytes_total{lab=\"a \\\"b\\\"\",from=\"n0/eth0\",to=\"n1/eth0\"} 1500
 # TYPE constel_link_rate_bits_per_second gauge
 # HELP constel_link_rate_bits_per_second The service rate of an edge, with all effects in force.

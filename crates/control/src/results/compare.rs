@@ -47,8 +47,8 @@ fn side(place: &Path) -> Result<Side, Error> {
     Ok(side)
 }
 
-/// Collects the finished runs below a folder, sorted by their names. Of the attempts of one seed of a sweep, it takes the
-/// one that the sweep counts.
+/// Collects the finished runs below a folder, sorted by their names. If a seed of a sweep has several attempts, it takes
+/// the one that the sweep counts.
 fn collect(folder: &Path, depth: usize, found: &mut Vec<Summary>) -> Result<(), Error> {
     let name = folder.file_name().unwrap_or_default().to_string_lossy();
     if name.starts_with(SEED) {

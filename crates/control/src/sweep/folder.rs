@@ -177,3 +177,50 @@ impl Folder {
         written.map_err(|source| Error::SweepFolder { path, source })
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use constel_measure::verdict::SoftwareFailure;
+
+    /// Software that fails, in any way, is a result of the run; only an emulator that did not keep up is a reason for another
+    /// attempt.
+    #[test]
+    fn failed_software_is_no_reason_for_another_attempt() {
+        let failed = |flow: Option<&str>, reason: &str| SoftwareFailure {
+            node: "node-0".to_owned(),
+            flow: flow.map(str::to_owned),
+            reason: reason.to_owned(),
+        };
+        for failure in [
+            failed(Some("fsw"), "flow fsw failed: exit code 7"),
+            failed(Some("fsw"), "flow fsw failed: signal 11 (SIGSEGV)"),
+            failed(None, "the container of node-0 ended: exit code 1"),
+            failed(None, "bird in node-0 ended: signal 9"),
+        ] {
+            let dir = tempfile::tempdir().unwrap();
+            let attempt = |number: u32, trustworthy: bool| {
+                let mut summary: Summary =
+                    serde_json::from_str(include_str!("../expect/run.json")).unwrap();
+                summary.software.fail(failure.clone());
+                summary.verdict.trustworthy = trustworthy;
+                let own = dir.path().join(number.to_string());
+                fs::create_dir(&own).unwrap();
+                fs::write(own.join("manifest.json"), "{}").unwrap();
+                fs::write(
+                    own.join("summary.json"),
+                    serde_json::to_string(&summary).unwrap(),
+                )
+                .unwrap();
+                State::of(dir.path()).unwrap()
+            };
+            // Two more attempts are allowed: one late run needs another, and the next is the result.
+            assert!(!attempt(1, false).is_done(2), "{}", failure.reason);
+            let state = attempt(2, true);
+            assert!(state.is_done(2), "{}", failure.reason);
+            let counts = state.counts().unwrap();
+            assert!(counts.verdict.trustworthy && counts.software.failed);
+            assert_eq!(counts.software.failures, [failure]);
+        }
+    }
+}

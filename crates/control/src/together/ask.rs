@@ -289,7 +289,7 @@ pub(super) fn follow(
 impl Scenario {
     /// Examines the scenario on present machines: the placement, edges that are longer than the delay between the machines,
     /// the transport of frames, and features of the scenario that labs on several machines do not support. If raw Ethernet
-    /// was requested, the machines exchange some test frames. Nothing else is changed.
+    /// was requested, the machines exchange some test frames. The call changes no other state.
     ///
     /// # Errors
     /// [`Error::Undividable`] if pins, caps or shared media do not allow it, or an error if the store cannot be reached.

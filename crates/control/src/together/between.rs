@@ -62,7 +62,7 @@ pub(super) fn settle(lab: &Lab, on: &OnMachines<'_>) -> Result<Settled, Error> {
     if on.between == Choice::Udp {
         return settled(
             Carriage::Udp,
-            "nothing else was asked for".to_owned(),
+            "nothing else was requested".to_owned(),
             Vec::new(),
         );
     }

@@ -7,7 +7,7 @@ use crate::bpf::messages;
 /// Result with [`BpfError`].
 pub type Result<T, E = BpfError> = std::result::Result<T, E>;
 
-/// Why a BPF object could not do what was asked.
+/// Why an operation on a BPF object failed.
 #[derive(Debug, thiserror::Error)]
 pub enum BpfError {
     /// The kernel refused programs or maps, or an entry of a map.

@@ -396,7 +396,7 @@ impl Backend for NetemBackend {
             .iter()
             .flat_map(|port| [format!("q{port}"), format!("h{port}")]);
         let backlog = self.ns.run(|| tx_dropped(names))??;
-        // The interface counts drops of netem and htb, which the scenario asked for, together with its own; `backlog`
+        // The interface counts drops of netem and htb, which the scenario requested, together with its own; `backlog`
         // is the rest.
         let drawn = totals.counters.dropped();
         let unintended = vec![(BACKLOG, backlog.saturating_sub(drawn))];

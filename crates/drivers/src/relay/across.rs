@@ -52,7 +52,7 @@ pub(crate) enum Item {
     Gso(Handed, Box<GsoFrame>),
     /// Numbers of frames for which there was no room.
     Refused(Edge, Refused),
-    /// End of the frames sent before the next change; the flag tells whether the sending thread can make the change.
+    /// End of the frames sent before the next change; the flag states whether the sending thread can make the change.
     Mark(bool),
 }
 

@@ -39,7 +39,7 @@ pub(crate) enum Command {
     Change(Nanos, Change),
     Stats(SyncSender<ThreadStats>),
     Edge(PortId, PortId, SyncSender<Option<EdgeStats>>),
-    /// Existing edges from a place on; the flag tells whether there are more.
+    /// Existing edges from a place on; the flag states whether there are more.
     Edges(usize, SyncSender<(Vec<EdgeStats>, bool)>),
     ApplyEffects(CheckedEffects, SyncSender<Result<Nanos, UpdateError>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),

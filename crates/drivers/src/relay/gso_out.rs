@@ -84,7 +84,7 @@ impl GsoSender {
         parts: impl Iterator<Item = (*mut u8, usize)>,
     ) -> io::Result<()> {
         let mut kind = if form.ipv4 { GSO_TCPV4 } else { GSO_TCPV6 };
-        // The flag tells the kernel that CWR is set, which only the first frame keeps.
+        // The flag informs the kernel that CWR is set, which only the first frame keeps.
         if form.cwr {
             kind |= GSO_ECN;
         }

@@ -3,7 +3,7 @@
 //! Every thread is notified of a change and of its instant. At that instant each thread takes in the frames sent
 //! before, and then sends a mark to every other thread; frames sent later wait. Once a thread has all marks, it has all
 //! frames that were sent before the change, and makes it. Each frame is therefore handled by the old tables or by the
-//! new ones, wherever it is served. A mark tells whether its thread can make the change, so that all threads make it or
+//! new ones, wherever it is served. A mark states whether its thread can make the change, so that all threads make it or
 //! none.
 
 use std::sync::Arc;
@@ -180,7 +180,10 @@ mod tests {
         let mut instants = Instants::new(order.clone(), 3);
         assert!(order.is_complete(0));
         order.begun.fetch_add(1, Ordering::SeqCst);
-        assert!(!order.is_complete(0), "somebody is about to tell");
+        assert!(
+            !order.is_complete(0),
+            "a change has begun and is not announced yet"
+        );
         order.told.fetch_add(1, Ordering::SeqCst);
         assert!(!order.is_complete(0), "not heard of it yet");
         instants.hear();

@@ -51,7 +51,7 @@ impl Thread {
         let Some(passed) = &mut self.passed else {
             return ts_ns;
         };
-        // A super-frame differs from the packets that it consists of, so it cannot be recognized.
+        // A super-frame differs from the packets that it consists of, so it cannot be recognised.
         let mark = if frame.is_new() || frame.is_gso() {
             None
         } else {

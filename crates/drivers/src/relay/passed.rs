@@ -104,7 +104,7 @@ impl Passed {
             }
             _ => due_ns,
         };
-        // A packet that was in this place before is not recognized any more.
+        // A packet that was in this place before is not recognised any more.
         *place = Some(Given {
             mark,
             due_ns,

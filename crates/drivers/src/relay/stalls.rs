@@ -190,7 +190,7 @@ mod tests {
         stalls.look(mono_ns());
         let whole = start.elapsed().as_nanos() as Nanos;
         assert!(stalls.sums().total_ns <= whole - ran + STALL_NS);
-        // Away for 20 ms without having said so.
+        // Away for 20 ms without a note.
         stalls.clear();
         let from = mono_ns();
         std::thread::sleep(Duration::from_millis(20));

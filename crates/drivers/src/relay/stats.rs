@@ -77,7 +77,7 @@ impl UnintendedDrops {
 pub struct RelayStats {
     /// The instant, on `CLOCK_MONOTONIC`.
     pub at_ns: Nanos,
-    /// Sums over all edges, including past ones. Drops that the scenario asked for are included.
+    /// Sums over all edges, including past ones. Drops that the scenario requests are included.
     pub totals: Totals,
     /// Frames dropped by the emulator.
     pub unintended: UnintendedDrops,

@@ -129,7 +129,7 @@ mod tests {
         // It moves, as when the master fails.
         assert_eq!(send(3, ALL, VRRP), ALL);
         assert_eq!(send(1, VRRP, own(1)), own(3));
-        // Another switch has not heard of it, and a port on none learns nothing.
+        // Another switch has not learned it, and a port on no switch learns none.
         assert_eq!(send(7, VRRP, own(7)), ALL);
         assert_eq!(send(9, VRRP, mac(5)), VRRP);
         // A port's own address stays with it, even if another node uses it.

@@ -15,7 +15,7 @@ pub(super) struct Known {
     pub(super) class: u8,
     /// When it came in, if that is known.
     pub(super) entered: Option<Nanos>,
-    /// Mark by which it is recognized if its node forwards it.
+    /// Mark by which it is recognised if its node forwards it.
     pub(super) mark: Option<Mark>,
 }
 

@@ -357,7 +357,7 @@ impl Xsk {
     /// of frames it took, which is less than queued if it is out of buffers or has refused a frame. A refused frame
     /// stays queued if `again`, otherwise it is lost.
     pub(crate) fn kick(&mut self, again: bool, mut freed: impl FnMut(u32)) -> io::Result<u32> {
-        // Completions only tell that an skb was freed, which does not matter in copy mode, but the ring must not fill
+        // Completions only report that an skb was freed, which does not matter in copy mode, but the ring must not fill
         // up.
         let done = self.completions.producer().load(Ordering::Acquire);
         self.completions.consumer().store(done, Ordering::Release);

@@ -1,8 +1,8 @@
 //! One suite for all drivers. On this host's kernel it runs for the driver named by `CONSTEL_DRIVERS` (several with
 //! commas), `relay` by default; `make test-kernels` runs it for the others on kernels that have what they need.
-//!
-//! What every driver must do exactly, wherever it runs: which frames arrive where, their order, what is counted,
-//! that nothing arrives before its time. How late a frame may be depends on the machine: [`late`] says it, and
+//! The exact behaviour of every driver, on every machine: which frames arrive where, their order,
+//! the counters, that no frame arrives before its time. How late a frame may be depends on the
+//! machine: [`late`] has it, and
 //! `CONSTEL_SLOW=1` says that the machine is emulated.
 
 mod passage;
@@ -27,7 +27,7 @@ use plane::{PlaneLab, SEED, Sent};
 use support::*;
 
 const BROADCAST: [u8; 6] = [0xff; 6];
-/// An EtherType that is nobody's: experimental (IEEE 802).
+/// An EtherType without a protocol: experimental (IEEE 802).
 const ODD: u16 = 0x88b5;
 
 fn slow() -> bool {
@@ -39,7 +39,7 @@ fn late() -> u64 {
     if slow() { 150 * MS } else { 10 * MS }
 }
 
-/// Runs a case for each driver asked for.
+/// Runs a case for each requested driver.
 fn each(case: impl Fn(DriverKind)) {
     let names = std::env::var("CONSTEL_DRIVERS").unwrap_or_else(|_| "relay".into());
     for name in names.split(',') {
@@ -61,7 +61,7 @@ fn number_of(frame: &[u8]) -> u32 {
     u32::from_be_bytes(frame[14..18].try_into().unwrap())
 }
 
-/// What has come within `patience` after the last one: numbers and times.
+/// Frames that came within `patience` after the last one: numbers and times.
 fn drain(raw: &Raw, patience: Duration) -> Vec<(u32, u64)> {
     raw.timeout(patience);
     std::iter::from_fn(|| raw.next())
@@ -87,7 +87,7 @@ fn rated(rate_bps: u64, queue_bytes: u64, delay_ns: u64) -> Impairment {
     }
 }
 
-/// Sums of the driver, once nothing is under way.
+/// Sums of the driver, once no frame is in flight.
 fn settled(lab: &PlaneLab) -> constel_drivers::PlaneStats {
     eventually("all frames are out", || {
         let stats = lab.handle.snapshot().unwrap();

@@ -1,4 +1,4 @@
-//! Which frames arrive where, in which order, and when.
+//! Frames arrive at the right nodes, in order, and on time.
 
 use super::*;
 
@@ -35,7 +35,7 @@ fn every_ether_type_takes_the_delay() {
         let stats = lab.handle.snapshot().unwrap();
         assert_eq!((stats.early, stats.unintended_total()), (0, 0), "{stats:?}");
         assert!(stats.own_lateness.max_ns < late(), "{stats:?}");
-        // netem cannot tell.
+        // netem cannot distinguish them.
         assert_eq!(
             stats.lateness.count,
             if kind == DriverKind::Netem { 0 } else { 8 }

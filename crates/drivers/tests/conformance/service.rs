@@ -48,7 +48,7 @@ fn loss_is_binomial_and_follows_from_the_seed() {
     });
 }
 
-/// Which frames the pure model lets pass.
+/// The frames that the pure model lets pass.
 fn survivors(impairment: &Impairment, count: u32) -> BTreeSet<u32> {
     let mut edge = Edge::new(*impairment, SEED, 0, 1, 0);
     let lost = &mut |_, _| {};

@@ -48,7 +48,7 @@ fn transit_leaves_by_the_map_alone() {
     assert!(row.stays(&Packet::new(false, NEAR, FAR).ttl(64)));
 }
 
-/// What traceroute lives on.
+/// The errors that traceroute needs.
 #[test]
 fn the_last_hop_to_live_is_answered_by_the_right_node() {
     let row = Row::new(Tables::Full);

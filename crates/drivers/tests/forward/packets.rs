@@ -103,7 +103,7 @@ impl Packet {
         }
     }
 
-    /// So many bytes in all, from the IP header on.
+    /// A packet of this length, from the IP header on.
     pub(crate) fn filled(mut self, bytes: usize) -> Packet {
         let header = if self.v6 { 40 } else { 20 };
         self.payload.resize(bytes - header, 0xa5);
@@ -118,7 +118,7 @@ impl Packet {
         }
     }
 
-    /// Says that it is so many bytes longer than it is.
+    /// Claims to be this number of bytes longer than it is.
     pub(crate) fn claims(self, claims: u16) -> Packet {
         Packet { claims, ..self }
     }
@@ -230,7 +230,7 @@ impl Got {
         self.packet()[if self.is_v6() { 7 } else { 8 }]
     }
 
-    /// Which protocol follows the IP header.
+    /// The protocol after the IP header.
     fn next(&self) -> u8 {
         self.packet()[if self.is_v6() { 6 } else { 9 }]
     }
@@ -251,7 +251,7 @@ impl Got {
         self.packet().ends_with(sent.payload()) && ![ICMP, ICMPV6].contains(&self.next())
     }
 
-    /// Who sent it, and type and code, of a message of ICMP that tells of an error.
+    /// Sender, type and code of an ICMP error.
     pub(crate) fn error(&self) -> Option<(IpAddr, (u8, u8))> {
         let packet = self.packet();
         let message = self.payload();

@@ -34,12 +34,12 @@ pub(crate) const NOWHERE: Both = end(200);
 const NODES: usize = 4;
 const GOALS: [Both; 2] = [NEAR, FAR];
 
-/// What does not arrive within this never will.
+/// Packets that do not arrive within this time are lost.
 const SOON: Duration = Duration::from_millis(300);
 /// The wait for what must arrive: a busy host may take its time.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What the kernels in the middle know of the two ends.
+/// Routes of the kernels in the middle to the two ends.
 #[derive(Clone, Copy, PartialEq)]
 pub(crate) enum Tables {
     Empty,
@@ -66,7 +66,7 @@ fn to_the_right(node: usize) -> u32 {
 pub(crate) struct Row {
     nodes: Vec<Node>,
     forwarder: Forwarder,
-    /// Of each family: what the first node sends and is answered, and what the last one gets.
+    /// By family: the sockets of the first node, and those of the last one.
     near: [Raw; 2],
     far: [Raw; 2],
 }
@@ -154,7 +154,7 @@ impl Row {
         }
     }
 
-    /// What arrives at the last node of a packet that the first one sends.
+    /// The packet that arrives at the last node, if the first one sends this.
     pub(crate) fn across(&self, packet: &Packet) -> Got {
         self.seen(&self.far, packet, PATIENCE, |got| {
             got.is(packet).then_some(got)
@@ -168,7 +168,7 @@ impl Row {
             .is_none()
     }
 
-    /// Who answers a packet of the first node's, and with which type and code of ICMP.
+    /// The node that answers a packet of the first node's, with type and code of ICMP.
     pub(crate) fn answer(&self, packet: &Packet) -> (IpAddr, (u8, u8)) {
         self.seen(&self.near, packet, PATIENCE, |got| got.error())
             .expect("an answer")
@@ -202,7 +202,7 @@ impl Row {
         packets.unwrap().parse().unwrap()
     }
 
-    /// A TCP stream of so many bytes from the first node to the last; returns how many arrive.
+    /// A TCP stream of `bytes` from the first node to the last; returns how many arrive.
     pub(crate) fn stream(&self, bytes: usize) -> usize {
         let listener = self.nodes[NODES - 1].run(|| TcpListener::bind((FAR.0, 7000)).unwrap());
         let mut sender = self.nodes[0].run(|| {

@@ -1,4 +1,4 @@
-//! What acts on single frames.
+//! Effects that act on single frames.
 
 use super::*;
 use constel_drivers::Links;

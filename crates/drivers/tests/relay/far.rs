@@ -110,7 +110,7 @@ fn what_comes_from_afar_waits_for_its_instant() {
     for (payload, in_ns) in [(1, 0), (2, 30 * MS), (3, 60 * MS), (4, 60 * MS)] {
         let (got, at) = receiver.next().expect("it arrives");
         assert_eq!(got, of(payload), "those of one instant as they came");
-        // One of the clocks may be slewed meanwhile; whether one was early by the relay's own is asked below.
+        // One of the clocks may be slewed in that time; a check below covers early frames by the relay's own clock.
         let early_ns = (real + in_ns).saturating_sub(at);
         assert!(early_ns < MS / 10, "{payload}: {early_ns} ns early");
     }
@@ -134,7 +134,7 @@ fn what_cannot_come_from_afar_goes_nowhere() {
         let arrivals = vec![good.clone(), arrival(from, to, 0, &whole)];
         lab.handle.arrive(arrivals).unwrap_err();
     }
-    // No frame can be so short, or so long.
+    // No frame can have this length.
     let sizes = [0, 13, 2_013, 5_000].map(|size| arrival(AFAR, HERE[1], 0, &vec![7; size]));
     lab.handle.arrive(sizes.into()).unwrap();
     let stats = lab.handle.relay_stats().unwrap();
@@ -143,7 +143,7 @@ fn what_cannot_come_from_afar_goes_nowhere() {
     assert_eq!(receiver.next(), None, "nor what came with it");
 }
 
-/// Whoever floods from afar has a quarter of the room: those who are here go on.
+/// A remote sender that floods has a quarter of the room: local senders go on.
 #[test]
 fn a_flood_from_afar_leaves_room() {
     let (lab, _carried) = lab(1_024);
@@ -152,14 +152,14 @@ fn a_flood_from_afar_leaves_room() {
     let flood = vec![arrival(AFAR, HERE[1], mono_ns() + 5_000 * MS, &whole); 2_000];
     lab.handle.arrive(flood).unwrap();
     let stats = lab.handle.relay_stats().unwrap();
-    // One slot more than was asked for is there, for rehearsals.
+    // The memory has one slot more than requested, for rehearsals.
     assert_eq!(stats.unintended.no_buffer, 2_000 - 1_025 / 4);
     one_way(&lab, 0, 1, |n| v4(n).into(), 100);
     let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(stats.unintended.total(), 2_000 - 1_025 / 4, "{stats:?}");
 }
 
-/// What is carried off, for whoever hands it over.
+/// Passes carried frames to the test, which delivers them.
 struct Pass(mpsc::Sender<Arrival>);
 
 impl Carry for Pass {
@@ -204,7 +204,7 @@ fn nodes_without_a_stack_forward_where_they_are() {
     a.apply([link(0, 1, 5 * MS), between(2, 3)].concat());
     b.apply([link(4, 5, 5 * MS), between(3, 2)].concat());
     for (arrivals, at) in [(from_a, b.handle.clone()), (from_b, a.handle.clone())] {
-        // They end with the relay that they come from.
+        // These threads end with the relay that their frames come from.
         std::thread::spawn(move || {
             arrivals
                 .iter()

@@ -48,7 +48,7 @@ fn a_tagged_gso_frame_is_cut_up() {
 
 const PACKET_VNET_HDR: i32 = 15;
 
-/// Send so many bytes of a known sequence and compare at the far end.
+/// Sends a number of bytes of a known sequence and compares at the far end.
 fn tcp_bulk(lab: &Lab, ip: fn(u8) -> IpAddr, bytes: usize) -> Duration {
     let listener = lab.nodes[1].run(|| TcpListener::bind((ip(2), 7002)).unwrap());
     let stream = lab.nodes[0]
@@ -58,7 +58,7 @@ fn tcp_bulk(lab: &Lab, ip: fn(u8) -> IpAddr, bytes: usize) -> Duration {
         s.set_read_timeout(Some(10 * SECOND)).unwrap();
         s.set_write_timeout(Some(10 * SECOND)).unwrap();
     }
-    // Less under way than there are slots, also when the relay has to wait for a processor.
+    // Fewer frames are in flight than the relay has slots, also when it has to wait for a processor.
     set_option(&stream, libc::SOL_SOCKET, libc::SO_SNDBUF, 2_000_000i32);
     let start = Instant::now();
     let sender = thread::spawn(move || {
@@ -100,7 +100,7 @@ fn tcp_bulk_transfer_has_good_checksums() {
     assert_eq!(errors, 0);
     let stats = lab.handle.relay_stats().unwrap();
     assert_eq!(stats.unintended.total(), 0, "{:?}", stats.unintended);
-    // Nothing here acts on single frames: they pass by the dozen.
+    // No effect here acts on single frames: they pass by the dozen.
     assert!(stats.delivered < 20_000, "{}", stats.delivered);
     every_slot_comes_back(&lab, 16_384);
 }
@@ -142,7 +142,7 @@ fn gso_frames_are_cut_up_where_an_edge_acts_on_frames() {
     }
 }
 
-/// Frames of a stream that are due together go into their node as one, unless the relay is told otherwise; either way
+/// Frames of a stream that are due together go into their node as one, unless the relay is configured otherwise; either way
 /// the far end has what was sent.
 #[test]
 fn frames_due_together_are_joined() {
@@ -184,7 +184,7 @@ fn tcp_of_tiny_segments_passes() {
     let lab = Lab::new(&[0, 1]);
     lab.apply(link(0, 1, MS));
     let listener = lab.nodes[1].run(|| TcpListener::bind((v4(2), 7004)).unwrap());
-    // Accepted connections tell their peers of it.
+    // Accepted connections announce it to their peers.
     set_option(&listener, libc::IPPROTO_TCP, libc::TCP_MAXSEG, 88i32);
     let mut near = lab.nodes[0].run(|| TcpStream::connect((v4(2), 7004)).unwrap());
     let (mut far, _) = listener.accept().unwrap();

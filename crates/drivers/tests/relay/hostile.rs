@@ -1,4 +1,4 @@
-//! A node that is on nobody's path sends whatever it can think of: that costs others neither frames nor time.
+//! A node that is on no other node's path sends every kind of frame: that costs others neither frames nor time.
 
 use super::*;
 use crate::relay::hostile_node::{
@@ -7,7 +7,7 @@ use crate::relay::hostile_node::{
 use crate::relay::victim::{Seen, Victim, percentile};
 use constel_drivers::Links;
 
-/// The least of so many rounds is judged. Once the least is not too much, further rounds cannot change that and are left out.
+/// The least of this number of rounds is judged. Once the least is not too much, further rounds cannot change that and are left out.
 const ROUNDS: usize = 15;
 const FEWEST_ROUNDS: usize = 2;
 const ROUND: Duration = Duration::from_millis(200);
@@ -33,7 +33,7 @@ impl Drop for AsInLab {
     }
 }
 
-/// The victim measures, while a thread of normal priority does `work` until it is told to stop.
+/// The victim measures, while a thread of normal priority does `work` until the measurement ends.
 fn beside(victim: &Victim, work: impl FnOnce(&AtomicBool) + Send) -> Seen {
     let stop = AtomicBool::new(false);
     thread::scope(|scope| {
@@ -71,8 +71,8 @@ impl Cost {
     }
 }
 
-/// The same thread does the same in both: sends into a bare veth pair that no relay knows of, and into its port. What
-/// the processor, its caches and its kernel do to the victim is in both.
+/// One thread does the same work in both: it sends into a bare veth pair without a relay, and into its port. The
+/// effects of the processor, its caches and its kernel on the victim are in both.
 fn cost(lab: &Lab, victim: &Victim, [decoy, hostile]: [&Hostile; 2], attack: &Attack) -> Cost {
     lab.apply(edges(attack.by_frames));
     let pool = || lab.handle.relay_stats().unwrap().unintended.pool;
@@ -97,7 +97,7 @@ fn cost(lab: &Lab, victim: &Victim, [decoy, hostile]: [&Hostile; 2], attack: &At
             keep(&mut least.stream_p99, percentile(&seen.stream, 99) / 1000);
             keep(&mut least.ping_p99, percentile(&seen.ping, 99) / 1000);
         }
-        // What is left of it does not count against the next round's baseline.
+        // Remaining frames do not count against the next round's baseline.
         eventually("the attack's frames are gone", || {
             (lab.handle.relay_stats().unwrap().totals.held == 0).then_some(())
         });
@@ -160,7 +160,7 @@ fn a_super_frame_of_tiny_pieces_is_refused_and_counted() {
     assert_eq!((lost.pool, lost.no_buffer), (0, 0), "{lost:?}");
 }
 
-/// A super-frame to be cut up takes a slot for each frame, or is lost as a whole when its port has not so many.
+/// A super-frame to be cut up takes a slot for each frame, or is lost as a whole when its port has fewer.
 #[test]
 fn a_cut_up_super_frame_is_charged_by_the_frame() {
     let config = RelayConfig {
@@ -168,7 +168,7 @@ fn a_cut_up_super_frame_is_charged_by_the_frame() {
         ..RelayConfig::new("test", NEIGHBOURS.end, 1)
     };
     let lab = Lab::with(config, &(0..NEIGHBOURS.end).collect::<Vec<_>>());
-    // What is sent stays inside for a second.
+    // Frames stay inside for a second.
     let long = Impairment {
         loss: Loss::Bernoulli { loss_ratio: 1e-12 },
         ..Impairment::delay_only(1000 * MS)

@@ -83,8 +83,8 @@ fn under_churn_every_frame_and_every_slot_is_accounted_for() {
     assert_eq!(edges.len(), end.totals.edges);
 }
 
-/// A port that floods an edge with a long delay comes to hold its share of the slots, and no more; another port's
-/// frames all arrive meanwhile.
+/// A port that floods an edge with a long delay comes to hold its share of the slots, and no more; another
+/// port's frames all arrive in that time.
 #[test]
 fn a_port_that_floods_leaves_slots_to_the_others() {
     let config = RelayConfig {
@@ -92,7 +92,7 @@ fn a_port_that_floods_leaves_slots_to_the_others() {
         ..RelayConfig::new("test", 4, 1)
     };
     let lab = Lab::with(config, &[0, 1, 2, 3]);
-    // What is sent stays inside for a second.
+    // Frames stay inside for a second.
     lab.apply([link(0, 1, 1000 * MS), link(2, 3, MS)].concat());
     let flood = lab.nodes[0].run(|| Raw::new(0x88b5));
     let frame_a = frame(mac_of(PortId(1)), mac_of(PortId(0)), 0x88b5, &[1; 100]);

@@ -37,10 +37,10 @@ use support::*;
 
 const SECOND: Duration = Duration::from_secs(1);
 const BROADCAST: [u8; 6] = [0xff; 6];
-/// An EtherType that is nobody's: experimental (IEEE 802).
+/// An EtherType without a protocol: experimental (IEEE 802).
 const ODD: u16 = 0x88b5;
 
-/// Sends a frame every two milliseconds for so long; returns how many.
+/// Sends a frame every two milliseconds for a time; returns how many.
 fn send_now_and_then(sender: &Raw, bytes: &[u8], lasting: Duration) -> usize {
     let start = Instant::now();
     let mut sent = 0;
@@ -78,7 +78,7 @@ fn one_way(lab: &Lab, from: usize, to: usize, ip: fn(u8) -> IpAddr, size: usize)
     for _ in 0..5 {
         let sent = real_ns();
         let went = near.send_to(&payload, (ip(to as u8 + 1), 7000));
-        // Where it did not go this waits, too.
+        // After a failed sending this waits, too.
         if let Some((len, at)) = receive(&far, &mut buffer) {
             assert_eq!(buffer[..len], payload);
             return at - sent;

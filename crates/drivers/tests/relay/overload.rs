@@ -88,14 +88,14 @@ impl Row {
         });
     }
 
-    /// What left a hop, and what was let go on it.
+    /// Frames that left a hop, and frames that were dropped on it.
     fn counts(&self, hop: u32) -> (u64, u64) {
         let edge = self.handle.edge_stats(PortId(2 * hop), PortId(2 * hop + 1));
         let counters = edge.unwrap().unwrap().counters;
         (counters.delivered, counters.dropped_overload)
     }
 
-    /// Frames a second that leave the last hop while so many are sent (0: as many as can be), after a while.
+    /// Frames a second that leave the last hop at a rate of sending (0: as many as possible), after a while.
     fn flood(&self, fps: u64) -> f64 {
         let last = address(HOPS - 1, 2);
         let sender = self.nodes[0].run(|| udp(address(0, 1), 7010));
@@ -127,12 +127,12 @@ impl Row {
     }
 }
 
-/// What is too much is let go where it enters, 10 ms late and not seconds; as much arrives as with little more than the host
+/// Excess frames are dropped where they enter, 10 ms late and not seconds; as much arrives as with little more than the host
 /// can serve.
 #[test]
 fn an_overloaded_row_delivers_what_the_host_can_serve() {
     let row = Row::new(MS, true);
-    // Who sends has to send too much for once: a busy machine may not let it.
+    // The sender has to exceed the capacity first: a busy machine may not let it.
     let mut floods = (0..10).map(|_| row.flood(0));
     let is_too_much = |_: &f64| row.handle.relay_stats().unwrap().unintended.overload > 0;
     let flat_out = floods.find(is_too_much).expect("never too much");
@@ -142,7 +142,7 @@ fn an_overloaded_row_delivers_what_the_host_can_serve() {
         "{flat_out:.0} frames/s flat out, {late:?}, {:?}",
         stats.unintended
     );
-    // 10 ms for those that waited to enter, 60 whenever the flood begins anew because its thread did not run; what a
+    // 10 ms for those that waited to enter, 60 whenever the flood begins again because its thread did not run; what a
     // machine that stands still adds. Without bounds it is a second and more.
     let stalled = row.handle.relay_stats().unwrap().stalls.longest_ns;
     assert!(late.max_ns < 250 * MS + stalled, "{late:?}");

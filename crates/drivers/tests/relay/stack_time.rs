@@ -1,4 +1,4 @@
-//! What nodes' stacks take to pass a frame on: deducted from the links, or added to them.
+//! The time that nodes' stacks take to pass a frame on: deducted from the links, or added to them.
 
 use super::overload::{HOPS, Row, address};
 use super::*;
@@ -54,7 +54,7 @@ fn a_row_of_stacks_takes_what_its_links_take() {
     assert_eq!(stats.deducted.count, 0);
 }
 
-/// What cannot be deducted, as the links take less than the stacks, makes frames late, and is counted.
+/// Time that cannot be deducted, because the links take less than the stacks, makes frames late, and is counted.
 #[test]
 fn stacks_that_take_longer_than_links_make_frames_late() {
     let _stamped = stamps_begin();

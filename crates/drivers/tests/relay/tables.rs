@@ -273,7 +273,7 @@ fn a_relay_that_was_never_started_goes_as_well() {
     let node = Node::new();
     node.port(&relay, PortId(0), 0, 1);
     drop(node);
-    // The node is gone, and its port with it: attaching again must say so.
+    // The node is gone, and its port with it: attaching again must fail.
     eventually("the host end goes with the node", || {
         relay.attach(&[PortId(0)]).err()
     });

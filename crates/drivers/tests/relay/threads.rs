@@ -144,7 +144,7 @@ fn effects_hold_for_edges_of_all_threads() {
     }
 }
 
-/// Whoever floods an edge of the other thread loses its own frames, and no slot gets lost.
+/// A sender that floods an edge of the other thread loses its own frames, and no slot gets lost.
 #[test]
 fn a_flood_across_costs_only_its_own_frames() {
     let Some(lab) = two(&[0, 1, 2, 3]) else {
@@ -182,8 +182,8 @@ fn a_flood_across_costs_only_its_own_frames() {
     every_slot_comes_back(&lab, 2 * 4096);
 }
 
-/// Where there are as many threads as processors, the last one has a processor of its own only while it takes one: whatever
-/// goes to and fro meanwhile, no frame is lost or comes before another.
+/// With as many threads as processors, the last one has a processor of its own only while it takes one: no frame that
+/// passes in that time is lost or comes before another.
 #[test]
 fn the_last_processor_is_taken_while_it_is_needed() {
     if Relay::processors().len() != 2 {

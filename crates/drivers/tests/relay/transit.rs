@@ -57,7 +57,7 @@ fn lab() -> (Lab, Arc<Table>) {
     lab_of(1)
 }
 
-/// The same with so many threads.
+/// Starts it with a number of threads.
 pub(super) fn lab_of(threads: usize) -> (Lab, Arc<Table>) {
     lab_with(RelayConfig {
         threads,
@@ -215,7 +215,7 @@ fn what_goes_no_further_is_answered_and_counted() {
     raw.send(&sent(&packet(own(0), 64, b"hello")));
     let (answer, _) = next(&raw, ICMP);
     assert_eq!((answer[34], answer[35]), (3, 3));
-    // Nothing of IP, for somebody else, cut short.
+    // Not IP, for another node, cut short.
     raw.send(&frame(mac_of(PortId(1)), mac_of(PortId(0)), ODD, &[1; 60]));
     raw.send(&frame(
         BROADCAST,
@@ -245,8 +245,8 @@ fn what_goes_no_further_is_answered_and_counted() {
     every_slot_comes_back(&lab, SLOTS);
 }
 
-/// A flood that dies at the first node brings at most so many answers as RFC 1812 asks to bound; what the relay had no
-/// time for was refused at the port, and every frame is counted once.
+/// A flood that dies at the first node causes no more answers than the bound that RFC 1812 requires. Frames for which
+/// the relay had no time were refused at the port, and every frame is counted once.
 #[test]
 fn a_flood_that_expires_is_answered_seldom() {
     let (lab, _) = lab();

@@ -1,4 +1,4 @@
-//! What a hostile node may send.
+//! Frames that a hostile node may send.
 #![allow(
     dead_code,
     unreachable_pub,
@@ -23,7 +23,7 @@ pub const DELAY_NS: u64 = 10 * MS;
 const PACKET_VNET_HDR: i32 = 15;
 pub const ODD: u16 = 0x88b5;
 
-/// What the hostile node does, as fast as it can.
+/// Actions of the hostile node, as fast as it can.
 pub enum What {
     /// Sends these, one after the other, with a virtio header before each or without.
     Frames { vnet: bool, frames: Vec<Vec<u8>> },
@@ -34,7 +34,7 @@ pub enum What {
 pub struct Attack {
     pub name: &'static str,
     pub what: What,
-    /// Its edges act on single frames, so that super-frames are cut up.
+    /// The node's edges act on single frames, so that super-frames are cut up.
     pub by_frames: bool,
 }
 
@@ -91,7 +91,7 @@ fn odd_super_frames() -> Vec<Vec<u8>> {
             frames.push(super_frame(kind, segment, 1_400));
         }
     }
-    // Headers that are said to be longer than the frame, or to stand elsewhere.
+    // Headers that claim to be longer than the frame, or to be elsewhere.
     for fields in [
         [60_000, 1448, 34, 16],
         [0, 1448, 0, 16],
@@ -137,7 +137,7 @@ fn arp_storm(random: &mut Random) -> Vec<Vec<u8>> {
         arp.extend([2, 0, 0, a, b, c]);
         arp.extend([10, a, b, c]);
         arp.extend([0; 6]);
-        // Each of the neighbours is asked for its own address.
+        // Each of the neighbours gets a request for its own address.
         arp.extend([
             10,
             0,
@@ -300,7 +300,7 @@ pub struct Hostile {
 }
 
 impl Hostile {
-    /// Of a node with address `10.0.0.n`, on its first interface.
+    /// Frames of a node with address `10.0.0.n`, on its first interface.
     pub fn new(node: &Node, n: u8) -> Hostile {
         node.netlink(|batch| {
             batch
@@ -325,7 +325,7 @@ impl Hostile {
         })
     }
 
-    /// Goes on until told to stop; what it got rid of.
+    /// Goes on until the test ends it; returns the number of frames sent.
     pub fn attack(&self, what: &What, stop: &AtomicBool) -> u64 {
         let mut done = 0;
         match what {

@@ -73,7 +73,7 @@ impl Node {
         self.veth_at(batch, port, host_ifindex(port), nth)
     }
 
-    /// The same, with the index of the host end.
+    /// Makes a port whose host end has this index.
     pub fn veth_at(&self, batch: &mut Batch, port: PortId, index: u32, nth: u32) -> String {
         let (host_name, node_name) = (format!("h{}", port.0), format!("eth{nth}"));
         let host = VethEnd {
@@ -395,7 +395,7 @@ impl Raw {
         n == frame.len() as isize
     }
 
-    /// Throw away what came in so far.
+    /// Discards the frames received so far.
     pub fn drain(&self) {
         let mut byte = 0u8;
         // SAFETY: one byte into a local; longer frames are cut off.

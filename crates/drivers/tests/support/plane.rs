@@ -70,7 +70,7 @@ impl PlaneLab {
     }
 
     /// The plane was given something between `sent` and gave it out at `at`, which took `due` at least and less than
-    /// `late` more, but for the time that the machine kept the plane from running meanwhile.
+    /// `late` more, but for the time in which the machine kept the plane from running.
     pub(crate) fn assert_took(&self, sent: &Sent, at: u64, due: u64, late: u64) {
         self.assert_took_between(sent, at, due, due + late);
     }

@@ -22,7 +22,7 @@ pub struct Victim {
     answers: Raw,
 }
 
-/// What the victim saw, in nanoseconds.
+/// The victim's measurements, in nanoseconds.
 pub struct Seen {
     /// From before the system call that sends a frame to the kernel's stamp at the far end.
     pub stream: Vec<u64>,
@@ -32,24 +32,24 @@ pub struct Seen {
 }
 
 impl Seen {
-    /// Frames that nobody got, with those that the kernel refused at once.
+    /// Lost frames, with those that the kernel refused at once.
     pub fn lost(&self) -> usize {
         self.sent - self.stream.len() - self.ping.len()
     }
 }
 
-/// So many hundredths of the values are not greater than this.
+/// The percentile of the values: this share is not greater.
 pub fn percentile(values: &[u64], hundredths: usize) -> u64 {
     let mut values = values.to_vec();
     values.sort_unstable();
     values[(values.len() * hundredths / 100).min(values.len() - 1)]
 }
 
-/// One echo request for so many frames of the stream.
+/// One echo request for this number of frames of the stream.
 const PER_PING: u64 = 5;
 
 impl Victim {
-    /// Between nodes 0 and 1 of a lab, whose neighbours are told for good as in every lab.
+    /// Between nodes 0 and 1 of a lab, with permanent neighbour entries as in every lab.
     pub fn new(nodes: &[Node]) -> Victim {
         for (n, node) in nodes.iter().take(2).enumerate() {
             let far = 1 - n as u32;

@@ -14,7 +14,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use constel_scenario::Source;
 use constel_scenario::yaml::{self, Entry, Node};
 
-use crate::draft::{Draft, Host, fit_name};
+use crate::draft::{Draft, Host, fit_name, unfit};
 use crate::text::{ReadError, ReadErrors, shown};
 use networks::Networks;
 use service::Service;
@@ -34,7 +34,7 @@ pub fn is_one(text: &str) -> bool {
     root.is_ok_and(|root| root.get("services").is_some() && root.get("constel").is_none())
 }
 
-/// Reads a file; `name` is the project's unless the file has one. `beside` is asked for `.env` and what `env_file` names.
+/// Reads a file; `name` is the project's unless the file has one. `beside` finds `.env` and the files that `env_file` names.
 ///
 /// # Errors
 /// Everything found wrong.
@@ -113,6 +113,9 @@ impl Project<'_> {
                 "there are no `services`: this is no Compose file".to_owned(),
             );
         }
+        // Others refer to services by name: a valid name is its own service's, whatever comes before it in the file.
+        let valid = services.iter().filter(|entry| unfit(&entry.key).is_none());
+        self.names.extend(valid.map(|entry| entry.key.clone()));
         for entry in services {
             let Some(service) = Service::read(self, draft, entry) else {
                 continue;
@@ -150,6 +153,7 @@ impl Project<'_> {
         let service = &entry.key;
         let mut name = |wanted: &str| fit_name(wanted, "service", &mut self.names);
         let names: Vec<String> = match copies {
+            1 if unfit(service).is_none() => vec![service.clone()],
             1 => vec![name(service)],
             _ => (1..=copies)
                 .map(|n| name(&format!("{service}-{n}")))
@@ -161,8 +165,10 @@ impl Project<'_> {
         match names.as_slice() {
             [] => draft.note(format!("`{}` has no copies, and is left out", shown(service))),
             [only] if only != service => draft.note(format!(
-                "`{}` is called `{only}`: names of nodes are made of a-z, 0-9 and `-`",
-                shown(service)
+                "`{}` (line {}) is called `{only}`: {}",
+                shown(service),
+                entry.key_span.line,
+                unfit(service).unwrap_or_default()
             )),
             [_] => {}
             [first, .., last] => draft.note(format!(

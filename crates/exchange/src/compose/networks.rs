@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
+use constel_scenario::model::Name;
 use constel_scenario::yaml::Node;
 
 use super::Project;
@@ -74,7 +75,9 @@ impl Networks {
 
     /// Creates the scenario's networks.
     pub(super) fn lay(self, draft: &mut Draft, hosts: &mut BTreeSet<String>) {
-        let mut names = BTreeSet::new();
+        // As for services: a valid name is its own network's.
+        let valid = |name: &&String| name.parse::<Name>().is_ok();
+        let mut names: BTreeSet<String> = self.members.keys().filter(valid).cloned().collect();
         let mut several: BTreeMap<&str, usize> = BTreeMap::new();
         for member in self.members.values().flatten() {
             *several.entry(member).or_default() += 1;
@@ -104,13 +107,17 @@ impl Networks {
                 });
                 members.push(added);
             }
-            let name = fit_name(&network, "network", &mut names);
-            if name != network {
-                draft.note(format!(
-                    "the network `{}` is called `{name}`: names of networks are made of a-z, 0-9 and `-`",
-                    shown(&network)
-                ));
-            }
+            let name = match network.parse::<Name>() {
+                Ok(_) => network,
+                Err(reason) => {
+                    let name = fit_name(&network, "network", &mut names);
+                    let shown = shown(&network);
+                    draft.note(format!(
+                        "the network `{shown}` is called `{name}`: {reason}"
+                    ));
+                    name
+                }
+            };
             draft.networks.push(Network { name, members });
         }
     }

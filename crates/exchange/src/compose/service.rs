@@ -122,7 +122,7 @@ impl Service {
         if of.text("network_mode").is_some() {
             of.note_of(
                 "network_mode",
-                "a node that is in no network is none, so the service is left out",
+                "a node needs a network, so the service is left out",
             );
             return None;
         }
@@ -148,7 +148,7 @@ impl Service {
         if networks.is_empty() {
             of.note_of(
                 "networks",
-                "a node that is in no network is none, so the service is left out",
+                "a node needs a network, so the service is left out",
             );
             return None;
         }

@@ -25,7 +25,7 @@ impl Socket {
         })
     }
 
-    /// Returns the counters of all interfaces of the namespace. Nothing else is read, so it may be called often.
+    /// Returns the counters of all interfaces of the namespace. No other state is read, so it may be called often.
     ///
     /// # Errors
     /// [`Error::Os`](crate::Error::Os) when the kernel does not answer, [`Error::Protocol`](crate::Error::Protocol)

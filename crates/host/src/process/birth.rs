@@ -493,7 +493,7 @@ pub(super) fn errno() -> i32 {
 }
 
 extern "C" fn child(arg: *mut c_void) -> c_int {
-    // SAFETY: `arg` is the `Shared` of the suspended calling thread, which does not use it meanwhile.
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread, which does not use it until then.
     let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
     let failure = shared.plan.carry_out();
     // SAFETY: a valid place; volatile, since the reader is another task.
@@ -508,7 +508,7 @@ extern "C" fn child(arg: *mut c_void) -> c_int {
 /// calling thread. The calling thread cannot do that itself: it is in a different process namespace than its children
 /// start in, and the kernel creates a new one only inside the caller's own.
 extern "C" fn mother(arg: *mut c_void) -> c_int {
-    // SAFETY: `arg` is the `Shared` of the suspended calling thread, which does not use it meanwhile.
+    // SAFETY: `arg` is the `Shared` of the suspended calling thread, which does not use it until then.
     let shared = unsafe { &mut *arg.cast::<Shared<'_>>() };
     let flags = libc::CLONE_VM
         | libc::CLONE_VFORK

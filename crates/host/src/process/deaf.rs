@@ -5,7 +5,7 @@
 //! any of them costs thousands of such checks. A socket joins groups when it is bound, so a process whose `bind` of
 //! netlink addresses fails does not listen. Requests and their answers need no binding.
 //!
-//! This is done by a seccomp filter, which can read numbers but not memory: it recognizes a netlink address by its
+//! This is done by a seccomp filter, which can read numbers but not memory: it recognises a netlink address by its
 //! length, 12 bytes. Other addresses have 16 (IPv4), 28 (IPv6), 110 or as many as a path needs (Unix), 20 (packet). The
 //! filter is not a security boundary.
 

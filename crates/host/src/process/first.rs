@@ -81,7 +81,7 @@ fn mount(
 ) -> Result<(), i32> {
     let pointer = |text: Option<&CStr>| text.map_or(ptr::null(), CStr::as_ptr);
     let options = pointer(options).cast::<c_void>();
-    // SAFETY: all strings are live, or there are none.
+    // SAFETY: all strings are live.
     let done = unsafe {
         libc::mount(
             pointer(source),

@@ -139,7 +139,7 @@ impl Drop for Terminal {
     }
 }
 
-/// Waits for the end of a program that has been asked to end; kills it after two seconds.
+/// Waits for the end of a program that has received a signal to end; kills it after two seconds.
 pub fn end_child(child: &mut Child) {
     let end = Instant::now() + END_WITHIN;
     while Instant::now() < end {
@@ -181,7 +181,7 @@ mod tests {
 
     #[test]
     fn what_we_ignore_a_program_on_a_terminal_does_not() {
-        // SAFETY: nobody in this process waits for this signal.
+        // SAFETY: no thread of this process waits for this signal.
         unsafe { libc::signal(libc::SIGTTOU, libc::SIG_IGN) };
         let script = "read line; grep SigIgn /proc/self/status";
         let mut terminal = Terminal::open(OsStr::new("sh"), &["-c", script]).unwrap();

@@ -37,7 +37,8 @@ pub(super) fn check(
     let ports = layout.network_ports(place);
     let members = ports.len();
     if rows.len() != members || rows.iter().any(|row| row.len() != members) {
-        let error = format!("'{name}' has {members} members: a square of so many rows and cells");
+        let error =
+            format!("'{name}' has {members} members: give {members} rows of {members} cells each");
         return Err(bad(error));
     }
     // An absent edge may still get its own effects removed, but it cannot get a delay.

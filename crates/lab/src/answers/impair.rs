@@ -81,7 +81,7 @@ pub(crate) fn refusal(error: &DriverError) -> ApiError {
 /// effects of its own.
 ///
 /// # Errors
-/// [`ErrorCode::NoLink`], with the reason why there is none.
+/// [`ErrorCode::NoLink`], with the reason why the link does not exist.
 pub(crate) fn edges_between(
     blueprint: &Blueprint,
     links: &dyn Links,

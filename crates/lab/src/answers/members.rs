@@ -33,7 +33,7 @@ impl Away {
     }
 
     /// Plans the move of the member with this port into or out of its network; `None` if it is already there.
-    /// Nothing is changed yet.
+    /// The lab is not changed yet.
     ///
     /// # Errors
     /// When the link plane has stopped.

@@ -81,7 +81,7 @@ impl Informant {
             return Ok(None);
         };
         let wrong = |source: std::io::Error| EngineError::Io {
-            what: "tell nodes of themselves".to_owned(),
+            what: "write information for nodes".to_owned(),
             source,
         };
         let telling = Arc::new(telling);

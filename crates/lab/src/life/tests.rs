@@ -137,7 +137,7 @@ impl PortHand for PaperHand {
     }
 }
 
-/// Says stop as soon as it is told of a stage of this name.
+/// Requests a stop as soon as a stage of this name begins.
 struct StopAt<'a>(&'a str, Arc<AtomicBool>);
 
 impl Progress for StopAt<'_> {
@@ -160,7 +160,7 @@ fn run(
     run_part(paper, folder, stop, progress, None)
 }
 
-/// The same, as one of several machines.
+/// Runs it as one of several machines.
 fn run_part(
     paper: &Paper,
     folder: &Path,

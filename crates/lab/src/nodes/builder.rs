@@ -97,7 +97,7 @@ pub(crate) type Built = (Vec<Box<dyn Node>>, BTreeMap<NodeId, Elsewhere>);
 
 impl Builder<'_> {
     /// Creates every node of this machine with its ports, attached to the link plane, and the placeholders of nodes
-    /// on other machines. Nothing is left after a failure: dropping the nodes removes everything in them.
+    /// on other machines. No objects are left after a failure: dropping the nodes removes everything in them.
     ///
     /// # Errors
     /// The first refusal of the runtime, the port maker or a node's kernel.
@@ -129,7 +129,7 @@ impl Builder<'_> {
     }
 
     /// Creates the nodes with these numbers, which have stacks, with their ports, attached to the link plane.
-    /// Nothing is left after a failure.
+    /// No objects are left after a failure.
     ///
     /// # Errors
     /// As [`Builder::build`].

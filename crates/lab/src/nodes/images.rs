@@ -108,7 +108,7 @@ impl Images {
                 let source = folder.join(&mount.host);
                 if !source.exists() {
                     note(format!(
-                        "{} is not there, and is to be mounted",
+                        "{} does not exist and cannot be mounted",
                         source.display()
                     ));
                 }
@@ -259,7 +259,7 @@ fn hold(
         return Err(missing);
     };
     progress.say(&format!(
-        "{name} is not there yet: it is assembled from packages of this host"
+        "{name} is not in the store: assembling it from packages of this host"
     ));
     let options = ImportOptions {
         name: Some(name.to_owned()),

@@ -83,8 +83,8 @@ impl Kernels {
         self.nodes[node.index()].as_ref()
     }
 
-    /// Returns whether paths can be followed over every node. Of nodes on other machines only routes that Constel
-    /// computes are known here, not those of daemons.
+    /// Returns whether paths can be followed over every node. For nodes on other machines only routes that
+    /// Constel computes are known here, not those of daemons.
     pub(crate) fn knows_all_ways(&self) -> bool {
         let mode = &self.blueprint.lab.scenario.routing.mode;
         matches!(mode, Mode::Computed(_)) || self.count() == self.nodes.len()
@@ -317,7 +317,7 @@ pub(super) fn spec(neighbour: &Neighbour) -> NeighbourSpec {
 /// Adds the requests that set up a new node.
 ///
 /// # Errors
-/// None for addresses of the address plan.
+/// No error occurs for addresses of the address plan.
 pub(crate) fn set_up(setup: &NodeSetup, batch: &mut Batch) -> Result<(), EngineError> {
     batch.link_up(LOOPBACK_IFINDEX);
     for address in &setup.loopback {

@@ -136,7 +136,7 @@ impl ManagementNet {
     ///
     /// # Errors
     /// [`EngineError::Unable`] when the machine has another route to any of the addresses; refusals of its kernel.
-    /// Nothing is left then.
+    /// No objects are left then.
     pub(crate) fn raise(own: Management, lab: &LabName) -> Result<Self, EngineError> {
         let mut host = Socket::open()?;
         refuse_known(&own, &mut host)?;
@@ -204,7 +204,7 @@ impl ManagementNet {
         })?;
         up_without_link_local(&mut batch, ifindex)?;
         batch.add_address(&AddressSpec::new(ifindex, IpPrefix::host(own.host.into())));
-        // A permanent neighbour entry: the namespace is not asked by ARP, and no other host can answer for it.
+        // A permanent neighbour entry: the host sends no ARP request to the namespace, and no other host can answer for it.
         batch.replace_neighbour(&NeighbourSpec {
             ifindex,
             addr: own.bridge.into(),
@@ -327,7 +327,7 @@ impl ManagementNet {
     /// Adds the requests that set up a node's port, if it has one.
     ///
     /// # Errors
-    /// None for addresses of the address plan.
+    /// No error occurs for addresses of the address plan.
     pub(crate) fn set_up(&self, node: NodeId, batch: &mut Batch) -> Result<(), EngineError> {
         self.set_up_port(node, batch)?;
         if self.own.of(node).is_some() {
@@ -438,7 +438,11 @@ fn by(ifindex: u32, gateway: std::net::IpAddr) -> RouteTarget {
 
 fn index_of(socket: &mut Socket, name: &str) -> Result<u32, EngineError> {
     let found = socket.link_named(name)?;
-    let lost = || constel_host::Error::Invalid(format!("interface {name} went as it was made"));
+    let lost = || {
+        constel_host::Error::Invalid(format!(
+            "interface {name} disappeared right after its creation"
+        ))
+    };
     Ok(found.ok_or_else(lost)?.ifindex)
 }
 

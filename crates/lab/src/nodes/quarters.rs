@@ -262,18 +262,18 @@ fn check_mounts(mounts: &[Mount], folder: &Path) -> Result<(), EngineError> {
     let wrong = |mount: &Mount| {
         let (source, target) = (folder.join(&mount.host), Path::new(&mount.at));
         let Ok(found) = fs::metadata(&source) else {
-            return Some(format!("{} is not there", source.display()));
+            return Some(format!("{} does not exist", source.display()));
         };
         // Places below these folders are created in the enclosure, so that they need not exist on the host.
         let made = constel_host::enclosure::is_own(target);
         match fs::metadata(target) {
             Ok(place) if place.is_dir() != found.is_dir() && !made => Some(format!(
-                "{} cannot be seen as {}: one is a folder, the other is none",
+                "{} cannot be mounted at {}: one is a folder, the other is not",
                 source.display(),
                 target.display()
             )),
             Err(_) if !made => Some(format!(
-                "{} cannot be seen as {}, which is not there",
+                "{} cannot be mounted at {}, which does not exist",
                 source.display(),
                 target.display()
             )),

@@ -166,7 +166,7 @@ impl Node for StacklessNode {
             return Ok(());
         }
         batch.clear();
-        self.refused("it has no kernel to tell anything")
+        self.refused("it has no kernel of its own")
     }
 
     fn routes(&self) -> Result<Vec<InstalledRoute>> {

@@ -133,7 +133,7 @@ fn build_all_of(
     })
 }
 
-/// A machine makes no more nodes at a time than its agent was told.
+/// A machine makes no more nodes at a time than its agent's limit.
 #[test]
 fn a_part_is_made_by_as_many_threads_as_the_machine_is_to_use() {
     let sky = computed_iridium()
@@ -172,7 +172,7 @@ fn every_node_has_its_ports_and_going_down_leaves_nothing() {
     assert_eq!(runtime.alive(), 0);
 }
 
-/// Of a lab on two machines, only our nodes are made; the others refuse, and say where they are.
+/// In a lab on two machines, only our nodes are made; the others refuse, and name their machine.
 #[test]
 fn nodes_of_other_machines_refuse_and_say_where_they_are() {
     let (runtime, ports) = (MemoryRuntime::default(), PaperPorts::default());
@@ -233,7 +233,7 @@ fn a_port_that_cannot_be_made_ends_the_bring_up() {
     assert_eq!(runtime.alive(), 0);
 }
 
-/// A node may make impossible what its kernel is told; nobody else can.
+/// A program may block changes in its own node; in other nodes a refusal is an error.
 #[test]
 fn a_refusal_is_an_error_only_in_a_node_that_no_program_was_ever_in() {
     let runtime = MemoryRuntime::default();

@@ -1,6 +1,6 @@
 //! The actual routes of the kernels: read from their tables, and followed over the existing edges.
 //!
-//! Whether routes have converged is never asked of a daemon: a route in a daemon that the kernel lacks carries no
+//! Daemons are never the source for whether routes have converged: a route in a daemon that the kernel lacks carries no
 //! packets.
 
 use std::net::IpAddr;

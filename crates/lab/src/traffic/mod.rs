@@ -49,7 +49,7 @@ const SERVER_READY_WITHIN: Duration = Duration::from_secs(10);
 /// after an outage, TCP may wait several seconds before it retransmits.
 const CLIENT_GRACE: Duration = Duration::from_secs(10);
 
-/// The time that a client has to end after it was asked to.
+/// The time that a client has to end after the signal to end.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 
 /// The exit code, as in a shell, for a program that could not be started.
@@ -97,7 +97,7 @@ pub(crate) struct Traffic {
 struct Clients {
     running: Supervisor<usize>,
     ended: BTreeMap<usize, Ended>,
-    /// The instants at which clients that were asked to end are killed.
+    /// The instants at which clients with a signal to end are killed.
     killed_at: BTreeMap<usize, Instant>,
     /// Flows whose node is down: their clients were killed, or not yet started.
     halted: BTreeSet<usize>,

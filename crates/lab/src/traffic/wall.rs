@@ -83,8 +83,8 @@ impl WallClock {
         });
     }
 
-    /// Returns the lab time at which the wall clock read `unix_s`, in a span not before that of `after`. Of several
-    /// possible times it is the nearest to `expected_s`, or the first if that is not given. `None` if the clocks
+    /// Returns the lab time at which the wall clock read `unix_s`, in a span not before that of `after`. If
+    /// several times are possible, it is the nearest to `expected_s`, or the first if that is not given. `None` if the clocks
     /// were never read.
     pub(super) fn read(
         &self,

@@ -53,7 +53,7 @@ fn none_means_none() {
     assert_eq!(c.used_bytes(), 0);
 }
 
-/// A store in memory that loses every third block that it is asked for.
+/// A store in memory that loses every third requested block.
 #[derive(Default)]
 struct Flaky(HashMap<BlockKey, StoredBlock>, u64);
 
@@ -136,7 +136,7 @@ proptest! {
                     prop_assert_eq!(*b, byte(g, s + i as u64));
                 }
                 if second {
-                    // What is brought back makes other blocks go.
+                    // Blocks that are brought back make other blocks go.
                     continue;
                 }
                 let gap = c.missing(g, r);

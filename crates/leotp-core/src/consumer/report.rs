@@ -18,7 +18,7 @@ pub enum FlowError {
     /// The delivered bytes are not the Producer's.
     #[error("the delivered bytes do not match the producer's digest")]
     Digest,
-    /// The start asked for lies beyond the flow's end.
+    /// The requested start lies beyond the flow's end.
     #[error("start {0} lies beyond the flow's end {1}")]
     StartBeyondEnd(u64, u64),
 }

@@ -183,7 +183,7 @@ fn lies_are_refused() {
     };
     assert_eq!(long_start(1 << 32), Ok(()));
     assert_eq!(long_start(1400), Err(WireError::Wide(1400)));
-    // Where the metadata space ends, a range does as well.
+    // A range ends at the end of the metadata space.
     let end = 1 << 63;
     assert_eq!(long_start(end), Err(WireError::Range(end, end + 4)));
     assert_eq!(
@@ -202,7 +202,7 @@ fn lies_are_refused() {
 }
 
 proptest! {
-    /// What two clocks say of each other survives their 32 bits, wherever the clocks stand.
+    /// Differences of two clocks survive their 32 bits, at all values of the clocks.
     #[test]
     fn clocks_come_round(a: u64, difference in -137_000_000_000i64..137_000_000_000) {
         let far = |ns: u64| u64::from(to_clock(ns)) << CLOCK_SHIFT;

@@ -6,7 +6,7 @@ use crate::correctness::vnet::*;
 use leotp_core::{Consumer, FlowError, Midnode, Params, Path};
 use proptest::prelude::*;
 
-/// What may go wrong with a node in the middle of a flow.
+/// Failures of a node in the middle of a flow.
 #[derive(Debug, Clone, Copy)]
 enum Blow {
     /// The Midnode dies; its router goes on.
@@ -25,7 +25,7 @@ fn blow() -> impl Strategy<Value = (u64, usize, Blow)> {
     )
 }
 
-/// Where the short field of a range's start ends.
+/// The end of the short field of a range's start.
 const FOUR_GIB: u64 = 1 << 32;
 
 proptest! {

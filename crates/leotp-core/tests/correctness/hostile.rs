@@ -1,4 +1,4 @@
-//! What others send costs no more than it may: no panic, bounded state, bounded answers.
+//! Foreign packets have a bounded cost: no panic, bounded state, bounded answers.
 
 use crate::correctness::vnet::ends::{Pattern, interest};
 use crate::correctness::vnet::*;
@@ -267,7 +267,7 @@ fn answer(mid: &mut Midnode, now: u64, up: Path, (start, end): (u64, u64), size:
     }
 }
 
-/// What leaves within ten seconds: bytes and Data packets toward one place.
+/// Output within ten seconds: bytes and Data packets toward one place.
 fn drained(mid: &mut Midnode, now: &mut u64, to: std::net::SocketAddr) -> (u64, u64) {
     let (mut bytes, mut packets) = (0, 0);
     let mut out = vec![];
@@ -285,7 +285,7 @@ fn drained(mid: &mut Midnode, now: &mut u64, to: std::net::SocketAddr) -> (u64, 
 
 #[test]
 fn an_interest_that_joins_another_is_answered_by_its_own_size() {
-    // What each asks for of the 44,800 bytes that another one has asked and paid for.
+    // The ranges that each requests of the 44,800 bytes that another one has requested and paid for.
     let joins: [&[(u64, u64)]; 5] = [
         &[(100, 101)],
         &[(1399, 1401)],
@@ -329,7 +329,7 @@ fn an_interest_that_joins_another_is_answered_by_its_own_size() {
             bytes <= most,
             "{wanted:?} in packets of {size}: {bytes} bytes in {packets} packets for {sent} sent"
         );
-        // Whoever asks for little gets it.
+        // A Consumer with a small request gets it.
         if wanted.len() == 1 && wanted[0].1 - wanted[0].0 < 3 {
             assert!(packets >= 1, "{wanted:?} in packets of {size}");
         }

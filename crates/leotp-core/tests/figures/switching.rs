@@ -59,7 +59,7 @@ fn link_switching() {
                 let on = (turn % 2) as usize;
                 net.set_route(near, sink, paths[on].0);
                 net.set_route(far, prod, paths[on].1);
-                // What is still on the abandoned path does not arrive.
+                // Packets that are still on the abandoned path do not arrive.
                 for (i, (first, last)) in paths.iter().enumerate() {
                     for link in *first..=*last {
                         net.links[link].spec.loss = if i == on { 0.0 } else { 1.0 };

@@ -62,7 +62,7 @@ impl Pattern {
         }
     }
 
-    /// Of this length, with a digest that is not its own: for Consumers that begin in the middle and check none.
+    /// A flow of this length, with a digest that is not its own: for Consumers that begin in the middle and check none.
     pub fn undigested(flow: u64, len: u64) -> Self {
         let meta = Meta {
             length: len,
@@ -197,7 +197,7 @@ impl Owd {
     }
 }
 
-/// A chain: consumer - hop - ... - hop - producer, with Midnodes where asked.
+/// A chain: consumer - hop - ... - hop - producer, with Midnodes where required.
 pub struct Chain {
     pub net: Net,
     pub consumer: usize,
@@ -210,7 +210,7 @@ pub struct Chain {
 
 pub const FLOW: u64 = 0xC0FFEE;
 
-/// What carries a flow: LEOTP, or an end-to-end sender.
+/// The transport of a flow: LEOTP, or an end-to-end sender.
 pub enum Protocol {
     Ours(Box<Params>),
     Baseline(Kind),
@@ -230,7 +230,7 @@ impl Protocol {
         })
     }
 
-    /// Which data a packet carries: its first byte or segment, and how many bytes. `None` for packets without.
+    /// The data that a packet carries: its first byte or segment, and how many bytes. `None` for packets without.
     pub fn data_of(ours: bool, bytes: &[u8]) -> Option<(u64, u64)> {
         match leotp_core::wire::Packet::parse(bytes) {
             Ok(leotp_core::wire::Packet::Data(h, payload)) if ours => {

@@ -37,7 +37,7 @@ impl Rng {
     }
 }
 
-/// What one direction of a link does to packets.
+/// The effect of one direction of a link on packets.
 #[derive(Clone)]
 pub struct LinkSpec {
     pub rate_bps: u64,
@@ -162,7 +162,7 @@ pub struct Net {
     free: Vec<usize>,
     seq: u64,
     pub rng: Rng,
-    /// Where the payloads of lost data packets started.
+    /// The offsets of the payloads of lost data packets.
     pub lost_starts: std::collections::BTreeSet<u64>,
     /// Called for each datagram a node receives or sends: (time, node, sent, path, bytes).
     pub tap: Option<Tap>,
@@ -326,7 +326,7 @@ impl Net {
             return;
         }
         if let Some((period, length, extra)) = self.links[l].spec.late {
-            // Nothing overtakes: what follows the late ones waits for them.
+            // No packet overtakes: packets after the late ones wait for them.
             let phase = at % period;
             at = if phase < length {
                 at + extra
@@ -364,7 +364,7 @@ impl Net {
         }
     }
 
-    /// Runs until `until` or until `stop` says so after an event.
+    /// Runs until `until` or until `stop` returns true after an event.
     pub fn run(&mut self, until: Nanos, mut stop: impl FnMut(&mut Self) -> bool) {
         while let Some(&Reverse((at, _, i))) = self.events.peek() {
             if at > until {

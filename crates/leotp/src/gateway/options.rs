@@ -81,7 +81,7 @@ impl GatewayOptions {
             ))),
             None if self.allow_no_key => Ok([0; 32]),
             None => Err(RunError::Options(String::from(
-                "a gateway needs a key that its peers share: without one, whoever can send packets with a peer's \
+                "a gateway needs a key that its peers share: without one, every host that can send packets with a peer's \
                  address opens connections from here to everywhere",
             ))),
         }
@@ -148,8 +148,8 @@ pub struct GatewayStats {
     /// Connections refused because of a bound, or because the destination is this host
     /// itself.
     pub refused: u64,
-    /// Datagrams from peers' addresses that are of another version of the gateways'
-    /// protocol, or say so.
+    /// Datagrams from peers' addresses that are of another version of the gateways' protocol, or
+    /// report one.
     pub other_version: u64,
     /// Connections to servers that failed.
     pub unanswered: u64,

@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 
 /// How long a server may take to answer a connection.
 const DIAL_WITHIN: Duration = Duration::from_secs(20);
-/// How often a peer with connections is asked whether it is there.
+/// The interval of checks whether a peer with connections still answers.
 const ALIVE_EVERY: Duration = Duration::from_secs(5);
 /// As many times more connections as one address may have, an IPv6 /64 may have.
 const PER_PREFIX: u32 = 4;
@@ -433,7 +433,7 @@ impl Gateway {
         }
     }
 
-    /// Peers with connections are asked now and then whether they are there.
+    /// From time to time the gateway checks whether peers with connections still answer.
     fn ask_peers(&mut self) {
         let now = self.now();
         for peer in 0..self.controls.len() {

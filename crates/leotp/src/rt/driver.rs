@@ -243,7 +243,7 @@ impl Driver {
     /// Sends the datagrams that are due now.
     ///
     /// # Errors
-    /// None at present: what the kernel would not take is counted.
+    /// No error occurs at present: packets that the kernel refuses are counted.
     pub fn send_due(&mut self, m: &mut dyn Machine) -> Result<(), RunError> {
         loop {
             let now = self.now();

@@ -115,7 +115,7 @@ impl Fetch {
     }
 
     /// Advances the transfer for at most `wait`; returns the next bytes in
-    /// order, or `None` if there are none yet (see [`Self::is_done`]).
+    /// order, or `None` if no bytes are ready (see [`Self::is_done`]).
     ///
     /// # Errors
     /// The reason why the flow cannot be delivered: [`RunError::Flow`], a forged record, a

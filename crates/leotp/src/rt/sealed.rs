@@ -12,7 +12,7 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// A regular file served as a sealed flow; records are made when asked for.
+/// A regular file served as a sealed flow; records are made on request.
 ///
 /// The published content is the file at the time of opening. A part that has changed since is not
 /// served: a second text under the same nonce would betray both, and the Consumer would accept a

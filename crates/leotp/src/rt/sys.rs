@@ -160,7 +160,7 @@ impl Socket {
                 0,
             )
         })?;
-        // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+        // SAFETY: the call above has just returned this descriptor; it has no other owner.
         let fd = unsafe { OwnedFd::from_raw_fd(fd) };
         let raw = fd.as_raw_fd();
         let v6 = local.is_ipv6();
@@ -380,7 +380,7 @@ pub(crate) struct RxBuffers {
 }
 
 // SAFETY: the raw pointers inside `iov` and `msgs` point only into the other
-// fields' heap memory and are written anew by `prepare` before every use.
+// fields' heap memory and `prepare` writes them before every use.
 unsafe impl Send for RxBuffers {}
 
 impl RxBuffers {

@@ -1,4 +1,4 @@
-//! Network namespaces of a test's own. They live as long as the processes that hold them, which die with the
+//! Network namespaces of a test's own. Namespaces live as long as the processes that hold them, which die with the
 //! test; no name is left anywhere.
 #![allow(dead_code, reason = "not every test uses all")]
 

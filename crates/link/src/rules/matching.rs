@@ -10,7 +10,7 @@ use crate::rules::interface::Interface;
 use crate::rules::prefix::Prefix;
 use crate::rules::rule::Direction;
 
-/// Conditions of a rule on a frame. Of each list one entry must match; an empty list matches everything. A field that a
+/// Conditions of a rule on a frame. One entry of each list must match; an empty list matches everything. A field that a
 /// frame does not have (a port of ARP) is matched by an empty list only.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]

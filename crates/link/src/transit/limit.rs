@@ -36,7 +36,7 @@ mod tests {
         let start = 1_000_000_000_000;
         let at_once = (0..1000).filter(|_| limit.take(start)).count();
         assert_eq!(at_once, BURST as usize);
-        // Asked ten thousand times a second for ten seconds.
+        // Ten thousand requests a second for ten seconds.
         let asked = (1..=100_000).map(|n| start + n * 100_000);
         assert_eq!(asked.filter(|&now| limit.take(now)).count(), 1000);
         // A pause fills it up, and no more than that.

@@ -234,6 +234,6 @@ fn who_sends_is_deaf() {
     medium.advance(0, &mut events);
     medium.send(500_000, 1, frame(2)).unwrap();
     medium.advance(SECOND_NS, &mut events);
-    // Each sent while the other's was there; nobody else was.
+    // Each sent while the other's was there; no other frame was.
     assert_eq!([medium.counters(0).deaf, medium.counters(1).deaf], [1, 1]);
 }

@@ -10,7 +10,7 @@ use constel_link::{PortId, mac_of};
 use given::{Known, Net, Sent, checks, link_local, parse, sum};
 use proptest::prelude::*;
 
-/// What a router does with a packet that is well formed and for its port, written down from the RFCs once more.
+/// A router's verdict on a packet that is well formed and for its port, written from the RFCs a second time.
 fn expected(known: &Known, sent: &Sent) -> Verdict {
     let complain = |cause: Cause| {
         let silent = Verdict::Drop(cause);
@@ -60,7 +60,7 @@ fn ask(known: &mut Known, destination: [u8; 6], bytes: &mut [u8], answer: &mut V
     decide(known, packet, answer)
 }
 
-/// What holds of any verdict about any bytes.
+/// The properties of every verdict about any bytes.
 fn sane(known: &Known, before: &[u8], after: &[u8], answer: &[u8], verdict: Verdict) {
     match verdict {
         Verdict::Forward(_) => {
@@ -209,7 +209,7 @@ fn neighbours_may_speak_from_the_link() {
     let mut bytes = ping(PortId(9), own);
     let verdict = ask(&mut known, mac_of(PortId(0)), &mut bytes, &mut answer);
     assert!(matches!(verdict, Verdict::Answer(way, None) if way.far_port == PortId(9)));
-    // As somebody else, or beyond the link.
+    // As another node, or beyond the link.
     for mut bytes in [
         ping(PortId(8), own),
         ping(PortId(9), known.far_station(Net::V6)),

@@ -9,7 +9,7 @@ use constel_link::transit::{
 };
 use constel_link::{PortId, mac_of};
 
-/// Where there is one way, all flows take it.
+/// If only one path exists, all flows take it.
 const ANY: Flow<'_> = Flow {
     addresses: &[],
     protocol: 0,

@@ -195,7 +195,7 @@ mod tests {
     }
 
     /// The program that answers does nothing for a while, though its socket takes probes in: their answers are late by that,
-    /// in either family, and also where the other end has a clock of its own. None is lost, and none is ahead of the answer.
+    /// in either family, and also where the other end has a clock of its own. No probe is lost, and none is ahead of the answer.
     #[test]
     fn answers_of_a_program_that_was_held_are_late_and_not_lost() {
         for (at, is_apart) in [

@@ -3,8 +3,9 @@
     python3 -m venv /tmp/venv && /tmp/venv/bin/pip install skyfield skyfield-data
     /tmp/venv/bin/python crates/orbit/tests/oracle/sun_oracle.py
 
-The Sun comes from JPL's DE421 (in the package skyfield-data). skyfield's `is_sunlit` asks whether the line to the
-centre of the Sun misses a sphere of the Earth's polar to equatorial radius, so it changes within our penumbra.
+The Sun comes from JPL's DE421 (in the package skyfield-data). skyfield's `is_sunlit` is true if the line to the
+centre of the Sun misses a sphere of the Earth's polar to equatorial radius. It therefore changes within our
+penumbra.
 """
 
 import json

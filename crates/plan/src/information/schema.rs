@@ -36,7 +36,7 @@ struct Documents {
 pub fn schema_json() -> String {
     let generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.into_root_schema_for::<Documents>();
-    schema.insert("title".to_owned(), json!("What nodes are told"));
+    schema.insert("title".to_owned(), json!("Information for nodes"));
     let version = format!("Version {} of the documents.", crate::information::VERSION);
     schema.insert("description".to_owned(), json!(version));
     let mut text = serde_json::to_string_pretty(&schema).unwrap_or_default();

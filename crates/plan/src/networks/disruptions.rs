@@ -28,7 +28,7 @@ pub(crate) fn make(
                 let error = pattern.error("unknown-node", message);
                 errors.push(error.with_allowed(members.iter().map(String::as_str)));
             } else if found.len() == before {
-                let message = format!("`{}` names nobody else", pattern.glob);
+                let message = format!("`{}` names no other node", pattern.glob);
                 errors.push(pattern.error("duplicate-name", message));
             }
         }

@@ -3,12 +3,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU64;
 
+use constel_link::{Effects, Jitter};
 use constel_scenario::{CsvRow, Diagnostics, TextFile, csv_rows};
 use constel_topology::{Law, LinkClass, Moment, NetworkEdge};
 use constel_units::text::is_missing;
 
-/// The largest number of edges in a file, for all times together.
-const MOST_EDGES: usize = 1_100_000;
+use super::MOST_EDGES;
+
 /// The longest delay, ms, as for other links.
 const MOST_DELAY_MS: f64 = 10_000.0;
 /// The latest lab time: a year.
@@ -83,15 +84,18 @@ impl Law for Matrix {
 struct Reader<'a> {
     file: &'a TextFile,
     class: LinkClass,
+    /// Jitter that is added to each delay.
+    jitter: Option<&'a Jitter>,
+    members: &'a [String],
     places: BTreeMap<&'a str, usize>,
     errors: &'a mut Diagnostics,
     before: usize,
 }
 
-/// Parses a file. All errors go to `errors`, with the file and line.
+/// Parses a file. `effects` are those of each edge. All errors go to `errors`, with the file and line.
 pub(crate) fn read(
     file: &TextFile,
-    class: LinkClass,
+    (class, effects): (LinkClass, &Effects),
     members: &[String],
     errors: &mut Diagnostics,
 ) -> Option<Matrix> {
@@ -99,6 +103,12 @@ pub(crate) fn read(
     let mut reader = Reader {
         file,
         class,
+        // A recording of delays replaces those of the file.
+        jitter: effects
+            .jitter
+            .as_ref()
+            .filter(|_| effects.delay_ns.is_none()),
+        members,
         places: members.iter().map(String::as_str).zip(0..).collect(),
         errors,
         before,
@@ -146,7 +156,10 @@ pub fn read_delays(
         }
     }
     let matrix = match errors.is_empty() {
-        true => read(file, LinkClass::default(), members, &mut errors),
+        true => {
+            let plain = (LinkClass::default(), &Effects::default());
+            read(file, plain, members, &mut errors)
+        }
         false => None,
     };
     let edges = matrix.into_iter().flat_map(|matrix| matrix.epochs);
@@ -247,7 +260,7 @@ impl<'a> Reader<'a> {
                         self.too_many(line);
                         return Vec::new();
                     }
-                    edges.push(self.edge(from, to, delay_ns));
+                    edges.push(self.edge(line, (from, to), delay_ns));
                 } else if delay_ns != 0 {
                     let message = format!("`{name}` is {cell} ms from itself");
                     self.wrong(line, "bad-value", message);
@@ -281,7 +294,16 @@ impl<'a> Reader<'a> {
         }
     }
 
-    fn edge(&self, from: usize, to: usize, delay_ns: u64) -> NetworkEdge {
+    /// Returns an edge, and checks that jitter leaves something of its delay: frames do not arrive before they were sent.
+    fn edge(&mut self, line: usize, (from, to): (usize, usize), delay_ns: u64) -> NetworkEdge {
+        let whole_ns = delay_ns + self.class.extra_delay_ns;
+        if let Some(Err(why)) = self.jitter.map(|jitter| jitter.fits(whole_ns)) {
+            let [a, b] = [from, to].map(|place| &self.members[place]);
+            let message = format!("`{a}` to `{b}`: {why}");
+            let error = self.file.error_in_line(line, "jitter", message);
+            let hint = "make the delay longer, or the jitter smaller";
+            self.errors.push(error.with_suggestion(hint));
+        }
         NetworkEdge {
             from,
             to,
@@ -408,7 +430,7 @@ impl<'a> Reader<'a> {
                 continue;
             }
             let delay_ns = self.delay_ns(line, "delay_ms", &cells[delay_at]);
-            let mut edge = self.edge(from, to, delay_ns);
+            let mut edge = self.edge(line, (from, to), delay_ns);
             if let Some(cell) = rate_at
                 .map(|at| &cells[at])
                 .filter(|cell| !is_missing(cell))

@@ -20,6 +20,9 @@ pub use matrix::{is_square, read_delays};
 use crate::ground::{class, crosslink};
 use crate::lab::Lab;
 
+/// The largest number of edges of a network; in a file of delays for all times together.
+const MOST_EDGES: usize = 1_100_000;
+
 /// Converts the scenario's networks. `names` are those of all nodes.
 ///
 /// # Errors
@@ -51,13 +54,21 @@ pub(crate) fn make(
                 errors.push(network.members[0].error("out-of-range", message));
             }
         }
+        has_not_too_many(network, members.len(), &mut errors);
         let (mtu_bytes, law): (u32, Option<Arc<dyn Law>>) = match &network.medium {
             model::Medium::Switched => (1500, Some(Arc::new(Switched))),
             model::Medium::Links { law, link } | model::Medium::Shared { law, link, .. } => {
                 let class = class(link, profiles);
                 (
                     class.mtu_bytes,
-                    law_of(scenario, network, law, class, &members, &mut errors),
+                    law_of(
+                        scenario,
+                        network,
+                        law,
+                        (class, &link.effects),
+                        &members,
+                        &mut errors,
+                    ),
                 )
             }
         };
@@ -72,11 +83,36 @@ pub(crate) fn make(
     errors.or(networks)
 }
 
+/// Checks the number of edges that a network can have. A file of delays counts its own.
+fn has_not_too_many(network: &model::Network, members: usize, errors: &mut Diagnostics) {
+    let from_file = match &network.medium {
+        model::Medium::Switched => false,
+        model::Medium::Links { law, .. } | model::Medium::Shared { law, .. } => {
+            matches!(law, model::Law::Matrix(_))
+        }
+    };
+    let edges = members * members.saturating_sub(1);
+    if from_file || edges <= MOST_EDGES {
+        return;
+    }
+    let message = format!(
+        "network `{}` has {members} members, between which {edges} edges are possible: more than {MOST_EDGES}",
+        network.name
+    );
+    // The largest n with n (n - 1) edges.
+    let most = (0.5 + (0.25 + MOST_EDGES as f64).sqrt()) as usize;
+    let error = network.members[0].error("out-of-range", message);
+    let error = error.with_allowed([format!("2 to {most} members")]);
+    errors.push(error.with_next(
+        "several smaller networks, or a table of the edges that exist (`law: {matrix: FILE}`)",
+    ));
+}
+
 fn law_of(
     scenario: &Scenario,
     network: &model::Network,
     law: &model::Law,
-    class: LinkClass,
+    (class, effects): (LinkClass, &Effects),
     members: &[String],
     errors: &mut Diagnostics,
 ) -> Option<Arc<dyn Law>> {
@@ -101,7 +137,9 @@ fn law_of(
                 }
             }
         }
-        model::Law::Matrix(file) => Arc::new(matrix::read(file, class, members, errors)?),
+        model::Law::Matrix(file) => {
+            Arc::new(matrix::read(file, (class, effects), members, errors)?)
+        }
         model::Law::Range {
             most,
             atmosphere,

@@ -21,7 +21,7 @@ pub(crate) fn lab(rest: &str, files: &Given) -> Result<Lab, String> {
     lasting("4 h", rest, files)
 }
 
-/// The same of another length.
+/// A scenario of another length.
 pub(crate) fn lasting(duration: &str, rest: &str, files: &Given) -> Result<Lab, String> {
     let head = "constel: 1\nname: x\nstart: 2026-11-21T00:00:00Z\n";
     let parsed = constel_scenario::parse("x.yaml", &format!("{head}duration: {duration}\n{rest}"));

@@ -1,4 +1,4 @@
-//! What is shipped is what the types say.
+//! The shipped schema is that of the types.
 
 #[test]
 fn the_shipped_schema_is_that_of_the_types() {

@@ -1,4 +1,4 @@
-//! What nodes are told, from plans.
+//! Information for nodes, from plans.
 
 use std::sync::Arc;
 
@@ -143,7 +143,7 @@ fn changes_are_those_of_the_nodes_concerned() {
         }
         before = after;
     }
-    // The sky moved, and most nodes heard nothing of it at most steps.
+    // The sky moved, and most nodes had no change at most steps.
     assert!(steps > 3, "{steps}");
     assert!(told < 600 * layout.nodes().len() / 20, "{told}");
 }

@@ -59,7 +59,7 @@ impl Drop for Lab {
 }
 
 impl Lab {
-    /// A lab of this layout with these of its ISLs; stations are in nobody's beam yet.
+    /// A lab of this layout with these of its ISLs; stations are in no beam yet.
     pub(crate) fn new(name: &str, layout: Arc<Layout>, links: Vec<IslLink>) -> Lab {
         let plan = AddressPlan::new(&layout, &AddressBlocks::default()).unwrap();
         let prefix = format!("ctr{name}{}", std::process::id());
@@ -165,7 +165,7 @@ impl Lab {
         self.start_birds_of(&OSPF, satellites);
     }
 
-    /// The same with other settings.
+    /// Starts the programs with other settings.
     pub(crate) fn start_birds_of(&mut self, spec: &Spec, satellites: &[Served]) {
         let spec = spec.clone().with_uplinks(&self.layout, satellites);
         let mut known = satellites.iter();
@@ -204,7 +204,7 @@ impl Lab {
         }
     }
 
-    /// What BIRD has put into a node's main table, as text.
+    /// The entries of BIRD in a node's main table, as text.
     pub(crate) fn bird_routes(&self, node: NodeId, family: &str) -> String {
         ip(&format!(
             "-n {} {family} route show proto bird",
@@ -304,7 +304,7 @@ impl Lab {
         }
     }
 
-    /// What all BIRDs have logged.
+    /// The logs of all BIRDs.
     pub(crate) fn logs(&self) -> String {
         let log = |n: NodeId| {
             let file = self.folder.path().join(format!("{}.log", n.0));

@@ -178,7 +178,7 @@ fn value() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// Whatever is set anywhere, it stands there afterwards, and no other line changes.
+    /// Every value set at any place is there afterwards, and no other line changes.
     #[test]
     fn a_value_is_where_it_was_put(
         old in prop::collection::vec(value(), 3), new in value(), place in 0..3_usize,

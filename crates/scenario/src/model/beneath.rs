@@ -7,7 +7,7 @@ use super::{Addresses, Failure, Mode, Name, OnTheWay, Scenario, Station, Termina
 
 impl Scenario {
     /// Returns a scenario of equal time and step with this constellation alone; the nodes on the ground that
-    /// `members` names are its stations. Nothing runs or breaks there. `None` when the scenario has no such
+    /// `members` names are its stations. No program runs there, and no part breaks. `None` when the scenario has no such
     /// constellation, or the constellation has no links to the ground.
     #[must_use]
     pub fn beneath(&self, constellation: &Name, members: &BTreeSet<&str>) -> Option<Scenario> {

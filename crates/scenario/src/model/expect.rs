@@ -3,9 +3,10 @@
 use constel_units::{DataRate, Ratio, TimeSpan};
 use serde::Serialize;
 
-use super::{Name, NodesNamed};
+use super::{Name, NodesNamed, Written};
+use crate::diagnostic::Diagnostic;
 pub use crate::raw::{
-    RawEventNamed as EventNamed, RawPrintedClock as PrintedClock, RawPrintedTime as PrintedTime,
+    EventKind, EventSubject, RawPrintedClock as PrintedClock, RawPrintedTime as PrintedTime,
 };
 
 /// A statement about a run.
@@ -29,7 +30,7 @@ pub struct Expectation {
 pub enum Expected {
     /// The flow gave a result.
     Succeeds(Name),
-    /// No program in these nodes ended before its time.
+    /// Programs ran in these nodes, and none ended before its time.
     Alive(Vec<NodesNamed>, Window),
     /// These programs were still running when their time was over.
     StillRunning(Vec<Name>),
@@ -49,6 +50,27 @@ pub enum Expected {
     RoundTrip(Name, Ratio, Bounds<TimeSpan>, Window),
     /// An event, then another, optionally within a time.
     Order(EventNamed, EventNamed, Option<TimeSpan>, Window),
+}
+
+/// An event, given by its kind and its subject.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct EventNamed {
+    /// The kind.
+    pub kind: EventKind,
+    /// A name in the event; `None`: any.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub about: Option<String>,
+    /// The place of the name, or of the event, in the scenario file.
+    #[serde(skip)]
+    pub(crate) at: Written,
+}
+
+impl EventNamed {
+    /// Returns an error about its subject, at its place.
+    #[must_use]
+    pub fn error(&self, code: &'static str, message: impl Into<String>) -> Diagnostic {
+        self.at.error(code, message)
+    }
 }
 
 /// The allowed values; at least one of the two bounds is given.
@@ -81,6 +103,12 @@ impl Window {
     pub fn has(&self, t_ns: i64) -> bool {
         self.from.is_none_or(|from| t_ns >= from.ns())
             && self.until.is_none_or(|until| t_ns < until.ns())
+    }
+
+    /// Whether a time from `begin` on and before `end` is in it, in part at least.
+    #[must_use]
+    pub fn meets(&self, begin: TimeSpan, end: TimeSpan) -> bool {
+        self.from.is_none_or(|from| end > from) && self.until.is_none_or(|until| begin < until)
     }
 
     /// Returns the window in words, to be appended; empty for all of the time.

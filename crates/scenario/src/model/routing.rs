@@ -141,7 +141,7 @@ pub struct DaemonRouting {
     pub restart: Option<Restart>,
     /// How fast daemons are started.
     pub start: Start,
-    /// Whether their kernels tell them of changes at once.
+    /// Whether their kernels report changes to them at once.
     pub kernel_events: bool,
     /// The longest convergence time; routes that have not converged by then never will.
     pub within: TimeSpan,

@@ -4,11 +4,14 @@ use constel_units::{DataRate, Ratio, TimeSpan};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::Name;
+use super::{EventKind, Name};
 
 /// An expectation that `constel test` judges. It is exactly one of `succeeds`, `alive`, `still_running`,
 /// `ended_early`, `reachable`, `delivery`, `throughput`, `round_trip`, `agreement`, `metric` and `order`. An
-/// expectation without a measurement fails. Expectations are judged whatever the run's verdict, unless the
+/// expectation without a measurement fails. A part of the time (`from`, `until`) must overlap the time of the flows
+/// that the expectation is about. Some figures have no times, and therefore no parts: `delivery` over `iperf3`,
+/// `leotp` and `vivace`, and `throughput` of `http`. `succeeds` and `still_running` are about all of a flow's
+/// time. Expectations are judged whatever the run's verdict, unless the
 /// verdict's reasons concern data that the expectation needs.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -31,8 +34,9 @@ pub struct RawExpectation {
     /// time was over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub succeeds: Option<Name>,
-    /// In these nodes (names or patterns with `*` and `?`) no daemon, helper, container or program of a `run`
-    /// ended before its time. Either the nodes alone, or `nodes` with `from` and `until`.
+    /// In these nodes (names or patterns with `*` and `?`) daemons, helpers, containers or programs of a `run`
+    /// ran, and none ended before its time. Either the nodes alone, or `nodes` with `from` and `until`. In nodes
+    /// of each name or pattern at least one must run in that time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alive: Option<RawAlive>,
     /// These programs were still running when their time was over: `run` flows, by names or patterns with `*` and `?`.
@@ -329,10 +333,10 @@ pub struct RawOrder {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "EventNamed")]
 pub struct RawEventNamed {
-    /// As in `events.ndjson`, such as `failure`, `repair`, `routes-stand`, `flow-started`, `flow-ended`, `handover`.
-    #[schemars(length(min = 1, max = 40))]
-    pub kind: String,
-    /// A name in the event: of a failure, node, link or flow. Default: any.
+    /// As in `events.ndjson`.
+    pub kind: EventKind,
+    /// A name in the event: of a failure, node, link (`A - B`) or flow of this scenario. Default: any. Not with kinds
+    /// that concern the lab as a whole.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 100))]
     pub about: Option<String>,

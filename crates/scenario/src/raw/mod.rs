@@ -11,6 +11,7 @@ mod constellations;
 mod destination;
 mod disruptions;
 mod driver;
+mod events;
 mod expect;
 mod failures;
 mod ground;
@@ -55,6 +56,7 @@ pub use constellations::{
 pub use destination::{Destination, DestinationError, PathOf};
 pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
 pub use driver::{DriverChoice, RawLinks, StackTime, Threads};
+pub use events::{EventKind, EventSubject};
 pub use expect::{
     RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawMetric,
     RawOrder, RawPrintedClock, RawPrintedTime, RawReachable, RawRoundTrip, RawThroughput,

@@ -9,7 +9,7 @@ use super::{Name, RawNode};
 
 /// A formation: 2 to 100 spacecraft with the names `<formation>-<n>`, `n` from 0. Exactly one of `preset`,
 /// `relative`, `elements`, `tle` and `ephemeris` gives their positions. Spacecraft have no lasers and no links to the
-/// ground; [`networks`](#networks) link them.
+/// ground; `networks` link them.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(

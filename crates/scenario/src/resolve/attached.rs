@@ -57,11 +57,9 @@ pub(super) fn check(
                     format!("`{name}` is attached, and routing daemons make the routes")
                 })
                 .with_reason(
-                    "no daemon of ours runs in what is plugged in, so no route would lead to it",
+                    "Constel starts no daemon in an attached device, so no route would lead to it",
                 )
-                .with_suggestion(
-                    "let Constel compute the routes, or nobody: `mode: computed` or `none`",
-                );
+                .with_suggestion("set `mode: computed`, or `mode: none` for a lab without routes");
             errors.push(error);
         }
     }

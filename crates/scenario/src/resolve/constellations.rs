@@ -266,7 +266,7 @@ impl Resolver<'_> {
             self.error(
                 &[Key("isl"), Key("pattern")],
                 "missing-key",
-                "this pattern links satellites by their planes, and without `shells` there are none".into(),
+                "this pattern links satellites by their planes, and an element file has planes only with `shells`".into(),
                 "without `shells` objects fly as they are, in the order of the file",
                 Some("add `shells`, or set `pattern: nearest`, `list` or `none`".into()),
             );

@@ -7,11 +7,13 @@ use constel_units::TimeSpan;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
-    Action, Agreement, Bounds, Delivery, EndedEarly, Expectation, Expected, Flow, Measured, Name,
-    NodesNamed, Transport, Window,
+    Action, Agreement, Bounds, Delivery, EndedEarly, EventNamed, EventSubject, Expectation,
+    Expected, Flow, Measured, Name, NodesNamed, Transport, Window, Written,
 };
 use crate::parse::Parsed;
-use crate::raw::{RawAlive, RawDelivery, RawEndedEarly, RawExpectation, RawThroughput};
+use crate::raw::{
+    RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawThroughput,
+};
 use crate::walk::Seg::{self, Index, Key};
 
 pub(super) fn resolve(
@@ -70,7 +72,7 @@ impl<'a> Reader<'a> {
         }
         if let Some(own) = &raw.reachable {
             self.ping(&[Key("reachable"), Key("flow")], &own.flow)?;
-            let window = self.window("reachable", own.from, own.until)?;
+            let window = self.window_of("reachable", &own.flow, own.from, own.until)?;
             return Some(Expected::Reachable(own.flow.clone(), own.within, window));
         }
         if let Some(own) = &raw.delivery {
@@ -85,6 +87,9 @@ impl<'a> Reader<'a> {
                 return None;
             }
             let window = self.window("agreement", own.from, own.until)?;
+            for flow in &flows {
+                self.overlaps("agreement", flow, window)?;
+            }
             self.timed("agreement", own.time.is_some(), window)?;
             return Some(Expected::Agreement(Agreement {
                 flows,
@@ -98,7 +103,7 @@ impl<'a> Reader<'a> {
         if let Some(own) = &raw.metric {
             let path = [Key("metric"), Key("flow")];
             self.program(&path, &own.flow)?;
-            let window = self.window("metric", own.from, own.until)?;
+            let window = self.window_of("metric", &own.flow, own.from, own.until)?;
             self.timed("metric", own.time.is_some(), window)?;
             return Some(Expected::Metric(Measured {
                 flow: own.flow.clone(),
@@ -114,7 +119,7 @@ impl<'a> Reader<'a> {
         }
         if let Some(own) = &raw.round_trip {
             self.ping(&[Key("round_trip"), Key("flow")], &own.flow)?;
-            let window = self.window("round_trip", own.from, own.until)?;
+            let window = self.window_of("round_trip", &own.flow, own.from, own.until)?;
             let bounds = self.bounds("round_trip", own.at_least, own.at_most);
             let flow = own.flow.clone();
             return Some(Expected::RoundTrip(flow, own.quantile, bounds, window));
@@ -122,8 +127,9 @@ impl<'a> Reader<'a> {
         // The schema requires exactly one of them.
         let own = raw.order.as_ref()?;
         let window = self.window("order", own.from, own.until)?;
-        let (first, then) = (own.first.clone(), own.then.clone());
-        Some(Expected::Order(first, then, own.within, window))
+        let first = self.event("first", &own.first);
+        let then = self.event("then", &own.then);
+        Some(Expected::Order(first?, then?, own.within, window))
     }
 
     fn alive(&mut self, own: &RawAlive) -> Option<Expected> {
@@ -146,7 +152,7 @@ impl<'a> Reader<'a> {
 
     fn ended_early(&mut self, own: &RawEndedEarly) -> Option<Expected> {
         self.program(&[Key("ended_early"), Key("flow")], &own.flow)?;
-        let window = self.window("ended_early", own.from, own.until)?;
+        let window = self.window_of("ended_early", &own.flow, own.from, own.until)?;
         let exit = match (own.code, own.signal) {
             (Some(_), Some(_)) => {
                 let message = "a program ends with a code or by a signal, not both".to_owned();
@@ -172,7 +178,7 @@ impl<'a> Reader<'a> {
             Action::Http(_) | Action::Run(_) => false,
         };
         self.measures(&path, &own.flow, counts, "does not count what it loses")?;
-        let window = self.window("delivery", own.from, own.until)?;
+        let window = self.window_of("delivery", &own.flow, own.from, own.until)?;
         let is = |action: &Action| matches!(action, Action::Ping(_));
         self.windowed(
             "delivery",
@@ -193,7 +199,7 @@ impl<'a> Reader<'a> {
         let carries = |action: &Action| !matches!(action, Action::Ping(_) | Action::Run(_));
         let not = "carries no payload that is measured";
         self.measures(&path, &own.flow, carries, not)?;
-        let window = self.window("throughput", own.from, own.until)?;
+        let window = self.window_of("throughput", &own.flow, own.from, own.until)?;
         let is = |action: &Action| matches!(action, Action::Iperf3(_) | Action::Transfer(_));
         let not = "measures its throughput as a whole: it has no times";
         self.windowed("throughput", &own.flow, window, is, not)?;
@@ -242,6 +248,72 @@ impl<'a> Reader<'a> {
         let message = format!("nothing is from {begin} on and before {end}");
         self.plainly_wrong(&[Key(key), Key(bad)], "order", message);
         None
+    }
+
+    /// The same of a statement about one flow, which must run in that part.
+    fn window_of(
+        &mut self,
+        key: &'static str,
+        flow: &Name,
+        from: Option<TimeSpan>,
+        until: Option<TimeSpan>,
+    ) -> Option<Window> {
+        let window = self.window(key, from, until)?;
+        self.overlaps(key, flow, window)?;
+        Some(window)
+    }
+
+    /// Checks that a flow runs in a part of the time.
+    fn overlaps(&mut self, key: &'static str, flow: &Name, window: Window) -> Option<()> {
+        let flow = self.flows.iter().find(|own| own.name == *flow)?;
+        let (begin, end) = (flow.at, flow.end());
+        if window.meets(begin, end) {
+            return Some(());
+        }
+        let late = window.from.is_some_and(|from| from >= end);
+        let bad = if late { "from" } else { "until" };
+        let when = window.in_words();
+        let message = format!("flow `{}` does not run{when}", flow.name);
+        let error = self.error(&[Key(key), Key(bad)], "order", message);
+        let error = error.with_reason(format!("it runs from {begin} until {end}"));
+        self.errors.push(error.with_allowed([match late {
+            true => format!("less than {end}"),
+            false => format!("more than {begin}"),
+        }]));
+        None
+    }
+
+    /// Checks that an event can have the subject that is given.
+    fn event(&mut self, key: &'static str, raw: &RawEventNamed) -> Option<EventNamed> {
+        let path = [Key("order"), Key(key), Key("about")];
+        let kind = raw.kind;
+        match (&raw.about, kind.subject()) {
+            (Some(_), EventSubject::Nothing) => {
+                let message = format!("an event `{}` is about no single object", kind.as_str());
+                let error = self.error(&path, "no-effect", message);
+                self.errors.push(error.with_next("leave `about` out"));
+                return None;
+            }
+            (Some(about), EventSubject::Flow) => {
+                let mut written = self.parsed.raw.traffic.iter();
+                if !written.any(|flow| flow.name.as_str() == about) {
+                    self.wrong(
+                        &path,
+                        "unknown-flow",
+                        format!("no flow is called `{about}`"),
+                    );
+                    return None;
+                }
+            }
+            _ => {}
+        }
+        let about = raw.about.is_some();
+        let own = [Key("expect"), Index(self.index), path[0], path[1], path[2]];
+        Some(EventNamed {
+            kind,
+            about: raw.about.clone(),
+            at: Written::at(self.parsed, if about { &own } else { &own[..4] }),
+        })
     }
 
     /// A flow's figures have times, if a statement is about a part of the time.

@@ -196,7 +196,18 @@ struct One<'a> {
 impl One<'_> {
     fn when(&mut self, raw: &RawFailure) -> Option<FailureTime> {
         match (raw.at, raw.length, raw.mtbf, raw.mttr) {
-            (Some(at), length, None, None) => Some(FailureTime::Once(at, length)),
+            (Some(at), length, None, None) => {
+                let duration = self.parsed.raw.duration;
+                if at < duration {
+                    return Some(FailureTime::Once(at, length));
+                }
+                let path = [Key("failures"), Index(self.index), Key("at")];
+                let message = format!("`{}` begins at {at}, when the lab is over", raw.name);
+                let error = self.parsed.error_at(&path, "order", message);
+                let why = format!("the scenario's `duration` is {duration}");
+                self.errors.push(error.with_reason(why));
+                None
+            }
             (None, None, Some(mtbf), Some(mttr)) => Some(FailureTime::Random(mtbf, mttr)),
             _ => {
                 let path = [Key("failures"), Index(self.index)];

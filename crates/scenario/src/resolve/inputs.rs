@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use constel_units::files::in_words;
 use constel_units::text::{decode, decode_records};
 use sha2::{Digest, Sha256};
 
@@ -149,7 +150,7 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
     let shown = files.shown(name);
     let bytes = files
         .read(name)
-        .map_err(|error| Problem::Unreadable(format!("{shown}: {error}")))?;
+        .map_err(|error| Problem::Unreadable(format!("{shown}: {}", in_words(&error))))?;
     let sha256 = hash(&bytes);
     let length = bytes.len() as u64;
     let invalid = decode(&bytes).err().map(|error| {

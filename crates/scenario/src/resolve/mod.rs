@@ -43,6 +43,7 @@ use crate::walk::{Path, Seg};
 
 use inputs::Inputs;
 pub use middlebox::{address, is_box, network, read_box};
+pub use nodes::not_a_node_name;
 pub use references::read_scenario;
 pub use rules::read_rules;
 

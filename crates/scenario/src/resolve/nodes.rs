@@ -125,7 +125,8 @@ impl<'a> Nodes<'a> {
         let ground = &parsed.raw.ground;
         let named = |key: &'static str, name: &str| {
             let path = [Key("ground"), Key(key), Key(name)];
-            not_a_name(name).map(|why| (parsed.error_at_key(&path, "bad-name", message(name)), why))
+            not_a_node_name(name)
+                .map(|why| (parsed.error_at_key(&path, "bad-name", message(name)), why))
         };
         let hosts = ground
             .hosts
@@ -137,11 +138,13 @@ impl<'a> Nodes<'a> {
                 return named("stations", name);
             }
             let path = [Key("ground"), Key("from")];
-            not_a_name(name).map(|why| (parsed.error_at(&path, "bad-name", message(name)), why))
+            not_a_node_name(name)
+                .map(|why| (parsed.error_at(&path, "bad-name", message(name)), why))
         });
         let craft = self.craft.iter().map(|name| {
             let path = [Key("spacecraft"), Key(name.as_str())];
-            not_a_name(name).map(|why| (parsed.error_at_key(&path, "bad-name", message(name)), why))
+            not_a_node_name(name)
+                .map(|why| (parsed.error_at_key(&path, "bad-name", message(name)), why))
         });
         for (error, why) in hosts.chain(stations).chain(craft).flatten() {
             let error = error.with_reason(why);
@@ -350,7 +353,8 @@ fn message(name: &str) -> String {
 
 /// Returns the reason why a name is not allowed for a node: the C library's `inet_aton` reads it as an IPv4
 /// address (decimal, octal or hexadecimal), or every `/etc/hosts` has it already.
-fn not_a_name(name: &str) -> Option<&'static str> {
+#[must_use]
+pub fn not_a_node_name(name: &str) -> Option<&'static str> {
     let hex = name.strip_prefix("0x");
     let is_number = match hex {
         Some(digits) => digits.bytes().all(|b| b.is_ascii_hexdigit()),
@@ -372,7 +376,7 @@ fn split(name: &str) -> Option<(&str, u32, u32)> {
 
 #[cfg(test)]
 mod tests {
-    use super::{not_a_name, split};
+    use super::{not_a_node_name, split};
 
     #[test]
     fn addresses_are_no_names() {
@@ -386,7 +390,7 @@ mod tests {
             "0x",
             "localhost",
         ] {
-            assert!(not_a_name(name).is_some(), "{name}");
+            assert!(not_a_node_name(name).is_some(), "{name}");
         }
         for name in [
             "a",
@@ -398,7 +402,7 @@ mod tests {
             "localhost-1",
             "e1",
         ] {
-            assert!(not_a_name(name).is_none(), "{name}");
+            assert!(not_a_node_name(name).is_none(), "{name}");
         }
     }
 

@@ -29,7 +29,7 @@ const LOOK_AROUND_NS: u64 = 30_000_000_000;
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum Unreached {
     /// The caller cancelled it.
-    #[error("nobody waits for the answer any more")]
+    #[error("the caller cancelled the request")]
     Unwanted,
     /// It needs more work than the budget allows.
     #[error(

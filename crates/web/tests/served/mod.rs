@@ -18,7 +18,7 @@ use serde_json::Value;
 /// The web view of Iridium's scenario.
 pub(crate) struct Served {
     pub(crate) server: Server,
-    /// Addresses that were told after one was used.
+    /// Addresses that were printed after one was used.
     pub(crate) next: Arc<Mutex<Vec<String>>>,
 }
 

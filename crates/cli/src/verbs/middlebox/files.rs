@@ -13,6 +13,7 @@ use serde_json::{Value, json};
 use crate::args::{BoxCheck, BoxImport, Check, Lab};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
+use crate::verbs::check::some;
 use crate::verbs::export::put_bytes;
 
 /// The JSON output of `check`.
@@ -63,8 +64,10 @@ pub(crate) fn checked(args: &Check, scenario: &BoxScenario) -> Outcome {
         None => between.to_owned(),
     };
     output::text(&format!(
-        "{}: valid: a box between the {between}, {rules} rules, {flows} commands\n",
-        args.file.display()
+        "{}: valid: a box between the {between}, {}, {}\n",
+        args.file.display(),
+        some(rules, "rule"),
+        some(flows, "command")
     ))?;
     for warning in &warnings {
         output::text(warning)?;

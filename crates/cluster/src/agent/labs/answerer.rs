@@ -187,7 +187,7 @@ fn command(
     let verb = question.verb.first().map_or("", String::as_str);
     if !VERBS.contains(&verb) {
         return Err(format!(
-            "'{verb}' is not asked of other machines: {}",
+            "'{verb}' cannot be sent to other machines: {}",
             VERBS.join(", ")
         ));
     }

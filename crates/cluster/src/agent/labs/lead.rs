@@ -397,7 +397,10 @@ impl Lead<'_> {
         match store.commit(&txn.put_leased(&key, text, lease))? {
             Outcome::Committed { revision } => Ok(revision),
             Outcome::Refused => Err(taken()?.unwrap_or_else(|| {
-                Error::Answer(format!("lab {lab} came and went meanwhile: try again")).into()
+                Error::Answer(format!(
+                    "another run of lab {lab} began and ended at the same time: try again"
+                ))
+                .into()
             })),
         }
     }

@@ -130,7 +130,7 @@ impl Keeper<'_> {
         let go = self.store.get(&keys::go(lab)).ok().flatten();
         if go.is_some_and(|go| go.created > number) {
             self.watcher.tell(&format!(
-                "lab {lab} has begun without this agent: its part was another's, who is gone"
+                "lab {lab} has begun without this agent: another agent had its part and has left"
             ));
             return;
         }
@@ -292,7 +292,7 @@ impl<'a> Own<'a> {
             let leaves = self.keeper.leaving.load(Ordering::Acquire);
             // The agent's end is a failure of the part, unless the part has failed already.
             if leaves {
-                let failure = || "its agent was asked to end".to_owned();
+                let failure = || "its agent received a signal to end".to_owned();
                 self.part.failure.get_or_insert_with(failure);
             }
             if (leaves || !is_wanted() || self.keeper.has_ended()) && heard.ends() {
@@ -475,7 +475,7 @@ impl<'a> Own<'a> {
             let _ = fs::remove_dir_all(folder);
         } else {
             self.keeper.watcher.tell(&format!(
-                "lab {lab}: nobody fetched its results; they are in {}",
+                "lab {lab}: its results were not fetched; they are in {}",
                 results.display()
             ));
         }

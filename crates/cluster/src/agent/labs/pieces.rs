@@ -43,7 +43,9 @@ pub(crate) fn get(store: &dyn Store, prefix: &str, file: usize, length: u64) -> 
     while (bytes.len() as u64) < length {
         let place = key(prefix, file, piece);
         let Some(entry) = store.get(&place)? else {
-            return Err(Error::Answer(format!("{place} is not there (any more)")));
+            return Err(Error::Answer(format!(
+                "key {place} is missing from the store"
+            )));
         };
         bytes.extend(entry.value);
         piece += 1;

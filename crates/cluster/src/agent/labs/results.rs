@@ -26,7 +26,7 @@ pub(super) fn put_all(
         if all > pieces::MOST_BYTES {
             let most = pieces::MOST_BYTES >> 20;
             let text = format!(
-                "its results are more than the {most} MiB that go through the store: {path} and what follows are not there"
+                "its results exceed {most} MiB, the most that the store transfers: {path} and all files after it are missing"
             );
             return Ok((files, Some(text)));
         }

@@ -102,7 +102,7 @@ impl Client {
     pub(super) fn ask(&self, what: &str, question: &Value, twice: Twice) -> Result<Value> {
         let first = self.preferred.load(Ordering::Relaxed);
         let mut reasons = Vec::new();
-        // A single member is asked twice: its disk may have been busy, and there is no other.
+        // A single member gets the request twice: its disk may have been busy, and there is no other.
         for turn in 0..self.members.len().max(2) {
             let member = (first + turn) % self.members.len();
             let read = match self.ask_member(&self.questions, member, what, question)? {

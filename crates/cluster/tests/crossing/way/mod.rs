@@ -1,4 +1,4 @@
-//! A way between two machines that delays, loses and doubles what it carries, as it is told.
+//! A path between two machines that delays, loses and doubles datagrams, as the test requires.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,13 +18,13 @@ use rustix::net::sockopt::set_socket_recv_buffer_size_force;
 
 use crate::crossing::support::{ETH0, Node, go_before_normal_threads};
 
-/// Room for what comes while a busy machine does not let the way run: it loses what it is told to lose, and no more.
+/// Room for datagrams that come while a busy machine does not let the path run: it loses only what the test requires.
 const BUFFER_BYTES: usize = 16 << 20;
 
-/// What becomes of a datagram.
+/// The fate of a datagram.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Fate {
-    /// It arrives so much later.
+    /// The datagram is delayed by this time.
     After(Duration),
     /// It arrives twice, at once.
     Twice,
@@ -41,12 +41,12 @@ struct Inner {
     /// By end: the socket that it sends to, and gets from.
     sockets: [Box<dyn AsFd + Send + Sync>; 2],
     ends: [Endpoint; 2],
-    /// Where each end sees the other one.
+    /// The address at which each end sees the other one.
     seen: [Endpoint; 2],
-    /// Of the first end's datagrams.
+    /// Counters of the first end's datagrams.
     lost: AtomicU64,
     changed: AtomicU64,
-    /// What came past.
+    /// The datagrams that passed.
     past: Mutex<Vec<Vec<u8>>>,
     end: AtomicBool,
 }
@@ -55,7 +55,7 @@ struct Inner {
 pub(crate) struct Way {
     inner: Arc<Inner>,
     threads: Vec<JoinHandle<()>>,
-    /// Where the interfaces are, if it has some.
+    /// The namespace of the interfaces, if it has some.
     space: Option<Node>,
 }
 
@@ -117,8 +117,8 @@ fn by_ethernet() -> Laid {
 }
 
 impl Way {
-    /// Between two ends of its making. What the first one sends fares as its number, from 0 on, is told; what the second one
-    /// sends arrives at once.
+    /// A path between two new ends. The number of a datagram of the first one, from 0 on, determines its fate; datagrams of
+    /// the second one arrive at once.
     pub(crate) fn open(
         by: Carriage,
         fate: impl Fn(u64) -> Fate + Send + Sync + 'static,
@@ -157,7 +157,7 @@ impl Way {
         (way, wires)
     }
 
-    /// Where the ends' interfaces are.
+    /// The namespaces of the ends' interfaces.
     pub(crate) fn within<T: Send>(&self, f: impl FnOnce() -> T + Send) -> T {
         match &self.space {
             Some(space) => space.run(f),
@@ -165,12 +165,12 @@ impl Way {
         }
     }
 
-    /// Where this end sees the other one.
+    /// The address at which this end sees the other one.
     pub(crate) fn seen_from(&self, end: usize) -> Endpoint {
         self.inner.seen[end]
     }
 
-    /// Where an end is.
+    /// The address of an end.
     pub(crate) fn end(&self, end: usize) -> Endpoint {
         self.inner.ends[end]
     }
@@ -198,7 +198,7 @@ impl Way {
             .send(to, &self.headed(to, self.seen_from(to), datagram));
     }
 
-    /// Sends something to an end from where nobody is.
+    /// Sends something to an end from an unused address.
     pub(crate) fn stranger(&self, to: usize, datagram: &[u8]) {
         match self.end(to) {
             Endpoint::Udp(address) => {
@@ -249,13 +249,13 @@ impl Inner {
 
     /// From this end to the other, and never waits long: a few microseconds decide.
     fn carry(&self, from: usize, fate: impl Fn(u64) -> Fate) {
-        // Else a busy machine makes it longer than it is told to be.
+        // Otherwise a busy machine makes it longer than required.
         go_before_normal_threads();
         let to = 1 - from;
         let mut under_way = BinaryHeap::new();
         let (mut incoming, mut number) = (Incoming::new(4_096), 0);
         while !self.end.load(Ordering::SeqCst) {
-            // Nothing has come, if it cannot be received.
+            // If it cannot be received, no datagram has come.
             let _ = incoming.receive(&self.sockets[from]);
             for (bytes, _) in incoming.received() {
                 self.past.lock().unwrap().push(bytes.to_vec());

@@ -1,4 +1,4 @@
-//! What these tests share.
+//! Code that these tests share.
 
 use constel_plan::Lab;
 

@@ -22,7 +22,7 @@ pub(crate) struct Member {
     process: Option<Child>,
 }
 
-/// What servers are told beside where to listen.
+/// Options of servers beside the address.
 #[derive(Default)]
 pub(crate) struct Options {
     /// PEM files: certificate and key.
@@ -96,7 +96,7 @@ impl Cluster {
         let client = format!("{web}://{}", member.client);
         let peer = format!("http://{}", member.peer);
         let log = std::fs::File::create(self.folder.path().join(format!("m{number}.log"))).unwrap();
-        // Whatever ends the test's process ends the server.
+        // The server ends with the test's process.
         let mut command = Command::new("setpriv");
         command
             .args([

@@ -266,7 +266,7 @@ impl Client {
                     self.ask_for_token(challenge)?;
                 }
                 401 | 403 => {
-                    let advice = "lets nobody read it without credentials, which are not sent; let an engine pull it, \
+                    let advice = "gives no access without credentials, which are not sent; let an engine pull it, \
                                   and import docker-daemon:NAME";
                     return Err(self.fault(advice));
                 }

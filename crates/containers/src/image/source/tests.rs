@@ -44,7 +44,7 @@ fn among_several_images_one_has_to_be_named() {
         error.to_string(),
         "it holds no image 'c', but a:1, a:latest, b:1"
     );
-    // Of one name for several machines, the machine chooses.
+    // If a name has several machines, the machine chooses.
     let same = [vec!["a:1"], vec!["a:1"]];
     assert_eq!(choose_by_name(&same, None, names).unwrap().len(), 2);
     assert_eq!(choose_by_name(&images[..1], None, names).unwrap().len(), 1);

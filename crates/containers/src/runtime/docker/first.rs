@@ -70,7 +70,7 @@ impl Meeting {
                             return Ok(stream);
                         }
                         _ => {
-                            let why = "the engine's processes are not this machine's, or somebody else's came";
+                            let why = "the engine runs on another machine, or another process connected first";
                             return Err(Error::Conflict(why.to_owned()));
                         }
                     }
@@ -208,7 +208,7 @@ impl First {
                 ))
             }
             (Ok(_), _) => Err(Error::Conflict(format!(
-                "{}: its container ended meanwhile",
+                "{}: its container has ended",
                 what()
             ))),
             (Err(error), _) => Err(Error::os(what(), error)),

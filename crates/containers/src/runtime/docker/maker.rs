@@ -65,7 +65,8 @@ impl Maker {
     /// Creates the container again in an existing network, after the previous one has ended. Files that the previous one
     /// wrote are lost.
     pub(super) fn anew(&self, name: &str, netns: &NetNs, ended: &Container) -> Result<Container> {
-        let what = |error| Error::Conflict(format!("make a container for {name} anew: {error}"));
+        let what =
+            |error| Error::Conflict(format!("create the container of {name} again: {error}"));
         let made = || -> Result<Container> {
             // The engine could not distinguish two containers of one name.
             ended.first.made().remove()?;
@@ -188,7 +189,7 @@ fn killed_when_ended(
 ) -> Result<Mutex<Receiver<Option<u64>>>> {
     let (send, receive) = mpsc::sync_channel(1);
     let count = move || {
-        // The container may be gone before it is asked.
+        // The container may be gone before the request.
         let _ = send.send(killed_for_memory(&groups));
     };
     when_ended(process, "killed", count)

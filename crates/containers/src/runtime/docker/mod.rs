@@ -1,7 +1,7 @@
 //! Nodes that are containers of Docker's or Podman's engine.
 //!
 //! The engine creates a container without a network, whose [first process](FIRST_PROCESS) is Constel's and waits. The node's
-//! namespace is the container's own, so ports are created in it as in any other. The first process is then told to begin. It
+//! namespace is the container's own, so ports are created in it as in any other. The first process then receives the message to begin. It
 //! becomes the image's program, or stays and starts that program if it may be started again. The host's tools run beside it
 //! in the same network, as in all nodes. A container whose first process was killed is created again, in the network that
 //! the node keeps.

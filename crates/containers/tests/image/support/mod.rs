@@ -1,4 +1,4 @@
-//! What the tests share: archives written byte by byte, layouts around them, and overlayfs's own view of layers.
+//! Shared code of the tests: archives written byte by byte, layouts around them, and overlayfs's own view of layers.
 
 #![allow(
     dead_code,
@@ -79,7 +79,7 @@ impl Tar {
         self.append(header, b"")
     }
 
-    /// What follows describes the next entry.
+    /// The next header describes the next entry.
     pub(crate) fn pax(self, records: &[(&str, &[u8])]) -> Self {
         self.extended(EntryType::XHeader, records)
     }

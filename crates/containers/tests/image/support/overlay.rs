@@ -9,7 +9,7 @@ use constel_containers::image::tar::{Kind, Meta};
 use rustix::fs::{AtFlags, FileType};
 use rustix::mount::{FsMountFlags, FsOpenFlags, MountAttrFlags};
 
-/// What is at a path, in words that can be compared.
+/// The object at a path, as text that can be compared.
 pub(crate) type Listing = BTreeMap<String, String>;
 
 /// A stack of layers, mounted nowhere: it is gone with its descriptor, whatever happens.
@@ -130,7 +130,7 @@ fn content(bytes: &[u8]) -> String {
     )
 }
 
-/// Names of one file are told by the first of them.
+/// Names of one file are represented by the first of them.
 fn add_links(listing: &mut Listing, names: BTreeMap<u64, Vec<String>>) {
     for mut of_one in names.into_values() {
         of_one.sort();

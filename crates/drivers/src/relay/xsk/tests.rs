@@ -35,7 +35,7 @@ fn queue(xsk: &mut Xsk, slots: &Mapped, number: u8) {
     xsk.queue(slots, offset, FRAME as u32, None);
 }
 
-/// What arrives at the far end: a packet socket there.
+/// Frames that arrive at the far end: a packet socket there.
 fn listen() -> OwnedFd {
     // SAFETY: plain system calls with locals; the results are checked.
     unsafe {
@@ -65,7 +65,7 @@ fn arrived(fd: &OwnedFd) -> Vec<u8> {
         let len = unsafe { libc::recv(fd.as_raw_fd(), frame.as_mut_ptr().cast(), FRAME, 0) };
         if len > 0 {
             numbers.push(frame[FRAME - 1]);
-        // That the interface went down is said once.
+        // The interface's failure is reported once.
         } else if io::Error::last_os_error().raw_os_error() != Some(libc::ENETDOWN) {
             return numbers;
         }
@@ -104,7 +104,7 @@ fn what_the_kernel_refuses_is_sent_later_and_in_its_order() {
         let far = listen();
         let mut freed = Vec::new();
 
-        // Nobody at the other end takes frames: each call ends with the first frame refused, as with a full queue.
+        // No receiver at the other end takes frames: each call ends with the first frame refused, as with a full queue.
         (1..=3).for_each(|number| queue(&mut xsk, &slots, number));
         for times in 1..=5 {
             assert_eq!(xsk.kick(true, |slot| freed.push(slot)).unwrap(), 0);

@@ -25,7 +25,7 @@ impl Of<'_, '_> {
             "on-failure" => Some("on-failure"),
             _ => {
                 let reason = format!(
-                    "{what} is `{}`, which is none of no, always, unless-stopped and on-failure",
+                    "{what} is `{}`; allowed are no, always, unless-stopped and on-failure",
                     shown(&text)
                 );
                 self.project.reader.wrong(node, reason);

@@ -23,7 +23,7 @@ impl<'p> Of<'p, '_> {
             };
             let reason = match volume.host.as_str() {
                 host if host.starts_with('~') => {
-                    "the home folder of whoever runs Compose is nobody's here"
+                    "`~` is the home folder of the user that runs Compose; nodes have no such user"
                 }
                 host if host.ends_with(".sock") => "a socket of the host would lead out of the lab",
                 _ if all.iter().any(|other| other.at == volume.at) => {

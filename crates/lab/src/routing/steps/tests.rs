@@ -7,7 +7,7 @@ use constel_plan::{EdgesApplied, Goal, RouteRow, RoutesApplied, RoutesPlan};
 use constel_topology::NodeId;
 use std::collections::{BTreeMap, BTreeSet};
 
-/// What one machine's kernels hold, and when it was told.
+/// Records the state of one machine's kernels, and the times of its updates.
 struct Recorder {
     clock: Arc<LabClock>,
     zero_ns: u64,
@@ -164,7 +164,7 @@ fn iridium_runs_a_minute_without_a_kernel() {
     );
 }
 
-/// Routes arrive by diffs where a planner that begins anew would put them.
+/// Routes by diffs equal those of a planner that begins again.
 #[test]
 fn computed_routes_follow_by_diffs() {
     let mut steps = steps(&computed_iridium(), None);
@@ -209,7 +209,7 @@ fn failures_by_hand_are_planned_within_a_step() {
     assert_eq!(steps.applier.routes, before);
 }
 
-/// What a machine refuses ends the run, and the planner does not count it as done.
+/// A refusal of a machine ends the run, and the planner does not count the step as done.
 #[test]
 fn a_refused_update_is_an_error_and_leaves_the_plan_where_it_was() {
     let mut steps = steps(&shipped("iridium"), Some(5));

@@ -279,7 +279,7 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
 fn replace(file: &Path, part: &Path) -> io::Result<()> {
     if std::fs::symlink_metadata(file).is_ok_and(|found| !found.is_file()) {
         return Err(io::Error::other(format!(
-            "{} is no longer a file; {} has what came",
+            "{} is no longer a file; the data is in {}",
             file.display(),
             part.display()
         )));

@@ -127,15 +127,13 @@ pub(crate) fn run(a: &Args) -> Result<(), Failure> {
         p.poll(Duration::from_millis(200))?;
         let failed = failed.lock().unwrap_or_else(PoisonError::into_inner).take();
         if let Some(e) = failed {
-            let what = "read standard input; what came before is not all of the flow";
+            let what = "read standard input; the flow is incomplete";
             return Err(Failure::Io(what.to_owned(), e));
         }
         if !warned && p.stats().source_failures > 0 {
             warned = true;
             let file = a.file.display();
-            eprintln!(
-                "leotp: {file} cannot be read as it was when it was published; has it changed?"
-            );
+            eprintln!("leotp: {file} cannot be read, or has changed since it was published");
         }
     }
     if a.json {

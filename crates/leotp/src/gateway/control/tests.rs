@@ -79,7 +79,7 @@ fn what_is_confirmed_at_once_measures_the_way() {
     assert!(a.say(10, Message::Alive));
     confirmed(&mut a, &mut b, 10, 8_010);
     assert_eq!(a.rtt_ns(), Some(8_000));
-    // Of what was repeated nobody knows which one is confirmed: the longer way counts.
+    // The copy of a repeated message that is confirmed is unknown: the longer path counts.
     assert!(a.say(20, Message::Alive));
     said(&mut a, 20);
     confirmed(&mut a, &mut b, 20 + REPEAT_NS, 20 + REPEAT_NS);
@@ -96,9 +96,9 @@ fn who_knows_the_other_still_answers() {
     hear(&mut a, 1, &first);
     let answer = said(&mut a, 0);
     hear(&mut b, 2, &answer);
-    // B knows A now. Its answer is lost.
+    // B knows A now. The answer of B is lost.
     said(&mut b, 0);
-    // Somebody shows B what a third one has said to it, as from A.
+    // An attacker sends B a message of a third gateway, as from A.
     let greeting = said(&mut c, 0);
     hear(&mut b, 2, &greeting);
     let confused = said(&mut b, 0);
@@ -111,7 +111,7 @@ fn who_knows_the_other_still_answers() {
 fn own_words_sent_back_are_nothing() {
     let mut a = control(1, 2, 0);
     assert!(a.say(0, Message::Alive));
-    // Nobody but an echo is there: it is no peer, however long it goes on.
+    // The only other end is an echo: it is no peer, however long it goes on.
     let mut now = 0;
     while now < LOST_NS {
         while let Some(d) = a.poll_transmit(now) {
@@ -135,13 +135,13 @@ fn what_was_recorded_is_nothing_after_a_restart() {
     let (mut a, mut b) = (control(1, 2, 0), control(2, 1, 0));
     assert!(a.say(0, open(1)));
     let (_, _, first) = talk(0, &mut a, &mut b);
-    // The receiver of the message starts anew: the message is not for it.
+    // The receiver of the message starts again: the message is not for it.
     let mut b = control(2, 1, 1);
     assert_eq!(hear(&mut b, 2, &first), []);
     let (at_a, at_b, _) = talk(1, &mut a, &mut b);
     assert_eq!((at_a, at_b), (vec![Event::Restarted], vec![]));
     assert_eq!(hear(&mut b, 2, &first), []);
-    // Its sender starts anew, and is known by that alone.
+    // The message's sender starts again, and is known by that alone.
     assert!(a.say(2, open(2)));
     let (_, at_b, second) = talk(2, &mut a, &mut b);
     assert_eq!(at_b, [Event::Said(open(2))]);
@@ -162,7 +162,7 @@ fn what_was_recorded_is_nothing_after_a_restart() {
 fn what_was_held_back_is_nothing_either() {
     let (mut a, mut b) = (control(1, 2, 0), control(2, 1, 0));
     talk(0, &mut a, &mut b);
-    // Said, and caught on the way; then the sender is another.
+    // Sent, and caught on the way; then the sender is another.
     assert!(a.say(1, open(1)));
     let caught = said(&mut a, 1);
     let mut a = control(1, 2, 1);
@@ -178,7 +178,7 @@ fn what_was_held_back_is_nothing_either() {
 
 #[test]
 fn what_is_for_another_peer_is_nothing() {
-    // Three gateways share a key. What 1 says to 2 is shown to 3 as from 1, and 3's
+    // Three gateways share a key. Messages from 1 to 2 are shown to 3 as from 1, and 3's
     // answers to 1 as from 2.
     let (mut a, mut c) = (control(1, 2, 0), control(3, 1, 0));
     assert!(a.say(0, open(1)));
@@ -237,7 +237,7 @@ fn what_waits_costs_nothing_until_it_is_due() {
         assert!(a.say(c, open(c)));
     }
     assert!(!a.say(0, Message::Alive), "bounded");
-    // In the order in which they were said, none twice before its pause is over.
+    // In the order of sending, none twice before its pause is over.
     let now = MAX_WAITING as u64;
     assert_eq!(said(&mut a, now).len(), MAX_WAITING);
     assert_eq!(a.poll_transmit(now), None);

@@ -19,11 +19,11 @@ enum Op {
     Forget(BlockKey),
     /// The process ends between two writes, and another begins.
     Restart,
-    /// A put of which so many bytes are written before the process dies.
+    /// A put of which this number of bytes is written before the process dies.
     DieIn(BlockKey, u8, usize),
     /// A forgetting, the same.
     DieForgetting(BlockKey, usize),
-    /// Something else changes a byte of the file, while nobody has it open.
+    /// Another program changes a byte of the file, while no process has it open.
     Flip(u64, u8),
     /// The file ends here.
     Cut(u64),
@@ -44,7 +44,7 @@ fn op() -> impl Strategy<Value = Op> {
     ]
 }
 
-/// What may be served of each key: the content that was put last, or, of one whose change a death cut off, what was there before.
+/// The content that may be served for each key: the last put, or, after a change that a death cut off, the one before.
 struct Model {
     now: Known,
     /// A key, and what it may have come back as.

@@ -11,7 +11,7 @@ fn transparent(v4: bool) -> io::Result<OwnedFd> {
     let domain = if v4 { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: a plain system call without pointers.
     let fd = check(unsafe { libc::socket(domain, libc::SOCK_STREAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+    // SAFETY: the call above has just returned this descriptor; it has no other owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     let raw = fd.as_raw_fd();
     set_opt(raw, libc::SOL_SOCKET, libc::SO_REUSEADDR, 1)?;
@@ -101,7 +101,7 @@ pub(crate) fn udp_of_one_family(local: SocketAddr) -> io::Result<UdpSocket> {
     let domain = if v4 { libc::AF_INET } else { libc::AF_INET6 };
     // SAFETY: a plain system call without pointers.
     let fd = check(unsafe { libc::socket(domain, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) })?;
-    // SAFETY: the call above has just returned this descriptor; nobody else owns it.
+    // SAFETY: the call above has just returned this descriptor; it has no other owner.
     let fd = unsafe { OwnedFd::from_raw_fd(fd) };
     if !v4 {
         set_opt(fd.as_raw_fd(), libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)?;

@@ -19,7 +19,7 @@ pub(crate) fn spec(access: Access) -> Spec {
     }
 }
 
-/// All hear all, at once unless said.
+/// Lets all ports hear all others.
 pub(crate) fn all_hear(medium: &mut Medium, ports: usize, hearing: Hearing) {
     for from in 0..ports {
         for to in (0..ports).filter(|to| *to != from) {
@@ -92,7 +92,7 @@ pub(crate) fn saturated(medium: &mut Medium, senders: usize, seconds: u64) -> Ve
 const SLOT_NS: u64 = 50_000;
 const GUARD_NS: u64 = 128_000;
 
-/// Share of the time in which a frame is under way that is heard, where `n` ports that always have something to send draw from
+/// Share of the time in which a frame is in the air that is received, where `n` ports that always have something to send draw from
 /// `window` slots.
 pub(crate) fn carrier_sense(n: usize, window: u32, seconds: u64) -> f64 {
     let access = Access::Csma {
@@ -116,7 +116,7 @@ pub(crate) fn carrier_sense(n: usize, window: u32, seconds: u64) -> f64 {
     heard.count() as f64 * FRAME_NS as f64 / (seconds * SECOND_NS) as f64
 }
 
-/// What Bianchi 2000, eqs. 7 to 13 with m = 0, says of [`carrier_sense`].
+/// The result of Bianchi 2000, eqs. 7 to 13 with m = 0, for [`carrier_sense`].
 pub(crate) fn bianchi(n: usize, window: u32) -> f64 {
     let tau = 2.0 / (f64::from(window) + 1.0);
     let some = 1.0 - (1.0 - tau).powi(n as i32);

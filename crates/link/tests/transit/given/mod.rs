@@ -223,7 +223,7 @@ impl Sent {
         self.bytes().len() - 2
     }
 
-    /// What is behind the header.
+    /// The bytes behind the header.
     pub(crate) fn message(&self) -> Vec<u8> {
         let mut message = vec![self.kind, 0, 0, 0, 0x12, 0x34, 0, 1];
         message.extend(&self.payload);
@@ -307,7 +307,7 @@ pub(crate) fn sum(start: u32, bytes: &[u8]) -> u16 {
     sum as u16
 }
 
-/// What an answer says.
+/// The contents of an answer.
 pub(crate) struct Said {
     pub(crate) from: IpAddr,
     pub(crate) to: IpAddr,

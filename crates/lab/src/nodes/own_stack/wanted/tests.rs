@@ -4,7 +4,7 @@ use crate::routing::tables::MAIN;
 use crate::testing::{blueprint, computed_iridium};
 use constel_host::netlink::{Address, Batch, Neighbour, NextHop, ROUTE_PROTOCOL, RouteTarget};
 
-/// What a fresh node should hold, with a route over its first port.
+/// The settings that a fresh node should have, with a route over its first port.
 fn wanted() -> Wanted {
     let blueprint = blueprint(&computed_iridium());
     let mut wanted = Wanted::fresh(&blueprint, NodeId(0), false);

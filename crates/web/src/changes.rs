@@ -1,0 +1,332 @@
+//! Changes by hand as they were at an instant, from the events of a lab or of a run.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use constel_api::answers::BriefEffects;
+use constel_api::{Event, Happening};
+use constel_link::{Effects, EffectsChange, PortId};
+use constel_plan::{ByHandEffects, Lab};
+use constel_topology::{NodeId, Snapshot};
+use serde::Deserialize;
+use serde_json::Value;
+
+/// An edge by its ports.
+type EdgeEnds = (PortId, PortId);
+
+/// The changes by hand up to an instant: failed and changed links, and absent members of networks. Events do not record
+/// the delays that were set for a whole network, so these are not included.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Changes {
+    effects: ByHandEffects,
+    /// The failed edges, each with the lab time of its failure.
+    failed_ns: BTreeMap<EdgeEnds, u64>,
+    /// The absent members, each with those of its edges that had failed before.
+    away: BTreeMap<PortId, BTreeSet<EdgeEnds>>,
+}
+
+/// Whether an event changes links by hand.
+pub(crate) fn is_by_hand(event: &Event) -> bool {
+    matches!(
+        event.what,
+        Happening::LinkSet { .. }
+            | Happening::MemberLeft { .. }
+            | Happening::MemberJoined { .. }
+            | Happening::DelaysSet { .. }
+    )
+}
+
+/// Returns the lab time of an event. Changes before the clock started are in force from the beginning.
+fn time_ns(event: &Event) -> u64 {
+    event.t_ns.and_then(|t| u64::try_from(t).ok()).unwrap_or(0)
+}
+
+impl Changes {
+    /// Returns the changes in force at lab time `t_ns`.
+    pub(crate) fn until(lab: &Lab, events: &[Event], t_ns: u64) -> Self {
+        let mut changes = Self::default();
+        for event in events.iter().filter(|event| time_ns(event) <= t_ns) {
+            changes.take(lab, event);
+        }
+        changes
+    }
+
+    /// Returns the changes after each of the events, with its lab time. Only the last of the events within `every_ns` is
+    /// returned.
+    pub(crate) fn over_time(lab: &Lab, events: &[Event], every_ns: u64) -> Vec<(u64, Self)> {
+        let events: Vec<&Event> = events.iter().filter(|event| is_by_hand(event)).collect();
+        let mut now = Self::default();
+        let mut all = Vec::new();
+        for (i, event) in events.iter().enumerate() {
+            now.take(lab, event);
+            let slot = |event: &Event| time_ns(event).div_ceil(every_ns.max(1));
+            if events
+                .get(i + 1)
+                .is_none_or(|next| slot(next) != slot(event))
+            {
+                all.push((time_ns(event), now.clone()));
+            }
+        }
+        all
+    }
+
+    /// Returns a step's topology with these changes.
+    pub(crate) fn over(&self, lab: &Lab, snapshot: &Arc<Snapshot>) -> Arc<Snapshot> {
+        self.effects.over(&lab.profiles, snapshot)
+    }
+
+    /// Returns a step's topology with these changes; `None` without any.
+    pub(crate) fn applied(&self, lab: &Lab, snapshot: &Snapshot) -> Option<Snapshot> {
+        self.effects.applied(&lab.profiles, snapshot)
+    }
+
+    /// Returns the lab time at which an edge was failed by hand; `None` if it is not failed.
+    pub(crate) fn failed_ns(&self, edge: EdgeEnds) -> Option<u64> {
+        self.failed_ns.get(&edge).copied()
+    }
+
+    fn take(&mut self, lab: &Lab, event: &Event) {
+        let t_ns = time_ns(event);
+        match &event.what {
+            Happening::LinkSet { link, effects, .. } => self.link(lab, link, &read(effects), t_ns),
+            Happening::MemberLeft { network, node } => {
+                for port in members(lab, network, node) {
+                    self.leave(lab, port, t_ns);
+                }
+            }
+            Happening::MemberJoined { network, node } => {
+                for port in members(lab, network, node) {
+                    self.join(lab, port, t_ns);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// The event has the settings of one edge, which are those of the link's other edges too. It does not have the ports,
+    /// so they are set for all ports of the two nodes.
+    fn link(&mut self, lab: &Lab, link: &str, effects: &Effects, t_ns: u64) {
+        let layout = &lab.layout;
+        if let Some((node, port)) = link.rsplit_once('/') {
+            let node = layout.find(node).map(|node| layout.ports_of(node.id));
+            let port = node.and_then(|ports| ports.iter().find(|own| own.name() == port));
+            if let Some(port) = port {
+                let effects = (!effects.is_empty()).then(|| effects.clone());
+                let port = port.id;
+                self.effects.record(EffectsChange::Port { port, effects });
+            }
+            return;
+        }
+        let Some((a, b)) = ends(lab, link) else {
+            return;
+        };
+        for a in layout.ports_of(a) {
+            for b in layout.ports_of(b) {
+                self.set((a.id, b.id), effects.clone(), t_ns);
+                self.set((b.id, a.id), effects.clone(), t_ns);
+            }
+        }
+    }
+
+    fn set(&mut self, (from, to): EdgeEnds, mut effects: Effects, t_ns: u64) {
+        effects.down = effects.down.filter(|down| *down);
+        if effects.down.is_some() {
+            self.failed_ns.entry((from, to)).or_insert(t_ns);
+        } else {
+            self.failed_ns.remove(&(from, to));
+        }
+        let effects = (!effects.is_empty()).then_some(effects);
+        let change = EffectsChange::Edge { from, to, effects };
+        self.effects.record(change);
+    }
+
+    fn fail(&mut self, edge: EdgeEnds, down: bool, t_ns: u64) {
+        let effects = self.effects.edge(edge).merged(&Effects::failed(down));
+        self.set(edge, effects, t_ns);
+    }
+
+    fn leave(&mut self, lab: &Lab, port: PortId, t_ns: u64) {
+        let mut before = BTreeSet::new();
+        for edge in edges_of(lab, port) {
+            let peer = if edge.0 == port { edge.1 } else { edge.0 };
+            if self.failed_ns.contains_key(&edge) && !self.away.contains_key(&peer) {
+                before.insert(edge);
+            }
+            self.fail(edge, true, t_ns);
+        }
+        self.away.insert(port, before);
+    }
+
+    /// An edge comes up only if both ends are in. It stays down if a user failed it before the member left.
+    fn join(&mut self, lab: &Lab, port: PortId, t_ns: u64) {
+        let Some(before) = self.away.remove(&port) else {
+            return;
+        };
+        for edge in edges_of(lab, port) {
+            let peer = if edge.0 == port { edge.1 } else { edge.0 };
+            let stays = self.away.contains_key(&peer) || before.contains(&edge);
+            self.fail(edge, stays, t_ns);
+        }
+    }
+}
+
+/// Returns the effects of an event. Recordings are shortened there, so that they are left out here.
+fn read(brief: &BriefEffects) -> Effects {
+    brief.effects().unwrap_or_else(|| {
+        let Ok(Value::Object(mut all)) = serde_json::to_value(brief) else {
+            return Effects::default();
+        };
+        all.retain(|_, value| value.is_number() || value.is_boolean());
+        Effects::deserialize(Value::Object(all)).unwrap_or_default()
+    })
+}
+
+/// Returns the two nodes of a link `A-B`; names may contain `-` themselves.
+fn ends(lab: &Lab, link: &str) -> Option<(NodeId, NodeId)> {
+    let find = |name: &str| lab.layout.find(name).map(|node| node.id);
+    let mut cuts = link.match_indices('-');
+    cuts.find_map(|(at, _)| Some((find(&link[..at])?, find(&link[at + 1..])?)))
+}
+
+/// Returns the ports of a node in a network.
+fn members(lab: &Lab, network: &str, node: &str) -> Vec<PortId> {
+    let layout = &lab.layout;
+    let networks = layout.spec().networks.iter();
+    let place = networks.enumerate().find(|(_, own)| own.name == network);
+    let node = layout.find(node).map(|node| node.id);
+    let ports = place.map_or(&[][..], |(place, _)| layout.network_ports(place));
+    let own = |port: &&PortId| Some(layout.port(**port).node) == node;
+    ports.iter().filter(own).copied().collect()
+}
+
+/// Returns the edges between a port and the other ports of its network, in both directions.
+fn edges_of(lab: &Lab, port: PortId) -> Vec<EdgeEnds> {
+    let peers = lab.layout.network_peers(port).into_iter();
+    peers
+        .flat_map(|peer| [(port, peer), (peer, port)])
+        .collect()
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+    use constel_control::Scenario;
+
+    /// An event with the fields of `what`, at a lab time.
+    pub(crate) fn event(t_s: f64, what: &Value) -> Event {
+        let mut event = serde_json::json!({"seq": 1, "t_ns": (t_s * 1e9) as i64, "wall": "w"});
+        for (name, value) in what.as_object().unwrap() {
+            event[name] = value.clone();
+        }
+        serde_json::from_value(event).unwrap()
+    }
+
+    pub(crate) fn link_set(t_s: f64, link: &str, effects: Value) -> Event {
+        let what = serde_json::json!({"kind": "link-set", "link": link, "reset": false, "effects": effects});
+        event(t_s, &what)
+    }
+
+    fn lab() -> Lab {
+        let text = "constel: 1\nname: radio\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nstep: 1 s\n\
+            routing: {mode: computed}\nground:\n  hosts:\n    a: {latitude: 0 deg, longitude: 0 deg}\n    b-c: {latitude: 0 deg, longitude: 1 deg}\n    d: {latitude: 0 deg, longitude: 2 deg}\n\
+            networks:\n  air: {members: [a, b-c, d], law: {matrix: m.csv}, link: {rate: 1 Gbit/s}}\n";
+        let folder = tempfile::tempdir().unwrap();
+        let matrix = "from,to,delay_ms\na,b-c,10\na,d,10\nb-c,d,10\nb-c,a,10\nd,a,10\nd,b-c,10\n";
+        std::fs::write(folder.path().join("m.csv"), matrix).unwrap();
+        let scenario = Scenario::from_text("radio.yaml", text, folder.path());
+        scenario.unwrap_or_else(|error| panic!("{error}")).lab
+    }
+
+    /// The edges of an instant that carry frames, as names of nodes, with their delay in milliseconds.
+    fn edges(lab: &Lab, events: &[Event], t_s: f64) -> Vec<String> {
+        let t_ns = (t_s * 1e9) as u64;
+        let snapshot = Arc::new(lab.stepper().at_step(t_ns / lab.step_ns()));
+        let now = Changes::until(lab, events, t_ns).over(lab, &snapshot);
+        let name = |port| lab.layout.node(lab.layout.port(port).node).name.clone();
+        let edge = |edge: &constel_topology::Edge| {
+            let ms = edge.impairment.delay.at(t_ns) as f64 / 1e6;
+            format!("{}>{} {ms}", name(edge.from), name(edge.to))
+        };
+        let mut all: Vec<String> = now.edges.iter().map(edge).collect();
+        all.sort();
+        all
+    }
+
+    #[test]
+    fn links_are_failed_slowed_and_healed_when_they_were() {
+        let lab = lab();
+        let events = [
+            link_set(5.3, "b-c-d", serde_json::json!({"down": true})),
+            link_set(8.0, "a-b-c", serde_json::json!({"delay_ns": 70_000_000})),
+            link_set(9.0, "b-c-d", serde_json::json!({})),
+        ];
+        let all = [
+            "a>b-c 10", "a>d 10", "b-c>a 10", "b-c>d 10", "d>a 10", "d>b-c 10",
+        ];
+        assert_eq!(edges(&lab, &events, 5.2), all);
+        let failed = ["a>b-c 10", "a>d 10", "b-c>a 10", "d>a 10"];
+        assert_eq!(edges(&lab, &events, 5.3), failed);
+        let slow = ["a>b-c 70", "a>d 10", "b-c>a 70", "d>a 10"];
+        assert_eq!(edges(&lab, &events, 8.9), slow);
+        let healed = [
+            "a>b-c 70", "a>d 10", "b-c>a 70", "b-c>d 10", "d>a 10", "d>b-c 10",
+        ];
+        assert_eq!(edges(&lab, &events, 59.0), healed);
+    }
+
+    #[test]
+    fn an_absent_member_has_no_edges_and_what_was_failed_before_stays_failed() {
+        let lab = lab();
+        let member = |t_s, kind: &str, node: &str| {
+            event(
+                t_s,
+                &serde_json::json!({"kind": kind, "network": "air", "node": node}),
+            )
+        };
+        let events = [
+            link_set(1.0, "a-d", serde_json::json!({"down": true})),
+            member(2.0, "member-left", "d"),
+            member(3.0, "member-left", "b-c"),
+            member(4.0, "member-joined", "d"),
+            member(5.0, "member-joined", "b-c"),
+        ];
+        let now = |t_s| edges(&lab, &events, t_s);
+        assert_eq!(now(1.5), ["a>b-c 10", "b-c>a 10", "b-c>d 10", "d>b-c 10"]);
+        assert_eq!(now(2.5), ["a>b-c 10", "b-c>a 10"]);
+        assert_eq!(now(3.5), [""; 0]);
+        assert_eq!(now(4.5), [""; 0]);
+        assert_eq!(now(5.5), now(1.5));
+    }
+
+    #[test]
+    fn a_recording_is_left_out_and_the_rest_is_taken() {
+        let lab = lab();
+        let shortened = serde_json::json!({
+            "delay_ns": 40_000_000,
+            "jitter": {"law": {"trace": {"values_ns": "100 values"}}},
+        });
+        let events = [link_set(0.0, "a-d", shortened)];
+        assert!(edges(&lab, &events, 1.0).contains(&"a>d 40".to_owned()));
+    }
+
+    #[test]
+    fn changes_over_time_are_those_of_each_sample() {
+        let lab = lab();
+        let set = |t_s, down: bool| link_set(t_s, "a-d", serde_json::json!({"down": down}));
+        let events = [
+            set(1.2, true),
+            set(1.8, false),
+            set(2.5, true),
+            set(7.0, false),
+        ];
+        let all = Changes::over_time(&lab, &events, 1_000_000_000);
+        let failed = |changes: &Changes| !changes.failed_ns.is_empty();
+        let rows: Vec<_> = all.iter().map(|(t, now)| (*t, failed(now))).collect();
+        let expected = [
+            (1_800_000_000, false),
+            (2_500_000_000, true),
+            (7_000_000_000, false),
+        ];
+        assert_eq!(rows, expected);
+    }
+}

@@ -1,0 +1,166 @@
+// The page by keyboard, for screen readers, for fingers, and in light: with a scenario, so that no lab is needed.
+
+import assert from "node:assert/strict";
+import { readFileSync } from "node:fs";
+import { after, before, test } from "node:test";
+import { browser, open, ready, scrub, serve } from "./lib.mjs";
+
+const FILE = "scenarios/iridium.yaml";
+let chrome, served, shown;
+
+before(async () => {
+  [chrome, served] = await Promise.all([browser(), serve("--plan", FILE)]);
+  shown = await open(chrome, served.url);
+  await ready(shown.page);
+});
+after(async () => {
+  await chrome?.close();
+  await served?.stop();
+});
+
+const tabs = () => shown.page.$$eval("#tabs button", (all) => all.map((one) => [one.id, one.getAttribute("aria-selected"), one.tabIndex]));
+const focused = () => shown.page.evaluate(() => document.activeElement.id);
+
+test("tabs move by arrow keys, and one of them is in the order of Tab", async () => {
+  const { page } = shown;
+  assert.deepEqual(await tabs(), [["tab-inspect", "true", 0], ["tab-events", "false", -1], ["tab-tables", "false", -1]]);
+  await page.focus("#tab-inspect");
+  for (const [key, wanted] of [["ArrowRight", "events"], ["ArrowRight", "tables"], ["ArrowRight", "inspect"], ["ArrowLeft", "tables"], ["Home", "inspect"], ["End", "tables"]]) {
+    await page.keyboard.press(key);
+    assert.equal(await focused(), `tab-${wanted}`, key);
+    assert.deepEqual((await tabs()).filter(([, selected, index]) => selected === "true" && index === 0).map(([id]) => id), [`tab-${wanted}`]);
+    assert(await page.isVisible(`#${wanted}-tab[role=tabpanel]`), key);
+  }
+  await page.keyboard.press("Home");
+});
+
+test("? lists the keys, and Escape closes the list", async () => {
+  const { page } = shown;
+  await page.keyboard.press("?");
+  assert(await page.isVisible("#help"));
+  const text = await page.textContent("#help");
+  // The keys of the documentation, all of them.
+  const table = readFileSync(new URL("../../docs/reference/web.md", import.meta.url), "utf8").split("## Keys")[1].split("##")[0];
+  for (const key of table.matchAll(/`(.)`/g)) assert(text.includes(key[1]), key[1]);
+  await page.keyboard.press("Escape");
+  assert(!(await page.isVisible("#help")));
+  await page.click("#keys");
+  await page.click("#help button");
+  assert(!(await page.isVisible("#help")));
+});
+
+test("one heading and one main part; headings are in order", async () => {
+  const { page } = shown;
+  assert.deepEqual(await page.$$eval("h1", (all) => all.map((one) => one.textContent)), ["iridium"]);
+  assert.equal(await page.locator("main").count(), 1);
+  assert(await page.evaluate(() => document.querySelector("main").contains(document.querySelector("#stage"))));
+});
+
+test("everything that can be pressed is 24 pixels wide and high", async () => {
+  const { page } = shown;
+  await page.evaluate(() => window.constel.app.choose(["tokyo"]));
+  await page.waitForSelector(".skyplot");
+  for (const tab of ["inspect", "events", "tables"]) {
+    await page.click(`#tab-${tab}`);
+    const small = await page.$$eval("button, select, input, [role=tab]", (all) =>
+      all
+        .map((one) => [one.id || one.textContent || one.name, one.getBoundingClientRect()])
+        .filter(([, { width, height }]) => width && height && (width < 24 || height < 24))
+        .map(([name, { width, height }]) => `${name}: ${width} x ${height}`),
+    );
+    assert.deepEqual(small, [], tab);
+  }
+  await page.click("#tab-inspect");
+});
+
+test("a step does not take the focus from a row, nor a click that has begun", async () => {
+  const { page } = shown;
+  await scrub(page, 10);
+  await page.evaluate(() => window.constel.app.choose(["iridium-p02-s03"]));
+  await page.waitForSelector("#inspect table button.name");
+  await page.focus("#inspect table button.name");
+  const position = () => page.evaluate(() => [...document.querySelectorAll("#inspect td")].find((one) => /km$/.test(one.textContent)).textContent);
+  const before = await position();
+  await page.evaluate(() => (window.kept = document.activeElement));
+  const { x, y, width, height } = await page.locator("#inspect table button.name").first().boundingBox();
+  await page.mouse.move(x + width / 2, y + height / 2);
+  await page.mouse.down();
+  await scrub(page, 12);
+  await page.waitForFunction((before) => [...document.querySelectorAll("#inspect td")].every((one) => one.textContent !== before), before);
+  assert(await page.evaluate(() => window.kept.isConnected && document.activeElement === window.kept));
+  await page.mouse.up();
+  await page.waitForSelector("#why");
+});
+
+/** The contrast of two colours as the browser computes them (WCAG 2.2). */
+function contrast(a, b) {
+  const luminance = (colour) => {
+    const [r, g, bl] = colour.match(/[\d.]+/g).map((one) => {
+      const share = Number(one) / 255;
+      return share <= 0.04045 ? share / 12.92 : ((share + 0.055) / 1.055) ** 2.4;
+    });
+    return 0.2126 * r + 0.7152 * g + 0.0722 * bl;
+  };
+  const [low, high] = [luminance(a), luminance(b)].sort((p, q) => p - q);
+  return (high + 0.05) / (low + 0.05);
+}
+
+test("the page is light or dark as the system asks, and its text can be read in both", async () => {
+  const { page } = shown;
+  for (const [scheme, isLight] of [["light", true], ["dark", false]]) {
+    await page.emulateMedia({ colorScheme: scheme });
+    const colours = await page.evaluate(() => {
+      const of = (name) => {
+        const probe = document.createElement("i");
+        probe.style.color = `var(${name})`;
+        document.body.append(probe);
+        const { color } = getComputedStyle(probe);
+        probe.remove();
+        return color;
+      };
+      return Object.fromEntries(["--panel", "--back", "--raised", "--on", "--text", "--soft", "--head", "--link", "--good", "--bad", "--warn"].map((name) => [name, of(name)]));
+    });
+    assert.equal(await page.evaluate(() => getComputedStyle(document.querySelector("#panel")).backgroundColor), colours["--panel"]);
+    assert.equal(contrast(colours["--panel"], "rgb(255, 255, 255)") < 2, isLight, scheme);
+    for (const ink of ["--text", "--soft", "--head", "--link", "--good", "--bad", "--warn"]) {
+      for (const paper of ["--panel", "--back"]) assert(contrast(colours[ink], colours[paper]) >= 4.5, `${scheme}: ${ink} on ${paper} ${contrast(colours[ink], colours[paper])}`);
+    }
+    for (const paper of ["--raised", "--on"]) assert(contrast(colours["--text"], colours[paper]) >= 4.5, `${scheme}: text on ${paper}`);
+  }
+  assert.deepEqual(shown.errors, []);
+});
+
+test("a curve is saved as CSV", async () => {
+  const { page } = shown;
+  await page.evaluate(() => window.constel.app.choose(["tokyo", "london"], true));
+  await page.waitForSelector("#inspect .csv");
+  const [file] = await Promise.all([page.waitForEvent("download"), page.click("#inspect .csv")]);
+  assert.equal(file.suggestedFilename(), "least-delay-over-the-scenario.csv");
+  const [head, ...rows] = readFileSync(await file.path(), "utf8").trimEnd().split("\n");
+  assert.equal(head, "t_s,least delay (ms)");
+  assert.equal(rows.length, 75);
+  const delay = await page.textContent("#path-delay");
+  const step = await page.evaluate(() => window.constel.app.step);
+  assert.equal(Number(rows[step].split(",")[1]).toFixed(3), delay.replace(" ms", ""));
+});
+
+test("the tab of networks is there where there are networks", async () => {
+  const { page, context } = await open(chrome, (await again()).url, {
+    prepare: async (page) => {
+      await page.route((url) => url.pathname === "/api/world", async (route) => {
+        const answer = await route.fetch();
+        await route.fulfill({ response: answer, json: { ...(await answer.json()), mode: "lab", has_networks: true } });
+      });
+    },
+  });
+  await page.waitForSelector("#tab-networks");
+  await context.close();
+});
+
+let second;
+/** Another server: a token is good once. */
+async function again() {
+  second = await serve("--plan", FILE);
+  return second;
+}
+after(() => second?.stop());
