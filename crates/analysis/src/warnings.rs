@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use constel_link::{DriverKind, PortId};
 use constel_plan::{Lab, is_square};
-use constel_scenario::model::{Law, Medium};
 use constel_scenario::Scenario;
+use constel_scenario::model::{Law, Medium};
 use constel_topology::{Layout, NodeId, Snapshot, why};
 
 use crate::coverage::FlowCover;

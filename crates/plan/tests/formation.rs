@@ -182,9 +182,10 @@ fn craft_are_checked_as_the_objects_of_a_constellation_are() {
             .err()
             .unwrap_or_default();
         assert_eq!(errors.matches("error: ").count(), 1, "{errors}");
-        let place = format!("x.yaml:6:13: error: `{name}, 70001` cannot fly: ");
+        let place = format!("x.yaml:6:12: error: `{name}, 70001` cannot fly: ");
         assert!(errors.contains(&place) && errors.contains(why), "{errors}");
-        let text = "constellations:\n  c: {tle: {file: two.tle}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}}\n";
+        let text = "constellations:\n  c: {tle: {file: two.tle}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}}\n\
+                ground: {stations: {gs: {latitude: 0 deg, longitude: 0 deg}}}\n";
         let lab = lab(text, &files()).unwrap_or_else(|errors| panic!("{errors}"));
         let out: Vec<_> = lab
             .left_out
@@ -211,7 +212,7 @@ fn craft_are_checked_as_the_objects_of_a_constellation_are() {
         .err()
         .unwrap_or_default();
     assert!(
-        errors.contains("`max_age` has no effect without `tle`"),
+        errors.contains("`spacecraft.s.max_age` has an effect only with `tle`"),
         "{errors}"
     );
 }
@@ -232,10 +233,11 @@ fn an_object_that_comes_down_within_the_lab_is_reported() {
         ages
     };
     let formation = "spacecraft:\n  t: {tle: two.tle, craft: 2}\n";
-    let as_is = "constellations:\n  c: {tle: {file: two.tle}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}}\n";
+    let as_is = "constellations:\n  c: {tle: {file: two.tle}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, link: {rate: 1 Mbit/s}}}\n\
+                ground: {stations: {gs: {latitude: 0 deg, longitude: 0 deg}}}\n";
     let shells = "constellations:\n  c: {tle: {file: two.tle, shells: [{name: s, altitude: 350 km, altitude_tolerance: 300 km, \
                   inclination: 53 deg, inclination_tolerance: 1 deg, planes: 1}]}, isl: {pattern: none}, gsl: {min_elevation: 5 deg, \
-                  link: {rate: 1 Mbit/s}}}\n";
+                  link: {rate: 1 Mbit/s}}}\nground: {stations: {gs: {latitude: 0 deg, longitude: 0 deg}}}\n";
     for keys in [formation, as_is, shells] {
         let one = falling("FALLER") + &steady;
         let said = warnings(one.clone(), keys, "12 h");
