@@ -358,7 +358,7 @@ fn judged(loaded: &Scenario, file: &Path, one: &Over<'_>, code: Option<i32>) -> 
         None => evidence().map_err(|error| (End::Failed, CaseEnd::Error(error))),
     };
     let (end, cases) = match judged {
-        Ok(evidence) => of_evidence(&scenario.lab, &evidence, one, code == Some(130)),
+        Ok(evidence) => of_evidence(&loaded.lab, &evidence, one, code == Some(130)),
         Err((end, case)) => {
             let cases = own.expect.iter().map(|e| Case {
                 name: e.name.to_string(),
