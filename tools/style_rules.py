@@ -9,8 +9,8 @@ MANY_WORDS = 25
 CLAUSE = re.compile(
     r"(What|Whatever|Who|Whose|Whoever|Which|Where|Its|Their|They|The same|Of|Nothing|Nobody|Somebody|None|So|By how)\b(?!.*\?$)"
 )
-# A sentence may begin with a name in small letters, such as etcd.
-SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=[A-Z`\"(*\[])|(?<=[\w)]{3}[.!?])\s+(?=[a-z])|\v+")
+# A sentence may begin with a name in small letters, such as etcd, or with a number.
+SENTENCE_END = re.compile(r"(?<=[.!?])[)\"*_]*\s+(?=[A-Z`\"(*\[])|(?<=[\w)]{3}[.!?])\s+(?=[a-z0-9])|\v+")
 ABBREVIATION = re.compile(r"\b(e\.g|i\.e|vs|cf|etc|al|Fig|Eq|No|Sec|St|approx|resp)\.$")
 CODE = re.compile(r"(`+)(?!`).*?(?<!`)\1(?!`)", re.S)
 LINK = re.compile(r"!?\[([^\]]*)\](?:\([^)]*\)|\[[^\]]*\])", re.S)

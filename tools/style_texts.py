@@ -17,16 +17,18 @@ TYPESCRIPT = re.compile(
 )
 # From here on a Rust file has only tests.
 RUST_TESTS = re.compile(r"#\[cfg\(test\)\]\s*mod \w+ \{")
+# Tables of keys are made from the documentation of Rust, where their words are judged. Other comments are not shown.
+GENERATED = r"<!-- keys: .*?<!-- end of keys -->|<!--.*?-->"
 FENCE = re.compile(r"\s*(```|~~~)")
 ITEM = re.compile(r"\s*([-*+]|\d+[.)])\s+")
-# Headings, rules of tables, lines of markup, pictures, targets of links, and columns that are aligned by spaces.
-MARKUP = re.compile(r"\s*(#+ |\|[\s|:-]+$|</?\w|!\[|\[[^\]]+\]: |[^|]*\S {3,}\S)")
+# Headings (also bold lines), rules of tables, markup, pictures, targets of links, and columns that are aligned by spaces.
+MARKUP = re.compile(r"\s*(#+ |\|[\s|:-]+$|</?\w|!\[|\[[^\]]+\]: |[^|]*\S {3,}\S|\*\*[^*]+\*\*(?: \([^)]*\))?$)")
 
 
 def markdown(kind, text, first=1):
     """The paragraphs, items and cells of Markdown."""
     fence, form, start, lines = False, None, 0, []
-    text = re.sub(r"<!--.*?-->", lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
+    text = re.sub(GENERATED, lambda m: "\n" * m.group().count("\n"), text, flags=re.S)
     for number, line in enumerate(text.split("\n") + [""], first):
         item, fenced = ITEM.match(line), FENCE.match(line)
         cells = line.strip().startswith("|")

@@ -175,7 +175,7 @@ def accuracy(documents):
                 error = row["error_us"]
                 lines.append(f"| {name} | {load} | {what} | {row['came']} of {sent} | {row.get('early', '-')} | "
                              + " | ".join(f"{error[key]:.0f}" for key in ("p50", "p99", "p999", "max")) + " |")
-    return "\n".join([*lines, "", "Microseconds beyond the delay asked for. Kernel " + documents[0]["kernel"] + "."]) + "\n"
+    return "\n".join([*lines, "", "Microseconds beyond the requested delay. Kernel " + documents[0]["kernel"] + "."]) + "\n"
 
 
 def throughput(document):
@@ -186,7 +186,7 @@ def throughput(document):
         udp = [f"{middle([row[key]['received_pps'] for row in rows]):,} of {middle([row[key]['offered_pps'] for row in rows]):,}"
                for key in ("udp 64", "udp 1400")]
         lines.append(f"| {name} | {udp[0]} | {udp[1]} | {middle([row['tcp']['bps'] for row in rows]) / 1e9:.2f} |")
-    return "\n".join([*lines, "", f"Medians of {len(document['rounds'])} rounds of {document['seconds']} s each; frames that came of those that "
+    return "\n".join([*lines, "", f"Medians of {len(document['rounds'])} rounds of {document['seconds']} s each; frames that arrived of those that "
                       f"one sender sent. Kernel {document['kernel']}."]) + "\n"
 
 
@@ -197,7 +197,7 @@ def guest(document):
         error = row["error_us"]
         lines.append(f"| {names[row['with']]} | {row['what']}, {row['ms']} ms | {row['came']} of {row['sent']} | "
                      + " | ".join(f"{error[key]:.0f}" for key in ("p50", "p99", "max")) + " |")
-    lines += ["", "Microseconds beyond the delay asked for.", "", "| | 64 bytes, frames/s | 1,400 bytes, frames/s | TCP, Mbit/s |", "|---|---|---|---|"]
+    lines += ["", "Microseconds beyond the requested delay.", "", "| | 64 bytes, frames/s | 1,400 bytes, frames/s | TCP, Mbit/s |", "|---|---|---|---|"]
     for row in document["throughput"]:
         udp = [f"{row[key]['received_pps']:,} of {row[key]['offered_pps']:,}" for key in ("udp_64", "udp_1400")]
         delay = ", 10 ms" if row["with"] in ("netem", "box") else ""

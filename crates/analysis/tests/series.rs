@@ -279,7 +279,7 @@ fn pairs_are_read() {
     ));
 }
 
-/// What is wrong with a pair: its unknown name with the nearest one, or, where nothing is known, the form.
+/// The fault of a pair: its unknown name with the nearest one, or, where nothing is known, the form.
 #[test]
 fn a_pair_with_an_unknown_name_says_which() {
     let lab = lab_of(&shipped("iridium"));

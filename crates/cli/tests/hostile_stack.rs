@@ -381,7 +381,7 @@ fn with_restore_false_a_change_is_reported_and_stays() {
     assert!(sh(&lab, "a", flush));
     let event = said(&lab, "a", 0, "eth0 has lost");
     assert_eq!(event["restored"], Value::Array(Vec::new()), "{event}");
-    // The same loss in `b`, whose scenario has no such key, is restored; `a` keeps its own settings.
+    // An equal loss in `b`, whose scenario has no such key, is restored; `a` keeps its own settings.
     assert!(sh(&lab, "b", flush));
     said(&lab, "b", 0, "eth0 has lost");
     until(RESTORED_WITHIN, "b is restored", || {

@@ -1,4 +1,4 @@
-//! The examples of the reference: each is valid, and each shown output is the real one. Nothing here needs root.
+//! The examples of the reference: each is valid, and each shown output is the real one. No test here needs root.
 
 use std::fs;
 use std::os::unix::fs::symlink;

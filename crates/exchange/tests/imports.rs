@@ -63,7 +63,7 @@ fn celestial() {
     assert!(notes.contains("bbox") && notes.contains("compute_params") && notes.contains("`all`"));
 }
 
-/// Celestial's phasing is none: at lab time zero the first satellite of each plane is at its ascending node, and the nodes are
+/// Celestial has no phasing: at lab time zero the first satellite of each plane is at its ascending node, and the nodes are
 /// as far apart as planes of a half circle (star) or of a circle are.
 #[test]
 fn celestials_planes_begin_at_their_nodes() {

@@ -3,7 +3,7 @@
 use constel_plan::Lab;
 use constel_scenario::{DiskFiles, read_scenario};
 
-/// The errors of two hosts, a satellite network's failures and these `more` lines; empty if there are none.
+/// The errors of two hosts, a satellite network's failures and these `more` lines; empty without errors.
 fn errors(more: &str, expect: &str) -> String {
     let text = format!(
         "constel: 1\nname: e\nstart: 2026-11-21T00:00:00Z\nduration: 60 s\nground:\n  \

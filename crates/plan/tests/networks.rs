@@ -183,7 +183,7 @@ fn a_square_has_no_more_edges_than_a_table_may() {
     );
 }
 
-/// So is that of networks whose edges follow from positions, and of switches: it counts the edges that are possible.
+/// Networks whose edges follow from positions, and switches, are bounded too: the possible edges count.
 #[test]
 fn no_law_has_more_edges_than_a_file_may() {
     let network = |members: usize, law: &str| {
@@ -233,7 +233,7 @@ fn jitter_above_a_delay_of_a_file_is_refused_at_its_line() {
         );
         found.err().unwrap_or_default()
     };
-    // What each law takes off at most, or for laws without a bound in all but few draws, is 10 ms.
+    // Each law takes off at most 10 ms, or, without a bound, that much in all but few draws.
     for law in [
         "uniform: 10 ms",
         "normal: 5 ms",

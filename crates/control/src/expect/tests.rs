@@ -122,7 +122,7 @@ fn scenario(expect: &str) -> Scenario {
     read.unwrap_or_else(|errors| panic!("{errors}"))
 }
 
-/// The same, laid out.
+/// Lays out the scenario with these expectations.
 fn lab(expect: &str) -> Lab {
     Lab::new(scenario(expect)).unwrap_or_else(|errors| panic!("{errors}"))
 }

@@ -9,7 +9,7 @@ use crate::bounds::bounds;
 use crate::schema::{Resolved, follow};
 use crate::walk::format_words;
 
-/// Where a section stands: its links depend on it.
+/// The location of a section: its links depend on it.
 pub(super) struct Section<'a> {
     /// The format, an index into `FORMATS`.
     pub(super) format: usize,
