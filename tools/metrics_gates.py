@@ -16,7 +16,7 @@ CIRCLE_DEBTS = {"cluster": 5, "drivers": 11, "host": 6, "scenario": 5}
 
 LONG_DEBTS = {
     "control src/together/merge.rs merge": 113,
-    "drivers src/relay/answers.rs treat": 128,
+    "drivers src/relay/answers.rs handle_command": 128,
     "fuzz src/targets/leotp.rs network": 112,
     "host src/process/birth.rs carry_out": 110,
     "host src/process/spawn.rs start": 119,

@@ -49,10 +49,16 @@ pub struct ContactPlan {
 impl ContactPlan {
     /// The contacts of `interval`, computed by up to `threads` threads; their number does not change the result.
     pub fn new(lab: &Lab, interval: Interval, threads: usize) -> Self {
-        let parts = interval.fold(lab, threads, Part::default, |part, sample, snapshot| {
-            part.look(lab, &interval, sample, snapshot);
-        });
-        let mut contacts: Vec<Contact> = parts.into_iter().flat_map(Part::contacts).collect();
+        let parts = interval.fold(
+            lab,
+            threads,
+            ContactsPart::default,
+            |part, sample, snapshot| {
+                part.look(lab, &interval, sample, snapshot);
+            },
+        );
+        let mut contacts: Vec<Contact> =
+            parts.into_iter().flat_map(ContactsPart::contacts).collect();
         contacts.sort_unstable_by_key(|c| (c.a, c.b, c.from_ns));
         // Only where two parts of the walk meet can one contact end at the very instant at which the link's
         // next begins.
@@ -85,7 +91,7 @@ impl Contact {
 
 /// Contacts seen in one part of the interval.
 #[derive(Default)]
-struct Part {
+struct ContactsPart {
     /// Over within the part.
     closed: Vec<Contact>,
     /// By laser link, its latest contact; whether it continues is seen at its next sample.
@@ -96,7 +102,7 @@ struct Part {
     next: Vec<Contact>,
 }
 
-impl Part {
+impl ContactsPart {
     fn look(&mut self, lab: &Lab, interval: &Interval, sample: u64, snapshot: &Snapshot) {
         let (t_ns, end_ns) = (snapshot.t_ns, interval.end_of(sample));
         let layout = &lab.layout;

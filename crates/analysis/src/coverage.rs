@@ -79,11 +79,11 @@ impl Coverage {
         let parts = interval.fold(
             lab,
             threads,
-            || Part::new(lab),
+            || CoveragePart::new(lab),
             |part, sample, snapshot| part.look(lab, &interval, sample, snapshot, count_in_view),
         );
         let mut parts = parts.into_iter();
-        let mut all = parts.next().unwrap_or_else(|| Part::new(lab));
+        let mut all = parts.next().unwrap_or_else(|| CoveragePart::new(lab));
         parts.for_each(|part| all.join(part));
         all.finish(lab, interval)
     }
@@ -129,7 +129,7 @@ struct FlowTally {
 }
 
 /// A flow's ends and time.
-struct Asked {
+struct RequestedFlow {
     ends: (NodeId, NodeId),
     /// The number of disjoint paths between the ends, of which the flow needs the last; `None`: any path is
     /// sufficient.
@@ -138,10 +138,10 @@ struct Asked {
     to_ns: u64,
 }
 
-struct Part {
+struct CoveragePart {
     samples: u64,
     stations: Vec<Station>,
-    asked: Vec<Option<Asked>>,
+    asked: Vec<Option<RequestedFlow>>,
     flows: Vec<FlowTally>,
     /// Nodes that reach each other; of stations only those that forward.
     joined: Forest,
@@ -150,7 +150,7 @@ struct Part {
     linked: Vec<Vec<NodeId>>,
 }
 
-impl Part {
+impl CoveragePart {
     fn new(lab: &Lab) -> Self {
         let stations = lab.layout.nodes().len() - lab.layout.satellite_count();
         let asked: Vec<_> = lab
@@ -350,10 +350,10 @@ impl Part {
 }
 
 /// The ends of a flow that has two.
-fn asked(lab: &Lab, flow: &constel_scenario::model::Flow) -> Option<Asked> {
+fn asked(lab: &Lab, flow: &constel_scenario::model::Flow) -> Option<RequestedFlow> {
     let (from, to) = flow.action.way()?;
     let node = |name: &constel_scenario::model::Name| Some(lab.layout.find(name.as_str())?.id);
-    Some(Asked {
+    Some(RequestedFlow {
         ends: (node(from)?, node(&to.node)?),
         path: to.path.as_ref().map(|path| path.number),
         from_ns: flow.at.ns().unsigned_abs(),

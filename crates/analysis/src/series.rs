@@ -183,7 +183,7 @@ impl Series {
         let mut parts = interval.fold(
             lab,
             threads,
-            || Part::new(pairs.len(), keep),
+            || SeriesPart::new(pairs.len(), keep),
             |part, _, snapshot| {
                 let changed = change(snapshot);
                 part.paths
@@ -210,7 +210,7 @@ const NOTHING: Point = Point {
 const NONE: u32 = u32::MAX;
 
 /// One part of the walk.
-struct Part {
+struct SeriesPart {
     paths: Paths,
     tallies: Vec<Tally>,
     /// Nodes of each pair's path at the sample before; empty without a path.
@@ -234,7 +234,7 @@ struct Tally {
     first_hop: u32,
 }
 
-impl Part {
+impl SeriesPart {
     fn new(pairs: usize, keep: bool) -> Self {
         let tally = Tally {
             first_hop: NONE,
@@ -364,7 +364,7 @@ impl Tally {
     }
 }
 
-fn join(interval: Interval, pairs: Vec<(NodeId, NodeId)>, parts: Vec<Part>) -> Series {
+fn join(interval: Interval, pairs: Vec<(NodeId, NodeId)>, parts: Vec<SeriesPart>) -> Series {
     let mut tallies = vec![Tally::default(); pairs.len()];
     let mut last: Vec<Vec<u32>> = Vec::new();
     let mut points: Vec<Point> = Vec::new();

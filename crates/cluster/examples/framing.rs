@@ -61,7 +61,7 @@ fn main() {
             batch.change_link(&change).unwrap();
         });
     }
-    let told = Told {
+    let told = Common {
         arrived: Arc::new(AtomicU64::new(0)),
         length: Duration::from_secs(seconds),
     };
@@ -87,7 +87,7 @@ fn main() {
 }
 
 /// The state that both ends share.
-struct Told {
+struct Common {
     arrived: Arc<AtomicU64>,
     length: Duration,
 }
@@ -105,7 +105,7 @@ fn processor() -> Duration {
     Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec as u32)
 }
 
-impl Told {
+impl Common {
     /// Has batches sent for as long as it takes.
     fn send(&self, mut batch: impl FnMut()) -> Got {
         // Interfaces carry something when their kernel sees fit, and hosts resolve addresses first.
@@ -153,7 +153,7 @@ fn filled(frame_bytes: usize) -> Vec<u8> {
 fn ours(
     spaces: &[Node; 2],
     frame_bytes: usize,
-    told: &Told,
+    told: &Common,
     wire: impl Fn(u8, &Node) -> Wire,
 ) -> Got {
     let wires = [wire(1, &spaces[0]), wire(2, &spaces[1])];
@@ -196,7 +196,7 @@ fn ours(
     got
 }
 
-fn by_devices(spaces: &[Node; 2], frame_bytes: usize, told: &Told) -> Got {
+fn by_devices(spaces: &[Node; 2], frame_bytes: usize, told: &Common) -> Got {
     let sockets = [1_u8, 2].map(|number| {
         let (own, other) = (v4(number).to_string(), v4(3 - number).to_string());
         spaces[usize::from(number) - 1].run(|| {

@@ -130,7 +130,7 @@ pub fn run_box(options: BoxOptions, progress: &dyn Progress) -> Result<BoxFinish
 }
 
 /// The content of a box's source.
-struct Asked {
+struct SourceContent {
     name: String,
     ends: BoxEnds,
     form: BoxForm,
@@ -141,10 +141,10 @@ struct Asked {
     exclusive: bool,
 }
 
-fn asked(source: BoxSource) -> Result<Asked, Error> {
+fn asked(source: BoxSource) -> Result<SourceContent, Error> {
     let folder = |file: &Path| file.parent().unwrap_or(Path::new("")).to_owned();
     match source {
-        BoxSource::Interfaces(names, form, file) => Ok(Asked {
+        BoxSource::Interfaces(names, form, file) => Ok(SourceContent {
             name: named_after(&names),
             ends: BoxEnds::Interfaces(names),
             form,
@@ -158,7 +158,7 @@ fn asked(source: BoxSource) -> Result<Asked, Error> {
             duration: None,
             exclusive: false,
         }),
-        BoxSource::Scenario(scenario, file) => Ok(Asked {
+        BoxSource::Scenario(scenario, file) => Ok(SourceContent {
             name: scenario.name.to_string(),
             ends: scenario.ends,
             form: scenario.form,

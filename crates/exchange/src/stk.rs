@@ -16,7 +16,7 @@ const NO_EPOCH: &str = "ScenarioEpoch is not given before the data";
 
 /// The part of the file that is being read.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Section {
     Before,
     Keywords,
     /// Positions, with this number of values after the time.
@@ -28,7 +28,7 @@ enum Part {
 }
 
 struct Reader {
-    part: Part,
+    part: Section,
     epoch: Option<Utc>,
     reference: Option<Reference>,
     method: Option<Method>,
@@ -62,7 +62,7 @@ pub fn parse(text: &str, name: &str) -> Result<Vec<Ephemeris>, ReadErrors> {
 pub fn read(text: &str, name: &str) -> Result<EphemerisFile, ReadErrors> {
     let text = constel_units::text::plain(text);
     let mut reader = Reader {
-        part: Part::Before,
+        part: Section::Before,
         epoch: None,
         reference: None,
         method: None,
@@ -81,7 +81,7 @@ pub fn read(text: &str, name: &str) -> Result<EphemerisFile, ReadErrors> {
     }
     for (n, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or("").trim();
-        if reader.part == Part::After || reader.findings.is_full() {
+        if reader.part == Section::After || reader.findings.is_full() {
             break;
         }
         if !line.is_empty()
@@ -99,22 +99,22 @@ impl Reader {
         let (key, value) = (key.to_ascii_lowercase(), value.trim());
         let is = |word: &str| value.eq_ignore_ascii_case(word);
         match (self.part, key.as_str()) {
-            (Part::Before, "begin") if is("Ephemeris") => self.part = Part::Keywords,
-            (Part::Before, _) => {}
-            (_, "end") if is("Ephemeris") => self.part = Part::After,
-            (_, "end") => self.part = Part::Keywords,
-            (_, "begin") if is("SegmentBoundaryTimes") => self.part = Part::Boundaries,
-            (_, "begin") => self.part = Part::Other,
-            (Part::Other, _) => {}
-            (Part::Boundaries, _) => {
+            (Section::Before, "begin") if is("Ephemeris") => self.part = Section::Keywords,
+            (Section::Before, _) => {}
+            (_, "end") if is("Ephemeris") => self.part = Section::After,
+            (_, "end") => self.part = Section::Keywords,
+            (_, "begin") if is("SegmentBoundaryTimes") => self.part = Section::Boundaries,
+            (_, "begin") => self.part = Section::Other,
+            (Section::Other, _) => {}
+            (Section::Boundaries, _) => {
                 for time in line.split_whitespace() {
                     let at = self.at(time)?;
                     self.boundaries.push(at);
                 }
             }
             // After the data there may be keywords of other blocks (covariances).
-            (Part::Data(_), _) if key.starts_with("covariance") => self.part = Part::Other,
-            (Part::Data(count), _) => {
+            (Section::Data(_), _) if key.starts_with("covariance") => self.part = Section::Other,
+            (Section::Data(count), _) => {
                 if self.epoch.is_none() {
                     return Err(NO_EPOCH.to_owned());
                 }
@@ -123,7 +123,7 @@ impl Reader {
                     Err(reason) => self.track.bad(name, n, reason, &mut self.bad),
                 }
             }
-            (Part::Keywords | Part::After, _) => self.keyword(&key, value)?,
+            (Section::Keywords | Section::After, _) => self.keyword(&key, value)?,
         }
         Ok(())
     }
@@ -162,9 +162,9 @@ impl Reader {
                     _ => return Err(format!("distance unit {} is not known", shown(value))),
                 };
             }
-            "ephemeristimepos" => self.part = Part::Data(3),
-            "ephemeristimeposvel" => self.part = Part::Data(6),
-            "ephemeristimeposvelacc" => self.part = Part::Data(9),
+            "ephemeristimepos" => self.part = Section::Data(3),
+            "ephemeristimeposvel" => self.part = Section::Data(6),
+            "ephemeristimeposvelacc" => self.part = Section::Data(9),
             _ if key.starts_with("ephemeris") => {
                 return Err(format!(
                     "{} is not supported, only EphemerisTimePos, EphemerisTimePosVel and EphemerisTimePosVelAcc",

@@ -14,7 +14,7 @@ use signal_hook::consts::{SIGCHLD, SIGHUP, SIGINT, SIGTERM};
 
 use crate::error::Fault;
 use crate::files::Files;
-use crate::told::Told;
+use crate::told::Documents;
 
 /// Signals that are forwarded to the program.
 const FORWARDED: [(i32, Signal); 3] = [
@@ -72,7 +72,7 @@ fn drained(mut pipe: &UnixStream) -> bool {
 /// Runs from the first topology until the program ends. Returns the program's exit code: 128 plus the signal's number
 /// if a signal ended it.
 pub(crate) fn live(
-    told: &Told,
+    told: &Documents,
     files: &Files,
     reload: Option<&Reload>,
     program: &[String],
@@ -80,7 +80,7 @@ pub(crate) fn live(
     let signals = Signals::catch()?;
     let mut running: Option<Pid> = None;
     // Changes that arrive while the documents are read wake this loop again.
-    told.look_anew()?;
+    told.drain_changes()?;
     loop {
         if let Some(documents) = told.read()? {
             let changed = files.write(&documents)?;
@@ -107,7 +107,7 @@ pub(crate) fn live(
                 }
             }
             if news {
-                told.look_anew()?;
+                told.drain_changes()?;
                 break;
             }
         }
@@ -115,7 +115,7 @@ pub(crate) fn live(
 }
 
 /// Waits for any event. Returns whether the node's documents may have changed.
-fn wait_for(told: &Told, signals: &Signals) -> Result<bool, Fault> {
+fn wait_for(told: &Documents, signals: &Signals) -> Result<bool, Fault> {
     let mut polls = vec![
         PollFd::from_borrowed_fd(told.changes(), PollFlags::IN),
         PollFd::new(&signals.children, PollFlags::IN),

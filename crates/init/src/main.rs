@@ -19,7 +19,7 @@ use clap::Parser;
 use error::Fault;
 use files::{Files, Target};
 use life::Reload;
-use told::Told;
+use told::Documents;
 
 /// Renders configuration from the node's topology, starts a program, and reloads it on each change.
 #[derive(Debug, Parser)]
@@ -53,6 +53,6 @@ fn main() -> ExitCode {
 
 fn run(arguments: &Arguments) -> Result<ExitCode, Fault> {
     let files = Files::read(&arguments.render)?;
-    let told = Told::at(&arguments.told)?;
+    let told = Documents::at(&arguments.told)?;
     life::live(&told, &files, arguments.reload.as_ref(), &arguments.program)
 }

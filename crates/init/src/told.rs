@@ -13,12 +13,12 @@ use crate::error::Fault;
 
 /// The folder with a node's documents.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct Documents {
     folder: PathBuf,
     changes: OwnedFd,
 }
 
-impl Told {
+impl Documents {
     /// Watches the folder, which need not exist yet; its parent must exist.
     pub(crate) fn at(folder: &Path) -> Result<Self, Fault> {
         let flags = CreateFlags::CLOEXEC | CreateFlags::NONBLOCK;
@@ -53,7 +53,7 @@ impl Told {
     }
 
     /// Drains the events that made [`Told::changes`] readable. Events from now on make it readable again.
-    pub(crate) fn look_anew(&self) -> Result<(), Fault> {
+    pub(crate) fn drain_changes(&self) -> Result<(), Fault> {
         let mut buffer = [0; 4096];
         loop {
             match rustix::io::read(&self.changes, &mut buffer[..]) {
@@ -123,9 +123,9 @@ mod tests {
     fn nothing_is_read_until_all_is_there() {
         let dir = tempfile::tempdir().unwrap();
         let folder = dir.path().join("constel");
-        let told = Told::at(&folder).unwrap();
+        let told = Documents::at(&folder).unwrap();
         fs::create_dir_all(folder.join("user")).unwrap();
-        told.look_anew().unwrap();
+        told.drain_changes().unwrap();
         for (name, text) in [
             ("node", r#"{"name": "tokyo"}"#),
             ("ports", r#"{"ports": [{"name": "gsl0"}]}"#),

@@ -87,7 +87,7 @@ impl Failed {
     }
 
     /// Records that the routes of all kernels follow this version of the list.
-    pub(crate) fn routes_stand(&self, version: u64) {
+    pub(crate) fn routes_converged(&self, version: u64) {
         self.lock().routed = Some(version);
         self.routed.notify_all();
     }
@@ -159,7 +159,7 @@ mod tests {
             .unwrap();
         let long = Duration::from_secs(60);
         assert_eq!(links.wait_for_routes(version, long, || true), None);
-        links.routes_stand(version - 1);
+        links.routes_converged(version - 1);
         assert_eq!(
             links.wait_for_routes(version, Duration::ZERO, || true),
             Some(false)
@@ -167,7 +167,7 @@ mod tests {
         assert_eq!(links.wait_for_routes(version, long, || false), Some(false));
         std::thread::scope(|scope| {
             let waits = scope.spawn(|| links.wait_for_routes(version, long, || true));
-            links.routes_stand(version);
+            links.routes_converged(version);
             assert_eq!(waits.join().unwrap(), Some(true));
         });
     }

@@ -7,8 +7,8 @@ use constel_link::{
     DropCause, EdgeChange, EdgeTable, EdgeUpdate, Frames, Impairment, PortId, QueueLimit, mac_of,
 };
 
-struct Nobody;
-impl Frames<[u32; 3]> for Nobody {
+struct NoCopies;
+impl Frames<[u32; 3]> for NoCopies {
     fn duplicate(&mut self, frame: &[u32; 3]) -> Option<[u32; 3]> {
         Some(*frame)
     }
@@ -37,7 +37,7 @@ fn cost(ports: u32, fan_out: u32, rate_bps: Option<NonZeroU64>, inside: u64) -> 
         (0..ports).map(|n| set(n, (n + 1) % ports)).collect()
     };
     let update = EdgeUpdate { changes }.check(table.ports()).expect("valid");
-    table.apply(0, &update, &mut Nobody).expect("applies");
+    table.apply(0, &update, &mut NoCopies).expect("applies");
     let mut now = 0;
     let mut best = f64::MAX;
     let mut turn = 0u32;
@@ -59,9 +59,9 @@ fn cost(ports: u32, fan_out: u32, rate_bps: Option<NonZeroU64>, inside: u64) -> 
                 mac_of(PortId(to)),
                 100,
                 [turn; 3],
-                &mut Nobody,
+                &mut NoCopies,
             );
-            while table.pop_due(now, &mut Nobody).is_some() {}
+            while table.pop_due(now, &mut NoCopies).is_some() {}
         }
         best = best.min(start.elapsed().as_nanos() as f64 / f64::from(frames));
     }

@@ -17,7 +17,7 @@ const SLOTS: usize = 1 << 16;
 const NONE: u32 = u32::MAX;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Place {
+enum Position {
     Idle,
     Slot,
     Ready,
@@ -29,7 +29,7 @@ struct Item {
     deadline: Nanos,
     next: u32,
     prev: u32,
-    place: Place,
+    place: Position,
 }
 
 type Heap = BinaryHeap<Reverse<(Nanos, u32)>>;
@@ -72,7 +72,7 @@ impl Wheel {
             deadline: 0,
             next: NONE,
             prev: NONE,
-            place: Place::Idle,
+            place: Position::Idle,
         };
         if self.items.len() < count {
             self.items.resize(count, idle);
@@ -87,7 +87,7 @@ impl Wheel {
             place,
             ..
         } = self.items[item as usize];
-        if place != Place::Idle {
+        if place != Position::Idle {
             if old == deadline {
                 return;
             }
@@ -97,13 +97,19 @@ impl Wheel {
         let slot = deadline >> SHIFT;
         // The slot's items have been moved to the sorted heap already, so this one joins them there.
         if slot <= self.cursor {
-            self.items[item as usize].place = Place::Ready;
-            push(&mut self.ready, &self.items, Place::Ready, deadline, item);
+            self.items[item as usize].place = Position::Ready;
+            push(
+                &mut self.ready,
+                &self.items,
+                Position::Ready,
+                deadline,
+                item,
+            );
         } else if slot - self.cursor < SLOTS as u64 {
             self.link(item, slot);
         } else {
-            self.items[item as usize].place = Place::Far;
-            push(&mut self.far, &self.items, Place::Far, deadline, item);
+            self.items[item as usize].place = Position::Far;
+            push(&mut self.far, &self.items, Position::Far, deadline, item);
         }
     }
 
@@ -112,35 +118,35 @@ impl Wheel {
         let Some(&Item { place, .. }) = self.items.get(item as usize) else {
             return;
         };
-        if place == Place::Slot {
+        if place == Position::Slot {
             self.unlink(item);
         }
-        if place != Place::Idle {
+        if place != Position::Idle {
             // Heaps keep a stale entry; `top` recognises it.
-            self.items[item as usize].place = Place::Idle;
+            self.items[item as usize].place = Position::Idle;
         }
     }
 
     /// Takes the earliest item due by `now`, which then has no deadline.
     pub fn pop_due(&mut self, now: Nanos) -> Option<(Nanos, u32)> {
         self.advance(now >> SHIFT);
-        let (deadline, item) = top(&mut self.ready, &self.items, Place::Ready)?;
+        let (deadline, item) = top(&mut self.ready, &self.items, Position::Ready)?;
         if deadline > now {
             return None;
         }
         self.ready.pop();
-        self.items[item as usize].place = Place::Idle;
+        self.items[item as usize].place = Position::Idle;
         Some((deadline, item))
     }
 
     /// Returns the earliest deadline.
     pub fn next_deadline(&mut self) -> Option<Nanos> {
-        if let Some((deadline, _)) = top(&mut self.ready, &self.items, Place::Ready) {
+        if let Some((deadline, _)) = top(&mut self.ready, &self.items, Position::Ready) {
             return Some(deadline);
         }
         // Items in `ready` come before those in slots, and those before the items in `far`.
         if self.in_slots == 0 {
-            return top(&mut self.far, &self.items, Place::Far).map(|(deadline, _)| deadline);
+            return top(&mut self.far, &self.items, Position::Far).map(|(deadline, _)| deadline);
         }
         if self.earliest.is_none() {
             let slot = self.next_slot()?;
@@ -172,9 +178,9 @@ impl Wheel {
             while at != NONE {
                 let next = self.items[at as usize].next;
                 let item = &mut self.items[at as usize];
-                item.place = Place::Ready;
+                item.place = Position::Ready;
                 let deadline = item.deadline;
-                push(&mut self.ready, &self.items, Place::Ready, deadline, at);
+                push(&mut self.ready, &self.items, Position::Ready, deadline, at);
                 self.in_slots -= 1;
                 at = next;
             }
@@ -184,15 +190,21 @@ impl Wheel {
         }
         // The window has moved: items in `far` may now belong into a slot.
         self.cursor = target;
-        while let Some((deadline, item)) = top(&mut self.far, &self.items, Place::Far) {
+        while let Some((deadline, item)) = top(&mut self.far, &self.items, Position::Far) {
             let slot = deadline >> SHIFT;
             if slot > self.cursor && slot - self.cursor >= SLOTS as u64 {
                 break;
             }
             self.far.pop();
             if slot <= self.cursor {
-                self.items[item as usize].place = Place::Ready;
-                push(&mut self.ready, &self.items, Place::Ready, deadline, item);
+                self.items[item as usize].place = Position::Ready;
+                push(
+                    &mut self.ready,
+                    &self.items,
+                    Position::Ready,
+                    deadline,
+                    item,
+                );
             } else {
                 self.link(item, slot);
             }
@@ -215,7 +227,7 @@ impl Wheel {
         let index = slot as usize & (SLOTS - 1);
         let head = self.heads[index];
         let entry = &mut self.items[item as usize];
-        entry.place = Place::Slot;
+        entry.place = Position::Slot;
         entry.prev = NONE;
         entry.next = head;
         let deadline = entry.deadline;
@@ -267,7 +279,7 @@ impl Default for Wheel {
 }
 
 /// Returns the first valid entry and removes stale ones before it.
-fn top(heap: &mut Heap, items: &[Item], place: Place) -> Option<(Nanos, u32)> {
+fn top(heap: &mut Heap, items: &[Item], place: Position) -> Option<(Nanos, u32)> {
     while let Some(&Reverse((deadline, item))) = heap.peek() {
         let it = &items[item as usize];
         if it.place == place && it.deadline == deadline {
@@ -279,7 +291,7 @@ fn top(heap: &mut Heap, items: &[Item], place: Place) -> Option<(Nanos, u32)> {
 }
 
 /// Adds an entry. If stale entries outnumber the items, all of them are removed.
-fn push(heap: &mut Heap, items: &[Item], place: Place, deadline: Nanos, item: u32) {
+fn push(heap: &mut Heap, items: &[Item], place: Position, deadline: Nanos, item: u32) {
     if heap.len() > 2 * items.len() + 64 {
         heap.retain(|&Reverse((deadline, item))| {
             let it = &items[item as usize];

@@ -55,8 +55,8 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
     }
     // Interfaces of the host are checked before anything is changed.
     let stand = match &options.ends {
-        BoxEnds::Interfaces(names) => Stand::Host(usable(names, options)?),
-        BoxEnds::Machines(machines) => Stand::Machines(machines),
+        BoxEnds::Interfaces(names) => BoxInterfaces::Host(usable(names, options)?),
+        BoxEnds::Machines(machines) => BoxInterfaces::Machines(machines),
     };
     let runtime = RuntimeDir::default();
     let mut claim = runtime
@@ -71,8 +71,8 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
             Results::create(&options.results).map_err(|source| options.no_results(source))?;
         let place = (&results, &mut claim);
         match stand {
-            Stand::Host(wires) => session(options, (&wires, None), place, progress),
-            Stand::Machines(machines) => {
+            BoxInterfaces::Host(wires) => session(options, (&wires, None), place, progress),
+            BoxInterfaces::Machines(machines) => {
                 among_machines(options, machines, runtime.globals(), place, progress)
             }
         }
@@ -86,7 +86,7 @@ pub fn run(options: &Options, progress: &dyn Progress) -> Result<Finished, BoxEr
 }
 
 /// The interfaces between which a box runs.
-enum Stand<'a> {
+enum BoxInterfaces<'a> {
     /// Interfaces of the host.
     Host(Vec<Wire>),
     /// Interfaces of machines that do not exist yet.

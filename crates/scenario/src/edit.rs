@@ -15,7 +15,7 @@ use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::source::{Source, Span};
 use crate::tree::{self, Entry, Node, Value};
 use key::{Key, Step};
-use outline::{Kind, Outline, Part};
+use outline::{Kind, Outline, ValueSpan};
 
 /// One value to be changed: `KEY=VALUE`.
 ///
@@ -241,7 +241,7 @@ enum Refusal {
 fn set_one(source: &Source, setting: &Setting) -> Result<String, Refusal> {
     let before = tree::read(source).map_err(Refusal::Syntax)?;
     let outline = Outline::of(source).map_err(Refusal::Syntax)?;
-    let at = |part: &Part, reason: String| Refusal::Place(outline.span(part.start), reason);
+    let at = |part: &ValueSpan, reason: String| Refusal::Place(outline.span(part.start), reason);
     let steps = resolve(&outline, setting).map_err(|(part, reason)| at(part, reason))?;
     let edit = plan(&outline, &steps, &setting.value).map_err(|(part, reason)| at(part, reason))?;
     let mut after = source.text().to_owned();
@@ -264,7 +264,7 @@ enum At<'a> {
     Item(usize),
 }
 
-type Refused<'a> = (&'a Part, String);
+type Refused<'a> = (&'a ValueSpan, String);
 
 /// The steps of a key with names of items replaced by their places.
 fn resolve<'a>(outline: &'a Outline, setting: &'a Setting) -> Result<Vec<At<'a>>, Refused<'a>> {
@@ -299,7 +299,7 @@ fn resolve<'a>(outline: &'a Outline, setting: &'a Setting) -> Result<Vec<At<'a>>
 }
 
 /// The value under a key, if it is there.
-fn entry<'a>(here: &'a Part, key: &str) -> Result<Option<&'a Part>, Refused<'a>> {
+fn entry<'a>(here: &'a ValueSpan, key: &str) -> Result<Option<&'a ValueSpan>, Refused<'a>> {
     match &here.kind {
         Kind::Mapping(entries) => Ok(entries.iter().find(|e| e.key == key).map(|e| &e.value)),
         Kind::Scalar(text) if text.is_empty() => Ok(None),
@@ -319,7 +319,7 @@ const ALIAS: &str =
     "an alias stands here, and what it stands for is used elsewhere too; change it in the file";
 
 /// Returns the index of the list item that a step selects.
-fn item<'a>(here: &'a Part, step: &Step) -> Result<usize, Refused<'a>> {
+fn item<'a>(here: &'a ValueSpan, step: &Step) -> Result<usize, Refused<'a>> {
     let items = match &here.kind {
         Kind::Sequence(items) => items,
         Kind::Alias => return Err((here, ALIAS.to_owned())),
@@ -332,7 +332,7 @@ fn item<'a>(here: &'a Part, step: &Step) -> Result<usize, Refused<'a>> {
             format!("`{step}` is past the end of a list of {}", items.len()),
         )),
         Step::Key(name) | Step::Name(name) => {
-            let named = |part: &Part| matches!(entry(part, "name"), Ok(Some(Part { kind: Kind::Scalar(text), .. })) if text == name);
+            let named = |part: &ValueSpan| matches!(entry(part, "name"), Ok(Some(ValueSpan { kind: Kind::Scalar(text), .. })) if text == name);
             let mut found = (0..items.len()).filter(|&index| named(&items[index]));
             match (found.next(), found.next()) {
                 (Some(index), None) => Ok(index),
@@ -389,7 +389,7 @@ fn plan<'a>(outline: &'a Outline, steps: &[At<'_>], value: &Node) -> Result<Edit
 }
 
 /// The value of what stands at `here`, from the byte `from` on, replaced.
-fn replace(outline: &Outline, here: &Part, from: usize, value: &str) -> Edit {
+fn replace(outline: &Outline, here: &ValueSpan, from: usize, value: &str) -> Edit {
     let behind_a_colon = from > 0 && outline.text().as_bytes()[from - 1] == b':';
     let gap = if behind_a_colon { " " } else { "" };
     Edit {
@@ -400,7 +400,7 @@ fn replace(outline: &Outline, here: &Part, from: usize, value: &str) -> Edit {
 }
 
 /// A key more, before the first of its mapping.
-fn add(outline: &Outline, mapping: &Part, steps: &[At<'_>], value: &Node) -> Edit {
+fn add(outline: &Outline, mapping: &ValueSpan, steps: &[At<'_>], value: &Node) -> Edit {
     let entries = match &mapping.kind {
         Kind::Mapping(entries) => entries.as_slice(),
         _ => &[],

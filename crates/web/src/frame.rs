@@ -36,7 +36,7 @@ const DELAY_SHARE: f32 = 0.05;
 
 /// A link as it is sent.
 #[derive(Debug, Clone, Copy, PartialEq)]
-struct Told {
+struct SentLink {
     nodes: (u32, u32),
     kind: u32,
     delay_ms: f32,
@@ -45,7 +45,7 @@ struct Told {
     loss: f32,
 }
 
-impl Told {
+impl SentLink {
     fn of(layout: &Layout, edge: &Edge, t_ns: u64) -> Self {
         let classes = layout.edge_classes();
         let kind = classes.iter().position(|class| *class == edge.class);
@@ -99,7 +99,7 @@ type Ports = (u32, u32);
 /// All links at a step in the order of their ports. Of the two directions, the one from the lower port is sent, unless only
 /// the other exists.
 #[derive(Debug, Default)]
-pub struct Links(Vec<(Ports, Told)>);
+pub struct Links(Vec<(Ports, SentLink)>);
 
 impl Links {
     /// Those of a step.
@@ -107,23 +107,23 @@ impl Links {
     pub fn new(layout: &Layout, snapshot: &Snapshot) -> Self {
         let told = |edge: &Edge| {
             let (from, to) = (edge.from.0, edge.to.0);
-            let told = Told::of(layout, edge, snapshot.t_ns);
+            let told = SentLink::of(layout, edge, snapshot.t_ns);
             if from < to {
                 return ((from, to), told);
             }
             let nodes = (told.nodes.1, told.nodes.0);
-            ((to, from), Told { nodes, ..told })
+            ((to, from), SentLink { nodes, ..told })
         };
         let there = snapshot.edges.iter().filter(|edge| edge.from < edge.to);
         let back = snapshot.edges.iter().filter(|edge| edge.from > edge.to);
-        let mut links: Vec<(Ports, Told)> = there.chain(back).map(told).collect();
+        let mut links: Vec<(Ports, SentLink)> = there.chain(back).map(told).collect();
         links.sort_by_key(|(ports, _)| *ports);
         links.dedup_by_key(|(ports, _)| *ports);
         Self(links)
     }
 
     /// Returns the difference from `before`: removed links, and new or changed ones.
-    fn since(&self, before: &Self) -> (Vec<Ports>, Vec<(Ports, Told)>) {
+    fn since(&self, before: &Self) -> (Vec<Ports>, Vec<(Ports, SentLink)>) {
         let (mut gone, mut set) = (Vec::new(), Vec::new());
         let mut old = before.0.iter().peekable();
         for link in &self.0 {

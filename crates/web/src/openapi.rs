@@ -167,7 +167,7 @@ fn answer(question: Question, generator: &mut SchemaGenerator) -> Schema {
     }
 }
 
-fn query(asked: &crate::questions::Asked) -> Value {
+fn query(asked: &crate::questions::QueryValue) -> Value {
     let schema = match asked.is {
         Is::Text => json!({ "type": "string" }),
         Is::Whole => json!({ "type": "integer", "minimum": 0, "default": 0 }),

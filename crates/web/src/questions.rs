@@ -33,7 +33,7 @@ pub(crate) enum Question {
 
 /// A value of a question's query.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Asked {
+pub(crate) struct QueryValue {
     pub(crate) name: &'static str,
     pub(crate) is: Is,
     pub(crate) words: &'static str,
@@ -50,44 +50,44 @@ pub(crate) enum Is {
     Flag,
 }
 
-const fn node(name: &'static str, words: &'static str) -> Asked {
+const fn node(name: &'static str, words: &'static str) -> QueryValue {
     let is = Is::Text;
-    Asked { name, is, words }
+    QueryValue { name, is, words }
 }
 
-const A: Asked = node("a", "One end: a node's name, catalogue name or number.");
-const B: Asked = node("b", "The other end.");
-const FROM: Asked = node(
+const A: QueryValue = node("a", "One end: a node's name, catalogue name or number.");
+const B: QueryValue = node("b", "The other end.");
+const FROM: QueryValue = node(
     "from",
     "The start of the path: a node's name, catalogue name or number.",
 );
-const TO: Asked = node("to", "The end of the path.");
-const NODE: Asked = node("node", "A node's name, catalogue name or number.");
-const OF: Asked = node(
+const TO: QueryValue = node("to", "The end of the path.");
+const NODE: QueryValue = node("node", "A node's name, catalogue name or number.");
+const OF: QueryValue = node(
     "of",
     "`machine`, or a flow of the scenario by its name, once it has ended.",
 );
-const PATHS: Asked = Asked {
+const PATHS: QueryValue = QueryValue {
     name: "paths",
     is: Is::Flag,
     words: "1: the flow's rows of `paths.csv` in place of its samples: its path and the lower bound over lab time.",
 };
-const UNTIL: Asked = Asked {
+const UNTIL: QueryValue = QueryValue {
     name: "t_ns",
     is: Is::Whole,
     words: "Lab time up to which changes by hand are in force, nanoseconds. Default: the beginning of the step.",
 };
-const STEP: Asked = Asked {
+const STEP: QueryValue = QueryValue {
     name: "step",
     is: Is::Whole,
     words: "The instant: lab time divided by the time of a step.",
 };
-const LIVE: Asked = Asked {
+const LIVE: QueryValue = QueryValue {
     name: "live",
     is: Is::Flag,
     words: "1: as the running lab has it now, whatever `step` says.",
 };
-const AFTER: Asked = Asked {
+const AFTER: QueryValue = QueryValue {
     name: "from",
     is: Is::Whole,
     words: "How many events are known already.",
@@ -169,7 +169,7 @@ impl Question {
     }
 
     /// Values that it takes.
-    pub(crate) const fn asked(self) -> &'static [Asked] {
+    pub(crate) const fn asked(self) -> &'static [QueryValue] {
         match self {
             Self::Link => &[A, B, STEP, UNTIL, LIVE],
             Self::Path => &[FROM, TO, STEP, UNTIL, LIVE],

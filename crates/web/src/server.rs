@@ -131,9 +131,9 @@ impl Drop for Server {
 }
 
 /// One of a limited number of connections.
-struct Place(Arc<Shared>);
+struct ConnectionSlot(Arc<Shared>);
 
-impl Drop for Place {
+impl Drop for ConnectionSlot {
     fn drop(&mut self) {
         self.0.connections.fetch_sub(1, Ordering::AcqRel);
     }
@@ -149,7 +149,7 @@ fn accept(listener: &TcpListener, shared: &Arc<Shared>) {
             continue;
         };
         let before = shared.connections.fetch_add(1, Ordering::AcqRel);
-        let place = Place(Arc::clone(shared));
+        let place = ConnectionSlot(Arc::clone(shared));
         if before >= CONNECTIONS {
             drop(stream.set_write_timeout(Some(Duration::from_millis(100))));
             drop(Answer::refused(503, "too many connections").send(&mut stream));

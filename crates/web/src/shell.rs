@@ -13,7 +13,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use tungstenite::Error;
 
-use crate::socket::{Said, Socket};
+use crate::socket::{Incoming, Socket};
 use crate::views::ShellTold;
 
 /// Most bytes that were sent and not yet shown.
@@ -101,8 +101,8 @@ fn converse(
         let [said, written] = socket.wait(other, Duration::from_millis(200))?;
         while said && let Some(said) = socket.read()? {
             match said {
-                Said::Bytes(bytes) => terminal.file().write_all(&bytes)?,
-                Said::Text(text) => match serde_json::from_str(&text) {
+                Incoming::Bytes(bytes) => terminal.file().write_all(&bytes)?,
+                Incoming::Text(text) => match serde_json::from_str(&text) {
                     Ok(Ask::Size { columns, rows }) => terminal.resize(columns, rows)?,
                     Ok(Ask::Shown { bytes }) => shown = bytes.min(sent).max(shown),
                     Err(error) => socket.text(&refused(&error))?,

@@ -47,7 +47,7 @@ pub(crate) struct Socket<S = TcpStream> {
 
 /// A message from a client.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Said {
+pub(crate) enum Incoming {
     Text(String),
     Bytes(Vec<u8>),
 }
@@ -92,11 +92,13 @@ impl<S: Read + Write> Socket<S> {
     ///
     /// # Errors
     /// If the client has left, or sends an invalid message.
-    pub(crate) fn read(&mut self) -> Result<Option<Said>, Error> {
+    pub(crate) fn read(&mut self) -> Result<Option<Incoming>, Error> {
         loop {
             match self.inner.read() {
-                Ok(Message::Text(text)) => return Ok(Some(Said::Text(text.as_str().to_owned()))),
-                Ok(Message::Binary(bytes)) => return Ok(Some(Said::Bytes(bytes.to_vec()))),
+                Ok(Message::Text(text)) => {
+                    return Ok(Some(Incoming::Text(text.as_str().to_owned())));
+                }
+                Ok(Message::Binary(bytes)) => return Ok(Some(Incoming::Bytes(bytes.to_vec()))),
                 Ok(Message::Close(_)) => return Err(Error::ConnectionClosed),
                 // The answer to a ping waits to be sent.
                 Ok(_) => self.inner.flush()?,
@@ -142,15 +144,15 @@ pub fn reads(bytes: &[u8]) -> bool {
     let whole = messages(bytes, usize::MAX);
     assert_eq!(whole, messages(bytes, 7), "in pieces");
     whole.iter().any(|said| match said {
-        Said::Text(text) => {
+        Incoming::Text(text) => {
             serde_json::from_str::<Ask>(text).is_ok() || crate::shell::understands(text)
         }
-        Said::Bytes(_) => true,
+        Incoming::Bytes(_) => true,
     })
 }
 
 /// Returns all messages until the connection ends; `piece` bytes arrive at a time.
-fn messages(bytes: &[u8], piece: usize) -> Vec<Said> {
+fn messages(bytes: &[u8], piece: usize) -> Vec<Incoming> {
     let stream = Pieces {
         left: bytes,
         piece,
@@ -162,8 +164,8 @@ fn messages(bytes: &[u8], piece: usize) -> Vec<Said> {
         match socket.read() {
             Ok(Some(said)) => {
                 let length = match &said {
-                    Said::Text(text) => text.len(),
-                    Said::Bytes(bytes) => bytes.len(),
+                    Incoming::Text(text) => text.len(),
+                    Incoming::Bytes(bytes) => bytes.len(),
                 };
                 assert!(length <= MESSAGE_BYTES);
                 all.push(said);
@@ -343,11 +345,11 @@ fn answer(
     socket: &mut Socket,
     source: &Source,
     client: &mut Client<'_>,
-    said: &Said,
+    said: &Incoming,
 ) -> Result<(), Error> {
     let ask = match said {
-        Said::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
-        Said::Bytes(_) => Err("a message is JSON text".to_owned()),
+        Incoming::Text(text) => serde_json::from_str(text).map_err(|error| error.to_string()),
+        Incoming::Bytes(_) => Err("a message is JSON text".to_owned()),
     };
     match (ask, &source.skies) {
         (Err(words), _) => socket.text(&refused(&words)),

@@ -13,11 +13,11 @@ const KEPT: usize = 4;
 /// The latest state of one browser.
 #[derive(Debug, Default)]
 pub(crate) struct Teller {
-    told: Option<Told>,
+    told: Option<LastSent>,
 }
 
 #[derive(Debug, Clone)]
-struct Told {
+struct LastSent {
     step: u64,
     links: Arc<Links>,
     /// Lab time of the positions for later.
@@ -75,7 +75,7 @@ impl Tellings {
             kept.push_back((key, message.clone(), Arc::clone(&links)));
             (message, links)
         };
-        teller.told = Some(Told {
+        teller.told = Some(LastSent {
             step,
             links,
             then_ns,

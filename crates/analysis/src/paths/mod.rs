@@ -17,7 +17,7 @@ pub use lanes::LANES;
 
 use graph::Graph;
 use lanes::{ALL, NEVER, NOTHING, Times, choose, equal, lower, twice};
-use tree::{Order, Scratch, unknown};
+use tree::{NodeOrder, Scratch, unknown};
 
 /// Nobody.
 const NOBODY: u32 = u32::MAX;
@@ -26,7 +26,7 @@ const NOBODY: u32 = u32::MAX;
 #[derive(Debug, Default)]
 pub struct Paths {
     graph: Graph,
-    orders: Vec<Order>,
+    orders: Vec<NodeOrder>,
     scratch: Scratch,
     /// The destination aimed at, and every node's distance from it.
     destination: u32,
@@ -108,7 +108,7 @@ impl Paths {
     /// give the same destination the same slot every time.
     pub fn aim(&mut self, slot: usize, destination: NodeId) {
         if self.orders.len() <= slot {
-            self.orders.resize_with(slot + 1, Order::default);
+            self.orders.resize_with(slot + 1, NodeOrder::default);
             self.lasts.resize_with(slot + 1, Vec::new);
         }
         self.slot = slot;

@@ -32,7 +32,7 @@ struct Back {
 
 /// The order of the nodes of a destination, kept from instant to instant.
 #[derive(Debug, Default)]
-pub(super) struct Order {
+pub(super) struct NodeOrder {
     /// Nodes, each with one past the last of its links in `links`.
     nodes: Vec<(u32, u32)>,
     links: Vec<Back>,
@@ -51,7 +51,7 @@ pub(super) struct Scratch {
     rank: Vec<u32>,
 }
 
-impl Order {
+impl NodeOrder {
     /// Reduces `distances` to the least distance of every node; at the start they are those of the
     /// destination's own links, and infinite elsewhere.
     pub(super) fn settle(&mut self, graph: &Graph, distances: &mut [Times], scratch: &mut Scratch) {

@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Init) -> Outcome {
         && args.cities.is_empty()
         && args.routing.is_none()
         && args.duration.is_none();
-    let mut asked = Asked {
+    let mut asked = Questions {
         asks: silent && to_file && io::stdin().is_terminal() && output::stderr_is_terminal(),
     };
     let starter = Starter {
@@ -71,11 +71,11 @@ pub(crate) fn run(args: &Init) -> Outcome {
 }
 
 /// Questions to the user at the terminal.
-struct Asked {
+struct Questions {
     asks: bool,
 }
 
-impl Asked {
+impl Questions {
     /// Returns the flag's value, or the answer, or the usual value.
     fn or(&mut self, given: &Option<String>, question: &str, usual: &str) -> io::Result<String> {
         if let Some(given) = given {

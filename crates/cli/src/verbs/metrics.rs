@@ -76,10 +76,10 @@ fn answer(mut client: TcpStream, text: Option<&str>) -> io::Result<()> {
         }
     }
     let (status, kind, body) = match (asked(&question), text) {
-        (Asked::Metrics, Some(text)) => (200, CONTENT_TYPE, text),
-        (Asked::Metrics, None) => (503, "text/plain", "the lab does not answer\n"),
-        (Asked::Other, _) => (404, "text/plain", "GET /metrics\n"),
-        (Asked::Nonsense, _) => (
+        (HttpRequest::Metrics, Some(text)) => (200, CONTENT_TYPE, text),
+        (HttpRequest::Metrics, None) => (503, "text/plain", "the lab does not answer\n"),
+        (HttpRequest::Other, _) => (404, "text/plain", "GET /metrics\n"),
+        (HttpRequest::Nonsense, _) => (
             400,
             "text/plain",
             "not an HTTP request for a name of the loopback\n",
@@ -95,7 +95,7 @@ fn answer(mut client: TcpStream, text: Option<&str>) -> io::Result<()> {
 }
 
 #[derive(Debug, PartialEq, Eq)]
-enum Asked {
+enum HttpRequest {
     Metrics,
     Other,
     Nonsense,
@@ -103,14 +103,14 @@ enum Asked {
 
 /// Parses a request. A request for a host name other than the loopback's comes from a foreign page whose name resolves to this
 /// machine (DNS rebinding).
-fn asked(question: &[u8]) -> Asked {
+fn asked(question: &[u8]) -> HttpRequest {
     let mut headers = [httparse::EMPTY_HEADER; 64];
     let mut request = httparse::Request::new(&mut headers);
     if !request
         .parse(question)
         .is_ok_and(|parsed| parsed.is_complete())
     {
-        return Asked::Nonsense;
+        return HttpRequest::Nonsense;
     }
     let mut hosts = request
         .headers
@@ -125,9 +125,9 @@ fn asked(question: &[u8]) -> Asked {
         matches!(name, "localhost" | "127.0.0.1" | "[::1]")
     });
     match (local, request.method, request.path) {
-        (false, ..) => Asked::Nonsense,
-        (true, Some("GET"), Some("/metrics")) => Asked::Metrics,
-        _ => Asked::Other,
+        (false, ..) => HttpRequest::Nonsense,
+        (true, Some("GET"), Some("/metrics")) => HttpRequest::Metrics,
+        _ => HttpRequest::Other,
     }
 }
 
@@ -140,28 +140,34 @@ mod tests {
         for (question, wants) in [
             (
                 "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9100\r\n\r\n",
-                Asked::Metrics,
+                HttpRequest::Metrics,
             ),
             (
                 "GET /metrics HTTP/1.1\r\nHost: [::1]:9100\r\n\r\n",
-                Asked::Metrics,
+                HttpRequest::Metrics,
             ),
             (
                 "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                Asked::Metrics,
+                HttpRequest::Metrics,
             ),
-            ("GET /metrics HTTP/1.0\r\n\r\n", Asked::Metrics),
-            ("GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n", Asked::Other),
+            ("GET /metrics HTTP/1.0\r\n\r\n", HttpRequest::Metrics),
+            (
+                "GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
+                HttpRequest::Other,
+            ),
             (
                 "POST /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
-                Asked::Other,
+                HttpRequest::Other,
             ),
             (
                 "GET /metrics HTTP/1.1\r\nHost: evil.example:9100\r\n\r\n",
-                Asked::Nonsense,
+                HttpRequest::Nonsense,
             ),
-            ("GET /metrics HTTP/1.1\r\nHost: localhost", Asked::Nonsense),
-            ("\u{0}\u{1}", Asked::Nonsense),
+            (
+                "GET /metrics HTTP/1.1\r\nHost: localhost",
+                HttpRequest::Nonsense,
+            ),
+            ("\u{0}\u{1}", HttpRequest::Nonsense),
         ] {
             assert_eq!(asked(question.as_bytes()), wants, "{question:?}");
         }

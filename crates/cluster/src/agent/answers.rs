@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde::{Deserialize, Serialize};
 
-use crate::agent::clocks::{drawn_to_tell, mono_ns, wall_ahead_ns};
+use crate::agent::clocks::{mono_ns, random_bytes, wall_ahead_ns};
 use crate::agent::compare::Compared;
 use crate::agent::keys;
 use crate::store::{Error, Follow, LeaseId, Result, Store, Txn};
@@ -61,7 +61,7 @@ impl Asker {
         patience: Duration,
         is_worth: impl Fn() -> bool,
     ) -> Result<Option<Compared>> {
-        let nonce = u64::from_be_bytes(drawn_to_tell()?);
+        let nonce = u64::from_be_bytes(random_bytes()?);
         let question = Question {
             nonce,
             lease: self.lease.0,

@@ -55,6 +55,6 @@ fn drawn_bytes<const N: usize>() -> io::Result<[u8; N]> {
 ///
 /// # Errors
 /// [`Error::Invalid`] with the message of the operating system.
-pub(crate) fn drawn_to_tell<const N: usize>() -> crate::store::Result<[u8; N]> {
+pub(crate) fn random_bytes<const N: usize>() -> crate::store::Result<[u8; N]> {
     drawn_bytes().map_err(|e| Error::Invalid(format!("/dev/urandom: {e}")))
 }

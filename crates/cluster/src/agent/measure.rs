@@ -35,11 +35,11 @@ const ASK_PATIENCE: Duration = Duration::from_secs(2);
 const END_EVERY: Duration = Duration::from_millis(50);
 
 /// The latest state of this machine's clock.
-pub(crate) type Latest = Mutex<Option<Heard>>;
+pub(crate) type Latest = Mutex<Option<ClockState>>;
 
 /// The state of this machine's clock and of the path to the reference.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct Heard {
+pub(crate) struct ClockState {
     /// The values that other machines get.
     pub(crate) clock: Clock,
     /// The reference's `CLOCK_MONOTONIC` minus this machine's, nanoseconds. These clocks are never set.
@@ -166,7 +166,7 @@ impl Measure<'_> {
             steps: target.known.sets(),
         };
         let ways = target.known.estimate.ways();
-        self.tell(Some(Heard {
+        self.tell(Some(ClockState {
             clock,
             ahead_ns: offset.ahead_ns,
             jumps: target.known.estimate.steps(),
@@ -174,7 +174,7 @@ impl Measure<'_> {
         }));
     }
 
-    fn tell(&self, heard: Option<Heard>) {
+    fn tell(&self, heard: Option<ClockState>) {
         *self.latest.lock().unwrap_or_else(PoisonError::into_inner) = heard;
     }
 
@@ -198,7 +198,7 @@ fn session(known: &Known) -> Option<&String> {
     known.owner.as_ref().map(|(owner, _)| &owner.session)
 }
 
-fn itself(name: &str) -> Heard {
+fn itself(name: &str) -> ClockState {
     let clock = Clock {
         against: name.to_owned(),
         offset_ns: 0,
@@ -207,7 +207,7 @@ fn itself(name: &str) -> Heard {
         by: By::Itself,
         steps: 0,
     };
-    Heard {
+    ClockState {
         clock,
         ahead_ns: 0,
         jumps: 0,

@@ -15,7 +15,7 @@ use constel_host::ethernet::{self, EthernetSocket, Filter, Interface};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use serde::{Deserialize, Serialize};
 
-use crate::agent::clocks::{drawn_to_tell, mono_ns, wall_ahead_ns};
+use crate::agent::clocks::{mono_ns, random_bytes, wall_ahead_ns};
 use crate::agent::keys;
 use crate::agent::list::roster;
 use crate::store::{Error, Follow, LEASE, LeaseId, Result, Store, Txn};
@@ -137,7 +137,7 @@ type Goal = ([u8; 6], u64);
 /// Tests each of these machines from an interface.
 fn probe(interface: &Interface, goals: &[Option<Goal>], frame_bytes: usize) -> Vec<Reach> {
     let nobody = || vec![Reach::Nothing; goals.len()];
-    let (Some(socket), Ok(first)) = (socket_on(interface), drawn_to_tell()) else {
+    let (Some(socket), Ok(first)) = (socket_on(interface), random_bytes()) else {
         return nobody();
     };
     let first = u64::from_be_bytes(first);
@@ -248,7 +248,7 @@ fn ask(
     frame_bytes: usize,
     lease: LeaseId,
 ) -> Result<Vec<(String, String, Reach)>> {
-    let number = format!("{:016x}", u64::from_be_bytes(drawn_to_tell()?));
+    let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
     let prefix = keys::reached(&number);
     let mut answers = Follow::new(Arc::clone(store), &prefix)?;
     // The first machine of each pair tests. One test suffices because a returned frame has passed in both directions.

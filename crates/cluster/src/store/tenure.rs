@@ -71,7 +71,7 @@ struct Leased {
 
 /// The state of a part that this machine wants.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum PartState {
     Wanted,
     /// The part has an owner, or a claim was not answered. This machine may be the owner.
     Unclear,
@@ -83,7 +83,7 @@ enum Part {
 pub struct Tenure {
     name: String,
     lease: Option<Leased>,
-    parts: BTreeMap<String, Part>,
+    parts: BTreeMap<String, PartState>,
     /// The pending request, and the time when it left.
     asked: Option<(Ask, u64)>,
     /// Number of the last request.
@@ -100,7 +100,10 @@ impl Tenure {
         Self {
             name: name.to_owned(),
             lease: None,
-            parts: parts.into_iter().map(|key| (key, Part::Wanted)).collect(),
+            parts: parts
+                .into_iter()
+                .map(|key| (key, PartState::Wanted))
+                .collect(),
             asked: None,
             number: 0,
             next_look_ns: 0,
@@ -121,7 +124,7 @@ impl Tenure {
     #[must_use]
     pub fn token(&self, part: &str, now_ns: u64) -> Option<Revision> {
         match self.parts.get(part) {
-            Some(Part::Held(token)) if self.until_ns()? > now_ns => Some(*token),
+            Some(PartState::Held(token)) if self.until_ns()? > now_ns => Some(*token),
             _ => None,
         }
     }
@@ -158,10 +161,17 @@ impl Tenure {
             return None;
         }
         // An unclear part comes first, because this machine may own it already.
-        if let Some((key, _)) = self.parts.iter().find(|(_, part)| **part == Part::Unclear) {
+        if let Some((key, _)) = self
+            .parts
+            .iter()
+            .find(|(_, part)| **part == PartState::Unclear)
+        {
             return Some(Ask::Look(key.clone()));
         }
-        let (key, _) = self.parts.iter().find(|(_, part)| **part == Part::Wanted)?;
+        let (key, _) = self
+            .parts
+            .iter()
+            .find(|(_, part)| **part == PartState::Wanted)?;
         let claim = Txn::new().when(Condition::absent(key));
         Some(Ask::Claim(
             key.clone(),
@@ -195,23 +205,25 @@ impl Tenure {
                 }
             }
             (Ask::Claim(key, _), Answer::Claimed(token)) => {
-                self.parts.insert(key, Part::Held(token));
+                self.parts.insert(key, PartState::Held(token));
             }
             // An abandoned claim of this machine may have succeeded, so read the owner after a while.
             (Ask::Claim(key, _), Answer::Taken) => {
-                self.parts.insert(key, Part::Unclear);
+                self.parts.insert(key, PartState::Unclear);
                 self.next_look_ns = now_ns + 500_000_000;
             }
             (Ask::Look(key), Answer::Looked(found)) => {
                 let own = self.lease.map(|lease| lease.id);
                 let part = match found {
                     // The key carries this machine's lease, so an earlier claim of this machine has succeeded.
-                    Some((lease, token)) if lease.is_some() && lease == own => Part::Held(token),
+                    Some((lease, token)) if lease.is_some() && lease == own => {
+                        PartState::Held(token)
+                    }
                     Some(_) => {
                         self.next_look_ns = now_ns + 500_000_000;
-                        Part::Unclear
+                        PartState::Unclear
                     }
-                    None => Part::Wanted,
+                    None => PartState::Wanted,
                 };
                 self.parts.insert(key, part);
             }
@@ -223,7 +235,7 @@ impl Tenure {
     fn nothing(&mut self, ask: &Ask) {
         self.asked = None;
         if let Ask::Claim(key, _) = ask {
-            self.parts.insert(key.clone(), Part::Unclear);
+            self.parts.insert(key.clone(), PartState::Unclear);
         }
     }
 
@@ -231,7 +243,7 @@ impl Tenure {
         self.lease = None;
         self.asked = None;
         for part in self.parts.values_mut() {
-            *part = Part::Wanted;
+            *part = PartState::Wanted;
         }
     }
 }

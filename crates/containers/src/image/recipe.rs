@@ -37,7 +37,7 @@ pub enum Recipe {
 
 /// A package and its files that go into the image: paths that begin with one of these texts; for a text with a leading `/`,
 /// paths that end with it.
-struct Part {
+struct PackageFiles {
     package: &'static str,
     take: &'static [&'static str],
     /// The package to install for it, if that is another one.
@@ -87,8 +87,8 @@ impl Recipe {
         name.parse().ok()
     }
 
-    fn parts(self) -> &'static [Part] {
-        const BASE: Part = Part {
+    fn parts(self) -> &'static [PackageFiles] {
+        const BASE: PackageFiles = PackageFiles {
             package: "busybox-static",
             take: &["usr/bin/busybox"],
             install: "busybox-static",
@@ -97,13 +97,13 @@ impl Recipe {
             Self::Base => &[BASE],
             Self::Frr => &[
                 BASE,
-                Part {
+                PackageFiles {
                     package: "frr",
                     take: &["usr/lib/frr/", "usr/bin/vtysh", "usr/share/yang/"],
                     install: "frr",
                 },
                 // Without this file vtysh cannot configure the daemons.
-                Part {
+                PackageFiles {
                     package: "libpam-modules",
                     take: &["/security/pam_permit.so"],
                     install: "libpam-modules",
@@ -111,7 +111,7 @@ impl Recipe {
             ],
             Self::Bird => &[
                 BASE,
-                Part {
+                PackageFiles {
                     package: "bird2",
                     take: &["usr/sbin/"],
                     install: "bird2",
@@ -119,7 +119,7 @@ impl Recipe {
             ],
             Self::NginxVideo => &[
                 BASE,
-                Part {
+                PackageFiles {
                     package: "nginx",
                     take: &["usr/sbin/nginx"],
                     install: "nginx-light",
@@ -127,7 +127,7 @@ impl Recipe {
             ],
             Self::FfmpegClient => &[
                 BASE,
-                Part {
+                PackageFiles {
                     package: "ffmpeg",
                     take: &["usr/bin/ffmpeg", "usr/bin/ffprobe"],
                     install: "--no-install-recommends ffmpeg",
@@ -328,7 +328,7 @@ pub(crate) fn find(recipe: Recipe, root: &Path, context: &Context<'_>) -> Result
 }
 
 /// Returns the fault for a recorded package whose needed files are missing.
-fn damaged(part: &Part) -> Fault {
+fn damaged(part: &PackageFiles) -> Fault {
     Fault::NotInstalled(format!("--reinstall {}", part.package))
 }
 

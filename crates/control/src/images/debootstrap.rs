@@ -5,16 +5,20 @@ use std::process::Command;
 
 use constel_containers::image::Recipe;
 
-use super::place::{Place, is_there, run};
+use super::place::{TempFolder, is_there, run};
 use crate::error::Error;
 
 /// Creates a system with the packages of a recipe. The output of debootstrap goes to standard error. The folder is removed
 /// when the returned value is dropped.
-pub(super) fn system(recipe: Recipe, suite: &str, mirror: Option<&str>) -> Result<Place, Error> {
+pub(super) fn system(
+    recipe: Recipe,
+    suite: &str,
+    mirror: Option<&str>,
+) -> Result<TempFolder, Error> {
     if !is_there("debootstrap") {
         return Err(Error::NoDebootstrap);
     }
-    let place = Place::make("constel-debootstrap")?;
+    let place = TempFolder::make("constel-debootstrap")?;
     let mut command = Command::new("debootstrap");
     command.arg("--variant=minbase");
     command.arg(format!("--include={}", recipe.packages().join(",")));
@@ -24,6 +28,6 @@ pub(super) fn system(recipe: Recipe, suite: &str, mirror: Option<&str>) -> Resul
 }
 
 /// Returns the root of the system within the folder.
-pub(super) fn root_of(place: &Place) -> std::path::PathBuf {
+pub(super) fn root_of(place: &TempFolder) -> std::path::PathBuf {
     Path::new(place.path()).join("root")
 }

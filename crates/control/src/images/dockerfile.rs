@@ -3,12 +3,12 @@
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-use super::place::{Place, is_there, run};
+use super::place::{TempFolder, is_there, run};
 use crate::error::Error;
 
 /// An image that was built, as an archive that goes with this.
 pub(super) struct Built {
-    place: Place,
+    place: TempFolder,
 }
 
 impl Built {
@@ -40,7 +40,7 @@ pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
         }
     }
     let built = Built {
-        place: Place::make("constel-build")?,
+        place: TempFolder::make("constel-build")?,
     };
     let archive = built.archive();
     match builder {

@@ -8,9 +8,9 @@ use std::process::{Command, Stdio};
 use crate::error::Error;
 
 /// A folder of the system's for temporary ones; it is removed with this.
-pub(super) struct Place(PathBuf);
+pub(super) struct TempFolder(PathBuf);
 
-impl Place {
+impl TempFolder {
     /// Creates a new folder.
     pub(super) fn make(name: &str) -> Result<Self, Error> {
         let unmade = |error: IoError| Error::NotBuilt(format!("cannot make a folder: {error}"));
@@ -24,7 +24,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for TempFolder {
     fn drop(&mut self) {
         drop(std::fs::remove_dir_all(&self.0));
     }

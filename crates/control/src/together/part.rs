@@ -189,12 +189,12 @@ struct Talk {
     time: LabTime,
     /// The time until which the machine may send, or 0 before the first message.
     until_ns: AtomicU64,
-    heard: Mutex<Heard>,
+    heard: Mutex<Received>,
     news: Condvar,
 }
 
 #[derive(Default)]
-struct Heard {
+struct Received {
     beat: Option<Beat>,
     ways: Option<Ways>,
     /// Lab time zero by the clock that all machines have in common.
@@ -221,7 +221,7 @@ enum News {
 }
 
 impl Talk {
-    fn heard(&self) -> MutexGuard<'_, Heard> {
+    fn heard(&self) -> MutexGuard<'_, Received> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -365,7 +365,7 @@ impl Talk {
     }
 
     /// Waits until something is known.
-    fn wait<T>(&self, mut known: impl FnMut(&mut Heard) -> Option<T>) -> Result<T, EngineError> {
+    fn wait<T>(&self, mut known: impl FnMut(&mut Received) -> Option<T>) -> Result<T, EngineError> {
         let mut heard = self.heard();
         loop {
             if self.stop.load(Ordering::Acquire) {
@@ -430,7 +430,7 @@ impl Gate for Talk {
     }
 
     fn set_together(&self, known: usize, within: Duration) -> Option<SetTogether> {
-        let unheard = |heard: &mut Heard| heard.set.len() <= known;
+        let unheard = |heard: &mut Received| heard.set.len() <= known;
         let waited = self.news.wait_timeout_while(self.heard(), within, unheard);
         let heard = waited.unwrap_or_else(PoisonError::into_inner).0;
         heard.set.get(known).cloned()

@@ -237,7 +237,7 @@ impl Backend for EdtBackend {
     // The programs count frames in the kernel, so the same frame may be counted in one place and not yet in the next
     // while traffic flows. `saturating_sub` below allows for that.
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats> {
-        self.table.tell_clocks();
+        self.table.write_clocks();
         let mut sum = EdgeCounters::default();
         self.table.add_all(&mut sum)?;
         let (queued, fq_drops) = self.fq()?;

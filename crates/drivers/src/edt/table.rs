@@ -20,7 +20,7 @@ use super::programs::{Programs, from_bytes};
 const BATCH: u32 = 4096;
 
 #[derive(Clone, Copy, Debug)]
-struct Place {
+struct EdgeSlot {
     slot: u32,
     /// Number of lives begun.
     lives: u32,
@@ -40,7 +40,7 @@ pub(super) struct Table {
     wanted: Vec<Params>,
     /// Edge of each slot in use.
     owners: Vec<Edge>,
-    places: HashMap<Edge, Place>,
+    places: HashMap<Edge, EdgeSlot>,
     /// Existing edges of each port, by slot.
     lists: Vec<Vec<u32>>,
     /// Removed edges that still have slots, the oldest first. Their slots are reused when no slot is unused.
@@ -90,7 +90,7 @@ impl Table {
             dirty_ports: Vec::new(),
             unsettled: false,
         };
-        table.tell_clocks();
+        table.write_clocks();
         Ok(table)
     }
 
@@ -100,7 +100,7 @@ impl Table {
 
     /// Writes the difference of `CLOCK_TAI` and `CLOCK_REALTIME`, which is a whole number of seconds that a system
     /// administrator may change.
-    pub(super) fn tell_clocks(&self) {
+    pub(super) fn write_clocks(&self) {
         let read = |clock| {
             let mut t = libc::timespec {
                 tv_sec: 0,
@@ -179,7 +179,7 @@ impl Table {
                 // Flow and life 0 mean "none" to the programs, so counting skips it.
                 self.flows = self.flows.wrapping_add(1).max(1);
                 self.wanted[slot as usize] = Params::new(self.flows);
-                Place {
+                EdgeSlot {
                     slot,
                     lives: 0,
                     position: None,
@@ -196,7 +196,7 @@ impl Table {
         // The entry before the new one now points to it.
         self.relink(edge.0, [position.checked_sub(1), Some(position)]);
         self.existing += 1;
-        let place = Place {
+        let place = EdgeSlot {
             lives: place.lives + 1,
             position: Some(position),
             ..place

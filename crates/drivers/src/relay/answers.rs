@@ -19,7 +19,7 @@ const TIMES_PER_TURN: usize = 8;
 
 impl Thread {
     /// Handles one command of another thread.
-    pub(super) fn treat(&mut self, command: Command) {
+    pub(super) fn handle_command(&mut self, command: Command) {
         // The requester may have given up, so a failed reply is ignored.
         match command {
             Command::Apply {

@@ -13,7 +13,7 @@ use constel_link::{
 use super::command::{Command, PLACES_PER_TURN, Signals};
 use super::external::{ExternalCounts, Steer};
 use super::far::{Arrival, FarSet};
-use super::instant::{Change, LEAD_NS, Order};
+use super::instant::{Change, ChangeNumbers, LEAD_NS};
 use super::object::Loaded;
 use super::owners::Owners;
 use super::stats::RelayStats;
@@ -46,7 +46,7 @@ pub(crate) struct Common {
     pub(crate) owners: Arc<Owners>,
     /// The thread of each channel.
     pub(crate) channels: Vec<usize>,
-    pub(crate) order: Arc<Order>,
+    pub(crate) order: Arc<ChangeNumbers>,
 }
 
 /// A running thread of the relay.

@@ -24,12 +24,12 @@ pub(crate) const LEAD_NS: Nanos = 200_000;
 /// Numbers of changes whose notification has begun, and whose notification of all threads is complete. When both are
 /// equal and a thread has received as many, no change for an earlier instant can follow.
 #[derive(Debug, Default)]
-pub(crate) struct Order {
+pub(crate) struct ChangeNumbers {
     pub(crate) begun: AtomicU64,
     pub(crate) told: AtomicU64,
 }
 
-impl Order {
+impl ChangeNumbers {
     /// Returns whether a thread that has received `heard` changes has received all.
     fn is_complete(&self, heard: u64) -> bool {
         self.told.load(Ordering::SeqCst) == heard && self.begun.load(Ordering::SeqCst) == heard
@@ -53,7 +53,7 @@ pub(crate) enum Change {
 /// Progress of all threads with the next change.
 #[derive(Debug)]
 pub(crate) struct Instants {
-    order: Arc<Order>,
+    order: Arc<ChangeNumbers>,
     heard: u64,
     /// Our own mark, once it was sent.
     own: Option<bool>,
@@ -63,7 +63,7 @@ pub(crate) struct Instants {
 }
 
 impl Instants {
-    pub(crate) fn new(order: Arc<Order>, threads: usize) -> Instants {
+    pub(crate) fn new(order: Arc<ChangeNumbers>, threads: usize) -> Instants {
         Instants {
             order,
             heard: 0,
@@ -176,7 +176,7 @@ mod tests {
 
     #[test]
     fn a_change_is_made_once_all_are_as_far_and_only_if_all_can() {
-        let order = Arc::new(Order::default());
+        let order = Arc::new(ChangeNumbers::default());
         let mut instants = Instants::new(order.clone(), 3);
         assert!(order.is_complete(0));
         order.begun.fetch_add(1, Ordering::SeqCst);

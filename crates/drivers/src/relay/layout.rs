@@ -125,7 +125,7 @@ pub(crate) struct Back {
 
 /// Values that a relay thread writes for the capture program, for all ports of its nodes.
 #[repr(C)]
-pub(crate) struct Told {
+pub(crate) struct ThreadValues {
     /// Number of slots that a port may hold at present.
     pub(crate) share: AtomicU64,
     /// The thread's own number: frames sent while it runs were caused by its deliveries.
@@ -135,7 +135,7 @@ pub(crate) struct Told {
     pad: [u64; 5],
 }
 
-const _: () = assert!(size_of::<Told>() == 64);
+const _: () = assert!(size_of::<ThreadValues>() == 64);
 const _: () = assert!(size_of::<Desc>() == 32 && size_of::<Port>() == 16);
 const _: () = assert!(size_of::<Back>() == 32);
 const _: () = assert!(size_of::<Cpu>() == 192 && offset_of!(Cpu, desc_tail) == 128);

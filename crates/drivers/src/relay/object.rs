@@ -7,7 +7,7 @@ use constel_host::time_namespace::{Clock, ahead_of_kernel_ns};
 use libbpf_rs::{MapCore as _, MapFlags, Object, ObjectBuilder};
 
 use super::layout::{
-    Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, THREADS_MAX, Told,
+    Back, Cpu, Desc, FIRST_UPLINK, Port, SHARD_PORTS, SLOT_BYTES, THREADS_MAX, ThreadValues,
 };
 use crate::bpf::{Aligned, BpfError, Mapped, Side};
 use crate::error::Result;
@@ -104,7 +104,7 @@ impl Loaded {
         let cpus = map("cst_cpus", sizes.rings() as usize * size_of::<Cpu>())?;
         let ports = map("cst_ports", sizes.ports as usize * size_of::<Port>())?;
         let back = map("cst_back", sizes.ports as usize * size_of::<Back>())?;
-        let told = map("cst_told", THREADS_MAX * size_of::<Told>())?;
+        let told = map("cst_told", THREADS_MAX * size_of::<ThreadValues>())?;
         let page = crate::bpf::page_bytes();
         let wake = |thread: u32| -> Result<(Mapped, Mapped)> {
             let name = wake_name(thread);
@@ -143,9 +143,9 @@ impl Loaded {
     }
 
     /// Returns the values that a thread, which must exist, writes for the capture program.
-    pub(crate) fn told(&self, thread: usize) -> &Told {
-        // SAFETY: `Told` is atomics and padding, in a page-aligned mapping.
-        unsafe { self.told.shared(thread * size_of::<Told>()) }
+    pub(crate) fn told(&self, thread: usize) -> &ThreadValues {
+        // SAFETY: `ThreadValues` is atomics and padding, in a page-aligned mapping.
+        unsafe { self.told.shared(thread * size_of::<ThreadValues>()) }
     }
 
     /// Returns the descriptor of the ring buffer on which a thread sleeps. It is valid as long as `self`.

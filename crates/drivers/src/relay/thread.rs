@@ -83,7 +83,7 @@ pub(super) fn serve(
     work: Option<Box<Thread>>,
 ) {
     sched::set_up(priority);
-    let here = Place {
+    let here = HostThread {
         me,
         shifts,
         schedstat: stalls::schedstat(),
@@ -96,14 +96,14 @@ pub(super) fn serve(
 }
 
 /// One of the host's threads.
-pub(super) struct Place<'s> {
+pub(super) struct HostThread<'s> {
     me: usize,
     shifts: Option<&'s Shifts<Box<Thread>>>,
     /// The kernel's scheduling statistics of it.
     schedstat: Option<Arc<File>>,
 }
 
-impl Place<'_> {
+impl HostThread<'_> {
     /// Cancels a call, so that the other thread does not come while this one sleeps. Returns false if it is here
     /// already.
     pub(super) fn call_off(&self) -> bool {
@@ -113,7 +113,7 @@ impl Place<'_> {
 
 impl Thread {
     /// Runs until it must stop, or until another thread may continue.
-    fn run(mut self: Box<Self>, here: &Place<'_>) -> Ended<Box<Thread>> {
+    fn run(mut self: Box<Self>, here: &HostThread<'_>) -> Ended<Box<Thread>> {
         let asleep = self.state.asleep.take();
         if let Some(asleep) = asleep {
             self.woke(asleep);
@@ -174,7 +174,7 @@ impl Thread {
     }
 
     /// Called when the calling thread takes over the work of another.
-    fn take_over(&mut self, here: &Place<'_>) {
+    fn take_over(&mut self, here: &HostThread<'_>) {
         self.state.at_work = Some(here.me);
         self.waiting.enter();
         self.state.stalls.enter(here.schedstat.clone());
@@ -292,7 +292,7 @@ impl Thread {
             return false;
         }
         while let Ok(command) = self.commands.try_recv() {
-            self.treat(command);
+            self.handle_command(command);
         }
         true
     }

@@ -12,7 +12,7 @@ use super::rings::Rings;
 use super::sched::Plan;
 use super::shifts::News;
 use super::state::State;
-use super::thread::{Place, SETTLE_NS, Thread};
+use super::thread::{HostThread, SETTLE_NS, Thread};
 use super::warm_up;
 use crate::clock::mono_ns;
 
@@ -36,7 +36,7 @@ pub(crate) struct Asleep {
 impl Thread {
     /// Waits if there is no work: spins if a frame is due soon, otherwise sleeps. If two threads alternate, returns the
     /// end of the sleep and the descriptors that end it early.
-    pub(super) fn wait(&mut self, here: &Place<'_>) -> Option<(Nanos, News)> {
+    pub(super) fn wait(&mut self, here: &HostThread<'_>) -> Option<(Nanos, News)> {
         let now = mono_ns();
         self.state.awake.look(now);
         let mut due = next_due(&mut self.table, &self.air, &self.far, &self.state);

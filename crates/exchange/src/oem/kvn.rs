@@ -8,7 +8,7 @@ use crate::states::Track;
 use crate::text::{ReadErrors, number, shown};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Part {
+enum Section {
     Header,
     Meta,
     Data,
@@ -16,7 +16,7 @@ enum Part {
 }
 
 struct Reader {
-    part: Part,
+    part: Section,
     version: bool,
     meta: Option<Meta>,
     track: Track,
@@ -25,7 +25,7 @@ struct Reader {
 
 pub(super) fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
     let mut reader = Reader {
-        part: Part::Header,
+        part: Section::Header,
         version: false,
         meta: None,
         track: Track::default(),
@@ -39,7 +39,7 @@ pub(super) fn read(text: &str) -> Result<EphemerisFile, ReadErrors> {
             break;
         }
     }
-    if reader.part == Part::Meta || reader.part == Part::Covariance {
+    if reader.part == Section::Meta || reader.part == Section::Covariance {
         reader.wrong(last, "the file ends within a block");
     }
     reader.close();
@@ -61,29 +61,29 @@ impl Reader {
             return;
         }
         match (self.part, upper.as_str()) {
-            (Part::Covariance, "COVARIANCE_STOP") => self.part = Part::Data,
-            (Part::Covariance, _) => {}
-            (Part::Data, "COVARIANCE_START") => self.part = Part::Covariance,
-            (Part::Header | Part::Data, "META_START") => {
+            (Section::Covariance, "COVARIANCE_STOP") => self.part = Section::Data,
+            (Section::Covariance, _) => {}
+            (Section::Data, "COVARIANCE_START") => self.part = Section::Covariance,
+            (Section::Header | Section::Data, "META_START") => {
                 self.close();
-                self.part = Part::Meta;
+                self.part = Section::Meta;
                 self.meta = Some(Meta::new(n));
             }
-            (Part::Meta, "META_STOP") => {
-                self.part = Part::Data;
+            (Section::Meta, "META_STOP") => {
+                self.part = Section::Data;
                 let missing: Vec<String> = self.meta.iter().flat_map(Meta::missing).collect();
                 for reason in missing {
                     self.wrong(n, reason);
                 }
             }
             // Messages that were put one after another.
-            (Part::Data, _) if upper.starts_with("CCSDS_OEM_VERS") => {
+            (Section::Data, _) if upper.starts_with("CCSDS_OEM_VERS") => {
                 self.close();
-                self.part = Part::Header;
+                self.part = Section::Header;
                 self.pair(n, line);
             }
-            (Part::Header | Part::Meta, _) => self.pair(n, line),
-            (Part::Data, _) => self.state(n, line),
+            (Section::Header | Section::Meta, _) => self.pair(n, line),
+            (Section::Data, _) => self.state(n, line),
         }
     }
 
@@ -93,7 +93,7 @@ impl Reader {
         };
         let (key, value) = (key.trim(), value.trim());
         match (self.part, &mut self.meta) {
-            (Part::Meta, Some(meta)) => self.objects.meta(meta, n, key, value),
+            (Section::Meta, Some(meta)) => self.objects.meta(meta, n, key, value),
             _ => self.header(n, key, value),
         }
     }

@@ -15,12 +15,12 @@ use super::is_absent;
 use crate::error::{Context, Result};
 
 /// A group, as the folder that holds it has it.
-pub(super) struct Place<'a> {
+pub(super) struct GroupEntry<'a> {
     parent: BorrowedFd<'a>,
     name: &'a OsStr,
 }
 
-impl Place<'_> {
+impl GroupEntry<'_> {
     /// Returns the text of one of the group's files.
     pub(super) fn read(&self, file: &str) -> io::Result<String> {
         let opened = self.open(file, OFlags::RDONLY)?;
@@ -57,7 +57,7 @@ impl Place<'_> {
 ///
 /// # Errors
 /// The first error of `each`; `Error::Os` when a group that exists cannot be listed.
-pub(super) fn visit(top: &Path, mut each: impl FnMut(&Place<'_>) -> Result<()>) -> Result<()> {
+pub(super) fn visit(top: &Path, mut each: impl FnMut(&GroupEntry<'_>) -> Result<()>) -> Result<()> {
     let what = || format!("list {}", top.display());
     let (Some(parent), Some(name)) = (top.parent(), top.file_name()) else {
         return Ok(());
@@ -95,7 +95,7 @@ pub(super) fn visit(top: &Path, mut each: impl FnMut(&Place<'_>) -> Result<()>) 
         inside -= 1;
         here = enter(here.as_fd(), OsStr::new("..")).context(what)?;
         if let Some(name) = levels.last_mut().and_then(Vec::pop) {
-            each(&Place {
+            each(&GroupEntry {
                 parent: here.as_fd(),
                 name: &name,
             })?;

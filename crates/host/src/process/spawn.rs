@@ -46,7 +46,7 @@ pub struct Spawn<'a> {
     env: Vec<(OsString, OsString)>,
     netns: Option<&'a NetNs>,
     cgroups: Vec<&'a LabCgroup>,
-    place: Place<'a>,
+    place: Surroundings<'a>,
     dir: Option<PathBuf>,
     stdio: [Stdio; 3],
     terminal: Option<RawFd>,
@@ -58,7 +58,7 @@ pub struct Spawn<'a> {
 
 /// The processes and files that the process sees.
 #[derive(Clone, Copy, Debug, Default)]
-enum Place<'a> {
+enum Surroundings<'a> {
     /// Those of the calling process.
     #[default]
     Host,
@@ -89,7 +89,7 @@ impl<'a> Spawn<'a> {
             env,
             netns: None,
             cgroups: Vec::new(),
-            place: Place::Host,
+            place: Surroundings::Host,
             dir: None,
             stdio: Default::default(),
             terminal: None,
@@ -137,7 +137,7 @@ impl<'a> Spawn<'a> {
     /// Makes the process see processes and files as the node of this view does. Its host name is the [node's
     /// name](Self::node).
     pub fn view(mut self, view: &'a View) -> Self {
-        self.place = Place::View(view);
+        self.place = Surroundings::View(view);
         self
     }
 
@@ -151,13 +151,13 @@ impl<'a> Spawn<'a> {
         hostname: &'a str,
         confinement: &'a Confinement,
     ) -> Self {
-        self.place = Place::First(view, hostname);
+        self.place = Surroundings::First(view, hostname);
         self.contained(confinement)
     }
 
     /// Makes the process join the first process of a container, with the container's environment and working directory.
     pub fn beside(mut self, inside: &'a Inside, confinement: &'a Confinement) -> Self {
-        self.place = Place::Container(inside);
+        self.place = Surroundings::Container(inside);
         self.contained(confinement)
     }
 
@@ -171,7 +171,7 @@ impl<'a> Spawn<'a> {
     /// Makes the process the init of its own process namespace, whose `/proc` it mounts in this mount namespace; it
     /// ends with the calling thread.
     pub(crate) fn init_in(mut self, mounts: BorrowedFd<'a>) -> Self {
-        self.place = Place::Init(mounts);
+        self.place = Surroundings::Init(mounts);
         self.manners = Manners::Init;
         // The caller's working directory would keep its mount busy.
         self.dir = Some("/".into());
@@ -245,7 +245,7 @@ impl<'a> Spawn<'a> {
             .map_or(OsStr::new("/usr/local/bin:/usr/bin:/bin"), |(_, v)| v);
         // A container's files are visible inside only.
         let programs = match self.place {
-            Place::First(..) | Place::Container(_) => candidates(&name, search),
+            Surroundings::First(..) | Surroundings::Container(_) => candidates(&name, search),
             _ => vec![find_command(&name, search)?],
         };
         let shown = match programs.as_slice() {
@@ -276,23 +276,23 @@ impl<'a> Spawn<'a> {
             .map(|group| c_string(group.procs()));
         let cgroups = cgroups.collect::<Result<Vec<_>>>()?;
         let mounts = match self.place {
-            Place::Host => None,
-            Place::View(view) => Some(view.mounts()),
-            Place::Init(mounts) => Some(mounts),
-            Place::First(view, _) => Some(view.mounts()),
-            Place::Container(inside) => Some(inside.view().mounts()),
+            Surroundings::Host => None,
+            Surroundings::View(view) => Some(view.mounts()),
+            Surroundings::Init(mounts) => Some(mounts),
+            Surroundings::First(view, _) => Some(view.mounts()),
+            Surroundings::Container(inside) => Some(inside.view().mounts()),
         };
         let hostname = match self.place {
-            Place::First(_, hostname) => Some(c_string(hostname)?),
+            Surroundings::First(_, hostname) => Some(c_string(hostname)?),
             _ => None,
         };
         // A node's name is at most as long as a label of the domain name system; the kernel permits one byte more.
         let machine = match self.place {
-            Place::View(_) => self.node.map(c_string).transpose()?,
+            Surroundings::View(_) => self.node.map(c_string).transpose()?,
             _ => None,
         };
         let first = match self.place {
-            Place::Container(inside) => Some(inside.first()),
+            Surroundings::Container(inside) => Some(inside.first()),
             _ => None,
         };
         let mounts = mounts.map(descriptor_path).transpose()?;
@@ -314,9 +314,9 @@ impl<'a> Spawn<'a> {
             netns: self.netns.map(|n| n.fd().as_raw_fd()),
             mounts: mounts.as_deref(),
             pids: match self.place {
-                Place::View(view) | Place::First(view, _) => Some(view.pids()),
-                Place::Container(inside) => Some(inside.view().pids()),
-                Place::Host | Place::Init(_) => None,
+                Surroundings::View(view) | Surroundings::First(view, _) => Some(view.pids()),
+                Surroundings::Container(inside) => Some(inside.view().pids()),
+                Surroundings::Host | Surroundings::Init(_) => None,
             },
             dir: dir.as_deref(),
             own_dir,

@@ -90,7 +90,7 @@ impl View {
     }
 
     /// Returns the first error in informing nodes, if any.
-    pub(crate) fn untold(&self) -> Option<String> {
+    pub(crate) fn information_error(&self) -> Option<String> {
         self.with(|live| live.informant.clone())?.problem()
     }
 

@@ -19,7 +19,7 @@ use crate::failed::Failed;
 
 /// The last numbers that one node received.
 #[derive(Default)]
-struct Told {
+struct LastNumbers {
     /// The revision of its peers.
     revision: u64,
     /// The number of its last event.
@@ -34,7 +34,7 @@ pub(super) struct Keeper {
     failed: Arc<Failed>,
     /// The first error in informing nodes.
     pub(super) problem: Arc<Mutex<Option<String>>>,
-    told: BTreeMap<NodeId, Told>,
+    told: BTreeMap<NodeId, LastNumbers>,
     /// The topology in force, and below it the topology without links failed by command, which nodes see.
     planned: Option<Arc<Snapshot>>,
     known: Arc<Snapshot>,
@@ -63,7 +63,7 @@ impl Keeper {
             problem: Arc::default(),
             told: telling
                 .asking()
-                .map(|node| (node, Told::default()))
+                .map(|node| (node, LastNumbers::default()))
                 .collect(),
             planned: None,
             known: Arc::default(),

@@ -14,8 +14,8 @@ use serde_json::Value;
 use super::*;
 use crate::testing::shipped;
 
-/// An Iridium of which these nodes are told.
-struct Told {
+/// An Iridium whose information these nodes get.
+struct InformedLab {
     informant: Informant,
     blueprint: Arc<Blueprint>,
     folder: tempfile::TempDir,
@@ -23,7 +23,7 @@ struct Told {
     failed: Arc<Failed>,
 }
 
-fn told(information: &str) -> Told {
+fn told(information: &str) -> InformedLab {
     let text = shipped("iridium") + "\n" + information;
     let blueprint = Arc::new(crate::testing::blueprint(&text));
     // In memory, as labs have it, where there is such a place.
@@ -34,7 +34,7 @@ fn told(information: &str) -> Told {
     folder::make_nodes(folder.path(), &telling, &[]).unwrap();
     let (clock, failed) = (Arc::new(LabClock::held()), Arc::default());
     let informant = Informant::start((&blueprint, &ours), "x", folder.path(), &clock, &failed);
-    Told {
+    InformedLab {
         informant: informant.unwrap().unwrap(),
         blueprint,
         folder,
@@ -43,7 +43,7 @@ fn told(information: &str) -> Told {
     }
 }
 
-impl Told {
+impl InformedLab {
     fn place(&self, node: &str, name: &str) -> PathBuf {
         let id = self.blueprint.lab.layout.find(node).unwrap().id;
         node_folder(self.folder.path(), id).join(name)
@@ -168,7 +168,7 @@ fn users_files_commands_and_the_clock_are_events_and_no_event_is_lost() {
     let user = |node: &str| fs::read_to_string(told.place(node, "user/as.conf"));
     assert_eq!(user("tokyo").unwrap(), "as 1");
     let mut follower = told.connect("tokyo", "{\"verb\": \"follow\"}\n");
-    // One that has asked follows from here on.
+    // A client that has subscribed follows from here on.
     follower
         .get_mut()
         .write_all(b"{\"verb\": \"links\"}\n")
@@ -201,7 +201,7 @@ fn users_files_commands_and_the_clock_are_events_and_no_event_is_lost() {
         (&clock["data"]["zero_ns"], &clock["data"]["seq"]),
         (&7.into(), &5.into())
     );
-    // Nothing of it was for the other.
+    // No event of it was for the other node.
     let events = fs::read_to_string(told.place("london", names::EVENTS)).unwrap();
     let events: Vec<Event> = events
         .lines()
@@ -231,7 +231,7 @@ fn who_does_not_read_is_let_go_and_the_events_files_stay_bounded() {
     let lazy = told.connect("tokyo", "{\"verb\": \"follow\"}\n{\"verb\": \"links\"}\n");
     let mut busy = told.connect("tokyo", "{\"verb\": \"links\"}\n{\"verb\": \"follow\"}\n");
     assert_eq!(next(&mut busy)["ok"], true);
-    // Its own sending is over; it still listens.
+    // The client has ended its own sending; it still listens.
     busy.get_ref().shutdown(std::net::Shutdown::Write).unwrap();
     let long = "x".repeat(10_000);
     for n in 1..=500 {
@@ -256,7 +256,7 @@ fn who_does_not_read_is_let_go_and_the_events_files_stay_bounded() {
 }
 
 /// Asks without end and reads nothing, for as long as the socket takes it at once; gives the bytes that were sent.
-fn flood(told: &Told, question: &str) -> (UnixStream, usize) {
+fn flood(told: &InformedLab, question: &str) -> (UnixStream, usize) {
     let mut stream = told.connect("tokyo", "").into_inner();
     stream.set_nonblocking(true).unwrap();
     let block = question.repeat((64 << 10) / question.len());
@@ -289,7 +289,7 @@ fn a_program_that_asks_without_reading_has_its_questions_wait_in_its_own_socket(
     ] {
         let (stream, sent) = flood(&told, question);
         assert!(sent < 4 << 20, "{question:?}: {sent} bytes were read");
-        // All others are answered meanwhile, and it is, once it reads.
+        // All others are answered at the same time, and it is, once it reads.
         let mut other = told.connect("lima", "{\"verb\": \"links\"}\n");
         assert_eq!(next(&mut other)["ok"], true, "{question:?}");
         stream.set_nonblocking(false).unwrap();
@@ -330,7 +330,7 @@ fn no_reader_ever_sees_half_of_a_file() {
             let (mut reads, mut last) = (0_u64, 0);
             while !over.load(Ordering::Acquire) {
                 let text = fs::read_to_string(&path).unwrap();
-                // A number, said as often as its own length asks for.
+                // A number, repeated as often as its own length requires.
                 let (number, rest) = text.split_once(' ').unwrap();
                 let number: u64 = number.parse().unwrap();
                 assert_eq!(rest.len() as u64, number % 5_000, "torn at {number}");

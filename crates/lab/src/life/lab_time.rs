@@ -28,10 +28,10 @@ use crate::routing::steps::{Steps, since_ns};
 use crate::routing::tables::{self, Standing};
 use crate::routing::ways;
 use crate::traffic::helpers::{Death, Helpers};
-use crate::watch::changes::{self, Baseline, Looked};
+use crate::watch::changes::{self, Baseline, SampledChanges};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
-use crate::watch::pace::{Begun, Looks, Pace};
+use crate::watch::pace::{Begun, Pace, SampleTimes};
 
 /// How often the kernels' tables are sampled, and the share of time for it.
 const LOOKS: Pace = Pace {
@@ -185,10 +185,10 @@ impl LabTime<'_> {
         self.log.emit(Some(0), Happening::ClockStarted);
         let seconds = duration_ns.div_ceil(1_000_000_000);
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
-        let mut look = Looks::new(LOOKS);
+        let mut look = SampleTimes::new(LOOKS);
         let waited_ns = || self.fabric.launcher.cgroups.processor_wait_ns();
         let (began, waited_before_ns) = (Instant::now(), waited_ns());
-        self.tell_paths(steps);
+        self.log_paths(steps);
         self.sample(steps, &mut seen)?;
         let step_ns = self.fabric.blueprint.lab.step_ns();
         // The last step has no end of its own: `wait_out` covers the time from it to the end of the run.
@@ -228,7 +228,7 @@ impl LabTime<'_> {
         &self,
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
-        look: &mut Looks,
+        look: &mut SampleTimes,
         seen: &mut Observed,
     ) -> Result<bool, EngineError> {
         // Losses come first: the step planned next must already be without the nodes of lost machines.
@@ -248,7 +248,7 @@ impl LabTime<'_> {
             self.stopped() || problem.is_some()
         };
         let took_effect = steps.take_effect(next, &mut stop)?;
-        self.tell_paths(steps);
+        self.log_paths(steps);
         if let Some(error) = problem {
             return Err(error);
         }
@@ -317,7 +317,7 @@ impl LabTime<'_> {
         &self,
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
-        look: &mut Looks,
+        look: &mut SampleTimes,
         seen: &mut Observed,
         duration_ns: u64,
     ) -> Result<(), EngineError> {
@@ -327,7 +327,7 @@ impl LabTime<'_> {
             }
             steps.route_round_failures()?;
             steps.look_after(left)?;
-            self.tell_paths(steps);
+            self.log_paths(steps);
             self.between_steps(steps.current(), daemons, look, seen)?;
             std::thread::sleep(left.min(steps.pause()));
         }
@@ -339,7 +339,7 @@ impl LabTime<'_> {
         &self,
         snapshot: &Snapshot,
         daemons: &mut Daemons,
-        look: &mut Looks,
+        look: &mut SampleTimes,
         seen: &mut Observed,
     ) -> Result<(), EngineError> {
         for incident in daemons.watch(&self.fabric.blueprint, Duration::ZERO)? {
@@ -379,7 +379,7 @@ impl LabTime<'_> {
         let standing = tables::standing(&self.fabric.kernels, &snapshot)?;
         look.done(begun);
         let now_ns = self.clock.now_ns().unwrap_or(0);
-        let Looked { over, news } = seen.watches.look(now_ns, standing.complete());
+        let SampledChanges { over, news } = seen.watches.look(now_ns, standing.complete());
         if news {
             self.log.emit(
                 Some(now_ns as i64),

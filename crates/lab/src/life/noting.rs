@@ -83,7 +83,7 @@ impl LabTime<'_> {
     }
 
     /// Logs the pairs whose number of disjoint paths changed.
-    pub(super) fn tell_paths(&self, steps: &mut Steps<Machine>) {
+    pub(super) fn log_paths(&self, steps: &mut Steps<Machine>) {
         let pairs = self.fabric.blueprint.addresses.paths().pairs();
         for news in steps.planner.take_paths_news() {
             let pair = &pairs[news.pair];

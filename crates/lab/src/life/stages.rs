@@ -179,7 +179,7 @@ impl Stages<'_> {
         self.converged.count_from_now();
         let (mut seen, ran) = self.lab_time(&mut steps, traffic, zero_ns)?;
         usage.extend(self.daemons.usage("end")?);
-        if let Some(problem) = self.context.view.untold() {
+        if let Some(problem) = self.context.view.information_error() {
             seen.fail(format!(
                 "nodes did not receive their information: {problem}"
             ));

@@ -13,9 +13,9 @@ use constel_host::{Error, Result};
 
 /// The placeholder of such a node; clones share it.
 #[derive(Clone)]
-pub(crate) struct Elsewhere(Arc<Place>);
+pub(crate) struct Elsewhere(Arc<RemoteNode>);
 
-struct Place {
+struct RemoteNode {
     name: String,
     machine: RwLock<String>,
     /// The planned routes, as far as paths through the node are followed from this machine.
@@ -33,7 +33,7 @@ impl Elsewhere {
         // The placeholder contains a node in memory, which stores the planned routes.
         let fresh = MemoryRuntime::default().create(&[name])?.pop();
         let fresh = fresh.ok_or_else(|| Error::Invalid(format!("nothing stands for {name}")))?;
-        Ok(Self(Arc::new(Place {
+        Ok(Self(Arc::new(RemoteNode {
             name: name.to_owned(),
             machine: RwLock::new(machine.to_owned()),
             planned: fresh.finish(&mut || Ok(()), &mut Batch::new())?,

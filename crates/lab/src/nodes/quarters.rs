@@ -132,7 +132,7 @@ fn mounted<'a>(
 }
 
 /// The information files that a node sees.
-struct Told {
+struct InformationFiles {
     folder: Shown,
     /// The part of them that OpenSN's images expect at another path; only for containers, because hosts have no
     /// such folder.
@@ -144,7 +144,7 @@ fn told_to(
     blueprint: &Arc<Blueprint>,
     telling: Option<Telling>,
     info: Option<PathBuf>,
-) -> impl Fn(&str) -> Option<Told> + Send + Sync + use<> {
+) -> impl Fn(&str) -> Option<InformationFiles> + Send + Sync + use<> {
     let blueprint = Arc::clone(blueprint);
     move |name| {
         let node = blueprint.lab.layout.find(name)?.id;
@@ -156,7 +156,7 @@ fn told_to(
             target: target.into(),
             read_only: true,
         };
-        Some(Told {
+        Some(InformationFiles {
             opensn: asked.opensn.then(|| at(folder.join(OPENSN), OPENSN_FOLDER)),
             folder: at(folder, FOLDER),
         })
@@ -172,7 +172,7 @@ fn container_of<T>(
     told: Arc<T>,
 ) -> impl Fn(&str) -> constel_host::Result<Option<ContainerSpec>> + use<T>
 where
-    T: Fn(&str) -> Option<Told>,
+    T: Fn(&str) -> Option<InformationFiles>,
 {
     let (blueprint, folders, images) = (blueprint.clone(), folders.clone(), images.clone());
     move |name| {

@@ -67,7 +67,7 @@ fn lookup(kernels: &Kernels, node: NodeId, goal: IpAddr) -> Result<Option<Route>
 ///
 /// # Errors
 /// When a kernel does not answer.
-pub(crate) fn walk_asking(
+pub(crate) fn walk_querying(
     kernels: &Kernels,
     snapshot: &Snapshot,
     from: NodeId,
@@ -157,13 +157,13 @@ impl<'a> Tables<'a> {
 
 /// Routes to a few addresses: each node on a path is queried once, for all of them together. The cost is that of a
 /// few entries, however long the table is.
-struct Asked<'a> {
+struct QueriedRoutes<'a> {
     kernels: &'a Kernels,
     goals: Vec<IpAddr>,
     known: Vec<Option<Vec<Option<Route>>>>,
 }
 
-impl<'a> Asked<'a> {
+impl<'a> QueriedRoutes<'a> {
     fn new(kernels: &'a Kernels, goals: Vec<IpAddr>) -> Self {
         Self {
             kernels,
@@ -191,7 +191,7 @@ impl<'a> Asked<'a> {
 /// The kernels on the paths of many walks to these addresses: each is queried once, in the cheaper way.
 pub(crate) struct Hops<'a> {
     kernels: &'a Kernels,
-    asked: Asked<'a>,
+    asked: QueriedRoutes<'a>,
     tables: Tables<'a>,
 }
 
@@ -200,7 +200,7 @@ impl<'a> Hops<'a> {
     pub(crate) fn new(kernels: &'a Kernels, goals: Vec<IpAddr>) -> Self {
         Self {
             kernels,
-            asked: Asked::new(kernels, goals),
+            asked: QueriedRoutes::new(kernels, goals),
             tables: Tables::new(kernels),
         }
     }

@@ -75,7 +75,7 @@ pub(crate) struct Watch {
 
 /// The result of a sample for the watched changes.
 #[derive(Default)]
-pub(crate) struct Looked {
+pub(crate) struct SampledChanges {
     /// Changes that have converged: the row, the convergence time, and the edges' counters at the change.
     pub(crate) over: Vec<(Row, u64, Option<Baseline>)>,
     /// Whether the convergence must be reported: at once after a change that broke routes, not only when it is
@@ -114,9 +114,9 @@ impl Watches {
     }
 
     /// Records a sample of the tables, and removes the changes that have converged.
-    pub(crate) fn look(&mut self, now_ns: u64, stand: bool) -> Looked {
-        let mut looked = Looked::default();
-        let Looked { over, news } = &mut looked;
+    pub(crate) fn look(&mut self, now_ns: u64, stand: bool) -> SampledChanges {
+        let mut looked = SampledChanges::default();
+        let SampledChanges { over, news } = &mut looked;
         self.open.retain_mut(|watch| {
             // An incorrect sample restarts the count of uninterrupted correct ones.
             if !stand {
@@ -246,7 +246,7 @@ mod tests {
         watches.add(Row::Handover(0), 100, 0, None);
         watches.add(Row::Change(0), 100, 50, None);
         let mut look = |at_ns, stand| {
-            let Looked { over, news } = watches.look(at_ns, stand);
+            let SampledChanges { over, news } = watches.look(at_ns, stand);
             let ends = over.iter().map(|(_, after, _)| *after);
             (ends.collect::<Vec<u64>>(), news)
         };

@@ -55,7 +55,7 @@ struct Counted {
 }
 
 impl Counted {
-    fn add(&mut self, began: Instant, look: Look, nodes: usize) {
+    fn add(&mut self, began: Instant, look: ConvergenceSample, nodes: usize) {
         if self.since.is_none_or(|since| began < since) {
             return;
         }
@@ -79,7 +79,7 @@ impl Counted {
 
 /// The result of a sample.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub(crate) struct Look {
+pub(crate) struct ConvergenceSample {
     /// The number of nodes from which every reachable destination is reached.
     pub(crate) nodes: usize,
     /// The share of the pairs of a node and a destination, each family counted, whose packets arrive.
@@ -101,7 +101,7 @@ impl Converged {
         kernels: &Kernels,
         view: &View,
         stop: &AtomicBool,
-        mut seen: impl FnMut(Look),
+        mut seen: impl FnMut(ConvergenceSample),
     ) -> Result<(), EngineError> {
         let blueprint = kernels.blueprint.as_ref();
         let goals = goals(blueprint);
@@ -192,7 +192,7 @@ fn look(
     snapshot: &Snapshot,
     goals: &[NodeId],
     told: impl Fn(NodeId, NodeId) -> bool,
-) -> Result<Look, EngineError> {
+) -> Result<ConvergenceSample, EngineError> {
     let Kernels {
         blueprint, nodes, ..
     } = kernels;
@@ -241,7 +241,7 @@ fn look(
             right += usize::from(*can && arrives);
         }
     }
-    Ok(Look {
+    Ok(ConvergenceSample {
         nodes: good.iter().filter(|good| **good).count(),
         right_ratio: right as f64 / pairs.max(1) as f64,
     })
@@ -276,7 +276,7 @@ mod tests {
     fn looks_count_from_a_moment_on() {
         let converged = Converged::default();
         let early = Instant::now();
-        let look = |nodes, right_ratio| Look { nodes, right_ratio };
+        let look = |nodes, right_ratio| ConvergenceSample { nodes, right_ratio };
         converged.counted().add(early, look(0, 0.0), 4);
         assert_eq!(converged.row(4), None);
         converged.count_from_now();

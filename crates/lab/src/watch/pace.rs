@@ -67,17 +67,17 @@ impl Pace {
 
 /// Samples between other work that has fixed times.
 #[derive(Debug)]
-pub(crate) struct Looks {
+pub(crate) struct SampleTimes {
     pace: Pace,
     next: Option<Instant>,
     /// The duration of the longest sample.
     longest: Duration,
 }
 
-impl Looks {
+impl SampleTimes {
     /// Creates the state before the first sample.
-    pub(crate) fn new(pace: Pace) -> Looks {
-        Looks {
+    pub(crate) fn new(pace: Pace) -> SampleTimes {
+        SampleTimes {
             pace,
             next: None,
             longest: Duration::ZERO,
@@ -133,7 +133,7 @@ mod tests {
 
     #[test]
     fn between_other_things_there_must_be_time_for_a_look() {
-        let mut looks = Looks::new(Pace {
+        let mut looks = SampleTimes::new(Pace {
             every: Duration::from_secs(60),
             share: 1,
         });

@@ -13,7 +13,7 @@ use constel_topology::{NodeId, Snapshot};
 
 use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
-use crate::routing::tables::walk_asking;
+use crate::routing::tables::walk_querying;
 use crate::watch::late::Late;
 use crate::watch::path_rows::{EVERY_NS, PathRow, PathRows};
 use constel_plan::Blueprint;
@@ -326,8 +326,8 @@ impl Paths {
 /// Follows the kernels' tables in both directions.
 fn walked(kernels: &Kernels, snapshot: &Snapshot, pair: Pair) -> Result<Sample, EngineError> {
     let blueprint = kernels.blueprint.as_ref();
-    let there = walk_asking(kernels, snapshot, pair.from, pair.goal(blueprint))?;
-    let back = walk_asking(kernels, snapshot, pair.to, pair.source(blueprint))?;
+    let there = walk_querying(kernels, snapshot, pair.from, pair.goal(blueprint))?;
+    let back = walk_querying(kernels, snapshot, pair.to, pair.source(blueprint))?;
     // Without a return path there is no round trip, but the forward path is still reported.
     let arrived = there.arrived() && back.arrived();
     let on = there.hops.iter().map(|hop| hop.to);

@@ -16,7 +16,7 @@ use constel_measure::results::Results;
 
 use crate::progress::Progress;
 use crate::routing::start::runnable;
-use crate::watch::converged::Look;
+use crate::watch::converged::ConvergenceSample;
 
 const EVERY: Duration = Duration::from_secs(1);
 
@@ -34,7 +34,7 @@ pub(crate) struct Recorder<'a> {
 struct State {
     stage: String,
     counts: BTreeMap<String, u64>,
-    looked: Option<Look>,
+    looked: Option<ConvergenceSample>,
     marks: Vec<Mark>,
     file: Rest,
     picture: Thinned,
@@ -116,7 +116,7 @@ struct Row {
     load: u32,
     built: u64,
     daemons: u64,
-    looked: Option<Look>,
+    looked: Option<ConvergenceSample>,
 }
 
 impl<'a> Recorder<'a> {
@@ -153,7 +153,7 @@ impl<'a> Recorder<'a> {
     }
 
     /// Records the latest sample of the kernels' routes.
-    pub(crate) fn converged(&self, look: Look) {
+    pub(crate) fn converged(&self, look: ConvergenceSample) {
         self.shared.lock().looked = Some(look);
     }
 }
@@ -378,7 +378,7 @@ mod tests {
         recorder.stage("nodes and ports", 4, 4, "");
         recorder.shared.take((0, 0), (50, 100));
         recorder.stage("daemons", 2, 4, "");
-        let look = Look {
+        let look = ConvergenceSample {
             nodes: 1,
             right_ratio: 0.25,
         };

@@ -18,7 +18,7 @@ use crate::error::EngineError;
 use crate::nodes::kernels::Kernels;
 use crate::routing::router::Router;
 use crate::routing::ways;
-use crate::watch::changes::{self, Looked, Row, Watches};
+use crate::watch::changes::{self, Row, SampledChanges, Watches};
 use crate::watch::pace::Pace;
 use crate::watch::summary::{ChangeRow, HandoverRow};
 
@@ -47,7 +47,7 @@ pub(crate) type Ways = BTreeMap<(NodeId, u32), Fate>;
 
 /// A sample of one machine, as the differences from the sample before.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-struct Look {
+struct PathSample {
     /// The lab time at which it began, nanoseconds.
     t_ns: u64,
     /// The time of the step whose links it uses.
@@ -103,7 +103,7 @@ impl Notes {
         let new = new.map(|(&(from, goal), fate)| (from, goal, Some(*fate)));
         let gone = self.ways.keys().filter(|key| !ways.contains_key(key));
         let gone = gone.map(|&(from, goal)| (from, goal, None));
-        let look = Look {
+        let look = PathSample {
             t_ns,
             step_ns,
             changed: new.chain(gone).collect(),
@@ -151,7 +151,7 @@ pub fn note_when_stood(
         while let Some((t_ns, steady_ns, row)) = rows.next_if(|(t_ns, ..)| *t_ns < now_ns) {
             watches.add(row, t_ns, steady_ns, None);
         }
-        let Looked { over, .. } = watches.look(now_ns, stand);
+        let SampledChanges { over, .. } = watches.look(now_ns, stand);
         for (row, after_ns, _) in over {
             changes::close(handovers, changes, (row, after_ns), None);
         }
@@ -168,11 +168,11 @@ struct Seen {
 /// Returns the moments at which the state of all machines is known, and whether every station's packets arrived
 /// then.
 fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> Vec<(u64, bool)> {
-    let mut looks: Vec<(usize, Look)> = Vec::new();
+    let mut looks: Vec<(usize, PathSample)> = Vec::new();
     for (machine, noted) in noted.iter().enumerate() {
         let lines = noted.text.split(|byte| *byte == b'\n');
         // A line that was cut off can only be the last one.
-        let own = lines.map_while(|line| serde_json::from_slice::<Look>(line).ok());
+        let own = lines.map_while(|line| serde_json::from_slice::<PathSample>(line).ok());
         looks.extend(own.map(|look| (machine, look)));
     }
     looks.sort_by_key(|(_, look)| look.t_ns);
@@ -180,7 +180,7 @@ fn moments(noted: &[Noted<'_>], stations: &BTreeSet<NodeId>, every_ns: u64) -> V
     let mut moments = Vec::new();
     let mut stand = None;
     for (machine, look) in looks {
-        let Look { t_ns, step_ns, .. } = look;
+        let PathSample { t_ns, step_ns, .. } = look;
         let own = &mut seen[machine];
         own.step_ns = Some(step_ns);
         // The result is kept as long as no outcome changes, because the check over all machines is expensive.
@@ -251,7 +251,7 @@ mod tests {
         let mut text = Vec::new();
         for (t_ms, step_ms, changed) in looks {
             let changed = changed.iter();
-            let look = Look {
+            let look = PathSample {
                 t_ns: t_ms * 1_000_000,
                 step_ns: step_ms * 1_000_000,
                 changed: changed

@@ -87,7 +87,7 @@ impl Consumer {
         }
         // Arrived bytes make room in the window, and may have changed the rate.
         self.ask(now);
-        self.tell_rate(now);
+        self.send_rate(now);
     }
 
     pub(super) fn overlapping(&mut self, r: Range) -> impl Iterator<Item = &mut Pending> {

@@ -59,8 +59,8 @@ impl Consumer {
         ))
     }
 
-    /// See `Midnode::tell_rate`: the rate of the last Interest must not stay in force.
-    pub(super) fn tell_rate(&mut self, now: Nanos) {
+    /// See `Midnode::send_rate`: the rate of the last Interest must not stay in force.
+    pub(super) fn send_rate(&mut self, now: Nanos) {
         let Some(hop) = self.cc.hop_rtt_ns() else {
             return;
         };

@@ -43,7 +43,7 @@ impl Midnode {
         if let Some(payload) = payload {
             self.share(p, h, payload, &waiters);
         }
-        self.tell_rate(p.now, id, up);
+        self.send_rate(p.now, id, up);
         self.plan(p.now, id);
     }
 

@@ -7,7 +7,7 @@ use crate::table::SlotId;
 use crate::wire::{DATA_HEADER_MAX, Interest, Range};
 
 /// The cache's result for an Interest.
-struct Looked {
+struct CacheResult {
     /// Whether some bytes were cached.
     hit: bool,
     /// The ranges that were not cached.
@@ -50,7 +50,7 @@ impl Midnode {
         if look_for_leaps && !i.rtx && !range.is_meta() && self.mend_leap(p, id, i) {
             return self.plan(p.now, id);
         }
-        let Looked { hit, misses, spent } = self.look_up(p.now, id, i, budget);
+        let CacheResult { hit, misses, spent } = self.look_up(p.now, id, i, budget);
         self.stats.cache_hits += u64::from(hit);
         // Ablation: without hop-by-hop control the Interest passes unchanged, but hole detection
         // must know about it.
@@ -137,8 +137,8 @@ impl Midnode {
     }
 
     /// Queues the cached parts of an Interest's range, within `budget` bytes of answers.
-    fn look_up(&mut self, now: Nanos, id: SlotId, i: &Interest, budget: u64) -> Looked {
-        let mut looked = Looked {
+    fn look_up(&mut self, now: Nanos, id: SlotId, i: &Interest, budget: u64) -> CacheResult {
+        let mut looked = CacheResult {
             hit: false,
             misses: Vec::new(),
             spent: 0,

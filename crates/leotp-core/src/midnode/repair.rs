@@ -87,7 +87,7 @@ impl Midnode {
     /// Sends the rate upstream when no Interest has carried it for a hopRTT and it has changed by
     /// more than an eighth. Otherwise a flow whose last Interest requested a low rate would stay
     /// at that rate.
-    pub(super) fn tell_rate(&mut self, now: Nanos, id: SlotId, up: Path) {
+    pub(super) fn send_rate(&mut self, now: Nanos, id: SlotId, up: Path) {
         if !self.params.hop_by_hop {
             return;
         }

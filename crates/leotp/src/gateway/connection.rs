@@ -86,7 +86,7 @@ const WAIT: Duration = Duration::from_secs(60);
 
 /// A thread's report to the gateway; the number is the connection's.
 #[derive(Debug)]
-pub(super) enum Told<T> {
+pub(super) enum ThreadReport<T> {
     /// Something else.
     Other(T),
     /// The flow from the other side has been passed on, its end too.
@@ -98,7 +98,7 @@ pub(super) enum Told<T> {
 /// The channel for reports of threads.
 #[derive(Debug)]
 pub(super) struct Tell<T> {
-    pub(super) to: Sender<Told<T>>,
+    pub(super) to: Sender<ThreadReport<T>>,
     pub(super) waker: Waker,
 }
 
@@ -112,7 +112,7 @@ impl<T> Clone for Tell<T> {
 }
 
 impl<T> Tell<T> {
-    pub(super) fn tell(&self, told: Told<T>) {
+    pub(super) fn tell(&self, told: ThreadReport<T>) {
         // An error means that the gateway has ended, and needs no report.
         let _ = self.to.send(told);
         self.waker.wake();
@@ -147,7 +147,7 @@ pub(super) fn tcp_to_flow<T: Send + 'static>(
                     bytes.fetch_add(n as u64, Ordering::Relaxed);
                 }
                 Err(e) if e.kind() == ErrorKind::Interrupted => {}
-                Err(_) => break tell.tell(Told::Broken(id)),
+                Err(_) => break tell.tell(ThreadReport::Broken(id)),
             }
         }
     })
@@ -164,9 +164,9 @@ pub(super) fn flow_to_tcp<T: Send + 'static>(
 ) -> io::Result<()> {
     spawn("leotp-to-tcp", move || {
         let told = match pass_on(options, &stream, &stop, &bytes) {
-            Ok(true) => Told::Arrived(id),
+            Ok(true) => ThreadReport::Arrived(id),
             Ok(false) => return,
-            Err(_) => Told::Broken(id),
+            Err(_) => ThreadReport::Broken(id),
         };
         tell.tell(told);
     })

@@ -1,7 +1,7 @@
 //! A running gateway: one thread keeps the connections and serves the flows.
 
 use super::CONTROL_PORT;
-use super::connection::{Connection, Tell, Told, flow_to_tcp, spawn, tcp_to_flow};
+use super::connection::{Connection, Tell, ThreadReport, flow_to_tcp, spawn, tcp_to_flow};
 use super::control::{Control, Event, MAX_LEN, Message};
 use super::options::{GatewayOptions, GatewayStats, Peer};
 use crate::Nanos;
@@ -45,7 +45,7 @@ pub struct Gateway {
     sockets: Vec<UdpSocket>,
     connections: HashMap<u64, Connection>,
     clients: Quota,
-    told: Receiver<Told<Other>>,
+    told: Receiver<ThreadReport<Other>>,
     /// Whether there may be more reports of threads than were handled.
     behind: bool,
     tell: Tell<Other>,
@@ -118,7 +118,7 @@ impl Gateway {
             spawn("accept", move || {
                 while !over.load(Ordering::Acquire) {
                     match accept(&listener, LOOK) {
-                        Ok(Some(taken)) => tell.tell(Told::Other(Other::Taken(taken))),
+                        Ok(Some(taken)) => tell.tell(ThreadReport::Other(Other::Taken(taken))),
                         Ok(None) => {}
                         // The client has gone already, or descriptors are short: the next one may
                         // succeed.
@@ -174,11 +174,11 @@ impl Gateway {
                 break;
             };
             match told {
-                Told::Other(Other::Taken(taken)) => self.taken(taken)?,
-                Told::Other(Other::Heard(from, bytes)) => self.heard(from, &bytes)?,
-                Told::Other(Other::Dialed(id, stream)) => self.dialed(id, stream),
-                Told::Arrived(id) => self.arrived(id),
-                Told::Broken(id) => self.broken(id),
+                ThreadReport::Other(Other::Taken(taken)) => self.taken(taken)?,
+                ThreadReport::Other(Other::Heard(from, bytes)) => self.heard(from, &bytes)?,
+                ThreadReport::Other(Other::Dialed(id, stream)) => self.dialed(id, stream),
+                ThreadReport::Arrived(id) => self.arrived(id),
+                ThreadReport::Broken(id) => self.broken(id),
             }
         }
         self.ask_peers();
@@ -351,7 +351,7 @@ impl Gateway {
         let congestion = self.options.intercept.congestion.clone();
         let dial = move || {
             let stream = connect_from(src, dst, congestion.as_deref(), DIAL_WITHIN);
-            tell.tell(Told::Other(Other::Dialed(id, stream)));
+            tell.tell(ThreadReport::Other(Other::Dialed(id, stream)));
         };
         if spawn("dial", dial).is_err() {
             self.broken(id);
@@ -486,7 +486,10 @@ fn listen(socket: UdpSocket, tell: Tell<Other>, over: Arc<AtomicBool>) -> std::i
         let mut buf = [0; MAX_LEN + 1];
         while !over.load(Ordering::Acquire) {
             if let Ok((n, from)) = socket.recv_from(&mut buf) {
-                tell.tell(Told::Other(Other::Heard(from.ip(), buf[..n].to_vec())));
+                tell.tell(ThreadReport::Other(Other::Heard(
+                    from.ip(),
+                    buf[..n].to_vec(),
+                )));
             }
         }
     })

@@ -198,7 +198,7 @@ impl Classifier {
         if self.places.is_empty() {
             return None;
         }
-        let mut looks = Looks::default();
+        let mut looks = FoundSets::default();
         let ip = head.ip.as_ref();
         let src = ip.map(|ip| ip.src);
         let dst = ip.map(|ip| ip.dst);
@@ -255,12 +255,12 @@ impl Classifier {
 
 /// The sets found for a frame's fields.
 #[derive(Default)]
-struct Looks {
+struct FoundSets {
     ids: [SetId; LOOKS],
     count: usize,
 }
 
-impl Looks {
+impl FoundSets {
     fn at(&mut self, table: &Option<Table>, value: Option<u128>) {
         if let Some(table) = table {
             self.ids[self.count] = value.map_or(table.absent, |value| table.get(value));

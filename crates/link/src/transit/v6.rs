@@ -91,7 +91,7 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
     if neighbour.is_some() && node.port_of_link_local(header.from) != Some(from) {
         return Verdict::Drop(Cause::Address);
     }
-    let mut asked = Asked {
+    let mut asked = Unforwarded {
         node,
         header: &header,
         ip,
@@ -129,14 +129,14 @@ pub(crate) fn decide(node: &mut impl Node, packet: Packet<'_>, answer: &mut Vec<
 }
 
 /// A packet that is not forwarded, with its node.
-struct Asked<'a, N> {
+struct Unforwarded<'a, N> {
     node: &'a mut N,
     header: &'a Header,
     ip: &'a [u8],
     neighbour: Option<Way>,
 }
 
-impl<N: Node> Asked<'_, N> {
+impl<N: Node> Unforwarded<'_, N> {
     /// Returns the path of an answer from an address of the node.
     fn back(&self, from: Ipv6Addr) -> Option<Way> {
         let to = self.header.from;

@@ -10,12 +10,12 @@ use crate::tree::syntax;
 pub(crate) struct Outline {
     text: String,
     line_starts: Vec<usize>,
-    root: Part,
+    root: ValueSpan,
 }
 
 /// A value, from its first byte to the one after its last.
 #[derive(Debug)]
-pub(crate) struct Part {
+pub(crate) struct ValueSpan {
     pub(crate) start: usize,
     pub(crate) end: usize,
     /// Others may refer to it.
@@ -30,7 +30,7 @@ pub(crate) enum Kind {
     /// A text; empty also for a missing value.
     Scalar(String),
     Alias,
-    Sequence(Vec<Part>),
+    Sequence(Vec<ValueSpan>),
     Mapping(Vec<Pair>),
 }
 
@@ -42,11 +42,11 @@ pub(crate) struct Pair {
     pub(crate) start: usize,
     /// The colon behind the key; `None` where another form is used.
     pub(crate) colon: Option<usize>,
-    pub(crate) value: Part,
+    pub(crate) value: ValueSpan,
 }
 
 struct Open {
-    part: Part,
+    part: ValueSpan,
     key: Option<(String, usize, Option<usize>)>,
 }
 
@@ -57,7 +57,7 @@ impl Outline {
         let text = source.text().to_owned();
         let mut line_starts = vec![0];
         line_starts.extend(text.match_indices('\n').map(|(at, _)| at + 1));
-        let nothing = Part {
+        let nothing = ValueSpan {
             start: 0,
             end: 0,
             anchored: false,
@@ -81,7 +81,7 @@ impl Outline {
         &self.text
     }
 
-    pub(crate) fn root(&self) -> &Part {
+    pub(crate) fn root(&self) -> &ValueSpan {
         &self.root
     }
 
@@ -110,7 +110,7 @@ impl Outline {
 
     fn event(&mut self, open: &mut Vec<Open>, event: Event<'_>, span: RawSpan) {
         let start = self.byte(span.start);
-        let part = |kind, end, anchor: usize, flow| Part {
+        let part = |kind, end, anchor: usize, flow| ValueSpan {
             start,
             end,
             anchored: anchor > 0,
@@ -153,7 +153,7 @@ impl Outline {
     }
 
     /// A value is complete.
-    fn close(&mut self, open: &mut [Open], part: Part) {
+    fn close(&mut self, open: &mut [Open], part: ValueSpan) {
         let Some(Open { part: outer, key }) = open.last_mut() else {
             self.root = part;
             return;
@@ -185,7 +185,7 @@ impl Outline {
                         part.end
                     };
                     outer.end = outer.end.max(end);
-                    let value = Part { end, ..part };
+                    let value = ValueSpan { end, ..part };
                     entries.push(Pair {
                         key: name,
                         start,

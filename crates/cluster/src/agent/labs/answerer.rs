@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::ask::{Answer, Asked, Question, Said};
+use super::ask::{Answer, Question, Said, StoredRequest};
 use super::keys;
 use super::model::Phase;
 use super::pieces;
@@ -78,8 +78,8 @@ impl Answerer {
             return;
         }
         for (key, entry) in known {
-            let asked: Option<Asked> = serde_json::from_slice(&entry.value).ok();
-            let ours = |asked: &Asked| asked.question.machine == self.machine;
+            let asked: Option<StoredRequest> = serde_json::from_slice(&entry.value).ok();
+            let ours = |asked: &StoredRequest| asked.question.machine == self.machine;
             let Some(asked) = asked.filter(ours) else {
                 continue;
             };
@@ -113,7 +113,7 @@ impl Answerer {
 fn answer(
     shared: &Arc<dyn Store>,
     number: &str,
-    asked: &Asked,
+    asked: &StoredRequest,
     command: std::result::Result<Command, String>,
     wanted: &AtomicBool,
 ) -> Result<()> {

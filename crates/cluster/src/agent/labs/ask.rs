@@ -17,7 +17,7 @@ use super::lead::renew;
 use super::pieces;
 use super::shell::Keyboard;
 use super::stream::{Pace, Receive, send};
-use crate::agent::clocks::drawn_to_tell;
+use crate::agent::clocks::random_bytes;
 use crate::store::{Error, Follow, LEASE, LeaseId, Result, Store, Txn};
 
 /// The callback that gets the output of a command while it runs.
@@ -50,7 +50,7 @@ impl Question {
 
 /// A request as it is in the store.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Asked {
+pub(super) struct StoredRequest {
     pub(super) question: Question,
     /// The lease under which the reply is written.
     pub(super) lease: u64,
@@ -156,7 +156,7 @@ fn under_lease(
     stop: &AtomicBool,
     ask: impl FnOnce((&str, LeaseId), &dyn Fn() -> bool) -> Result<Option<Said>>,
 ) -> Result<Option<Said>> {
-    let number = format!("{:016x}", u64::from_be_bytes(drawn_to_tell()?));
+    let number = format!("{:016x}", u64::from_be_bytes(random_bytes()?));
     let lease = store.grant(LEASE)?;
     let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
     let said = thread::scope(|scope| {
@@ -186,7 +186,7 @@ fn wait(
         Some(_) => Some(Receive::new(store, keys::output(number))?),
         None => None,
     };
-    let asked = Asked {
+    let asked = StoredRequest {
         question: question.clone(),
         lease: lease.0,
         input: input.len() as u64,

@@ -18,7 +18,7 @@ const KEPT: Duration = Duration::from_secs(60);
 /// Changes that this machine received, and changes of all machines that its worker has not received yet.
 #[derive(Default)]
 pub(super) struct Changes {
-    asked: VecDeque<Asked>,
+    asked: VecDeque<PendingChange>,
     tried: Option<Instant>,
     /// Keys in the store that must be removed later.
     kept: VecDeque<(Instant, String)>,
@@ -26,7 +26,7 @@ pub(super) struct Changes {
     heard: BTreeMap<Revision, Changing>,
 }
 
-struct Asked {
+struct PendingChange {
     since: Instant,
     number: u64,
     what: serde_json::Value,
@@ -36,7 +36,7 @@ impl Changes {
     /// Queues a change that this machine received.
     pub(super) fn ask(&mut self, number: u64, what: serde_json::Value) {
         let since = Instant::now();
-        self.asked.push_back(Asked {
+        self.asked.push_back(PendingChange {
             since,
             number,
             what,
@@ -77,7 +77,7 @@ impl Changes {
 impl Own<'_> {
     /// Sends this machine's changes to all machines, and removes from the store what all have read. Lab time zero is at
     /// `zero_ns` of the machines' common clock.
-    pub(super) fn tell_changes(&mut self, zero_ns: u64) {
+    pub(super) fn send_changes(&mut self, zero_ns: u64) {
         let (store, lab) = (self.keeper.store.as_ref(), &self.order.lab);
         let changes = &mut self.changes;
         while let Some((since, key)) = changes.kept.front()

@@ -13,7 +13,7 @@ use super::model::{Agreed, End, File, Go, Loss, Order, Part, Phase, Standing, Wa
 use super::parts::Parts;
 use super::pieces;
 use super::speech::Given;
-use crate::agent::clocks::drawn_to_tell;
+use crate::agent::clocks::random_bytes;
 use crate::store::{
     Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Revision, Store, Txn,
 };
@@ -419,7 +419,7 @@ impl Lead<'_> {
         let Some(all) = all.collect::<Option<Vec<_>>>() else {
             return Ok(None);
         };
-        let key = self.order.encrypted.then(drawn_to_tell).transpose()?;
+        let key = self.order.encrypted.then(random_bytes).transpose()?;
         let ways = Ways {
             key: key.map(Key::new),
             number: number as u32 & 0x00ff_ffff,

@@ -7,7 +7,7 @@ use serde::Serialize;
 
 use super::keys;
 use super::model::{Agreed, Loss, Took};
-use super::part::{Own, Told};
+use super::part::{Own, WorkerState};
 use super::process::Process;
 use super::speech::{Back, Lost, ToPart};
 use crate::agent::clocks::mono_ns;
@@ -20,7 +20,7 @@ const PROPOSE_EVERY: Duration = Duration::from_secs(1);
 
 impl Own<'_> {
     /// Continues without lost machines: forwards losses and returns from the store to the worker, and proposes new ones.
-    pub(super) fn go_on(&mut self, heard: &mut Told, process: &mut Process) {
+    pub(super) fn go_on(&mut self, heard: &mut WorkerState, process: &mut Process) {
         let places = self.order.machines.iter().map(|machine| &machine.name);
         let names: Vec<String> = places.cloned().collect();
         let place = |name: &str| names.iter().position(|known| known == name);

@@ -23,7 +23,7 @@ use super::process::Process;
 use super::results;
 use super::speech::{Beat, FromPart, ORDER_FILE, RESULTS, ToPart};
 use crate::agent::clocks::mono_ns;
-use crate::agent::measure::{Heard, Latest};
+use crate::agent::measure::{ClockState, Latest};
 use crate::agent::record::UnderlayAt;
 use crate::agent::run::Watcher;
 use crate::store::{
@@ -114,7 +114,7 @@ impl Keeper<'_> {
                 .any(|machine| machine.name == self.name)
     }
 
-    fn heard(&self) -> Option<Heard> {
+    fn heard(&self) -> Option<ClockState> {
         let latest = self.latest.lock();
         latest.unwrap_or_else(PoisonError::into_inner).clone()
     }
@@ -263,7 +263,7 @@ impl<'a> Own<'a> {
             ..
         } = self.keeper;
         let mut answerer = Answerer::new(store, &self.order.lab, name);
-        let mut heard = Told::default();
+        let mut heard = WorkerState::default();
         let mut beat: Option<Instant> = None;
         loop {
             // The worker must get the time until which the name is held. Without these beats it stops sending.
@@ -339,7 +339,7 @@ impl<'a> Own<'a> {
                 process.say(&ToPart::End);
             }
             if self.part.phase == Phase::Running {
-                self.tell_changes(heard.zero_ns);
+                self.send_changes(heard.zero_ns);
                 if self.order.goes_on {
                     self.go_on(&mut heard, &mut process);
                 }
@@ -484,7 +484,7 @@ impl<'a> Own<'a> {
 
 /// The state that the worker has already received.
 #[derive(Default)]
-pub(super) struct Told {
+pub(super) struct WorkerState {
     pub(super) ways: bool,
     pub(super) go: bool,
     pub(super) end: bool,
@@ -498,7 +498,7 @@ pub(super) struct Told {
     pub(super) returned: Option<Instant>,
 }
 
-impl Told {
+impl WorkerState {
     /// Returns whether the end must still be sent to the worker, and marks it as sent.
     pub(super) fn ends(&mut self) -> bool {
         !std::mem::replace(&mut self.end, true)

@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use serde_json::{Value, json};
 
 use super::client::{Client, MOST_ANSWER_BYTES, SILENCE};
-use super::wire::{self, Told};
+use super::wire::{self, WatchMessage};
 use crate::store::Watch;
 use crate::store::error::{Error, Result};
 use crate::store::model::{Event, Revision};
@@ -167,7 +167,7 @@ impl Reader {
                 .map_err(|_| Error::Answer("a watch that is no JSON".to_owned()))
                 .and_then(|message| wire::told(&message));
             let sent = match told {
-                Ok(Told::Events(events)) => {
+                Ok(WatchMessage::Events(events)) => {
                     // Even a message without events shows that the member is alive.
                     left = Left::Heard;
                     let Some(last) = events.iter().map(|event| event.revision).max() else {
@@ -176,11 +176,11 @@ impl Reader {
                     self.next = last + 1;
                     self.tell.send(Ok(events))
                 }
-                Ok(Told::Compacted(oldest)) => {
+                Ok(WatchMessage::Compacted(oldest)) => {
                     let _ = self.tell.send(Err(Error::Compacted { oldest }));
                     return Left::Over;
                 }
-                Ok(Told::Ended) => return left,
+                Ok(WatchMessage::Ended) => return left,
                 Err(error) => return Left::Lost(error),
             };
             if sent.is_err() {

@@ -122,7 +122,7 @@ pub(super) fn txn(txn: &Txn) -> Value {
 
 /// One message of a watch.
 #[derive(Debug, PartialEq)]
-pub(super) enum Told {
+pub(super) enum WatchMessage {
     /// Changes, possibly none.
     Events(Vec<Event>),
     /// The requested history has been compacted.
@@ -131,17 +131,17 @@ pub(super) enum Told {
     Ended,
 }
 
-pub(super) fn told(message: &Value) -> Result<Told> {
+pub(super) fn told(message: &Value) -> Result<WatchMessage> {
     let result = &message["result"];
     if !result.is_object() {
         return Err(nonsense("a message of a watch without a result"));
     }
     let compacted = number(result, "compact_revision")?;
     if compacted > 0 {
-        return Ok(Told::Compacted(compacted));
+        return Ok(WatchMessage::Compacted(compacted));
     }
     if result["canceled"] == true {
-        return Ok(Told::Ended);
+        return Ok(WatchMessage::Ended);
     }
     let event = |value: &Value| {
         let (key, entry) = entry(&value["kv"])?;
@@ -157,7 +157,7 @@ pub(super) fn told(message: &Value) -> Result<Told> {
         })
     };
     let events = rows(result, "events")?.iter().map(event);
-    Ok(Told::Events(events.collect::<Result<_>>()?))
+    Ok(WatchMessage::Events(events.collect::<Result<_>>()?))
 }
 
 #[cfg(test)]
@@ -179,7 +179,7 @@ mod tests {
             {"kv": {"key": "YQ==", "create_revision": "7", "mod_revision": "8", "version": "2", "value": "Yg==", "lease": "5"}},
             {"type": "DELETE", "kv": {"key": "YQ==", "mod_revision": "9"}},
         ]}});
-        let Told::Events(events) = told(&message).unwrap() else {
+        let WatchMessage::Events(events) = told(&message).unwrap() else {
             panic!("no events");
         };
         let entry = events[0].entry.clone().unwrap();
@@ -190,10 +190,10 @@ mod tests {
         assert_eq!(entry.lease, Some(LeaseId(5)));
         assert_eq!((events[1].revision, &events[1].entry), (9, &None));
         let forgotten = json!({"result": {"canceled": true, "compact_revision": "4"}});
-        assert_eq!(told(&forgotten).unwrap(), Told::Compacted(4));
+        assert_eq!(told(&forgotten).unwrap(), WatchMessage::Compacted(4));
         assert_eq!(
             told(&json!({"result": {"canceled": true}})).unwrap(),
-            Told::Ended
+            WatchMessage::Ended
         );
         assert!(told(&json!({"error": "x"})).is_err());
     }

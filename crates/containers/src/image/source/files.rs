@@ -93,10 +93,10 @@ impl Files for Folder {
 /// An archive whose files can be read individually.
 pub(super) struct Archive {
     file: Arc<File>,
-    files: HashMap<Vec<u8>, Place>,
+    files: HashMap<Vec<u8>, ArchiveEntry>,
 }
 
-enum Place {
+enum ArchiveEntry {
     Content {
         offset: u64,
         size: u64,
@@ -143,11 +143,13 @@ impl Archive {
             let name = path::joined(&parts);
             let place = match entry.kind {
                 Kind::File { size } => match archive.content_at() {
-                    Some((offset, length)) if length == size => Place::Content { offset, size },
-                    _ => Place::WithHoles,
+                    Some((offset, length)) if length == size => {
+                        ArchiveEntry::Content { offset, size }
+                    }
+                    _ => ArchiveEntry::WithHoles,
                 },
-                Kind::HardLink { target } => Place::Link { to: target },
-                Kind::Symlink { target } => Place::Link {
+                Kind::HardLink { target } => ArchiveEntry::Link { to: target },
+                Kind::Symlink { target } => ArchiveEntry::Link {
                     to: beside(&parts, &target),
                 },
                 _ => continue,
@@ -156,9 +158,9 @@ impl Archive {
             files.insert(name, place);
         }
         let length = file.metadata().map_err(Fault::io("look at it"))?.len();
-        let beyond = |place: &Place| match place {
-            Place::Content { offset, size } => offset.saturating_add(*size) > length,
-            Place::WithHoles | Place::Link { .. } => false,
+        let beyond = |place: &ArchiveEntry| match place {
+            ArchiveEntry::Content { offset, size } => offset.saturating_add(*size) > length,
+            ArchiveEntry::WithHoles | ArchiveEntry::Link { .. } => false,
         };
         if files.values().any(beyond) {
             return Err(Fault::Damaged("it ends within a file".to_owned()));
@@ -242,14 +244,14 @@ impl Files for Archive {
         for _ in 0..path::MOST_LINKS {
             match self.files.get(&name) {
                 None => return Ok(None),
-                Some(Place::WithHoles) => {
+                Some(ArchiveEntry::WithHoles) => {
                     let name = crate::image::error::shown(&name);
                     let why = format!("{name} is stored as a file with holes");
                     return Err(Fault::Format(why));
                 }
-                Some(Place::Link { to }) => name.clone_from(to),
-                Some(Place::Content { offset, size }) => {
-                    let part = Part {
+                Some(ArchiveEntry::Link { to }) => name.clone_from(to),
+                Some(ArchiveEntry::Content { offset, size }) => {
+                    let part = FileRange {
                         file: Arc::clone(&self.file),
                         at: *offset,
                         end: offset + size,
@@ -263,13 +265,13 @@ impl Files for Archive {
 }
 
 /// A range of a file.
-struct Part {
+struct FileRange {
     file: Arc<File>,
     at: u64,
     end: u64,
 }
 
-impl Read for Part {
+impl Read for FileRange {
     fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
         let most = (self.end - self.at).min(into.len() as u64) as usize;
         let n = self.file.read_at(&mut into[..most], self.at)?;

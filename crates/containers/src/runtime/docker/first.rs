@@ -122,7 +122,7 @@ struct Shared {
 }
 
 /// A message from the first process.
-enum Said {
+enum FirstMessage {
     CannotStart(io::Error),
     Runs,
     Ended(Exit),
@@ -175,9 +175,9 @@ impl First {
         let shared = &self.shared;
         let sent = shared.send([netns, netns]);
         match sent.and_then(|()| shared.hear(Some(BEGINS_WITHIN))) {
-            Ok(Said::Runs) => Ok(()),
-            Ok(Said::CannotStart(error)) | Err(error) => Err(Error::os(what, error)),
-            Ok(Said::Ended(_) | Said::Closed) => {
+            Ok(FirstMessage::Runs) => Ok(()),
+            Ok(FirstMessage::CannotStart(error)) | Err(error) => Err(Error::os(what, error)),
+            Ok(FirstMessage::Ended(_) | FirstMessage::Closed) => {
                 Err(Error::Conflict(format!("{what}: it ended meanwhile")))
             }
         }
@@ -192,8 +192,8 @@ impl First {
             .send([open(stdout)?.as_fd(), open(stderr)?.as_fd()])
             .map_err(|e| Error::os(what(), e))?;
         match (shared.hear(Some(BEGINS_WITHIN)), shared.stays) {
-            (Ok(Said::CannotStart(why)), _) => Err(Error::os(what(), why)),
-            (Ok(Said::Runs), true) | (Ok(Said::Closed), false) => {
+            (Ok(FirstMessage::CannotStart(why)), _) => Err(Error::os(what(), why)),
+            (Ok(FirstMessage::Runs), true) | (Ok(FirstMessage::Closed), false) => {
                 let ended = match shared.stays {
                     true => shared.stream.as_fd().try_clone_to_owned(),
                     false => shared.process.try_clone(),
@@ -228,18 +228,18 @@ impl Shared {
     }
 
     /// Returns its next message.
-    fn hear(&self, within: Option<Duration>) -> io::Result<Said> {
+    fn hear(&self, within: Option<Duration>) -> io::Result<FirstMessage> {
         self.stream.set_read_timeout(within)?;
         let mut said = [0; 5];
         let mut filled = 0;
         while filled < said.len() {
             match (&self.stream).read(&mut said[filled..]) {
-                Ok(0) => return Ok(Said::Closed),
+                Ok(0) => return Ok(FirstMessage::Closed),
                 Ok(n) => filled += n,
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 // It ended before it had read the request.
                 Err(error) if error.kind() == io::ErrorKind::ConnectionReset => {
-                    return Ok(Said::Closed);
+                    return Ok(FirstMessage::Closed);
                 }
                 Err(error) => return Err(error),
             }
@@ -247,9 +247,11 @@ impl Shared {
         let [letter, a, b, c, d] = said;
         let number = i32::from_ne_bytes([a, b, c, d]);
         match letter {
-            b'E' => Ok(Said::CannotStart(io::Error::from_raw_os_error(number))),
-            b'R' => Ok(Said::Runs),
-            b'D' => Ok(Said::Ended(exit_of(number))),
+            b'E' => Ok(FirstMessage::CannotStart(io::Error::from_raw_os_error(
+                number,
+            ))),
+            b'R' => Ok(FirstMessage::Runs),
+            b'D' => Ok(FirstMessage::Ended(exit_of(number))),
             _ => Err(io::Error::other("the container's first process babbles")),
         }
     }
@@ -271,7 +273,7 @@ impl Foreign for Watched {
     fn exit(&self) -> Exit {
         let shared = &self.0;
         if shared.stays
-            && let Ok(Said::Ended(exit)) = shared.hear(Some(BEGINS_WITHIN))
+            && let Ok(FirstMessage::Ended(exit)) = shared.hear(Some(BEGINS_WITHIN))
         {
             return exit;
         }

@@ -64,7 +64,12 @@ impl Maker {
 
     /// Creates the container again in an existing network, after the previous one has ended. Files that the previous one
     /// wrote are lost.
-    pub(super) fn anew(&self, name: &str, netns: &NetNs, ended: &Container) -> Result<Container> {
+    pub(super) fn recreate(
+        &self,
+        name: &str,
+        netns: &NetNs,
+        ended: &Container,
+    ) -> Result<Container> {
         let what =
             |error| Error::Conflict(format!("create the container of {name} again: {error}"));
         let made = || -> Result<Container> {

@@ -163,8 +163,8 @@ impl DockerNode {
     }
 
     /// A container in place of one that has ended.
-    fn anew(&self, name: &str, ended: &Container) -> Result<Arc<Container>> {
-        let made = Arc::new(self.maker.anew(name, self.node.ns(), ended)?);
+    fn recreate(&self, name: &str, ended: &Container) -> Result<Arc<Container>> {
+        let made = Arc::new(self.maker.recreate(name, self.node.ns(), ended)?);
         let held = self.container.lock();
         *held.unwrap_or_else(PoisonError::into_inner) = Arc::clone(&made);
         Ok(made)
@@ -217,7 +217,7 @@ impl Node for DockerNode {
         }
         let mut container = self.container();
         if !container.first.lives() {
-            container = self.anew(program.node, &container)?;
+            container = self.recreate(program.node, &container)?;
         }
         container.begun.store(true, Ordering::Release);
         let name = container.spec.argv[0].as_str();

@@ -23,7 +23,7 @@ const CHANGED: [usize; 2] = [832, 3_866];
 const ROUNDS: usize = 11;
 
 /// A node of its own namespace, with a full table.
-struct Place {
+struct FullNode {
     _ns: NetNs,
     socket: Socket,
 }
@@ -51,7 +51,7 @@ fn put(batch: &mut Batch, goal: usize, round: usize) {
     }
 }
 
-fn places() -> Vec<Place> {
+fn places() -> Vec<FullNode> {
     let all = NetNs::create_many(NODES, None).unwrap();
     let place = |ns: NetNs| {
         let mut socket = Socket::open_in(&ns).unwrap();
@@ -73,7 +73,7 @@ fn places() -> Vec<Place> {
         batch.add_address(&AddressSpec::new(ETH0, own));
         (0..GOALS).for_each(|goal| put(&mut batch, goal, 0));
         socket.send(&mut batch).unwrap();
-        Place { _ns: ns, socket }
+        FullNode { _ns: ns, socket }
     };
     all.into_iter().map(place).collect()
 }
