@@ -33,6 +33,8 @@ pub struct Order {
     pub environment: BTreeMap<String, String>,
     /// Folders of the host that the guest may write to, absolute.
     pub shared: Vec<PathBuf>,
+    /// Seed of the guest's random numbers.
+    pub seed: u64,
     /// Memory of the guest, bytes. It is taken from the host as the guest uses it.
     pub memory_bytes: u64,
     /// The guest's wall clock at its start, nanoseconds since 1970.

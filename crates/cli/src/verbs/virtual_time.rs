@@ -107,6 +107,7 @@ fn in_guest(wanted: &Wanted<'_>) -> Outcome {
             .filter(|(key, _)| key != "TMPDIR")
             .collect(),
         shared: vec![results.clone()],
+        seed: scenario.seed,
         memory_bytes,
         starts_at_ns: u64::try_from(scenario.start.unix_ns()).unwrap_or(0),
     };
