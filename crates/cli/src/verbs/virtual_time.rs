@@ -7,10 +7,11 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_control::Scenario;
+use constel_scenario::model::ClockTime;
 use constel_virtual::{Guest, Order};
 
 use super::scenario;
-use crate::args::{Demo, Run};
+use crate::args::{Demo, Run, Time};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::signals;
 
@@ -32,6 +33,23 @@ struct Wanted<'a> {
     traffic: bool,
     anyway: bool,
     ends_with: Option<u32>,
+}
+
+/// Returns whether a run is in virtual time: by its flag, else by its scenario. Standard input can be read only once, so that a
+/// scenario from there needs the flag.
+pub(crate) fn is_wanted(args: &Run) -> bool {
+    if let Some(time) = args.time {
+        return time == Time::Virtual;
+    }
+    let settings = args.changes.settings();
+    let named = |text: &str| text.contains("virtual");
+    // Most scenarios do not have the word, and need not be read twice.
+    let may_be = settings.iter().any(|set| named(&set.to_string()))
+        || fs::read_to_string(&args.file).is_ok_and(|text| named(&text));
+    may_be && args.file != Path::new("-")
+        // An error is reported by the run.
+        && scenario::read(&args.file, &settings)
+            .is_ok_and(|loaded| loaded.lab.scenario.clock_time == ClockTime::Virtual)
 }
 
 /// `run`: the scenario in a guest. Returns the exit code that it had there.
@@ -140,6 +158,9 @@ fn arguments(own: impl Iterator<Item = String>, results: &Path) -> Vec<String> {
         }
     }
     kept.extend([
+        // The guest's own clock; the scenario may name virtual time.
+        "--time".to_owned(),
+        "real".to_owned(),
         "--results".to_owned(),
         results.to_string_lossy().into_owned(),
     ]);
