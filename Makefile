@@ -50,7 +50,7 @@ build-ci: ## leaves target/ci/constel, quickly built, and the tests that run it
 wheel: setup-packages build ## leaves dist/constel-*.whl: the Python module, and the program inside
 	tools/python/wheel
 
-dist: setup-packages build ## leaves dist/constel_*.deb and dist/constel-*.tar.gz: program, completion, man pages, scenarios
+dist: setup-packages build ## leaves dist/constel_*.deb and dist/constel-*.tar.gz: program, completion, man pages, scenarios; and constel-kernel_*.deb, if `make virtual` was run
 	tools/dist
 
 dist-aarch64: setup-packages build ## the same and the wheel for 64-bit Arm, built on this machine

@@ -246,9 +246,9 @@ pub(crate) struct Run {
     #[arg(long, value_name = "HZ", value_parser = clap::value_parser!(u32).range(1..=100))]
     pub(crate) profile: Option<u32>,
     /// How time passes: `virtual` runs the lab in a guest kernel whose clock stands still while anything computes. Exact on any
-    /// host, and needs no root.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) time: Time,
+    /// host, and needs no root. Default: the scenario's `clock.time`.
+    #[arg(long, value_enum)]
+    pub(crate) time: Option<Time>,
     /// Stop the lab when the process with this number ends, however it ends; for programs that start labs.
     #[arg(long, value_name = "PID")]
     pub(crate) ends_with: Option<u32>,

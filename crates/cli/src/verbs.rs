@@ -60,7 +60,7 @@ fn enters_nodes(verb: &Verb) -> bool {
 pub(crate) fn run(cli: Cli) -> Outcome {
     match &cli.verb {
         // The guest's own command enters nodes, not this one.
-        Verb::Run(args) if args.time == Time::Virtual => return virtual_time::run(args),
+        Verb::Run(args) if virtual_time::is_wanted(args) => return virtual_time::run(args),
         Verb::Demo(args) if args.time == Time::Virtual => return virtual_time::demo(args),
         _ => {}
     }

@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
+use rustix::io::{FdFlags, fcntl_setfd};
 use rustix::process::{Pid, Signal, kill_process};
 use support::{CONSTEL, finish, scenario, stderr, until};
 
@@ -120,6 +121,135 @@ fn a_run_is_the_same_to_the_byte_whatever_else_the_host_does_and_whoever_starts_
     assert_eq!(quiet.len(), busy.len());
 }
 
+/// OSPF, transfers by TCP, UDP and HTTP, and Python: programs that draw random numbers, race and open connections.
+const BUSY: &str = "constel: 1
+name: busy
+start: 2026-11-21T00:00:00Z
+duration: 24 s
+step: 1 s
+clock: {time: virtual}
+routing: {mode: bird, families: [ipv4, ipv6], ospf: {hello: 1 s, dead: 4 s}}
+ground:
+  hosts:
+    a: {latitude: 0 deg, longitude: 0 deg}
+    b: {latitude: 0 deg, longitude: 1 deg}
+    c: {latitude: 0 deg, longitude: 2 deg}
+    d: {latitude: 1 deg, longitude: 1 deg}
+  cables:
+  - {from: a, to: b, delay: 10 ms, link: {rate: 20 Mbit/s}}
+  - {from: b, to: c, delay: 10 ms, link: {rate: 20 Mbit/s, loss: 1 %}}
+  - {from: a, to: d, delay: 15 ms, link: {rate: 20 Mbit/s}}
+  - {from: d, to: c, delay: 15 ms, link: {rate: 20 Mbit/s}}
+traffic:
+- {name: ping, at: 1 s, for: 20 s, ping: {from: a, to: c, interval: 100 ms}}
+- {name: udp, at: 2 s, for: 3 s, iperf3: {from: a, to: c, protocol: udp, rate: 2 Mbit/s}}
+- {name: tcp, at: 3 s, for: 3 s, iperf3: {from: c, to: a, protocol: tcp}}
+- {name: web, at: 9 s, for: 10 s, http: {from: d, to: b, size: 1 MB}}
+- name: python
+  at: 4 s
+  for: 5 s
+  run: {node: a, command: [python3, -c, 'import os, random, time; print(os.urandom(8), random.random(), hash(\"a\"), time.time())']}
+";
+
+/// The scenario names virtual time, without a flag.
+#[test]
+fn daemons_and_transfers_are_the_same_to_the_byte_whatever_the_caller_has_open() {
+    let Some(own) = Unprivileged::new() else {
+        return;
+    };
+    let file = scenario::write(own.folder.path(), "busy.yaml", BUSY);
+    let results = own.home().join("busy");
+    let run = |more: &str| {
+        let mut command = own.command(&["run", file.to_str().unwrap(), "--results", "busy"]);
+        command.env("MORE", more);
+        let ended = finish(command, WITHIN);
+        assert_eq!(ended.status.code(), Some(0), "{}", stderr(&ended));
+        let text = fs::read_to_string(results.join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        for flow in summary["flows"].as_array().unwrap() {
+            assert_eq!(flow["status"], "ok", "{flow:#}");
+            assert_eq!(flow["end"]["how"], "by-itself", "{flow:#}");
+        }
+        let measured = measured(&results);
+        fs::remove_dir_all(&results).unwrap();
+        measured
+    };
+    let first = run("");
+    // The second caller has another environment and an open file that its programs inherit.
+    let open = fs::File::open("/dev/null").unwrap();
+    fcntl_setfd(&open, FdFlags::empty()).unwrap();
+    let second = run("longer than the first");
+    assert_eq!(first.len(), second.len());
+    for ((file, first), (_, second)) in first.iter().zip(&second) {
+        assert!(first == second, "{} differs", file.display());
+    }
+}
+
+/// Two hosts and a router, with these keys.
+fn three(name: &str, keys: &str, flow: &str) -> String {
+    format!(
+        "constel: 1
+name: {name}
+start: 2026-11-21T00:00:00Z
+duration: 12 s
+step: 1 s
+{keys}
+ground:
+  hosts:
+    a: {{latitude: 0 deg, longitude: 0 deg}}
+    r: {{latitude: 0 deg, longitude: 1 deg}}
+    b: {{latitude: 0 deg, longitude: 2 deg}}
+  cables:
+  - {{from: a, to: r, delay: 10 ms, link: {{rate: 100 Mbit/s}}}}
+  - {{from: r, to: b, delay: 10 ms, link: {{rate: 100 Mbit/s}}}}
+traffic:
+- {{name: flow, at: 1 s, for: 10 s, {flow}}}
+"
+    )
+}
+
+/// FRR's daemons and containers give files to other users, which the user of the guest may not. The kernel's own drivers are exact.
+#[test]
+fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
+    let Some(own) = Unprivileged::new() else {
+        return;
+    };
+    let ping = "ping: {from: a, to: b, interval: 100 ms}";
+    let dates = "run: {node: a, command: [sh, -c, 'sleep 2; date']}";
+    let cases = [
+        ("frr", "routing: {daemon: frr}", ping),
+        (
+            "oci",
+            "nodes: {hosts: {image: constel/bird, command: [sleep, '3600']}}",
+            dates,
+        ),
+        ("netem", "links: {driver: netem}", ping),
+        ("edt", "links: {driver: edt}", ping),
+    ];
+    for (name, keys, flow) in cases {
+        let file = format!("{name}.yaml");
+        let file = scenario::write(own.folder.path(), &file, &three(name, keys, flow));
+        let words = [
+            "run",
+            file.to_str().unwrap(),
+            "--time",
+            "virtual",
+            "--results",
+        ];
+        let ended = own.run(&[&words[..], &[name]].concat());
+        assert_eq!(ended.status.code(), Some(0), "{name}: {}", stderr(&ended));
+        let text = fs::read_to_string(own.home().join(name).join("summary.json")).unwrap();
+        let summary: serde_json::Value = serde_json::from_str(&text).unwrap();
+        let flow = &summary["flows"][0];
+        assert_eq!(flow["status"], "ok", "{name}: {flow:#}");
+        if let Some(median_ns) = flow["rtt"]["p50_ns"].as_f64() {
+            // Four links of 10 ms, and the time that frames take to be sent.
+            let off_ns = median_ns - 40e6;
+            assert!((0.0..200_000.0).contains(&off_ns), "{name}: {flow:#}");
+        }
+    }
+}
+
 #[test]
 fn a_signal_ends_the_guest_and_its_processes() {
     let Some(own) = Unprivileged::new() else {
@@ -175,6 +305,20 @@ ground:
             stderr(&refused)
         );
     }
+    // The key of a scenario is refused where the flag is.
+    let engines = three(
+        "engines",
+        "clock: {time: virtual}\nnodes: {hosts: {image: constel/bird, runtime: docker}}",
+        "run: {node: a, command: [date]}",
+    );
+    let engines = scenario::write(dir.path(), "engines.yaml", &engines);
+    let refused = support::constel(["check", engines.to_str().unwrap()]);
+    assert_eq!(refused.status.code(), Some(4), "{}", stderr(&refused));
+    assert!(
+        stderr(&refused).contains("`runtime: docker`, and `clock.time` is `virtual`"),
+        "{}",
+        stderr(&refused)
+    );
     let mut command = Command::new(CONSTEL);
     command
         .args(["demo", "--time", "virtual"])

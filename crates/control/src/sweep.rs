@@ -37,7 +37,8 @@ pub struct SweepOptions {
     /// Whether runs that stay so are left out of the figures.
     pub trustworthy_only: bool,
     /// Whether runs are made in virtual time, each in a guest kernel of its own: they do not disturb each other, and need no root.
-    pub virtual_time: bool,
+    /// `None`: as the scenario's `clock.time`.
+    pub virtual_time: Option<bool>,
     /// The program `constel`, which makes the runs.
     pub program: PathBuf,
     /// Set by the caller to end the sweep: active runs are taken down, and finished runs stay.

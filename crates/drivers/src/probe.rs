@@ -1,5 +1,6 @@
 //! Capabilities of this host: every feature that the drivers need, tried in practice.
 
+use constel_host::clock;
 use constel_host::netlink::{Batch, FIRST_OWN_IFINDEX, Mac, Socket, VethEnd};
 use constel_host::netns::NetNs;
 use constel_link::{EdgeChange, EdgeUpdate, Impairment, PortId, mac_of};
@@ -64,8 +65,16 @@ pub struct Chosen {
     pub why: String,
 }
 
-/// Chooses the requested driver, or with `None` the first that works here, in the order of [`DriverKind::ALL`]. Every
-/// chosen driver has been tried.
+/// Returns the drivers in the order in which they are tried. In virtual time the kernel's own are as exact as the relay, whose
+/// threads make many system calls.
+fn order() -> [DriverKind; 3] {
+    match clock::waits() {
+        true => [DriverKind::Edt, DriverKind::Netem, DriverKind::Relay],
+        false => DriverKind::ALL,
+    }
+}
+
+/// Chooses the requested driver, or with `None` the first that works here. Every chosen driver has been tried.
 ///
 /// # Errors
 /// [`DriverError::Unable`] with the missing features.
@@ -83,10 +92,12 @@ pub fn choose(wanted: Option<DriverKind>) -> Result<Chosen, DriverError> {
         };
     }
     let mut tried: Vec<String> = Vec::new();
-    for kind in DriverKind::ALL {
+    let order = order();
+    for kind in order {
         let report = probe(kind);
         if report.works {
-            let mut why = "`auto`: the first that works, of relay, edt, netem".to_owned();
+            let names = order.map(|kind| kind.to_string()).join(", ");
+            let mut why = format!("`auto`: the first that works, of {names}");
             for reason in &tried {
                 why.push_str(reason);
             }

@@ -78,10 +78,14 @@ pub(crate) fn flow_by_flow(interfaces: &[String]) -> Result<()> {
     }
     for interface in interfaces {
         let path = format!("/sys/class/net/{interface}/queues/rx-0/rps_cpus");
-        fs::write(&path, &mask).map_err(|source| DriverError::Os {
-            what: format!("write {path}"),
-            source,
-        })?;
+        match fs::write(&path, &mask) {
+            // A kernel for one processor does not have it, and does not need it.
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {}
+            written => written.map_err(|source| DriverError::Os {
+                what: format!("write {path}"),
+                source,
+            })?,
+        }
     }
     Ok(())
 }

@@ -4,6 +4,7 @@ use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, SyncSender, channel, sync_channel};
 use std::time::Duration;
 
+use constel_host::clock;
 use constel_link::{
     CheckedEffects, CheckedUpdate, EdgeStats, EdgeUpdate, EffectsChange, Nanos, PortId,
 };
@@ -185,6 +186,7 @@ struct Worker<B> {
 
 impl<B: Backend> Worker<B> {
     fn run(&mut self, commands: &Receiver<Command>) {
+        clock::sleep_exactly();
         loop {
             let begin = self.scheduled.first().map(|next| {
                 let edges = next.update.changes().len();
@@ -270,8 +272,10 @@ impl<B: Backend> Worker<B> {
     fn change(&mut self, edges: &[Edge], at_ns: Nanos) -> Result<(Nanos, Nanos)> {
         self.backend.prepare(&self.ledger, edges)?;
         while let Some(left) = at_ns.checked_sub(mono_ns()).filter(|left| *left > 0) {
-            // Sleep until shortly before the instant, then spin: a wake-up may be 100 us late.
-            if left > 200_000 {
+            // Sleep until shortly before the instant, then spin: a wake-up may be 100 us late. In virtual time none is.
+            if clock::waits() {
+                std::thread::sleep(Duration::from_nanos(left));
+            } else if left > 200_000 {
                 std::thread::sleep(Duration::from_nanos(left - 100_000));
             } else {
                 std::hint::spin_loop();

@@ -59,6 +59,13 @@ impl Error {
         Self::os(what, io::Error::last_os_error())
     }
 
+    /// Returns whether the kernel was built without the feature.
+    pub fn is_unsupported(&self) -> bool {
+        let built_without = [libc::EOPNOTSUPP, libc::EPROTONOSUPPORT];
+        self.errno()
+            .is_some_and(|errno| built_without.contains(&errno))
+    }
+
     /// Returns the kernel's error number, if there is exactly one.
     pub fn errno(&self) -> Option<i32> {
         match self {

@@ -21,6 +21,7 @@ pub mod bpf;
 pub mod cgroup;
 pub mod claim;
 pub mod clean;
+pub mod clock;
 pub mod datagrams;
 mod durable;
 pub mod enclosure;

@@ -26,9 +26,9 @@ use serde::Serialize;
 use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
-    ClockHold, Destination, Destinations, DriverChoice, Family, Forwarding, HandoverKind, Metric,
-    Name, NodeKind, OnMachineLoss, PathOf, Polarization, RegionHits, SampleMetric, Software,
-    StackTime, Threads, TopologyScope, WalkerPattern,
+    ClockHold, ClockTime, Destination, Destinations, DriverChoice, Family, Forwarding,
+    HandoverKind, Metric, Name, NodeKind, OnMachineLoss, PathOf, Polarization, RegionHits,
+    SampleMetric, Software, StackTime, Threads, TopologyScope, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -85,6 +85,9 @@ pub struct Scenario {
     pub step: TimeSpan,
     /// When lab time starts to run.
     pub clock_hold: ClockHold,
+    /// How time passes.
+    #[serde(skip_serializing_if = "ClockTime::is_default")]
+    pub clock_time: ClockTime,
     /// The effect of a lost machine on a lab that runs on several.
     #[serde(skip_serializing_if = "OnMachineLoss::is_default")]
     pub on_machine_loss: OnMachineLoss,

@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use crate::diagnostic::{Diagnostic, Diagnostics};
 use crate::glob::Glob;
 use crate::model::{
-    Choice, Circle, Container, NodeRule, NodeSoftware, NodesOf, Runtime, Scenario, StatePlace,
-    over, software,
+    Choice, Circle, ClockTime, Container, NodeRule, NodeSoftware, NodesOf, Runtime, Scenario,
+    StatePlace, over, software,
 };
 use crate::raw::{RawNode, RawShare};
 
@@ -143,6 +143,18 @@ impl Scenario {
                 ),
                 None => error,
             });
+        }
+        if used.matched
+            && rule.set.runtime == Some(Runtime::Docker)
+            && self.clock_time == ClockTime::Virtual
+        {
+            let message = "`runtime: docker`, and `clock.time` is `virtual`".to_owned();
+            let error = self.error_of_rule(rule, "virtual-time", message);
+            errors.push(
+                error
+                    .with_reason("the engine runs on the host, and keeps the host's time")
+                    .with_suggestion("use `runtime: oci`, or remove `clock.time`"),
+            );
         }
         if let Some(node) = used.without_image {
             let runtime = match rule.set.runtime {

@@ -164,6 +164,7 @@ fn every_code_has_a_case() {
         "unknown-value",
         "unreachable",
         "unreadable-file",
+        "virtual-time",
         "walker",
         "whole-milliseconds",
         "whole-seconds",

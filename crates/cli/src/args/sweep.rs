@@ -39,8 +39,8 @@ pub(crate) struct Sweep {
     #[arg(long)]
     pub(crate) trustworthy_only: bool,
     /// How time passes in the labs, as for `run`. With `virtual` one job a processor is right.
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) time: Time,
+    #[arg(long, value_enum)]
+    pub(crate) time: Option<Time>,
     /// Print the table as one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

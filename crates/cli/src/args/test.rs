@@ -39,8 +39,8 @@ pub(crate) struct Test {
     #[arg(long, value_name = "NODE|PORT", conflicts_with = "judge")]
     pub(crate) capture: Vec<String>,
     /// How time passes in the labs, as for `run`.
-    #[arg(long, value_enum, default_value_t, conflicts_with_all = ["judge", "capture"])]
-    pub(crate) time: Time,
+    #[arg(long, value_enum, conflicts_with_all = ["judge", "capture"])]
+    pub(crate) time: Option<Time>,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

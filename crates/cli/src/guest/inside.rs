@@ -20,6 +20,9 @@ use crate::guest::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome};
 /// Folders that are empty and in memory in the guest, and the modes of these. All others show the host's files.
 const IN_MEMORY: [(&str, &str); 2] = [("/run", "mode=755"), ("/dev/shm", "mode=1777")];
 
+/// Folders in `/run` of the host that programs of nodes have files in: each node's own are mounted there.
+const IN_RUN: [&str; 1] = ["/run/frr"];
+
 /// Path in the guest of the folder with the order.
 const OWN: &str = "/run/constel-guest";
 
@@ -162,6 +165,9 @@ fn prepare(folder: &Path, order: &Order) -> io::Result<()> {
             MountFlags::NOSUID | MountFlags::NODEV,
             mode,
         )?;
+    }
+    for folder in IN_RUN {
+        fs::create_dir(folder)?;
     }
     mount_at("cgroup2", "/sys/fs/cgroup", "cgroup2", safe, "")?;
     for controller in fs::read_to_string("/sys/fs/cgroup/cgroup.controllers")?.split_whitespace() {

@@ -33,6 +33,8 @@ pub(crate) struct Order {
     pub(crate) environment: BTreeMap<String, String>,
     /// Folders of the host that the guest may write to, absolute.
     pub(crate) shared: Vec<PathBuf>,
+    /// Seed of the guest's random numbers.
+    pub(crate) seed: u64,
     /// Memory of the guest, bytes. It is taken from the host as the guest uses it.
     pub(crate) memory_bytes: u64,
     /// The guest's wall clock at its start, nanoseconds since 1970.

@@ -10,7 +10,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use rustix::io::{FdFlags, fcntl_setfd};
+use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
@@ -60,6 +60,7 @@ impl Guest {
             .map_err(at("name this program to the guest"))?;
         let lines = [pipe()?, pipe()?, pipe()?];
         let [(out, to_out), (err, to_err), (control, to_control)] = lines;
+        let [to_out, to_err, control] = numbered([to_out, to_err, control])?;
         let mut command = fixed_addresses(kernel);
         command
             .args(arguments(
@@ -181,6 +182,8 @@ fn arguments(order: &Order, [out, err, control]: [i32; 3]) -> Vec<String> {
         format!("ssl2=fd:{control},null"),
         "quiet".to_owned(),
         "panic=-1".to_owned(),
+        // Of no other use than to be mixed into the random numbers.
+        format!("CONSTEL_SEED={}", order.seed),
         format!("{FOLDER}={folder}"),
         "--".to_owned(),
         VERB.to_owned(),
@@ -201,6 +204,19 @@ fn fixed_addresses(kernel: &Path) -> Command {
 
 fn pipe() -> Result<(OwnedFd, OwnedFd), Error> {
     pipe_with(PipeFlags::CLOEXEC).map_err(|error| at("make a pipe")(error.into()))
+}
+
+/// The lowest number of a pipe of the guest.
+const PIPES: i32 = 200;
+
+/// Renumbers the pipes of a guest. The command line contains the numbers, and must be the same whatever else this process has
+/// open.
+fn numbered(pipes: [OwnedFd; 3]) -> Result<[OwnedFd; 3], Error> {
+    let number = |pipe: &OwnedFd| {
+        fcntl_dupfd_cloexec(pipe, PIPES).map_err(|error| at("number a pipe")(error.into()))
+    };
+    let [out, err, control] = &pipes;
+    Ok([number(out)?, number(err)?, number(control)?])
 }
 
 /// Copies all that comes out of a pipe. When the reader has gone the rest is discarded, so that the guest goes on.

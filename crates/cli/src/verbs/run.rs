@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_api::summary::Summary;
 use constel_control::{Error, RunOptions, Scenario};
+use constel_scenario::model::ClockTime;
 use constel_units::TimeSpan;
 
 use super::scenario;
@@ -26,6 +27,10 @@ pub(crate) fn run(args: &Run) -> Outcome {
         return super::middlebox::of_scenario(args, scenario);
     }
     let loaded = scenario::load(&args.file, &args.changes)?;
+    if args.time.is_none() && loaded.lab.scenario.clock_time == ClockTime::Virtual {
+        let why = "the `clock.time` of a scenario on standard input needs `--time virtual` as well";
+        return Err(Failure::Usage(why.to_owned()));
+    }
     let options = RunOptions {
         name: args.name.clone(),
         results: args.results.clone(),

@@ -26,7 +26,7 @@ pub(crate) fn run(args: &Sweep) -> Outcome {
         jobs: args.jobs,
         again: args.again,
         trustworthy_only: args.trustworthy_only,
-        virtual_time: args.time == Time::Virtual,
+        virtual_time: args.time.map(|time| time == Time::Virtual),
         program: std::env::current_exe()?,
         stop,
     };

@@ -297,8 +297,9 @@ fn start(planned: Planned, args: &Test) -> Result<Making, Failure> {
         ])
         .args(["--ends-with", &std::process::id().to_string()])
         .args(match args.time {
-            Time::Real => &[][..],
-            Time::Virtual => &["--time", "virtual"],
+            None => &[][..],
+            Some(Time::Real) => &["--time", "real"],
+            Some(Time::Virtual) => &["--time", "virtual"],
         })
         .arg("--results")
         .arg(&results)

@@ -9,9 +9,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use constel_analysis::switches_that_do_not_learn;
 use constel_control::Scenario;
 use constel_link::DriverKind;
+use constel_scenario::model::ClockTime;
 
 use super::scenario;
-use crate::args::{Demo, Run};
+use crate::args::{Demo, Run, Time};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::guest::{Guest, Order};
 use crate::{output, signals};
@@ -34,6 +35,23 @@ struct Wanted<'a> {
     traffic: bool,
     anyway: bool,
     ends_with: Option<u32>,
+}
+
+/// Returns whether a run is in virtual time: by its flag, else by its scenario. Standard input can be read only once, so that a
+/// scenario from there needs the flag.
+pub(crate) fn is_wanted(args: &Run) -> bool {
+    if let Some(time) = args.time {
+        return time == Time::Virtual;
+    }
+    let settings = args.changes.settings();
+    let named = |text: &str| text.contains("virtual");
+    // Most scenarios do not have the word, and need not be read twice.
+    let may_be = settings.iter().any(|set| named(&set.to_string()))
+        || fs::read_to_string(&args.file).is_ok_and(|text| named(&text));
+    may_be && args.file != Path::new("-")
+        // An error is reported by the run.
+        && scenario::read(&args.file, &settings)
+            .is_ok_and(|loaded| loaded.lab.scenario.clock_time == ClockTime::Virtual)
 }
 
 /// `run`: the scenario in a guest. Returns the exit code that it had there.
@@ -113,6 +131,7 @@ fn in_guest(wanted: &Wanted<'_>) -> Outcome {
             .filter(|(key, _)| key != "TMPDIR")
             .collect(),
         shared: vec![results.clone()],
+        seed: scenario.seed,
         memory_bytes,
         starts_at_ns: u64::try_from(scenario.start.unix_ns()).unwrap_or(0),
     };
@@ -145,6 +164,9 @@ fn arguments(own: impl Iterator<Item = String>, results: &Path) -> Vec<String> {
         }
     }
     kept.extend([
+        // The guest's own clock; the scenario may name virtual time.
+        "--time".to_owned(),
+        "real".to_owned(),
         "--results".to_owned(),
         results.to_string_lossy().into_owned(),
     ]);

@@ -124,8 +124,8 @@ impl<'a> Runner<'a> {
             .args(["--ends-with", &own.to_string()])
             .stdin(Stdio::null())
             .stdout(Stdio::null());
-        if self.options.virtual_time {
-            command.args(["--time", "virtual"]);
+        if let Some(is_virtual) = self.options.virtual_time {
+            command.args(["--time", if is_virtual { "virtual" } else { "real" }]);
         }
         command
     }

@@ -67,7 +67,7 @@ fn onwards(mark: u32, class: u32, ifindex: u32, copy: bool) -> Attributes {
 
 /// Returns the first hop from the near port: to the service pair, or directly to the far port if the edge has no rate.
 fn first_leg(way: &Way, copy: bool) -> Attributes {
-    match way.service.filter(|_| way.rated) {
+    match way.service.filter(|_| way.served.is_some()) {
         Some(minor) => onwards(way.mark, handle(1, minor), FIRST_SERVICE + way.edge.0, copy),
         None => onwards(
             way.mark,

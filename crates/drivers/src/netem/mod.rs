@@ -23,6 +23,7 @@ mod filters;
 mod qdiscs;
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::num::NonZeroU64;
 
 use constel_host::netlink::{Batch, LinkChange, QdiscStats, Socket, TcVerb, VethEnd};
 use constel_host::netns::NetNs;
@@ -115,8 +116,8 @@ pub(crate) struct Way {
     pub(crate) line: u16,
     /// Whether filters direct frames to the edge.
     live: bool,
-    /// Whether it has a rate at present.
-    rated: bool,
+    /// Its rate at present, bit/s, and the bytes of its queue.
+    pub(crate) served: Option<(NonZeroU64, u64)>,
     /// Whether its filter for group addresses exists.
     group: bool,
     /// Whether its filter for all frames exists, because it is the port's only edge.
@@ -169,7 +170,7 @@ impl NetemBackend {
                 service: None,
                 line: self.new_class(host_ifindex(to))?,
                 live: false,
-                rated: false,
+                served: None,
                 group: false,
                 only: false,
             },
@@ -180,9 +181,10 @@ impl NetemBackend {
             TcVerb::ReplaceQdisc,
             &delay_line(host_ifindex(to), way.line, delay_ns, wanted.loss),
         );
-        // Frames take another path with a rate than without: the filters must be created again.
-        let was_rated = std::mem::replace(&mut way.rated, wanted.rate_bps.is_some());
-        if let Some(rate_bps) = wanted.rate_bps {
+        // A step changes the delays of most edges and the rates of few. Each request costs the kernel some microseconds.
+        let served = wanted.rate_bps.map(|rate| (rate, wanted.queue.bytes));
+        let before = std::mem::replace(&mut way.served, served);
+        if let Some((rate_bps, queue_bytes)) = served.filter(|_| served != before) {
             let ifindex = FIRST_SERVICE + from.0;
             let minor = match way.service {
                 Some(minor) => minor,
@@ -195,10 +197,11 @@ impl NetemBackend {
             };
             self.batch.tc(
                 TcVerb::ReplaceQdisc,
-                &service(ifindex, minor, rate_bps, wanted.queue.bytes),
+                &service(ifindex, minor, rate_bps, queue_bytes),
             );
         }
-        let reroute = way.live && was_rated != way.rated;
+        // Frames take another path with a rate than without: the filters must be created again.
+        let reroute = way.live && before.is_some() != served.is_some();
         self.waking.retain(|(_, waiting)| *waiting != edge);
         let later = wanted.up_from_ns > mono_ns();
         let up = effects.down != Some(true) && !later;

@@ -33,7 +33,8 @@ const ID_IN_ANSWER: usize = 4;
 /// with their owners.
 ///
 /// # Errors
-/// When the kernel does not list sockets, or cannot end them (`CONFIG_INET_DIAG_DESTROY`).
+/// When the kernel does not list sockets, or cannot end them: [unsupported](crate::Error::is_unsupported) without
+/// `CONFIG_INET_DIAG_DESTROY`.
 pub fn destroy_tcp(ns: &NetNs) -> Result<usize> {
     let what = || "end TCP connections".to_owned();
     let mut raw = {

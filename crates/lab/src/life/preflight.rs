@@ -53,48 +53,18 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
         what: error.to_string(),
         remedy: "`constel doctor` prints what each driver lacks here".to_owned(),
     })?;
-    let mut lacks = lacks(chosen.kind, &lab.profiles);
-    // Each driver has a maximum frame size, so that the widest port decides.
-    let widest = lab.layout.ports().iter().map(|port| port.mtu_bytes).max();
-    lacks.extend(widest.and_then(|mtu| chosen.kind.capabilities().mtu_refusal(mtu)));
-    if bounds(&lab.scenario) != Bounds::default() {
-        lacks.extend(chosen.kind.capabilities().lateness_refusal());
-    }
-    // Only the relay has channels, forwarding without a stack, threads and captured interfaces. All reasons are
-    // collected for one message.
-    if chosen.kind != DriverKind::Relay
-        && let Some((name, _)) = lab.channels().first()
+    let lacks = shortcomings(lab, chosen.kind);
+    // In virtual time the relay is the last to be tried, and has every effect.
+    if wanted.is_none()
+        && !lacks.is_empty()
+        && let Ok(relay) = constel_drivers::choose(Some(DriverKind::Relay))
+        && shortcomings(lab, relay.kind).is_empty()
     {
-        lacks.push(format!(
-            "network `{name}` is a channel that members share; driver {} knows none",
-            chosen.kind
-        ));
-    }
-    if chosen.kind != DriverKind::Relay
-        && let Some(node) = lab.forwarders().next()
-    {
-        lacks.push(format!(
-            "`{}` only forwards (`runtime: forward`); driver {} leaves that to kernels",
-            lab.layout.node(node).name,
-            chosen.kind
-        ));
-    }
-    if chosen.kind == DriverKind::Relay {
-        lacks.extend(threads::refusal(lab.scenario.threads));
-    } else if let Threads::Count(count @ 2..) = lab.scenario.threads {
-        lacks.push(format!(
-            "`links.threads` is {count}; driver {} has no threads that move frames",
-            chosen.kind
-        ));
-    }
-    let attached = lab.scenario.hosts.iter().find(|host| host.attach.is_some());
-    if chosen.kind != DriverKind::Relay
-        && let Some(host) = attached
-    {
-        lacks.push(format!(
-            "host `{}` is attached to an interface of the machine; driver {} takes none",
-            host.name, chosen.kind
-        ));
+        let why = format!("`auto`: {} lacks what the scenario needs", chosen.kind);
+        return Ok(Chosen {
+            kind: relay.kind,
+            why,
+        });
     }
     if lacks.is_empty() {
         return Ok(chosen);
@@ -106,6 +76,51 @@ pub(crate) fn choose(lab: &Lab) -> Result<Chosen, EngineError> {
             chosen.kind
         ),
     })
+}
+
+/// Returns everything that the scenario needs and this driver does not have.
+fn shortcomings(lab: &Lab, driver: DriverKind) -> Vec<String> {
+    let mut lacks = lacks(driver, &lab.profiles);
+    // Each driver has a maximum frame size, so that the widest port decides.
+    let widest = lab.layout.ports().iter().map(|port| port.mtu_bytes).max();
+    lacks.extend(widest.and_then(|mtu| driver.capabilities().mtu_refusal(mtu)));
+    if bounds(&lab.scenario) != Bounds::default() {
+        lacks.extend(driver.capabilities().lateness_refusal());
+    }
+    // Only the relay has channels, forwarding without a stack, threads and captured interfaces. All reasons are
+    // collected for one message.
+    if driver != DriverKind::Relay
+        && let Some((name, _)) = lab.channels().first()
+    {
+        lacks.push(format!(
+            "network `{name}` is a channel that members share; driver {driver} knows none"
+        ));
+    }
+    if driver != DriverKind::Relay
+        && let Some(node) = lab.forwarders().next()
+    {
+        lacks.push(format!(
+            "`{}` only forwards (`runtime: forward`); driver {driver} leaves that to kernels",
+            lab.layout.node(node).name
+        ));
+    }
+    if driver == DriverKind::Relay {
+        lacks.extend(threads::refusal(lab.scenario.threads));
+    } else if let Threads::Count(count @ 2..) = lab.scenario.threads {
+        lacks.push(format!(
+            "`links.threads` is {count}; driver {driver} has no threads that move frames"
+        ));
+    }
+    let attached = lab.scenario.hosts.iter().find(|host| host.attach.is_some());
+    if driver != DriverKind::Relay
+        && let Some(host) = attached
+    {
+        lacks.push(format!(
+            "host `{}` is attached to an interface of the machine; driver {driver} takes none",
+            host.name
+        ));
+    }
+    lacks
 }
 
 /// Refuses a part of a lab that cannot be on several machines.

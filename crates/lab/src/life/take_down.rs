@@ -69,10 +69,8 @@ pub(crate) fn take_down(
     let mut nodes = Arc::into_inner(kernels).map(|kernels| kernels.nodes);
     let mut plane = Some(plane);
     site.hurried(&mut || {
-        for node in nodes.take().into_iter().flatten() {
-            // The connections of ended programs would go on retransmitting, and keep their namespace, for minutes.
-            node.end_connections()?;
-        }
+        let nodes = nodes.take().into_iter().flatten();
+        end_nodes(nodes, |node| node.end_connections(), progress)?;
         let Some(plane) = plane.take() else {
             return Ok(());
         };
@@ -83,4 +81,80 @@ pub(crate) fn take_down(
     stage.reach(count);
     stage.end("");
     Ok(())
+}
+
+/// Drops nodes, each after its connections. The connections of ended programs would go on retransmitting, and keep their
+/// namespace, for minutes. A kernel that cannot end connections keeps such a namespace, but not its interfaces.
+fn end_nodes<N>(
+    nodes: impl Iterator<Item = N>,
+    end_connections: impl Fn(&N) -> constel_host::Result<()>,
+    progress: &dyn Progress,
+) -> Result<(), EngineError> {
+    let mut kept = 0;
+    for node in nodes {
+        match end_connections(&node) {
+            Ok(()) => {}
+            Err(error) if error.is_unsupported() => kept += 1,
+            Err(error) => return Err(error.into()),
+        }
+    }
+    if kept > 0 {
+        progress.say(&format!(
+            "this kernel cannot end TCP connections (CONFIG_INET_DIAG_DESTROY): those of {kept} nodes end within minutes"
+        ));
+    }
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Mutex;
+
+    use constel_host::Error;
+
+    use super::*;
+
+    #[derive(Default)]
+    struct Said(Mutex<Vec<String>>);
+
+    impl Progress for Said {
+        fn stage(&self, _: &str, _: u64, _: u64, _: &str) {}
+
+        fn say(&self, line: &str) {
+            self.0.lock().unwrap().push(line.to_owned());
+        }
+    }
+
+    #[test]
+    fn a_kernel_that_cannot_end_connections_is_reported_once_and_no_error() {
+        let said = Said::default();
+        let refused = |errno: i32| {
+            let source = std::io::Error::from_raw_os_error(errno);
+            Err(Error::os("end TCP connections", source))
+        };
+        let ended = end_nodes(
+            0..3,
+            |node| match node {
+                1 => Ok(()),
+                _ => refused(rustix::io::Errno::OPNOTSUPP.raw_os_error()),
+            },
+            &said,
+        );
+        assert!(ended.is_ok(), "{ended:?}");
+        let lines = said.0.lock().unwrap().clone();
+        assert!(
+            lines.len() == 1 && lines[0].contains("those of 2 nodes"),
+            "{lines:?}"
+        );
+        assert!(
+            end_nodes(
+                0..3,
+                |_| refused(rustix::io::Errno::PERM.raw_os_error()),
+                &said
+            )
+            .is_err()
+        );
+        assert!(end_nodes(0..3, |_| Ok(()), &said).is_ok());
+        assert_eq!(said.0.lock().unwrap().len(), 1);
+    }
 }

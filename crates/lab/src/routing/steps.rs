@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use constel_api::summary::Plans;
+use constel_host::clock::polling;
 use constel_link::Tally;
 use constel_plan::{Adjacency, Applier, FailedEdges, PlannedStep, Planner, StepPlan};
 use constel_topology::Snapshot;
@@ -314,7 +315,8 @@ impl<A: Applier> Steps<A> {
     pub(crate) fn pause(&self) -> Duration {
         let next = self.planner.next_message_ns();
         let news = next.and_then(|next_ns| self.clock.until(next_ns));
-        news.unwrap_or(STOP_CHECK).min(STOP_CHECK)
+        let poll = polling(STOP_CHECK);
+        news.map_or(poll, |news| news.min(poll))
     }
 
     /// Updates computed routes at once, without waiting for the next step, if links were failed or repaired by

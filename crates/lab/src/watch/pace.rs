@@ -3,6 +3,8 @@
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
+use constel_host::clock::polling;
+
 use crate::clock::thread_cpu;
 
 /// How often the end is checked.
@@ -58,7 +60,7 @@ impl Pace {
             look()?;
             let next = self.next(begun);
             while Instant::now() < next && !stop.load(Ordering::Acquire) {
-                std::thread::sleep(TICK);
+                std::thread::sleep(polling(TICK));
             }
         }
         Ok(())

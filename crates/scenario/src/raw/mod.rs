@@ -219,7 +219,7 @@ fn default_step() -> TimeSpan {
     TimeSpan::from_ns(1_000_000_000)
 }
 
-/// The start of lab time.
+/// The clock of the lab.
 #[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Clock")]
@@ -227,6 +227,30 @@ pub struct RawClock {
     /// The condition for the start of lab time zero.
     #[serde(default)]
     pub hold: ClockHold,
+    /// How time passes. `--time` replaces it.
+    #[serde(default, skip_serializing_if = "ClockTime::is_default")]
+    pub time: ClockTime,
+}
+
+/// How time passes in a lab.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum ClockTime {
+    /// As on the host's clock.
+    #[default]
+    Real,
+    /// `constel run` starts the lab in a guest kernel whose clock stands still while any program computes. Results are
+    /// the same on any host.
+    Virtual,
+}
+
+impl ClockTime {
+    /// Returns whether time passes as on the host's clock.
+    pub fn is_default(&self) -> bool {
+        *self == Self::default()
+    }
 }
 
 /// The condition for the start of lab time zero.

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use crate::diagnostic::Diagnostics;
 use crate::glob::Glob;
-use crate::model::{Action, Flow, Name, PingTool, Routing};
+use crate::model::{Action, ClockTime, Flow, Name, PingTool, Routing};
 use crate::parse::Parsed;
 use crate::raw::RawHost;
 use crate::walk::Seg::{self, Index, Key};
@@ -44,6 +44,15 @@ pub(super) fn check(
             errors.push(parsed.error_at(&path, "duplicate-name", message));
         }
         one_port(parsed, name, &path, errors);
+        if parsed.raw.clock.time == ClockTime::Virtual {
+            let message = format!("`{name}` is attached, and `clock.time` is `virtual`");
+            let error = parsed.error_at_key(&path, "virtual-time", message);
+            errors.push(
+                error
+                    .with_reason("the device at the interface keeps the time of the host")
+                    .with_suggestion("remove `attach`, or `clock.time`"),
+            );
+        }
         if host.node.is_some() {
             let message = format!(
                 "`{name}` is what is plugged into `{interface}`, and made of nothing of ours"

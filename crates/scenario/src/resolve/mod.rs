@@ -112,6 +112,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         duration: raw.duration,
         step: raw.step,
         clock_hold: raw.clock.hold,
+        clock_time: raw.clock.time,
         on_machine_loss: raw.on_machine_loss,
         constellations: constellations.into_iter().map(|c| c.resolved).collect(),
         beneath: beneath.into_iter().map(|c| c.resolved).collect(),
