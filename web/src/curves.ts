@@ -90,7 +90,8 @@ function withPaths(chart: Drawn, paths: Columns): Drawn {
 /** What a run reports of a flow: whether it is affected and why, and how many of its samples are flagged. */
 export function flowVerdict(flow: FlowRow): { words: string; is: "good" | "bad" | "" } {
   const flagged = flow.samples ? `, ${flow.marked_samples ?? 0} of ${flow.samples} samples flagged` : "";
-  if (flow.trustworthy === false) return { words: `affected: ${flow.doubt || "no reason is recorded"}${flagged}`, is: "bad" };
+  // The doubt has the number of flagged samples, if they are the reason.
+  if (flow.trustworthy === false) return { words: `affected: ${flow.doubt || `no reason is recorded${flagged}`}`, is: "bad" };
   if (flow.trustworthy === true) return { words: `not affected${flagged}`, is: "good" };
   const why = flow.doubt ? `: ${flow.doubt}` : "";
   return { words: `unknown whether it is affected${why}${flagged}`, is: "" };

@@ -95,7 +95,8 @@ test("a flow without flags, without paths, with throughput, or without samples h
 
 test("a flow is affected with its doubt, not affected, or that is unknown", () => {
   const flow = { samples: 20, marked_samples: 3 };
-  assert.deepEqual(flowVerdict({ ...flow, trustworthy: false, doubt: "late frames" }), { words: "affected: late frames, 3 of 20 samples flagged", is: "bad" });
+  assert.deepEqual(flowVerdict({ ...flow, trustworthy: false, doubt: "late frames" }), { words: "affected: late frames", is: "bad" });
+  assert.deepEqual(flowVerdict({ ...flow, trustworthy: false }), { words: "affected: no reason is recorded, 3 of 20 samples flagged", is: "bad" });
   assert.deepEqual(flowVerdict({ ...flow, trustworthy: true }), { words: "not affected, 3 of 20 samples flagged", is: "good" });
   assert.deepEqual(flowVerdict({ doubt: "its path is not known" }), { words: "unknown whether it is affected: its path is not known", is: "" });
 });
