@@ -6,7 +6,7 @@ import "./style.css";
 import { Refused, get, session, socket } from "./api";
 import { App, type Happened, type LabRow } from "./app";
 import { chart } from "./charts";
-import { flowCharts, flowVerdict } from "./curves";
+import { flagged, flowCharts, flowVerdict } from "./curves";
 import { el, fill, need } from "./dom";
 import { health as judge } from "./health";
 import { attach, type Hit } from "./input";
@@ -263,7 +263,7 @@ class Page {
     return el(
       "section",
       { class: "flow", "data-flow": flow.name },
-      el("h3", {}, flow.name, el("small", {}, ` ${flow.kind}, ${flow.from}${flow.to ? ` → ${flow.to}` : ""}`)),
+      el("h3", {}, flow.name, el("small", {}, ` ${[flow.kind, `${flow.from}${flow.to ? ` → ${flow.to}` : ""}`, flagged(flow)].filter(Boolean).join(", ")}`)),
       status ? el("p", { class: "bad" }, status) : null,
       el("p", { class: `verdict ${is}` }, words),
       ...(flow.samples ? await this.flowCurves(flow.name, !!(flow.path_rtt || flow.bound_rtt)) : []),
