@@ -15,6 +15,7 @@ demo: setup-run build ## set up what is missing, build, run Iridium
 	$(CONSTEL) run scenarios/iridium.yaml
 
 containers: setup-containers build ## the same sky made of container images, and a video that plays across it
+	scenarios/images/make bird nginx-video ffmpeg-client
 	$(CONSTEL) run scenarios/containers.yaml
 
 test: setup-test setup-kernels setup-web build-ci ## set up what is missing, build, pass every test

@@ -79,7 +79,8 @@ def missing(nodes):
 def main():
     labs.WORK.mkdir(parents=True, exist_ok=True)
     os.environ["XDG_CACHE_HOME"] = str(labs.WORK)
-    constel("image", "build", "frr")
+    make = HERE.parents[1] / "scenarios/images/make"
+    subprocess.run([make, "frr"], check=True, env={**os.environ, "CONSTEL": str(labs.CONSTEL)})
     saved = labs.WORK / "satellite-router.tar"
     archive(labs.WORK / "constel/images", saved)
     constel("image", "import", saved)

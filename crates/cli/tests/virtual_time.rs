@@ -31,7 +31,11 @@ impl Unprivileged {
     fn new() -> Option<Self> {
         let kernel = support::workspace().join("target/virtual/linux");
         if !kernel.is_file() {
-            println!("SKIPPED: no kernel at {} (make virtual)", kernel.display());
+            support::skip("there is no kernel of virtual time (make virtual)");
+            return None;
+        }
+        if !is_of_this_tree(&kernel) {
+            support::skip("the kernel of virtual time has other patches (make virtual)");
             return None;
         }
         let folder = tempfile::tempdir().unwrap();
@@ -64,6 +68,22 @@ impl Unprivileged {
     fn run(&self, words: &[&str]) -> Output {
         finish(self.command(words), WITHIN)
     }
+}
+
+/// Whether a kernel was built with the patches of this tree, which its build leaves beside it.
+fn is_of_this_tree(kernel: &Path) -> bool {
+    let built = fs::canonicalize(kernel).unwrap();
+    let folder = built.parent().unwrap();
+    let tools = support::workspace().join("tools/virtual");
+    let patches = fs::read_dir(tools)
+        .unwrap()
+        .map(|file| file.unwrap().path());
+    patches
+        .filter(|file| file.extension().is_some_and(|end| end == "patch"))
+        .all(|file| {
+            let beside = fs::read(folder.join(file.file_name().unwrap()));
+            beside.is_ok_and(|bytes| bytes == fs::read(&file).unwrap())
+        })
 }
 
 /// All that a run measured and saw, by file.
@@ -214,15 +234,23 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
     let Some(own) = Unprivileged::new() else {
         return;
     };
+    let image = own.folder.path().join("bird.tar");
+    let mut make = Command::new(support::workspace().join("scenarios/images/make"));
+    make.args(["bird", "--out"])
+        .arg(&image)
+        .env("CONSTEL", CONSTEL);
+    let made = finish(make, WITHIN);
+    assert_eq!(made.status.code(), Some(0), "{}", stderr(&made));
+    fs::set_permissions(&image, fs::Permissions::from_mode(0o644)).unwrap();
+    let container = format!(
+        "images: {{bird: {{source: 'docker-archive:{}'}}}}\nnodes: {{hosts: {{image: bird, command: [sleep, '3600']}}}}",
+        image.display()
+    );
     let ping = "ping: {from: a, to: b, interval: 100 ms}";
     let dates = "run: {node: a, command: [sh, -c, 'sleep 2; date']}";
     let cases = [
         ("frr", "routing: {daemon: frr}", ping),
-        (
-            "oci",
-            "nodes: {hosts: {image: constel/bird, command: [sleep, '3600']}}",
-            dates,
-        ),
+        ("oci", &container, dates),
         ("netem", "links: {driver: netem}", ping),
         ("edt", "links: {driver: edt}", ping),
     ];

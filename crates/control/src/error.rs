@@ -168,15 +168,9 @@ pub enum Error {
     /// Neither buildah nor BuildKit is installed to build a Dockerfile.
     #[error(
         "a Dockerfile is built by buildah or BuildKit (`buildctl`), and this host has neither; install one (apt-get install \
-         buildah), or assemble an image without: constel image build base"
+         buildah), or import an image instead: constel image import"
     )]
     NoBuilder,
-    /// No program on this host can create a system from Debian's archive.
-    #[error(
-        "a system from Debian's archive is made by debootstrap, which this host does not have: apt-get install debootstrap; \
-         without it images are assembled from what is installed here"
-    )]
-    NoDebootstrap,
     /// The image was not built. The builder has printed the reason.
     #[error("{0}")]
     NotBuilt(String),
@@ -331,7 +325,6 @@ impl Error {
             | Self::Run(EngineError::Taken(_)) => Exit::Usage,
             Self::Unprivileged(_)
             | Self::NoBuilder
-            | Self::NoDebootstrap
             | Self::Box(BoxError::Refused(_))
             | Self::Run(EngineError::Unable { .. }) => Exit::Host,
             Self::Run(EngineError::Interrupted) => Exit::Interrupted,
@@ -369,12 +362,8 @@ fn of_image(fault: &Fault) -> Exit {
         | Fault::NoHome
         | Fault::NoImage { .. }
         | Fault::NotHeld { .. }
-        | Fault::NoRecipe { .. }
         | Fault::Several(_) => Exit::Usage,
-        Fault::Unprivileged { .. }
-        | Fault::NoPackages
-        | Fault::NotInstalled(_)
-        | Fault::NoLibrary { .. } => Exit::Host,
+        Fault::Unprivileged { .. } => Exit::Host,
         _ => Exit::Failed,
     }
 }

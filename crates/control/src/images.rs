@@ -1,6 +1,5 @@
 //! Container images: import, list, show and remove. [`constel_containers::image`] describes their format.
 
-mod debootstrap;
 mod dockerfile;
 mod place;
 
@@ -12,7 +11,7 @@ use serde::Serialize;
 
 use crate::error::Error;
 
-pub use constel_containers::image::{Image, Imported, Layer, Pruned, Recipe, Removed, Usage};
+pub use constel_containers::image::{Image, Imported, Layer, Pruned, Removed, Usage};
 
 /// The images of a folder, of the user's own unless one is named.
 #[derive(Debug, Clone)]
@@ -72,43 +71,11 @@ impl Images {
         Ok(self.store.import(&parsed, &options, &told)?)
     }
 
-    /// Assembles an image from the packages that this host has installed; [`Recipe::image_name`] unless it is given another name.
-    ///
-    /// # Errors
-    /// [`Error::Image`], above all when a package is missing.
-    pub fn build(
-        &self,
-        recipe: Recipe,
-        name: Option<&str>,
-        progress: &dyn Progress,
-    ) -> Result<Imported, Error> {
-        self.import(&format!("packages:{recipe}"), name, progress)
-    }
-
-    /// Assembles an image like [`Images::build`], but from the packages of a Debian system that debootstrap installs for it.
-    /// The packages come from a suite (`bookworm`) of Debian's archive or of a mirror.
-    ///
-    /// # Errors
-    /// [`Error::NoDebootstrap`] if it is not installed, [`Error::NotBuilt`] if it fails, [`Error::Image`].
-    pub fn build_from_archive(
-        &self,
-        recipe: Recipe,
-        (suite, mirror): (&str, Option<&str>),
-        name: Option<&str>,
-        progress: &dyn Progress,
-    ) -> Result<Imported, Error> {
-        let system = debootstrap::system(recipe, suite, mirror)?;
-        let name = name.map_or_else(|| recipe.image_name(), str::to_owned);
-        let root = debootstrap::root_of(&system);
-        let source = format!("packages:{recipe}@{}", root.display());
-        self.import(&source, Some(&name), progress)
-    }
-
     /// Builds a Dockerfile with buildah or BuildKit, whichever is installed, and imports its image.
     ///
     /// # Errors
     /// [`Error::NoBuilder`] if neither is installed, [`Error::NotBuilt`] if it fails, [`Error::Image`].
-    pub fn build_by_file(
+    pub fn build(
         &self,
         file: &Path,
         folder: &Path,

@@ -5,10 +5,12 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::JoinHandle;
+use std::time::SystemTime;
 
 use constel_api::{Event, Next, Subscription};
 use constel_host::claim::LabName;
 use constel_lab::{EngineError, EventLog, Options, Progress, Together};
+use constel_units::Utc;
 
 use crate::error::Error;
 use crate::node::require_privilege;
@@ -212,6 +214,6 @@ impl Drop for Running {
 
 /// Returns the folder that receives a run's results unless another is named: `results/<lab>-<UTC time>`.
 pub fn default_results(lab: &str) -> PathBuf {
-    let stamp = chrono::Utc::now().format("%Y%m%dT%H%M%SZ");
+    let stamp = format!("{:.0}", Utc::from(SystemTime::now())).replace(['-', ':'], "");
     PathBuf::from("results").join(format!("{lab}-{stamp}"))
 }

@@ -1,49 +1,67 @@
 //! Celestial's TOML configuration.
 
-use serde_json::{Map, Value};
+use toml::Spanned;
+use toml::de::{DeTable, DeValue};
 
 use crate::draft::{Draft, Shell, Station};
-use crate::text::{ReadError, ReadErrors};
+use crate::text::{Findings, Lines, ReadErrors, shown};
+
+/// The longest file, bytes: some 10,000 stations. The parser takes up to 200 times as much memory as its text has bytes.
+const MOST_BYTES: usize = 1 << 20;
 
 /// Reads a configuration.
 ///
 /// # Errors
-/// Everything found wrong.
+/// Everything found wrong, with its line.
 pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
-    let root = crate::toml::parse(text)?;
-    let mut reader = Reader { wrong: Vec::new() };
     let mut draft = Draft::new("a Celestial configuration", name);
-    draft.duration_s = reader.number(&root, "duration", 1.0, 3e7).unwrap_or(60.0);
+    let mut reader = Reader {
+        text,
+        lines: Lines::new(text),
+        findings: Findings::default(),
+    };
+    if text.len() > MOST_BYTES {
+        let many = text.len();
+        let reason = format!("{many} bytes: at most {MOST_BYTES} are read");
+        reader.findings.push(1, reason);
+        return reader.findings.or(draft);
+    }
+    let (root, errors) = DeTable::parse_recoverable(text);
+    for error in errors {
+        let line = error.span().map_or(1, |span| reader.lines.at(span.start));
+        let reason = format!("not TOML: {}", error.message());
+        reader.findings.push(line, reason);
+    }
+    if !reader.findings.is_empty() {
+        return reader.findings.or(draft);
+    }
+    let root = root.get_ref();
+    draft.duration_s = reader.number(root, "duration", 1.0, 3e7).unwrap_or(60.0);
     draft.step_s = reader
-        .number(&root, "resolution", 0.01, 3600.0)
+        .number(root, "resolution", 0.01, 3600.0)
         .unwrap_or(1.0);
-    let nothing = Map::new();
-    let table = |key: &str| root.get(key).and_then(Value::as_object).unwrap_or(&nothing);
-    let network = table("network_params");
+    let nothing = DeTable::new();
+    let network = table(root, "network_params").unwrap_or(&nothing);
     if let Some(kbits) = reader.number(network, "bandwidth_kbits", 1.0, 4e8) {
         (draft.isl_bps, draft.gsl_bps) = ((kbits * 1e3) as u64, (kbits * 1e3) as u64);
     }
     draft.min_elevation_deg = reader
         .number(network, "min_elevation", 0.0, 89.9)
         .unwrap_or(25.0);
-    let list = |key: &str| match root.get(key) {
-        Some(Value::Array(list)) => list.iter().filter_map(Value::as_object).collect(),
-        _ => Vec::new(),
-    };
-    for shell in list("shell") {
+    for shell in tables(root, "shell") {
         reader.shell(&mut draft, shell);
     }
-    for station in list("ground_station") {
+    for station in tables(root, "ground_station") {
         reader.station(&mut draft, station);
     }
     if draft.shells.is_empty() {
-        reader.wrong.push(match root.contains_key("shell") {
-            true => "no shell with planes, sats, altitude_km and inclination".to_owned(),
-            false => {
+        let reason = match root.get("shell") {
+            Some(_) => "no shell with planes, sats, altitude_km and inclination",
+            None => {
                 "not recognised: a TOML file that is read is Celestial's, which has `[[shell]]`"
-                    .to_owned()
             }
-        });
+        };
+        reader.findings.push(1, reason);
     }
     if draft.step_s > 60.0 {
         draft.note(format!(
@@ -52,39 +70,50 @@ pub fn parse(text: &str, name: &str) -> Result<Draft, ReadErrors> {
         ));
         draft.step_s = 60.0;
     }
-    notes(&mut draft, &root, network);
-    match reader.wrong.is_empty() {
-        true => Ok(draft),
-        false => Err(ReadErrors(
-            reader
-                .wrong
-                .into_iter()
-                .map(|reason| ReadError { line: 1, reason })
-                .collect(),
-        )),
-    }
+    notes(&mut draft, root, network);
+    reader.findings.or(draft)
 }
 
-struct Reader {
-    wrong: Vec<String>,
+fn table<'a, 'i>(of: &'a DeTable<'i>, key: &str) -> Option<&'a DeTable<'i>> {
+    of.get(key)?.get_ref().as_table()
 }
 
-impl Reader {
-    /// The number of this key, if it is one from `low` to `high`.
-    fn number(&mut self, map: &Map<String, Value>, key: &str, low: f64, high: f64) -> Option<f64> {
+/// Returns the tables of an array; other values of it are left out.
+fn tables<'a, 'i>(of: &'a DeTable<'i>, key: &str) -> impl Iterator<Item = &'a DeTable<'i>> {
+    let array = of.get(key).and_then(|value| value.get_ref().as_array());
+    let values = array.into_iter().flat_map(|array| array.iter());
+    values.filter_map(|value| value.get_ref().as_table())
+}
+
+/// Returns the text of a value of this key.
+fn text_of<'a>(of: &'a DeTable<'_>, key: &str) -> Option<&'a str> {
+    of.get(key)?.get_ref().as_str()
+}
+
+struct Reader<'a> {
+    text: &'a str,
+    lines: Lines,
+    findings: Findings,
+}
+
+impl Reader<'_> {
+    /// Returns the number of this key, if it is one from `low` to `high`.
+    fn number(&mut self, map: &DeTable<'_>, key: &str, low: f64, high: f64) -> Option<f64> {
         let value = map.get(key)?;
-        match value.as_f64() {
+        match float(value) {
             Some(v) if (low..=high).contains(&v) => Some(v),
             _ => {
-                self.wrong.push(format!(
-                    "`{key}` is {value}, which is no number between {low} and {high}"
-                ));
+                let line = self.lines.at(value.span().start);
+                let written = shown(self.text.get(value.span()).unwrap_or(""));
+                let reason =
+                    format!("`{key}` is {written}, which is no number between {low} and {high}");
+                self.findings.push(line, reason);
                 None
             }
         }
     }
 
-    fn shell(&mut self, draft: &mut Draft, shell: &Map<String, Value>) {
+    fn shell(&mut self, draft: &mut Draft, shell: &DeTable<'_>) {
         let planes = self
             .number(shell, "planes", 1.0, 10_000.0)
             .filter(|v| v.fract() == 0.0);
@@ -97,7 +126,7 @@ impl Reader {
             .number(shell, "arc_of_ascending_nodes", 0.0, 360.0)
             .unwrap_or(360.0);
         let eccentricity = self.number(shell, "eccentricity", 0.0, 1.0).unwrap_or(0.0);
-        let own = shell.get("network_params").and_then(Value::as_object);
+        let own = table(shell, "network_params");
         let min_elevation_deg = own.and_then(|own| self.number(own, "min_elevation", 0.0, 89.9));
         let (Some(planes), Some(sats), Some(altitude_km), Some(inclination_deg)) =
             (planes, sats, altitude_km, inclination)
@@ -137,13 +166,10 @@ impl Reader {
         });
     }
 
-    fn station(&mut self, draft: &mut Draft, station: &Map<String, Value>) {
+    fn station(&mut self, draft: &mut Draft, station: &DeTable<'_>) {
         let latitude_deg = self.number(station, "lat", -90.0, 90.0);
         let longitude_deg = self.number(station, "long", -180.0, 180.0);
-        let name = station
-            .get("name")
-            .and_then(Value::as_str)
-            .unwrap_or("station");
+        let name = text_of(station, "name").unwrap_or("station");
         if let (Some(latitude_deg), Some(longitude_deg)) = (latitude_deg, longitude_deg) {
             draft.stations.push(Station {
                 name: name.to_owned(),
@@ -151,17 +177,30 @@ impl Reader {
                 longitude_deg,
                 altitude_m: 0.0,
             });
+        } else {
+            draft.note("a ground station without lat or long was left out");
         }
         if station.contains_key("network_params") {
             draft.note(format!(
                 "`network_params` of station {} were not carried over",
-                crate::text::shown(name)
+                shown(name)
             ));
         }
     }
 }
 
-fn notes(draft: &mut Draft, root: &Map<String, Value>, network: &Map<String, Value>) {
+/// Returns a number of either kind.
+fn float(value: &Spanned<DeValue<'_>>) -> Option<f64> {
+    match value.get_ref() {
+        DeValue::Integer(whole) => i64::from_str_radix(whole.as_str(), whole.radix())
+            .ok()
+            .map(|whole| whole as f64),
+        DeValue::Float(float) => float.as_str().parse().ok(),
+        _ => None,
+    }
+}
+
+fn notes(draft: &mut Draft, root: &DeTable<'_>, network: &DeTable<'_>) {
     draft.note("phasing is 0, as Celestial flies it: satellites of one number are at their nodes at the same time in all planes");
     if root.contains_key("bbox") {
         draft.note("`bbox` was not carried over: every satellite is emulated, none is suspended");
@@ -169,11 +208,7 @@ fn notes(draft: &mut Draft, root: &Map<String, Value>, network: &Map<String, Val
     if root.contains_key("compute_params") {
         draft.note("`compute_params` (microVMs, kernels, root file systems) were not carried over");
     }
-    if network
-        .get("ground_station_connection_type")
-        .and_then(Value::as_str)
-        == Some("all")
-    {
+    if text_of(network, "ground_station_connection_type") == Some("all") {
         draft.note("stations connect to the nearest satellite; Celestial's `all` connects to every one in reach");
     }
     let known = [
@@ -185,7 +220,8 @@ fn notes(draft: &mut Draft, root: &Map<String, Value>, network: &Map<String, Val
         "shell",
         "ground_station",
     ];
-    for key in root.keys().filter(|k| !known.contains(&k.as_str())) {
-        draft.note(format!("`{key}` was not carried over"));
+    let keys = root.keys().map(|key| key.get_ref().as_ref());
+    for key in keys.filter(|key| !known.contains(key)) {
+        draft.note(format!("`{}` was not carried over", shown(key)));
     }
 }

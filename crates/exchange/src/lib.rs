@@ -47,7 +47,6 @@ pub mod starrynet;
 mod states;
 pub mod stk;
 mod text;
-mod toml;
 mod xml;
 
 pub use text::{ReadError, ReadErrors};

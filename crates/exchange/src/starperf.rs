@@ -7,37 +7,51 @@
 
 use std::fmt::Write;
 
+use roxmltree::{Document, Node};
+
 use crate::draft::{Draft, Shell, Station};
-use crate::text::{Findings, ReadErrors, number, shown};
-use crate::xml::{Element, escaped, parse as parse_xml};
+use crate::text::{Findings, Lines, ReadErrors, number, shown};
+use crate::xml;
+
+/// Most elements and texts of a document: some 80,000 stations.
+const MOST_NODES: u32 = 1_000_000;
+
+/// The numbers of a document, and the errors found in it.
+struct Reader {
+    lines: Lines,
+    findings: Findings,
+}
 
 /// Reads a constellation file into a draft without stations.
 ///
 /// # Errors
 /// Everything found wrong, with its line.
 pub fn parse_constellation(text: &str, name: &str) -> Result<Draft, ReadErrors> {
-    let root = parse_xml(text)?;
-    let mut findings = Findings::default();
     let mut draft = Draft::new("a StarPerf constellation", name);
-    if root.name != "constellation" {
+    let (document, mut reader) = match open(text) {
+        Ok(opened) => opened,
+        Err(findings) => return findings.or(draft),
+    };
+    let root = document.root_element();
+    if !root.has_tag_name("constellation") {
         let found = format!(
             "not recognised: the root element is <{}>, and that of StarPerf's files <constellation>",
-            shown(&root.name)
+            shown(root.tag_name().name())
         );
-        findings.push(root.line, found);
-        return findings.or(draft);
+        reader.wrong(root, found);
+        return reader.findings.or(draft);
     }
-    let count = value(&root, "number_of_shells", &mut findings).unwrap_or(0.0);
+    let count = reader.value(root, "number_of_shells").unwrap_or(0.0);
     if !(1.0..=100.0).contains(&count) || count.fract() != 0.0 {
-        findings.push(root.line, format!("{count} shells: 1 to 100 are read"));
-        return findings.or(draft);
+        reader.wrong(root, format!("{count} shells: 1 to 100 are read"));
+        return reader.findings.or(draft);
     }
     for n in 1..=count as u32 {
-        let Some(element) = root.child(&format!("shell{n}")) else {
-            findings.push(root.line, format!("no <shell{n}>"));
+        let Some(element) = child(root, &format!("shell{n}")) else {
+            reader.wrong(root, format!("no <shell{n}>"));
             continue;
         };
-        let mut get = |key| value(element, key, &mut findings);
+        let mut get = |key| reader.value(element, key);
         let values = (
             get("altitude"),
             get("inclination"),
@@ -55,14 +69,14 @@ pub fn parse_constellation(text: &str, name: &str) -> Result<Draft, ReadErrors> 
         let (Some(shift), Some(planes), Some(per_plane)) =
             (whole(shift), whole(planes), whole(per_plane))
         else {
-            findings.push(
-                element.line,
+            reader.wrong(
+                element,
                 "counts and phase shift are whole numbers up to 10,000",
             );
             continue;
         };
         if planes == 0 || per_plane == 0 {
-            findings.push(element.line, "no satellites in this shell");
+            reader.wrong(element, "no satellites in this shell");
             continue;
         }
         draft.shells.push(Shell {
@@ -81,7 +95,7 @@ pub fn parse_constellation(text: &str, name: &str) -> Result<Draft, ReadErrors> 
     draft.note("StarPerf's constellation files say nothing of rates, losses and elevation: 10 Mbit/s, 0 % and 25 deg were taken");
     draft.note("shells inclined 80 to 100 degrees become `star`, as StarPerf spreads their planes over 180 degrees");
     draft.note("StarPerf chooses ISLs by a plug-in at run time: the +Grid was taken");
-    findings.or(draft)
+    reader.findings.or(draft)
 }
 
 /// Reads a ground station file. Antennas and frequencies are not read.
@@ -89,18 +103,20 @@ pub fn parse_constellation(text: &str, name: &str) -> Result<Draft, ReadErrors> 
 /// # Errors
 /// Everything found wrong, with its line.
 pub fn parse_stations(text: &str) -> Result<Vec<Station>, ReadErrors> {
-    let root = parse_xml(text)?;
-    let mut findings = Findings::default();
-    if root.name != "GSs" {
-        findings.push(root.line, "the root element is not <GSs>");
-    }
     let mut stations = Vec::new();
-    for element in &root.children {
-        let latitude_deg = value(element, "Latitude", &mut findings);
-        let longitude_deg = value(element, "Longitude", &mut findings);
-        let name = element
-            .child("Description")
-            .map_or(element.name.as_str(), |d| d.text.as_str());
+    let (document, mut reader) = match open(text) {
+        Ok(opened) => opened,
+        Err(findings) => return findings.or(stations),
+    };
+    let root = document.root_element();
+    if !root.has_tag_name("GSs") {
+        reader.wrong(root, "the root element is not <GSs>");
+    }
+    for element in root.children().filter(Node::is_element) {
+        let latitude_deg = reader.value(element, "Latitude");
+        let longitude_deg = reader.value(element, "Longitude");
+        let name = child(element, "Description").map(xml::content);
+        let name = name.as_deref().unwrap_or(element.tag_name().name()).trim();
         if let (Some(latitude_deg), Some(longitude_deg)) = (latitude_deg, longitude_deg) {
             stations.push(Station {
                 name: name.to_owned(),
@@ -109,24 +125,41 @@ pub fn parse_stations(text: &str) -> Result<Vec<Station>, ReadErrors> {
                 altitude_m: 0.0,
             });
         }
-        if findings.is_full() {
+        if reader.findings.is_full() {
             break;
         }
     }
-    findings.or(stations)
+    reader.findings.or(stations)
 }
 
-fn value(element: &Element, key: &str, findings: &mut Findings) -> Option<f64> {
-    let Some(child) = element.child(key) else {
-        findings.push(
-            element.line,
-            format!("<{}> has no <{key}>", crate::text::shown(&element.name)),
-        );
-        return None;
+fn open(text: &str) -> Result<(Document<'_>, Reader), Findings> {
+    let reader = Reader {
+        lines: Lines::new(text),
+        findings: Findings::default(),
     };
-    number(&child.text)
-        .map_err(|reason| findings.push(child.line, reason))
-        .ok()
+    Ok((xml::parse(text, MOST_NODES)?, reader))
+}
+
+fn child<'a, 'input>(element: Node<'a, 'input>, name: &str) -> Option<Node<'a, 'input>> {
+    element.children().find(|child| child.has_tag_name(name))
+}
+
+impl Reader {
+    fn wrong(&mut self, element: Node<'_, '_>, reason: impl Into<String>) {
+        let line = self.lines.at(element.range().start);
+        self.findings.push(line, reason);
+    }
+
+    /// Returns the number in a child of an element.
+    fn value(&mut self, element: Node<'_, '_>, key: &str) -> Option<f64> {
+        let Some(child) = child(element, key) else {
+            let name = shown(element.tag_name().name());
+            self.wrong(element, format!("<{name}> has no <{key}>"));
+            return None;
+        };
+        let read = number(&xml::content(child));
+        read.map_err(|reason| self.wrong(child, reason)).ok()
+    }
 }
 
 /// Writes a constellation file. `period_s` gives a shell's orbital period.
@@ -170,4 +203,11 @@ pub fn write_stations(stations: &[Station]) -> String {
         );
     }
     out + "</GSs>\n"
+}
+
+/// Text made safe for an element.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;")
+        .replace('<', "&lt;")
+        .replace('>', "&gt;")
 }

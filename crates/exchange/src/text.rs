@@ -62,6 +62,28 @@ impl Findings {
     }
 }
 
+/// The lines of a text, by the offsets of their first bytes. Parsers that give offsets, or that count lines from the top for each
+/// question, need this: for a file with an error in each line, counting would be quadratic.
+pub(crate) struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    /// Indexes a text.
+    pub(crate) fn new(text: &str) -> Self {
+        let ends = text.bytes().enumerate().filter(|(_, byte)| *byte == b'\n');
+        let starts = std::iter::once(0).chain(ends.map(|(at, _)| at + 1));
+        Self {
+            starts: starts.collect(),
+        }
+    }
+
+    /// Returns the line of the byte at an offset, from 1.
+    pub(crate) fn at(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
+}
+
 /// A finite number.
 pub(crate) fn number(text: &str) -> Result<f64, String> {
     match text.trim().parse::<f64>() {
@@ -78,6 +100,14 @@ pub(crate) fn shown(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_line_ends_behind_its_line_feed() {
+        let lines = Lines::new("a\n\nbc\n");
+        let all: Vec<usize> = (0..7).map(|offset| lines.at(offset)).collect();
+        assert_eq!(all, [1, 1, 2, 3, 3, 3, 4]);
+        assert_eq!(Lines::new("").at(0), 1);
+    }
 
     #[test]
     fn numbers_are_finite() {

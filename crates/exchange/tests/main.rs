@@ -2,5 +2,6 @@
 
 mod compose;
 mod ephemeris_files;
+mod foreign_syntax;
 mod imports;
 mod no_panic;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
-use std::time::{Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Instant, SystemTime};
 
 use constel_api::answers::{Capturing, RuleShown, RulesChanged, WayShown};
 use constel_api::{ApiError, CaptureOrder, CaptureSource, ErrorCode, RuleChange};
@@ -19,6 +19,7 @@ use constel_link::{
 };
 use constel_scenario::model::RuleFile;
 use constel_scenario::{DiskFiles, nearest, read_rules};
+use constel_units::Utc;
 use serde_json::{Value, json};
 
 use crate::captures::Captures;
@@ -223,7 +224,7 @@ impl Live {
             .filter(|(slot, _)| !stay.contains(slot))
             .map(|(slot, rule)| (*slot, rule.name.clone()))
             .collect();
-        let (now, wall_ns) = (mono_ns(), wall_ns());
+        let (now, wall_ns) = (mono_ns(), Utc::from(SystemTime::now()).unix_ns());
         for via in vias(&file.rules) {
             let begun = state.skies.begin(via, now, wall_ns);
             begun.map_err(DriverError::Unable)?;
@@ -534,12 +535,6 @@ fn handed(rule: &str, news: &Passed) -> impl Iterator<Item = Handover> {
         let end = format!("{rule}/{end}");
         Some(Handover { end, from, to })
     })
-}
-
-/// Returns UTC, nanoseconds since 1970.
-fn wall_ns() -> i64 {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    since.map_or(0, |since| since.as_nanos() as i64)
 }
 
 fn edge_effects(slot: Slot, direction: Direction, effects: Option<Effects>) -> EffectsChange {

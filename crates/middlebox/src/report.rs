@@ -1,7 +1,7 @@
 //! The results of a box: manifest, summary, and its rules with their counters.
 
 use std::io;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use constel_api::answers::{BoxShown, LabState};
 use constel_api::manifest::command_line;
@@ -46,13 +46,6 @@ struct Interface<'a> {
     addresses: &'a [std::net::IpAddr],
 }
 
-/// Returns the time of the host's clock: a box has no lab clock of its own.
-fn now() -> Utc {
-    let since = SystemTime::now().duration_since(UNIX_EPOCH);
-    let ns = since.map_or(0, |since| since.as_nanos());
-    Utc::from_unix_ns(i64::try_from(ns).unwrap_or(i64::MAX))
-}
-
 /// Writes the values that are known before the first frame.
 ///
 /// # Errors
@@ -71,7 +64,8 @@ pub(crate) fn write_manifest(
         lab: options.name.as_str(),
         scenario: file.source.file(),
         seed: file.seed,
-        start: now(),
+        // A box has no lab clock of its own.
+        start: SystemTime::now().into(),
         mode: if options.exclusive {
             "exclusive"
         } else {

@@ -243,7 +243,7 @@ fn an_object_that_comes_down_within_the_lab_is_reported() {
         let said = warnings(one.clone(), keys, "12 h");
         assert_eq!(said.len(), 1, "{said:?}");
         assert!(
-            said[0].starts_with("`FALLER, 70001` comes down (has decayed ")
+            said[0].starts_with("`FALLER, 70001` comes down (")
                 && said[0].contains("it has no position from 2026-11-21T0"),
             "{said:?}"
         );

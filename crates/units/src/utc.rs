@@ -3,6 +3,7 @@
 use std::fmt;
 use std::ops::{Add, Sub};
 use std::str::FromStr;
+use std::time::{Duration, SystemTime};
 
 use crate::error::UnitError;
 use crate::quantity::Quantity;
@@ -208,6 +209,19 @@ impl FromStr for Utc {
     }
 }
 
+/// A time before 1677 or after 2262 becomes the first or last instant that there is.
+impl From<SystemTime> for Utc {
+    fn from(time: SystemTime) -> Self {
+        let ns = |span: Duration| i64::try_from(span.as_nanos()).unwrap_or(i64::MAX);
+        Self(match time.duration_since(SystemTime::UNIX_EPOCH) {
+            Ok(after) => ns(after),
+            Err(before) => ns(before.duration()).saturating_neg(),
+        })
+    }
+}
+
+/// With a precision (`{:.6}`) the seconds have this many decimal places, at most nine, further ones cut off; else as many as
+/// the instant needs.
 impl fmt::Display for Utc {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let seconds = self.0.div_euclid(NS_PER_S);
@@ -219,9 +233,13 @@ impl fmt::Display for Utc {
             f,
             "{year:04}-{month:02}-{day:02}T{hour:02}:{minute:02}:{second:02}"
         )?;
-        if fraction_ns != 0 {
-            let digits = format!("{fraction_ns:09}");
-            write!(f, ".{}", digits.trim_end_matches('0'))?;
+        let digits = format!("{fraction_ns:09}");
+        let digits = match f.precision() {
+            Some(places) => &digits[..places.min(9)],
+            None => digits.trim_end_matches('0'),
+        };
+        if !digits.is_empty() {
+            write!(f, ".{digits}")?;
         }
         f.write_str("Z")
     }

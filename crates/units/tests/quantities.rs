@@ -1,5 +1,7 @@
 //! Parsing, printing and refusing quantities.
 
+use std::time::{Duration, SystemTime};
+
 use constel_units::*;
 use proptest::prelude::*;
 
@@ -199,6 +201,14 @@ fn instants() {
         "2022-09-14T00:00:00.5000000000Z".parse(),
         Ok(Utc::from_unix_ns(1_663_113_600_500_000_000))
     );
+    let half: Utc = "1969-12-31T23:59:59.5000009Z".parse().unwrap();
+    assert_eq!(format!("{half:.0}"), "1969-12-31T23:59:59Z");
+    assert_eq!(format!("{half:.6}"), "1969-12-31T23:59:59.500000Z");
+    assert_eq!(format!("{half:.20}"), "1969-12-31T23:59:59.500000900Z");
+    let before = SystemTime::UNIX_EPOCH - Duration::from_nanos(499_999_100);
+    assert_eq!(Utc::from(before), half);
+    let late = SystemTime::UNIX_EPOCH + Duration::from_secs(1 << 40);
+    assert_eq!(Utc::from(late), Utc::from_unix_ns(i64::MAX));
     for text in [
         "2022-09-14T00:00:00",
         "2022-09-14T00:00:00+00:00",

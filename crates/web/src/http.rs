@@ -1,7 +1,10 @@
 //! Heads of requests, read within bounds, and answers.
 
+use std::borrow::Cow;
 use std::io::{self, Read, Write};
 use std::time::{Duration, Instant};
+
+use percent_encoding::percent_decode_str;
 
 use crate::views::Refused;
 
@@ -63,26 +66,11 @@ impl Head {
             .split('&')
             .filter_map(|pair| pair.split_once('='));
         let mut own = pairs.filter(|(own, _)| *own == name);
-        own.next().and_then(|(_, value)| decoded(value))
+        let (_, value) = own.next()?;
+        let spaced = value.replace('+', " ");
+        let decoded = percent_decode_str(&spaced).decode_utf8();
+        decoded.ok().map(Cow::into_owned)
     }
-}
-
-/// Text with `%XX` and `+` undone; `None` where that is no text.
-fn decoded(text: &str) -> Option<String> {
-    let mut bytes = Vec::with_capacity(text.len());
-    let mut rest = text.bytes();
-    while let Some(byte) = rest.next() {
-        bytes.push(match byte {
-            b'+' => b' ',
-            b'%' => {
-                let digits = [rest.next()?, rest.next()?];
-                let digits = std::str::from_utf8(&digits).ok()?;
-                u8::from_str_radix(digits, 16).ok()?
-            }
-            other => other,
-        });
-    }
-    String::from_utf8(bytes).ok()
 }
 
 /// Why a request was not read.

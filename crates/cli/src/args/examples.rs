@@ -58,7 +58,7 @@ Examples:
 
 pub(super) const IMAGE: &str = "\
 Examples:
-  constel image build bird
+  constel image build --file router/Dockerfile router
   constel image import docker://alpine:3 --name alpine
   constel image list";
 

@@ -23,7 +23,7 @@ pub(crate) struct Image {
 pub(crate) enum ImageVerb {
     /// Import an image: unpack its layers and give it a name.
     Import(ImageImport),
-    /// Build an image from this host's Debian packages or a Dockerfile.
+    /// Build an image from a Dockerfile, by buildah or BuildKit.
     Build(ImageBuild),
     /// List the images and their sizes.
     List,
@@ -51,26 +51,13 @@ pub(crate) struct ImageImport {
 /// `image build`.
 #[derive(Debug, Args)]
 pub(crate) struct ImageBuild {
-    /// `base` (busybox), `frr`, `bird`, `nginx-video` (serves a video) or `ffmpeg-client` (plays one); with `--file` the folder
-    /// of the Dockerfile's context.
-    #[arg(value_name = "RECIPE|DIR")]
-    pub(crate) what: String,
-    /// Build this Dockerfile, by buildah or BuildKit if one of them is installed. Downloads are theirs.
+    /// Folder of the Dockerfile's context.
+    #[arg(value_name = "DIR")]
+    pub(crate) folder: PathBuf,
+    /// Dockerfile. Default: `DIR/Dockerfile`. The builder may download what it names.
     #[arg(long, short, value_name = "DOCKERFILE")]
     pub(crate) file: Option<PathBuf>,
-    /// Take the packages from Debian's archive instead of from this host: debootstrap downloads them from this suite.
-    #[arg(
-        long,
-        value_name = "SUITE",
-        num_args = 0..=1,
-        default_missing_value = "stable",
-        conflicts_with = "file"
-    )]
-    pub(crate) debootstrap: Option<String>,
-    /// Debian archive: a URL, or a folder as `file:///PATH`. Default: debootstrap's.
-    #[arg(long, value_name = "URL", requires = "debootstrap")]
-    pub(crate) mirror: Option<String>,
-    /// Name of the image. Default: `constel/RECIPE`, or the folder's name.
+    /// Name of the image. Default: the folder's name.
     #[arg(long, value_name = "NAME")]
     pub(crate) name: Option<String>,
 }

@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::io::{self, BufWriter, Write};
 use std::path::Path;
-use std::time::{SystemTime, UNIX_EPOCH};
+use std::time::SystemTime;
 
 use anyhow::Context;
 use constel_analysis::exports::{self, ExportError};
@@ -11,7 +11,7 @@ use constel_analysis::parse_pairs;
 use constel_exchange::ephemeris::Ephemeris;
 use constel_exchange::{csv, oem};
 use constel_plan::Lab;
-use constel_units::{TimeSpan, Utc};
+use constel_units::TimeSpan;
 
 use super::over;
 use crate::args::{Format, Over, Plan};
@@ -64,7 +64,7 @@ pub(crate) fn run(lab: &Lab, format: Format, args: &Plan) -> Outcome {
         Format::Oem | Format::Csv => {
             let objects = objects(lab, over)?;
             let text = match format {
-                Format::Oem => oem::write(&objects, now(), "CONSTEL"),
+                Format::Oem => oem::write(&objects, SystemTime::now().into(), "CONSTEL"),
                 _ => csv::write(&objects),
             };
             put(over.out.as_deref(), &text)?;
@@ -108,18 +108,6 @@ fn failure(error: ExportError) -> Failure {
         ExportError::Io(error) => Failure::Failed(error.into()),
         other => Failure::Usage(other.to_string()),
     }
-}
-
-fn now() -> Utc {
-    let since = SystemTime::now()
-        .duration_since(UNIX_EPOCH)
-        .unwrap_or_default();
-    // A creation date needs only whole seconds.
-    Utc::from_unix_ns(
-        i64::try_from(since.as_secs())
-            .unwrap_or(0)
-            .saturating_mul(1_000_000_000),
-    )
 }
 
 fn put(out: Option<&Path>, text: &str) -> Result<(), Failure> {

@@ -1,11 +1,9 @@
 //! `constel image`: manages the images of nodes.
 
-use std::path::Path;
-
-use constel_control::images::{Image, Images, Imported, Pruned, Recipe, Removed, Shown, Usage};
+use constel_control::images::{Image, Images, Imported, Pruned, Removed, Shown, Usage};
 
 use crate::args::{Image as Args, ImageBuild, ImageImport, ImageVerb};
-use crate::exit::{Exit, Failure, Outcome};
+use crate::exit::{Exit, Outcome};
 use crate::{output, progress};
 
 /// Imports, builds, lists, shows, removes or prunes images.
@@ -13,7 +11,7 @@ pub(crate) fn run(args: &Args) -> Outcome {
     let images = Images::open(args.store.as_deref())?;
     match &args.verb {
         ImageVerb::Import(import) => print(args, &bring_in(&images, import)?, imported_text),
-        ImageVerb::Build(build) => print(args, &assemble(&images, build)?, imported_text),
+        ImageVerb::Build(of) => print(args, &build(&images, of)?, imported_text),
         ImageVerb::List => print(args, &images.list()?, |l| list_text(&l.images, &l.usage)),
         ImageVerb::Show(name) => print(args, &images.show(&name.image)?, shown_text),
         ImageVerb::Remove(name) => print(args, &images.remove(&name.image)?, removed_text),
@@ -33,22 +31,11 @@ fn bring_in(images: &Images, args: &ImageImport) -> Result<Imported, constel_con
     images.import(&args.source, args.name.as_deref(), &*progress::for_stderr())
 }
 
-fn assemble(images: &Images, args: &ImageBuild) -> Result<Imported, Failure> {
+fn build(images: &Images, args: &ImageBuild) -> Result<Imported, constel_control::Error> {
+    let default = args.folder.join("Dockerfile");
+    let file = args.file.as_deref().unwrap_or(&default);
     let (name, progress) = (args.name.as_deref(), progress::for_stderr());
-    if let Some(file) = &args.file {
-        let folder = Path::new(&args.what);
-        return Ok(images.build_by_file(file, folder, name, &*progress)?);
-    }
-    let recipe = args.what.parse::<Recipe>();
-    let recipe =
-        recipe.map_err(|fault| Failure::Usage(format!("{fault}; a folder goes with --file")))?;
-    match &args.debootstrap {
-        Some(suite) => {
-            let archive = (suite.as_str(), args.mirror.as_deref());
-            Ok(images.build_from_archive(recipe, archive, name, &*progress)?)
-        }
-        None => Ok(images.build(recipe, name, &*progress)?),
-    }
+    images.build(file, &args.folder, name, &*progress)
 }
 
 fn imported_text(imported: &Imported) -> String {

@@ -1,20 +1,20 @@
 //! `constel metrics`: a running lab's counters as OpenMetrics text.
 
-use std::io::{self, Read as _};
+use std::io;
 use std::net::{TcpListener, TcpStream};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_control::metrics::{CONTENT_TYPE, Exporter};
-use constel_web::http::Answer;
+use constel_web::guard::Guard;
+use constel_web::http::{Answer, BadRequest, Head, Request};
 
 use crate::args::Metrics;
 use crate::exit::{Exit, Failure, Outcome};
 use crate::{output, signals};
 
-/// Maximum length of a request, bytes.
-const LONGEST: usize = 8 * 1024;
+/// Maximum time for a request to arrive, and for its answer to be read.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 /// The interval at which the stop flag is checked.
@@ -38,14 +38,16 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
     let listener = TcpListener::bind(address)
         .map_err(|error| Failure::Usage(format!("--listen {address}: {error}")))?;
     listener.set_nonblocking(true)?;
-    output::text(&format!("http://{}/metrics\n", listener.local_addr()?))?;
+    let address = listener.local_addr()?;
+    let guard = Guard::new(address.port());
+    output::text(&format!("http://{address}/metrics\n"))?;
     while !stop.load(Ordering::Acquire) {
         match listener.accept() {
             // Clients are served one after the other; a slow one is disconnected.
             Ok((client, _)) => {
                 let text = exporter.text();
                 // A client that disconnects is not an error.
-                let _ = answer(client, text.as_deref().ok());
+                let _ = answer(client, &guard, text.as_deref().ok());
                 match text {
                     Err(_) if exporter.is_over() => return Ok(Exit::Done),
                     _ => {}
@@ -61,73 +63,31 @@ pub(crate) fn run(args: &Metrics) -> Outcome {
 }
 
 /// Answers one request; with `None`, the lab does not answer.
-fn answer(mut client: TcpStream, text: Option<&str>) -> io::Result<()> {
+fn answer(mut client: TcpStream, guard: &Guard, text: Option<&str>) -> io::Result<()> {
     client.set_nonblocking(false)?;
     client.set_read_timeout(Some(PATIENCE))?;
     client.set_write_timeout(Some(PATIENCE))?;
-    let end = Instant::now() + PATIENCE;
-    let mut question = Vec::new();
-    let mut piece = [0; 1024];
-    while !question.windows(4).any(|end| end == b"\r\n\r\n") && question.len() < LONGEST {
-        match client.read(&mut piece)? {
-            0 => break,
-            _ if Instant::now() > end => return Ok(()),
-            n => question.extend_from_slice(&piece[..n]),
-        }
-    }
-    let (status, kind, body) = match (asked(&question), text) {
-        (HttpRequest::Metrics, Some(text)) => (200, CONTENT_TYPE, text),
-        (HttpRequest::Metrics, None) => (503, "text/plain", "the lab does not answer\n"),
-        (HttpRequest::Other, _) => (404, "text/plain", "GET /metrics\n"),
-        (HttpRequest::Nonsense, _) => (
-            400,
-            "text/plain",
-            "not an HTTP request for a name of the loopback\n",
-        ),
-    };
-    let answer = Answer {
-        status,
-        kind,
-        body: body.into(),
-        ..Answer::default()
+    let answer = match Request::read(&mut client, Instant::now() + PATIENCE) {
+        Ok(request) => reply(&request.head, guard, text),
+        Err(BadRequest::Answer(status, words)) => Answer::refused(status, words),
+        Err(BadRequest::Gone) => return Ok(()),
     };
     answer.send(&mut client)
 }
 
-#[derive(Debug, PartialEq, Eq)]
-enum HttpRequest {
-    Metrics,
-    Other,
-    Nonsense,
-}
-
-/// Parses a request. A request for a host name other than the loopback's comes from a foreign page whose name resolves to this
-/// machine (DNS rebinding).
-fn asked(question: &[u8]) -> HttpRequest {
-    let mut headers = [httparse::EMPTY_HEADER; 64];
-    let mut request = httparse::Request::new(&mut headers);
-    if !request
-        .parse(question)
-        .is_ok_and(|parsed| parsed.is_complete())
-    {
-        return HttpRequest::Nonsense;
+fn reply(head: &Head, guard: &Guard, text: Option<&str>) -> Answer {
+    if let Err(refusal) = guard.name(head) {
+        return Answer::refused(refusal.status(), refusal.words());
     }
-    let mut hosts = request
-        .headers
-        .iter()
-        .filter(|header| header.name.eq_ignore_ascii_case("host"));
-    let local = hosts.all(|header| {
-        let host = String::from_utf8_lossy(header.value);
-        let name = match host.rsplit_once(':') {
-            Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => name,
-            _ => &*host,
-        };
-        matches!(name, "localhost" | "127.0.0.1" | "[::1]")
-    });
-    match (local, request.method, request.path) {
-        (false, ..) => HttpRequest::Nonsense,
-        (true, Some("GET"), Some("/metrics")) => HttpRequest::Metrics,
-        _ => HttpRequest::Other,
+    match (head.method.as_str(), head.path.as_str(), text) {
+        ("GET", "/metrics", Some(text)) => Answer {
+            status: 200,
+            kind: CONTENT_TYPE,
+            body: text.into(),
+            ..Answer::default()
+        },
+        ("GET", "/metrics", None) => Answer::refused(503, "the lab does not answer"),
+        _ => Answer::refused(404, "only GET /metrics is answered"),
     }
 }
 
@@ -137,39 +97,18 @@ mod tests {
 
     #[test]
     fn only_metrics_are_served_and_only_to_this_machine() {
-        for (question, wants) in [
-            (
-                "GET /metrics HTTP/1.1\r\nHost: 127.0.0.1:9100\r\n\r\n",
-                HttpRequest::Metrics,
-            ),
-            (
-                "GET /metrics HTTP/1.1\r\nHost: [::1]:9100\r\n\r\n",
-                HttpRequest::Metrics,
-            ),
-            (
-                "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n",
-                HttpRequest::Metrics,
-            ),
-            ("GET /metrics HTTP/1.0\r\n\r\n", HttpRequest::Metrics),
-            (
-                "GET / HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
-                HttpRequest::Other,
-            ),
-            (
-                "POST /metrics HTTP/1.1\r\nHost: localhost:1\r\n\r\n",
-                HttpRequest::Other,
-            ),
-            (
-                "GET /metrics HTTP/1.1\r\nHost: evil.example:9100\r\n\r\n",
-                HttpRequest::Nonsense,
-            ),
-            (
-                "GET /metrics HTTP/1.1\r\nHost: localhost",
-                HttpRequest::Nonsense,
-            ),
-            ("\u{0}\u{1}", HttpRequest::Nonsense),
+        for (line, host, status) in [
+            ("GET /metrics", "127.0.0.1:9100", 200),
+            ("GET /metrics?x", "[::1]:9100", 200),
+            ("GET /", "localhost:9100", 404),
+            ("POST /metrics", "localhost:9100", 404),
+            ("GET /metrics", "evil.example:9100", 421),
+            ("GET /metrics", "localhost", 421),
         ] {
-            assert_eq!(asked(question.as_bytes()), wants, "{question:?}");
+            let text = format!("{line} HTTP/1.1\r\nHost: {host}\r\n\r\n");
+            let read = Request::read(&mut text.as_bytes(), Instant::now() + PATIENCE);
+            let answer = reply(&read.unwrap().head, &Guard::new(9100), Some("# EOF\n"));
+            assert_eq!(answer.status, status, "{text}");
         }
     }
 }

@@ -145,28 +145,6 @@ pub enum Fault {
         /// The available names.
         has: String,
     },
-    /// No recipe has this name.
-    #[error("there is no recipe '{name}', but {all}")]
-    NoRecipe {
-        /// The requested name.
-        name: String,
-        /// The names of all recipes.
-        all: String,
-    },
-    /// This host has no record of Debian packages.
-    #[error("this host has no Debian packages (/var/lib/dpkg/status)")]
-    NoPackages,
-    /// Packages that a recipe takes programs from are not installed.
-    #[error("packages are missing; install them: apt-get install {0}")]
-    NotInstalled(String),
-    /// A library that a program needs is missing.
-    #[error("{by} needs the library {name}, which this host does not have")]
-    NoLibrary {
-        /// The library's name.
-        name: String,
-        /// The program or library that needs it.
-        by: String,
-    },
     /// A bound of [`Limits`](crate::image::Limits) was exceeded.
     #[error("{what} would exceed {bound} ({limit})")]
     Limit {
@@ -365,20 +343,17 @@ impl Fault {
             Self::Place { .. } => "build the image again with a folder there, or without an entry",
             Self::NoName => "give one with --name",
             Self::NoHome => "set one of them, or name the folder with --store",
-            Self::NoImage { nearest: None } => "`constel image list` names them all",
+            Self::NoImage { nearest: None } => {
+                "`constel image list` names them all, `constel image import` fetches one, and `scenarios/images/make` in \
+                 Constel's sources makes those of the examples"
+            }
             Self::InUse => "take the lab that uses it down first",
             Self::NoAccount { .. } => "give a user by number",
             Self::Engine { .. } => {
                 "where no engine has it, import what `docker save` wrote elsewhere"
             }
             Self::StoreVersion { .. } => "remove the folder and import again, or use another one",
-            Self::NoPackages => "import an image instead: constel image import",
-            Self::NoLibrary { .. } => {
-                "install the package that has it: apt-get --fix-broken install"
-            }
             Self::Io { .. }
-            | Self::NoRecipe { .. }
-            | Self::NotInstalled(_)
             | Self::Document { .. }
             | Self::BadDigest(_)
             | Self::MediaType(_)

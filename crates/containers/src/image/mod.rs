@@ -6,7 +6,6 @@
 //! * [`Store`]: the images of a user. [`import`](Store::import) unpacks each layer once, into a folder that overlayfs can use
 //!   directly; [`list`](Store::list), [`remove`](Store::remove), [`prune`](Store::prune) and [`usage`](Store::usage) manage the
 //!   images.
-//! * [`Recipe`]: images that can be assembled from the packages of this host.
 //! * [`Held`]: an image that is in use and cannot be removed: its [folders](Held::lower_dirs), its [`Config`] and its [`User`].
 //! * [`Error`]: the image, the place in it, the fault and a remedy. [`Limits`]: the bounds on an image.
 //! * [`Tree`]: the files that layers make, in memory.
@@ -86,7 +85,6 @@ mod limits;
 mod merged;
 mod path;
 mod progress;
-mod recipe;
 mod reference;
 mod source;
 mod store;
@@ -101,7 +99,6 @@ pub use documents::Platform;
 pub use error::{EntryFault, Error, Fault};
 pub use limits::Limits;
 pub use progress::{Progress, Silent, Step};
-pub use recipe::Recipe;
 pub use reference::Reference;
 pub use source::Source;
 pub use store::{

@@ -13,7 +13,6 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use crate::image::error::{Fault, Located};
-use crate::image::recipe::{self, Recipe};
 use crate::image::reference::Reference;
 use files::{Archive, Folder};
 use found::stem;
@@ -21,7 +20,6 @@ use found::stem;
 pub(crate) use files::spool_file;
 pub(crate) use found::{Blob, Blobs, Context, Found};
 pub(crate) use pack::layer as pack_layer;
-pub(crate) use rootfs::OneFile;
 
 /// The place of an image.
 ///
@@ -54,15 +52,6 @@ pub enum Source {
     },
     /// `rootfs:PATH`: a root file system without documents, as tar (plain, gzip or zstd) or as folder.
     RootFs(PathBuf),
-    /// `packages:RECIPE`: assembled from the installed Debian packages of this host.
-    Packages(Recipe),
-    /// `packages:RECIPE@ROOT`: assembled from the installed packages of the system in a root folder.
-    PackagesOf {
-        /// The recipe.
-        recipe: Recipe,
-        /// The folder.
-        root: PathBuf,
-    },
     /// `docker-daemon:NAME`: an image of the Docker or Podman engine that runs here.
     Engine(Reference),
     /// `docker://NAME`: an image of a registry.
@@ -90,13 +79,6 @@ impl FromStr for Source {
                 Self::Archive { path, image }
             }
             Some(("rootfs", rest)) => Self::RootFs(rest.into()),
-            Some(("packages", rest)) => match rest.split_once('@') {
-                Some((recipe, root)) => Self::PackagesOf {
-                    recipe: recipe.parse()?,
-                    root: root.into(),
-                },
-                None => Self::Packages(rest.parse()?),
-            },
             Some(("docker-daemon", rest)) => Self::Engine(rest.parse()?),
             _ => Self::Path(text.into()),
         })
@@ -110,10 +92,6 @@ impl std::fmt::Display for Source {
             Self::Layout { path, image } => ("oci:", path, image),
             Self::Archive { path, image } => ("docker-archive:", path, image),
             Self::RootFs(path) => ("rootfs:", path, &None),
-            Self::Packages(recipe) => return write!(f, "packages:{recipe}"),
-            Self::PackagesOf { recipe, root } => {
-                return write!(f, "packages:{recipe}@{}", root.display());
-            }
             Self::Engine(name) => return write!(f, "docker-daemon:{name}"),
             Self::Registry(name) => return write!(f, "docker://{name}"),
         };
@@ -133,9 +111,8 @@ impl Source {
             Self::Path(path)
             | Self::Layout { path, .. }
             | Self::Archive { path, .. }
-            | Self::PackagesOf { root: path, .. }
             | Self::RootFs(path) => *path = folder.join(&*path),
-            Self::Packages(_) | Self::Engine(_) | Self::Registry(_) => {}
+            Self::Engine(_) | Self::Registry(_) => {}
         }
         self
     }
@@ -147,9 +124,8 @@ impl Source {
             Self::Path(path)
             | Self::Layout { path, .. }
             | Self::Archive { path, .. }
-            | Self::PackagesOf { root: path, .. }
             | Self::RootFs(path) => Some(path),
-            Self::Packages(_) | Self::Engine(_) | Self::Registry(_) => None,
+            Self::Engine(_) | Self::Registry(_) => None,
         }
     }
 
@@ -170,8 +146,6 @@ impl Source {
                 IsFolder(true) => Ok(rootfs::of_folder(path, context)?),
                 IsFolder(false) => Ok(rootfs::of_tar(files::open(path)?, &stem(path), context)?),
             },
-            Self::Packages(recipe) => Ok(recipe::find(*recipe, Path::new("/"), context)?),
-            Self::PackagesOf { recipe, root } => Ok(recipe::find(*recipe, root, context)?),
             Self::Engine(name) => {
                 let spool = engine::save(name, context)?;
                 let files = Archive::open(spool, context)?;

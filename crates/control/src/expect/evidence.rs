@@ -9,7 +9,7 @@ use constel_api::{Event, Happening};
 use constel_measure::flows::{Outcome, iperf3_intervals, probe_rows, transfer_intervals};
 use constel_measure::probe::row::Row;
 use constel_scenario::model::{Name, PrintedClock, PrintedTime, Window};
-use constel_units::files;
+use constel_units::{Utc, files};
 
 use super::printed;
 use crate::error::Error;
@@ -116,10 +116,10 @@ impl Evidence {
         let started = |event: &&Event| matches!(event.what, Happening::ClockStarted);
         let event = self.events.iter().find(started);
         let event = event.ok_or("there is no event `clock-started`")?;
-        let wall = chrono::DateTime::parse_from_rfc3339(&event.wall);
+        let wall = event.wall.parse::<Utc>();
         let wall = wall.map_err(|error| format!("the time of `clock-started`: {error}"))?;
         let t_s = event.t_ns.unwrap_or(0) as f64 / 1e9;
-        Ok(wall.timestamp_micros() as f64 / 1e6 - t_s)
+        Ok(wall.unix_ns() as f64 / 1e9 - t_s)
     }
 
     /// A flow's probes that were sent in a part of lab time.

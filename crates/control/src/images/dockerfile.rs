@@ -27,18 +27,15 @@ pub(super) fn name_of(folder: &Path) -> String {
 
 /// Builds an image with the first builder that is installed. The output of the builder goes to standard error.
 pub(super) fn build(file: &Path, folder: &Path) -> Result<Built, Error> {
+    if !file.is_file() {
+        return Err(Error::NoFile(file.display().to_string()));
+    }
     let builder = ["buildah", "buildctl"]
         .into_iter()
         .find(|name| is_there(name));
     let Some(builder) = builder else {
         return Err(Error::NoBuilder);
     };
-    for (path, what) in [(file, "Dockerfile"), (folder, "folder")] {
-        if !path.exists() {
-            let text = format!("there is no {what} {}", path.display());
-            return Err(Error::NoFile(text));
-        }
-    }
     let built = Built {
         place: TempFolder::make("constel-build")?,
     };

@@ -4,7 +4,7 @@ use constel_units::Utc;
 
 use crate::ephemeris::{Ephemeris, Frame, Method};
 
-/// Writes a message. Positions to a millimetre; `created` and `originator` go into the header.
+/// Writes a message. Positions to a millimetre; `created`, in whole seconds, and `originator` go into the header.
 pub fn write(objects: &[Ephemeris], created: Utc, originator: &str) -> String {
     use std::fmt::Write;
     let time = |at: Utc| at.to_string().trim_end_matches('Z').to_owned();
@@ -15,7 +15,7 @@ pub fn write(objects: &[Ephemeris], created: Utc, originator: &str) -> String {
     };
     let mut out = format!(
         "CCSDS_OEM_VERS = 2.0\nCREATION_DATE = {}\nORIGINATOR = {}\n",
-        time(created),
+        format!("{created:.0}").trim_end_matches('Z'),
         line(originator)
     );
     for object in objects {

@@ -6,9 +6,7 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 use constel_api::manifest::UsedImage;
-use constel_containers::image::{
-    Added, Digest, Fault, Held, ImportOptions, Recipe, Source, Store, User,
-};
+use constel_containers::image::{Added, Digest, Held, ImportOptions, Source, Store, User};
 use constel_containers::runtime::container::ContainerSpec;
 use constel_host::enclosure::Shown;
 use constel_host::process::{CapabilitySet, Confinement};
@@ -36,9 +34,8 @@ pub(crate) struct Images {
 }
 
 impl Images {
-    /// Holds every image of this machine's nodes, and checks that each node can be created from its image. Missing
-    /// images named `constel/RECIPE` are assembled from packages of this host; no other image is fetched or
-    /// created.
+    /// Holds every image of this machine's nodes, and checks that each node can be created from its image. Only images
+    /// that the scenario names with a `source` are imported.
     ///
     /// # Errors
     /// [`EngineError::Unable`] with everything that is missing: images, programs, users, mounted folders. `folder`
@@ -74,7 +71,7 @@ impl Images {
                     Some(image) => {
                         named_image(&store, scenario.name.as_str(), image, folder, progress)
                     }
-                    None => hold(&store, &container.image, progress).map_err(|e| e.to_string()),
+                    None => store.hold(&container.image).map_err(|e| e.to_string()),
                 };
                 match found {
                     Ok(image) => drop(images.held.insert(container.image.clone(), image)),
@@ -243,31 +240,6 @@ impl Images {
             constel_host::Error::Invalid(format!("the image {image} was not looked at before"))
         })
     }
-}
-
-/// Holds an image. A missing image of Constel's recipes is assembled first.
-fn hold(
-    store: &Store,
-    name: &str,
-    progress: &dyn Progress,
-) -> Result<Held, constel_containers::image::Error> {
-    let missing = match store.hold(name) {
-        Err(error) if matches!(error.fault(), Fault::NoImage { .. }) => error,
-        other => return other,
-    };
-    let Some(recipe) = Recipe::of_image(name) else {
-        return Err(missing);
-    };
-    progress.say(&format!(
-        "{name} is not in the store: assembling it from packages of this host"
-    ));
-    let options = ImportOptions {
-        name: Some(name.to_owned()),
-        ..ImportOptions::default()
-    };
-    let told = ImportProgress::new(progress);
-    store.import(&Source::Packages(recipe), &options, &told)?;
-    store.hold(name)
 }
 
 fn not_held(image: &str) -> EngineError {

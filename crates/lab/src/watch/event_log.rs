@@ -5,10 +5,11 @@ use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock};
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use constel_api::{Batch, Event, EventSource, Happening, Subscription};
 use constel_plan::Lab;
+use constel_units::Utc;
 
 use crate::answers::catalogued_in;
 
@@ -70,7 +71,7 @@ impl EventLog {
         let event = Event {
             seq: inner.seq,
             t_ns,
-            wall: chrono::Utc::now().to_rfc3339_opts(chrono::SecondsFormat::Micros, true),
+            wall: format!("{:.6}", Utc::from(SystemTime::now())),
             what,
             catalogued,
         };

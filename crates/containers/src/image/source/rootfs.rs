@@ -61,7 +61,7 @@ fn image(file: File, diff_id: Digest, stem: &str, context: &Context<'_>) -> Resu
 }
 
 /// A layer in a file.
-pub(crate) struct OneFile(pub(crate) File);
+struct OneFile(File);
 
 impl Blobs for OneFile {
     fn open(&self, _: &Blob) -> Result<Box<dyn Read>, Fault> {
