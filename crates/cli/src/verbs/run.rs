@@ -28,7 +28,8 @@ pub(crate) fn run(args: &Run) -> Outcome {
     }
     let loaded = scenario::load(&args.file, &args.changes)?;
     if args.time.is_none() && loaded.lab.scenario.clock_time == ClockTime::Virtual {
-        let why = "the `clock.time` of a scenario on standard input needs `--time virtual` as well";
+        let why =
+            "`clock.time` of a scenario that is no regular file needs `--time virtual` as well";
         return Err(Failure::Usage(why.to_owned()));
     }
     let options = RunOptions {

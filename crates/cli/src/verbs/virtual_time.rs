@@ -37,19 +37,22 @@ struct Wanted<'a> {
     ends_with: Option<u32>,
 }
 
-/// Returns whether a run is in virtual time: by its flag, else by its scenario. Standard input can be read only once, so that a
-/// scenario from there needs the flag.
+/// Returns whether a run is in virtual time: by its flag, else by its scenario. Standard input and pipes can be read only once, so
+/// that a scenario from there needs the flag.
 pub(crate) fn is_wanted(args: &Run) -> bool {
     if let Some(time) = args.time {
         return time == Time::Virtual;
+    }
+    if !args.file.is_file() {
+        return false;
     }
     let settings = args.changes.settings();
     let named = |text: &str| text.contains("virtual");
     // Most scenarios do not have the word, and need not be read twice.
     let may_be = settings.iter().any(|set| named(&set.to_string()))
         || fs::read_to_string(&args.file).is_ok_and(|text| named(&text));
-    may_be && args.file != Path::new("-")
-        // An error is reported by the run.
+    // An error is reported by the run.
+    may_be
         && scenario::read(&args.file, &settings)
             .is_ok_and(|loaded| loaded.lab.scenario.clock_time == ClockTime::Virtual)
 }
