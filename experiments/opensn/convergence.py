@@ -38,7 +38,7 @@ def report(name, summary, what, rows):
     if not rows:
         print(f"{name:11} {what:26} nothing was taken down")
         return
-    stood = [c["routes_stood_after_ns"] for c in rows]
+    stood = [c["converged_after_ns"] for c in rows]
     if any(s is None for s in stood):
         took = "not before the end"
     else:
@@ -82,7 +82,7 @@ def main():
         report(name, summary, f"satellite {failed[1][0] if len(failed) > 1 else ''}",
                [c for c in changes if c["t_ns"] >= boundary])
         for h in summary["handovers"]:
-            stood = h["routes_stood_after_ns"]
+            stood = h["converged_after_ns"]
             after = "not before the end" if stood is None else f"{stood / 1e9:.2f} s"
             lost = h.get("lost_probes")
             print(f"{name:11} {'handover of ' + h['station']:26} {after:>18}  "

@@ -70,7 +70,7 @@ def main():
             summary, other = lab.summary(), beside.summary()
         print(f"{name}: killed {killed}; daemons of other nodes that ended: {strangers}")
         for change in summary["changes"]:
-            stood = change["routes_stood_after_ns"]
+            stood = change["converged_after_ns"]
             after = "not before the end" if stood is None else f"{stood / 1e9:.2f} s"
             print(f"  t = {change['t_ns'] / 1e9:6.1f} s  {change['kind']:12} {change['cause']:12} "
                   f"{', '.join(change['objects'][:2])}{' ...' if len(change['objects']) > 2 else '':4}  "

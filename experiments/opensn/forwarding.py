@@ -31,7 +31,7 @@ def ms(ns):
 
 def row(summary):
     """The result of a run, in words."""
-    stood = sorted(h["routes_stood_after_ns"] for h in summary["handovers"] if h["routes_stood_after_ns"] is not None)
+    stood = sorted(h["converged_after_ns"] for h in summary["handovers"] if h["converged_after_ns"] is not None)
     middle = ms(stood[len(stood) // 2]) if stood else "-"
     steps = summary["steps"]
     lost = sum(h.get("lost_probes") or 0 for h in summary["handovers"])

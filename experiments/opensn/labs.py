@@ -22,7 +22,7 @@ seed: 1
 start: 2026-11-21T05:14:00Z
 duration: {seconds} s
 step: 1 s
-clock: {{hold: until-routes-stand}}
+clock: {{hold: until-routes-converge}}
 constellations:
   iridium:
     walker: {{pattern: star, inclination: 86.4 deg, satellites: 66, planes: 6, phasing: 2, altitude: 780 km}}

@@ -32,7 +32,7 @@ def main():
         with labs.Lab(f"sn-reaction-{name.replace(' ', '-')}", scenario) as lab:
             summary = lab.summary()
         for change in summary["changes"]:
-            stood = change["routes_stood_after_ns"]
+            stood = change["converged_after_ns"]
             after = "not before the end" if stood is None else f"{stood / 1e6:.0f} ms"
             print(f"{name:10} {change['kind']:8} of {victim}: routes converged after {after}, "
                   f"{change.get('lost_probes')} probes lost")

@@ -49,7 +49,7 @@ def runs(names):
     rows = []
     for name, s in kept(names):
         handovers = s.get("handovers") or []
-        stood = sorted(h["routes_stood_after_ns"] for h in handovers if h["routes_stood_after_ns"] is not None)
+        stood = sorted(h["converged_after_ns"] for h in handovers if h["converged_after_ns"] is not None)
         control = (s.get("convergence") or {}).get("control") or {}
         first = (s.get("convergence") or {}).get("first_s")
         daemons = [row for row in s.get("daemons") or [] if row["when"] == "end"]
@@ -71,7 +71,7 @@ def runs(names):
 def changes(names):
     rows = [
         [name.removeprefix("sn-"), f"{c['t_ns'] / 1e9:.0f} s: {c['kind']}, {c['cause']}", len(c["objects"]),
-         seconds(c["routes_stood_after_ns"]), c.get("lost_probes") or 0]
+         seconds(c["converged_after_ns"]), c.get("lost_probes") or 0]
         for name, s in kept(names) for c in s.get("changes") or []
     ]
     head = ["run", "lab time, what", "objects", "converged after", "probes lost"]

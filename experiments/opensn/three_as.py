@@ -94,7 +94,7 @@ def main():
     print(f"routes converged after {summary['convergence']['first_s']:.2f} s, "
           f"{summary['convergence']['pairs']} pairs; {labs.cost(summary)}")
     for h in summary["handovers"]:
-        stood = h["routes_stood_after_ns"]
+        stood = h["converged_after_ns"]
         print(f"  t = {h['t_ns'] / 1e9:.0f} s  {h['station']}: {h['from']} -> {h['to']}, routes converged after "
               f"{'?' if stood is None else f'{stood / 1e9:.2f} s'}, lost probes {h.get('lost_probes')}")
     out = lab.results / "flows"

@@ -44,7 +44,7 @@ _HANDOVERS: dict[str, Kind] = {
     "from": "text",
     "to": "text",
     "port": "text",
-    "routes_stood_after_ns": "integer",
+    "converged_after_ns": "integer",
     "lost_probes": "integer",
 }
 _EVENTS: dict[str, Kind] = {"seq": "integer", "t_s": "float", "wall": "text", "kind": "text", "data": "text"}
@@ -129,7 +129,7 @@ class Results:
 
     @property
     def handovers(self) -> Frame:
-        """`t_s, station, from, to, port, routes_stood_after_ns, lost_probes`: the first 10,000."""
+        """`t_s, station, from, to, port, converged_after_ns, lost_probes`: the first 10,000."""
         rows = self.summary["handovers"]
         return Frame.of_rows(_HANDOVERS, [{**row, "t_s": row["t_ns"] / 1e9} for row in rows])
 

@@ -47,7 +47,7 @@ def a_run(folder: Path) -> constel.Results:
     (folder / "flows" / "tcp.csv").write_text(TCP)
     (folder / "paths.csv").write_text(PATHS)
     (folder / "manifest.json").write_text('{"seed": 1}')
-    hop = {"station": "oslo", "port": None, "routes_stood_after_ns": 1, "lost_probes": 0}
+    hop = {"station": "oslo", "port": None, "converged_after_ns": 1, "lost_probes": 0}
     handovers = [
         {**hop, "t_ns": 4_000_000_000, "from": "a", "to": None},
         {**hop, "t_ns": 5_000_000_000, "from": None, "to": "b"},

@@ -241,7 +241,7 @@ export type Event = ({
   kind: "daemons-started";
   count: number;
 } | {
-  kind: "routes-stand";
+  kind: "routes-converged";
   pairs: number;
   after_s?: number | null;
 } | {
@@ -668,7 +668,7 @@ export type HandoverRow = {
   from?: string | null;
   to?: string | null;
   port?: string | null;
-  routes_stood_after_ns?: number | null;
+  converged_after_ns?: number | null;
   lost_probes?: number | null;
   control?: ControlRow | null;
 };
@@ -678,7 +678,7 @@ export type ChangeRow = {
   kind: ChangeKind;
   cause: string;
   objects: (string)[];
-  routes_stood_after_ns?: number | null;
+  converged_after_ns?: number | null;
   lost_probes?: number | null;
   control?: ControlRow | null;
 };
@@ -713,7 +713,7 @@ export type FlowRow = {
   received_bytes?: number | null;
   sent_bytes?: number | null;
   sent_packets?: number | null;
-  under_way_packets?: number | null;
+  in_flight_packets?: number | null;
   loss_ratio?: number | null;
   duplicate_packets?: number | null;
   reordered_packets?: number | null;

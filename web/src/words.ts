@@ -21,7 +21,7 @@ export const utc = (unixMs: number): string => new Date(unixMs).toISOString().re
 
 export const count = (n: number): string => n.toLocaleString("en-GB");
 
-const TITLES: Record<string, string> = { "routes-stand": "routes converged", "link-set": "link changed", "daemon-died": "daemon ended", "helper-died": "helper ended" };
+const TITLES: Record<string, string> = { "routes-converged": "routes converged", "link-set": "link changed", "daemon-died": "daemon ended", "helper-died": "helper ended" };
 
 /** The kind of an event, as people read it. */
 export const title = (kind: string): string => TITLES[kind] ?? kind.replace(/-/g, " ");
@@ -51,7 +51,7 @@ export function detail(what: Record<string, unknown>): string {
       const to = what.to as string[];
       return `${text("flow")}: ${to.length ? `${to.length - 1} links` : "no path"}`;
     }
-    case "routes-stand":
+    case "routes-converged":
       return typeof what.after_s === "number" ? `after ${what.after_s.toFixed(1)} s` : "";
     case "finished":
       return `${what.trustworthy ? "trustworthy" : "NOT trustworthy"}${what.failed ? ", software FAILED" : ""}`;

@@ -89,7 +89,7 @@ async function prepare(page) {
     };
     clearInterval(telling);
     telling = setInterval(say, 500);
-    wire.send(JSON.stringify({ op: "events", events: [{ seq: 1, t_ns: 0, wall: "", kind: "routes-stand" }] }));
+    wire.send(JSON.stringify({ op: "events", events: [{ seq: 1, t_ns: 0, wall: "", kind: "routes-converged" }] }));
     say();
   });
 }

@@ -119,8 +119,8 @@ test("health is judged by the scenario's bound on lateness, and by frames that t
 
 test("events are in the glossary's words, each kind once", () => {
   const line = (kind, more) => event({ seq: 1, t_ns: 5, wall: "w", kind, ...more });
-  assert.equal(line("routes-stand", { pairs: 12 }), "routes converged");
-  assert.equal(line("routes-stand", { pairs: 12, after_s: 7.61 }), "routes converged: after 7.6 s");
+  assert.equal(line("routes-converged", { pairs: 12 }), "routes converged");
+  assert.equal(line("routes-converged", { pairs: 12, after_s: 7.61 }), "routes converged: after 7.6 s");
   assert.equal(line("flow-started", { flow: "f" }), "flow started: f");
   assert.equal(line("flow-ended", { flow: "f", exit: 7 }), "flow ended: f, exit code 7");
   assert.equal(line("path-changed", { flow: "f", from: ["a", "b"], to: [] }), "path changed: f: no path");

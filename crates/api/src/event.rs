@@ -46,7 +46,7 @@ impl Happening {
             Self::Starting { .. }
             | Self::EdgesUp { .. }
             | Self::DaemonsStarted { .. }
-            | Self::RoutesStand { .. }
+            | Self::RoutesConverged { .. }
             | Self::HelpersStarted { .. }
             | Self::ContainersStarted { .. }
             | Self::Running { .. }
@@ -90,7 +90,7 @@ pub enum Happening {
     },
     /// Every served station has a route to every other: for the first time, or again after a change. After the death of a
     /// daemon that broke no route, when its neighbours can no longer have missed it.
-    RoutesStand {
+    RoutesConverged {
         /// Ordered pairs of stations walked, both families counted.
         pairs: usize,
         /// Seconds since the first edges; only the first time.

@@ -46,7 +46,7 @@ pub struct Manifest {
     pub duration_ns: u64,
     /// Time between two topologies, nanoseconds.
     pub step_ns: u64,
-    /// When lab time starts to run: `until-routes-stand` or `none`.
+    /// When lab time starts to run: `until-routes-converge` or `none`.
     pub clock_hold: String,
     /// The scenario's `routing`, every default filled in.
     pub routing: Section,

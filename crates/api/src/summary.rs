@@ -376,7 +376,7 @@ pub struct HandoverRow {
     /// Time from the handover until all routes had converged again, nanoseconds. Absent if the run ended earlier. For a lab
     /// on several machines with daemons it is absent in the summary of each machine. The summary of the lab has it, from the
     /// samples of all machines.
-    pub routes_stood_after_ns: Option<u64>,
+    pub converged_after_ns: Option<u64>,
     /// Probes of the scenario's pings to or from the station that the handover may have cost: sent less than a round-trip
     /// time before it, no later than routes had converged again, and never answered. Absent if no ping was active. With
     /// daemons on several machines it is absent too, because the machine of the ping does not know when routes had
@@ -403,7 +403,7 @@ pub struct ChangeRow {
     /// Time until all routes had converged again, nanoseconds. Absent as for handovers. After the death of a daemon, whose
     /// routes the kernel keeps for a while, it lasts until they had converged for good: the dead time of the protocol and 5
     /// s more.
-    pub routes_stood_after_ns: Option<u64>,
+    pub converged_after_ns: Option<u64>,
     /// Probes of all the scenario's pings that it may have cost, as for handovers, and absent where those are.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost_probes: Option<u64>,
@@ -585,7 +585,7 @@ pub struct StepRows {
 /// The cost of all daemons of a lab, or of one of its machines, up to one moment.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct DaemonsRow {
-    /// `routes-stand` (before traffic begins) or `end`.
+    /// `routes-converged` (before traffic begins) or `end`.
     pub when: String,
     /// Name of the program: `bird`, `zebra`, `ospfd`, ...
     pub program: String,

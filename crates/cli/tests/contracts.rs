@@ -386,7 +386,7 @@ fn a_lab_answers_from_start_to_down() {
         "starting",
         "edges-up",
         "daemons-started",
-        "routes-stand",
+        "routes-converged",
         "running",
         "clock-started",
         "flow-started",

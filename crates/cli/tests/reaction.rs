@@ -75,6 +75,6 @@ fn failures_are_heard_of_and_handovers_foreseen() {
     assert!(!handovers.is_empty());
     let changes = summary["changes"].as_array().unwrap();
     assert_eq!(changes.len(), 2, "{changes:#?}");
-    let stood = changes[0]["routes_stood_after_ns"].as_u64().unwrap();
+    let stood = changes[0]["converged_after_ns"].as_u64().unwrap();
     assert!(Duration::from_nanos(stood) >= DETECT, "{changes:#?}");
 }

@@ -20,7 +20,7 @@ name: {name}
 start: 2026-11-21T00:00:00Z
 duration: 120 s
 step: 1 s
-clock: {{hold: until-routes-stand}}
+clock: {{hold: until-routes-converge}}
 constellations:
   alpha:
     walker: {{pattern: delta, inclination: 56 deg, satellites: 8, planes: 2, phasing: 1, altitude: 10000 km}}

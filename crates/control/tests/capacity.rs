@@ -38,7 +38,7 @@ fn busy(row: &Value, lab_s: f64) -> f64 {
             .map(|d| d["cpu_total_s"].as_f64().unwrap())
             .sum()
     };
-    (of("end") - of("routes-stand")) / lab_s
+    (of("end") - of("routes-converged")) / lab_s
 }
 
 #[test]

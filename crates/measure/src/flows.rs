@@ -102,7 +102,7 @@ pub struct Outcome {
     pub sent_packets: Option<u64>,
     /// The last packets without an answer that may have been in flight when the flow ended.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub under_way_packets: Option<u64>,
+    pub in_flight_packets: Option<u64>,
     /// Packets that did not arrive divided by packets sent, without those in flight at the end, 0..=1.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub loss_ratio: Option<f64>,

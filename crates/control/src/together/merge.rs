@@ -217,7 +217,7 @@ fn happened(base: &Summary, others: &[Summary]) -> (Vec<HandoverRow>, Vec<Change
     let handovers = (0..base.handovers.len()).map(|place| {
         let mut row = base.handovers[place].clone();
         let seen = || all().filter_map(|summary| summary.handovers.get(place));
-        row.routes_stood_after_ns = latest_of(seen().map(|row| row.routes_stood_after_ns));
+        row.converged_after_ns = latest_of(seen().map(|row| row.converged_after_ns));
         row.lost_probes = sum_of(seen().map(|row| row.lost_probes));
         row
     });
@@ -270,14 +270,14 @@ fn changes_of(all: &[&[ChangeRow]]) -> Vec<ChangeRow> {
             seen.push((row.clone(), 1));
             continue;
         };
-        let stood = [known.routes_stood_after_ns, row.routes_stood_after_ns];
-        known.routes_stood_after_ns = latest_of(stood.into_iter());
+        let stood = [known.converged_after_ns, row.converged_after_ns];
+        known.converged_after_ns = latest_of(stood.into_iter());
         known.lost_probes = sum_of([known.lost_probes, row.lost_probes].into_iter());
         *times += 1;
     }
     seen.sort_by_key(|(row, _)| row.t_ns);
     let whole = seen.into_iter().map(|(mut row, times)| {
-        row.routes_stood_after_ns = row.routes_stood_after_ns.filter(|_| times == all.len());
+        row.converged_after_ns = row.converged_after_ns.filter(|_| times == all.len());
         row
     });
     whole.collect()
@@ -444,7 +444,7 @@ mod tests {
             kind,
             cause: "storm".to_owned(),
             objects: vec![object.to_owned()],
-            routes_stood_after_ns: stood_ms.map(|ms| ms * 1_000_000),
+            converged_after_ns: stood_ms.map(|ms| ms * 1_000_000),
             lost_probes: stood_ms,
             control: None,
         }
@@ -474,7 +474,7 @@ mod tests {
         let merged = |all: &[&[ChangeRow]]| {
             let rows = changes_of(all).into_iter();
             let ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
-            rows.map(|row| (ms(row.routes_stood_after_ns), row.lost_probes))
+            rows.map(|row| (ms(row.converged_after_ns), row.lost_probes))
                 .collect::<Vec<_>>()
         };
         let slow = merged(&[&[failure(Some(3))], &[failure(Some(8))]]);

@@ -383,7 +383,7 @@ impl LabTime<'_> {
         if news {
             self.log.emit(
                 Some(now_ns as i64),
-                Happening::RoutesStand {
+                Happening::RoutesConverged {
                     pairs: standing.pairs,
                     after_s: None,
                 },

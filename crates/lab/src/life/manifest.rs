@@ -52,7 +52,7 @@ pub(crate) fn manifest(
         duration_ns,
         step_ns: lab.step_ns(),
         clock_hold: match scenario.clock_hold {
-            ClockHold::UntilRoutesStand => "until-routes-stand",
+            ClockHold::UntilRoutesConverge => "until-routes-converge",
             ClockHold::None => "none",
         }
         .to_owned(),

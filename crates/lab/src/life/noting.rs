@@ -20,7 +20,7 @@ impl LabTime<'_> {
     /// Constel computes. With daemons or messages, only sampling finds the time, and this returns `None`.
     fn stood_after_ns(&self, steps: &Steps<Machine>) -> Option<u64> {
         let due_ns = self.clock.zero_mono_ns()? + steps.current().t_ns;
-        let told = steps.planner.routes_stand_with_the_plan();
+        let told = steps.planner.routes_follow_the_plan();
         told.then(|| steps.routed_at_ns.saturating_sub(due_ns))
     }
 
@@ -34,7 +34,7 @@ impl LabTime<'_> {
         let t_ns = steps.current().t_ns;
         self.log.emit(Some(t_ns as i64), happening(&change));
         // A change whose time is not known yet is watched until routes have converged.
-        change.routes_stood_after_ns = self.stood_after_ns(steps);
+        change.converged_after_ns = self.stood_after_ns(steps);
         seen.change(change, 0, before);
     }
 
@@ -75,7 +75,7 @@ impl LabTime<'_> {
             from,
             to,
             port,
-            routes_stood_after_ns: self.stood_after_ns(steps),
+            converged_after_ns: self.stood_after_ns(steps),
             lost_probes: None,
             control: None,
         };
@@ -203,7 +203,7 @@ impl LabTime<'_> {
                 kind: ChangeKind::LinkSet,
                 cause: "by hand".to_owned(),
                 objects: vec![change.link],
-                routes_stood_after_ns: None,
+                converged_after_ns: None,
                 lost_probes: None,
                 control: None,
             };
@@ -234,7 +234,7 @@ impl Incident {
             kind: ChangeKind::DaemonDied,
             cause: how,
             objects: vec![format!("{} in {}", self.program, self.node)],
-            routes_stood_after_ns: None,
+            converged_after_ns: None,
             lost_probes: None,
             control: None,
         }

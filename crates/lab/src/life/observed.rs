@@ -83,7 +83,7 @@ impl Observed {
 
     /// Records a change and, if its convergence time is not known, watches for it.
     pub(crate) fn change(&mut self, change: ChangeRow, steady_ns: u64, before: Option<Baseline>) {
-        let (t_ns, stood) = (change.t_ns, change.routes_stood_after_ns);
+        let (t_ns, stood) = (change.t_ns, change.converged_after_ns);
         // Beyond the kept rows a change is only counted, but still watched.
         let row = self.changes.push(change).map_or(Row::None, Row::Change);
         if stood.is_none() {
@@ -93,7 +93,7 @@ impl Observed {
 
     /// Records a handover in the same way.
     pub(crate) fn handover(&mut self, handover: HandoverRow, before: Option<Baseline>) {
-        let (t_ns, stood) = (handover.t_ns, handover.routes_stood_after_ns);
+        let (t_ns, stood) = (handover.t_ns, handover.converged_after_ns);
         let row = self
             .handovers
             .push(handover)

@@ -166,7 +166,7 @@ impl Stages<'_> {
         let convergence = self.wait_for_routes(&steps, limit.as_ref())?;
         let mut usage = Vec::new();
         if convergence.first_s.is_some() {
-            usage.extend(self.daemons.usage("routes-stand")?);
+            usage.extend(self.daemons.usage("routes-converged")?);
         }
         self.start_helpers()?;
         let traffic = self.start_traffic()?;

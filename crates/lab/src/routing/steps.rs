@@ -347,7 +347,7 @@ impl<A: Applier> Steps<A> {
 
     /// Notifies waiting callers that routes follow this version of the list.
     fn tell_routes(&self, failed: &FailedEdges) {
-        if self.planner.routes_stand_with_the_plan() {
+        if self.planner.routes_follow_the_plan() {
             self.failed.routes_converged(failed.version());
         }
     }

@@ -149,7 +149,7 @@ fn lost(at: &[(u64, f64)], sent: u64, interval_s: f64) -> Vec<f64> {
 /// trip before it, and no later than the convergence of routes (or the end of the run, if they never converged).
 pub(super) fn count(handovers: &mut [HandoverRow], ends: &[String], probes: &Probes) {
     for handover in handovers.iter_mut().filter(|h| ends.contains(&h.station)) {
-        if let Some(lost) = probes.lost_within(handover.t_ns, handover.routes_stood_after_ns) {
+        if let Some(lost) = probes.lost_within(handover.t_ns, handover.converged_after_ns) {
             *handover.lost_probes.get_or_insert(0) += lost;
         }
     }
@@ -158,7 +158,7 @@ pub(super) fn count(handovers: &mut [HandoverRow], ends: &[String], probes: &Pro
 /// Does the same for other changes, which may cost probes of any flow.
 pub(super) fn count_changes(changes: &mut [ChangeRow], probes: &Probes) {
     for change in changes {
-        if let Some(lost) = probes.lost_within(change.t_ns, change.routes_stood_after_ns) {
+        if let Some(lost) = probes.lost_within(change.t_ns, change.converged_after_ns) {
             *change.lost_probes.get_or_insert(0) += lost;
         }
     }
@@ -265,7 +265,7 @@ mod tests {
             from: None,
             to: None,
             port: None,
-            routes_stood_after_ns: stood,
+            converged_after_ns: stood,
             lost_probes: None,
             control: None,
         };

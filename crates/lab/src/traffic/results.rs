@@ -94,7 +94,7 @@ fn probes(job: &Job, ping: &Ping, wall: &WallClock) -> Option<Probes> {
     let text = output::whole(&job.out).unwrap_or_default();
     let outcome = parse_ping(&text).unwrap_or_else(|_| parse_ended_ping(&text));
     // Probes in flight at the end are neither lost nor answered.
-    let known = outcome.sent_packets? - outcome.under_way_packets.unwrap_or(0);
+    let known = outcome.sent_packets? - outcome.in_flight_packets.unwrap_or(0);
     Probes::new(&ping_replies(&text), known, ping.interval.seconds(), wall)
 }
 

@@ -160,11 +160,11 @@ pub(crate) fn close(
 ) {
     match row {
         Row::Handover(at) => {
-            handovers[at].routes_stood_after_ns = Some(after_ns);
+            handovers[at].converged_after_ns = Some(after_ns);
             handovers[at].control = control;
         }
         Row::Change(at) => {
-            changes[at].routes_stood_after_ns = Some(after_ns);
+            changes[at].converged_after_ns = Some(after_ns);
             changes[at].control = control;
         }
         Row::None => {}
@@ -189,7 +189,7 @@ pub(crate) fn broken(layout: &Layout, before: &Snapshot, after: &Snapshot) -> Ve
             kind,
             cause: layout.spec().failures[usize::from(failure)].name.clone(),
             objects,
-            routes_stood_after_ns: None,
+            converged_after_ns: None,
             lost_probes: None,
             control: None,
         }));

@@ -354,7 +354,7 @@ mod tests {
             from: None,
             to: None,
             port: None,
-            routes_stood_after_ns: None,
+            converged_after_ns: None,
             lost_probes: None,
             control: None,
         };
@@ -363,7 +363,7 @@ mod tests {
             kind,
             cause: String::new(),
             objects: Vec::new(),
-            routes_stood_after_ns: None,
+            converged_after_ns: None,
             lost_probes: None,
             control: None,
         };
@@ -371,10 +371,10 @@ mod tests {
         let mut changes = [change(ChangeKind::Failure), change(ChangeKind::DaemonDied)];
         note_when_stood(&lab, &[noted], &mut handovers, &mut changes);
         let after_ms = |ns: Option<u64>| ns.map(|ns| ns / 1_000_000);
-        let stood = handovers.map(|row| after_ms(row.routes_stood_after_ns));
+        let stood = handovers.map(|row| after_ms(row.converged_after_ns));
         assert_eq!(stood, [Some(300), None]);
         // A daemon's end counts as handled when routes were correct for its dead time, which is not the case here.
-        let stood = changes.map(|row| after_ms(row.routes_stood_after_ns));
+        let stood = changes.map(|row| after_ms(row.converged_after_ns));
         assert_eq!(stood, [Some(300), None]);
     }
 }

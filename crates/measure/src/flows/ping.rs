@@ -70,7 +70,7 @@ pub fn parse(output: &str) -> Result<Outcome, FlowError> {
         .map_or(0.0, |ms: f64| ms / 1e3);
     let under_way = under_way(&replies, sent, elapsed_s);
     Ok(Outcome {
-        under_way_packets: Some(under_way),
+        in_flight_packets: Some(under_way),
         sent_packets: Some(sent),
         ..outcome(&replies, sent - under_way, received)
     })
@@ -201,13 +201,13 @@ rtt min/avg/max/mdev = 52.310/52.400/52.500/0.1 ms
         };
         let outcome = ended(380);
         assert_eq!(
-            (outcome.sent_packets, outcome.under_way_packets),
+            (outcome.sent_packets, outcome.in_flight_packets),
             (Some(8), Some(2))
         );
         let near = |ratio: Option<f64>, exact: f64| (ratio.unwrap() - exact).abs() < 1e-12;
         assert!(near(outcome.loss_ratio, 1.0 / 6.0), "{outcome:?}");
         // Ten seconds later nothing is on its way any more.
-        assert_eq!(ended(10_380).under_way_packets, Some(0));
+        assert_eq!(ended(10_380).in_flight_packets, Some(0));
         assert!(near(ended(10_380).loss_ratio, 3.0 / 8.0));
     }
 

@@ -62,7 +62,7 @@ impl Probed {
             owd: owd(&self.there_ns),
             owd_back: owd(&self.back_ns),
             sent_packets: Some(known + self.under_way),
-            under_way_packets: Some(self.under_way),
+            in_flight_packets: Some(self.under_way),
             loss_ratio: (known > 0).then(|| self.lost as f64 / known as f64),
             duplicate_packets: Some(self.duplicates),
             reordered_packets: Some(self.reordered),
@@ -152,7 +152,7 @@ mod tests {
         );
         let outcome = read(text.as_bytes()).unwrap();
         assert_eq!(
-            (outcome.sent_packets, outcome.under_way_packets),
+            (outcome.sent_packets, outcome.in_flight_packets),
             (Some(6), Some(1))
         );
         assert_eq!(

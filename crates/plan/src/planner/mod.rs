@@ -255,7 +255,7 @@ impl Planner {
     /// Returns whether the kernels hold all routes of a step as soon as its plan is applied. This is so if Constel
     /// computes the routes and all nodes learn of changes at once.
     #[must_use]
-    pub fn routes_stand_with_the_plan(&self) -> bool {
+    pub fn routes_follow_the_plan(&self) -> bool {
         let routes = self.routes.as_ref();
         routes.is_some_and(|routes| routes.link_state.is_none())
     }

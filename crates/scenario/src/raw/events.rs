@@ -56,7 +56,7 @@ event_kinds! {
     "The lab's name is claimed." Starting "starting" Nothing,
     "The first edges carry frames." EdgesUp "edges-up" Nothing,
     "All routing daemons run." DaemonsStarted "daemons-started" Nothing,
-    "All stations have routes to each other, for the first time or again." RoutesStand "routes-stand" Nothing,
+    "All stations have routes to each other, for the first time or again." RoutesConverged "routes-converged" Nothing,
     "Midnodes and proxies run." HelpersStarted "helpers-started" Nothing,
     "The programs of containers run." ContainersStarted "containers-started" Nothing,
     "The lab is up." Running "running" Nothing,

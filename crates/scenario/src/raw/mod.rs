@@ -262,7 +262,7 @@ pub enum ClockHold {
     /// The sky rests at lab time zero until all routes have converged. Two runs therefore have the same sky at
     /// the same moment of their traffic.
     #[default]
-    UntilRoutesStand,
+    UntilRoutesConverge,
     /// Lab time runs as soon as the links are up; routes form under a moving sky.
     None,
 }

@@ -224,7 +224,7 @@ fn handover_cells(row: &HandoverRow) -> Vec<String> {
         row.station.clone(),
         output::or_dash(row.from.as_ref()),
         output::or_dash(row.to.as_ref()),
-        seconds(row.routes_stood_after_ns),
+        seconds(row.converged_after_ns),
     ]
 }
 
@@ -239,7 +239,7 @@ fn change_cells(row: &ChangeRow) -> Vec<String> {
         row.kind.as_str().to_owned(),
         row.cause.clone(),
         what,
-        seconds(row.routes_stood_after_ns),
+        seconds(row.converged_after_ns),
         output::or_dash(row.lost_probes),
     ]
 }

@@ -82,7 +82,7 @@ impl Stages<'_> {
         let scenario = &self.fabric.blueprint.lab.scenario;
         // On several machines, each has installed the computed routes before it reports that it is ready.
         let waits = self.context.options.together.is_none() || self.router.daemons().is_some();
-        let hold = waits && scenario.clock_hold == ClockHold::UntilRoutesStand;
+        let hold = waits && scenario.clock_hold == ClockHold::UntilRoutesConverge;
         let within = self.router.routes_within().filter(|_| hold)?;
         Some(Limit {
             since,
@@ -152,7 +152,7 @@ impl Stages<'_> {
         };
         self.context.log.emit(
             None,
-            Happening::RoutesStand {
+            Happening::RoutesConverged {
                 pairs: standing.pairs,
                 after_s: Some(took),
             },
