@@ -90,7 +90,7 @@ fn celestials_planes_begin_at_their_nodes() {
             let from_first_deg = (angle_deg(place) - angle_deg(&first[0])).rem_euclid(360.0);
             let off_deg = (from_first_deg - plane as f64 * apart_deg).abs();
             assert!(
-                off_deg < 0.01 || off_deg > 359.99,
+                !(0.01..=359.99).contains(&off_deg),
                 "shell {number} plane {plane}: {off_deg}"
             );
         }

@@ -6,6 +6,7 @@
 //!   [intervals](Interval), as rows, CSV and a picture.
 //! * [`Comparison`]: two runs or two groups of repeats, figure by figure, and whether each difference is more
 //!   than noise.
+//!
 //! This module runs no programs and reads no files; `constel-control` does.
 //!
 //! ```

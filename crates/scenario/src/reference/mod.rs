@@ -98,8 +98,11 @@ fn filled(path: &str, text: &str, places: &Places<'_>) -> Result<String, String>
     Ok(page)
 }
 
-/// Splits a page: the text before each block with the block's name, and the text after the last block.
-fn pieces<'a>(path: &str, text: &'a str) -> Result<(Vec<(&'a str, &'a str)>, &'a str), String> {
+/// The text before each block with the block's name, and the text after the last block.
+type Pieces<'a> = (Vec<(&'a str, &'a str)>, &'a str);
+
+/// Splits a page at its blocks.
+fn pieces<'a>(path: &str, text: &'a str) -> Result<Pieces<'a>, String> {
     let mut blocks = Vec::new();
     let mut rest = text;
     while let Some((before, block)) = rest.split_once(BEGIN) {
