@@ -52,7 +52,7 @@ impl Documents {
         self.changes.as_fd()
     }
 
-    /// Drains the events that made [`Told::changes`] readable. Events from now on make it readable again.
+    /// Drains the events that made [`Documents::changes`] readable. Events from now on make it readable again.
     pub(crate) fn drain_changes(&self) -> Result<(), Fault> {
         let mut buffer = [0; 4096];
         loop {
