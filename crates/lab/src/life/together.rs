@@ -462,7 +462,7 @@ mod tests {
         // Flows of all kinds may go from machine to machine, and daemons may make the routes.
         let (sky, _) = text.split_once("traffic:").unwrap();
         let images = format!(
-            "images: {{box: {{source: 'docker://frr', digest: 'sha256:{0}'}}, file: {{source: 'rootfs:f.tar', digest: 'sha256:{0}'}}}}\n\
+            "images: {{box: {{digest: 'sha256:{0}'}}, file: {{source: 'rootfs:f.tar', digest: 'sha256:{0}'}}}}\n\
              nodes: {{stations: {{image: box}}, overrides: [{{nodes: [tokyo], set: {{image: file}}}}]}}\n",
             "00".repeat(32)
         );
