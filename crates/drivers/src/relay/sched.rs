@@ -412,7 +412,7 @@ mod tests {
     fn work_is_counted_whoever_comes_back_to_it() {
         let mut w = Waiting::new(Priority::Nice, 80_000, 0, true);
         let work = |w: &Waiting| {
-            let (began, counted) = (thread_cpu_ns(), w.cpu_ns());
+            let (counted, began) = (w.cpu_ns(), thread_cpu_ns());
             while thread_cpu_ns() - began < 1_000_000 {
                 std::hint::spin_loop();
             }
