@@ -4,14 +4,10 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
-use constel_link::PortId;
-use constel_plan::FailedEdges;
+use constel_plan::{EdgeEnds, FailedEdges};
 
 /// How often a waiting caller checks whether the answer is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
-
-/// An edge, by its two ports.
-pub(crate) type EdgeEnds = (PortId, PortId);
 
 /// A link that was failed or repaired by command.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -125,6 +121,7 @@ impl Failed {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use constel_link::PortId;
 
     #[test]
     fn a_failure_is_told_once_and_again_when_it_is_healed() {

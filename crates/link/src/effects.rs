@@ -241,6 +241,15 @@ pub enum EffectsChange {
 }
 
 impl EffectsChange {
+    /// Returns the change that gives an edge these effects. `down: false` is stored as no value, so that a repaired link
+    /// equals one that never failed.
+    #[must_use]
+    pub fn of_edge((from, to): (PortId, PortId), mut effects: Effects) -> Self {
+        effects.down = effects.down.filter(|down| *down);
+        let effects = (!effects.is_empty()).then_some(effects);
+        Self::Edge { from, to, effects }
+    }
+
     /// Returns the ports that the change names.
     pub(crate) fn ports(&self) -> Vec<PortId> {
         match *self {

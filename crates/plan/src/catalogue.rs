@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use constel_scenario::{Called, nearest};
-use constel_topology::{Layout, NodeId};
+use constel_topology::{Layout, NodeId, pairs_named};
 use serde::Serialize;
 
 /// The name and number of a satellite in a catalogue.
@@ -185,9 +185,8 @@ impl Catalogue {
                 nodes.insert(one);
                 continue;
             }
-            let cuts = text.match_indices('-');
-            let two = |(at, _)| Some([node(&text[..at])?, node(&text[at + 1..])?]);
-            nodes.extend(cuts.filter_map(two).flatten());
+            let pairs = pairs_named(text, node);
+            nodes.extend(pairs.flat_map(|(a, b)| [a, b]));
         }
         let own = |node| Some((node, self.of(node)?));
         nodes.into_iter().filter_map(own).collect()

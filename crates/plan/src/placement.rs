@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use constel_scenario::model::Placement;
+use constel_scenario::model::{Action, Flow, Midnodes, Over, Placement, SplitTcp};
 use constel_topology::{NodeId, seeded_key};
 
 use crate::lab::Lab;
@@ -40,5 +40,34 @@ impl Lab {
         nodes.sort_unstable();
         nodes.dedup();
         nodes
+    }
+
+    /// Returns the nodes with a Midnode, sorted. No share of the satellites puts one on an end of a LEOTP transfer.
+    pub fn midnodes(&self, midnodes: &Midnodes) -> Vec<NodeId> {
+        let ends = self.ends_of(|flow| match &flow.action {
+            Action::Transfer(transfer) => matches!(transfer.over, Over::Leotp(_)),
+            _ => false,
+        });
+        self.placed(&midnodes.place, "leotp", &ends)
+    }
+
+    /// Returns the nodes with a proxy that splits TCP connections, sorted; none if no flow has connections to split. No
+    /// share of the satellites puts one on an end of such a flow.
+    pub fn proxies(&self, split: &SplitTcp) -> Vec<NodeId> {
+        let over_tcp = |flow: &Flow| flow.tcp_port().is_some();
+        if !self.scenario.traffic.iter().any(over_tcp) {
+            return Vec::new();
+        }
+        self.placed(&split.place, "split-tcp", &self.ends_of(over_tcp))
+    }
+
+    /// Returns both ends of the flows of a kind.
+    fn ends_of(&self, is_one: impl Fn(&Flow) -> bool) -> BTreeSet<NodeId> {
+        let flows = self.scenario.traffic.iter().filter(|flow| is_one(flow));
+        let names = flows.filter_map(|flow| flow.action.ends());
+        let names = names.flat_map(|(from, to)| [from, to]);
+        names
+            .filter_map(|name| Some(self.layout.find(name.as_str())?.id))
+            .collect()
     }
 }

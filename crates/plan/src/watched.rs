@@ -2,9 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use constel_scenario::model::{Action, EventSubject, Expected, Flow, Name, Over, Window};
+use constel_scenario::model::{Action, EventSubject, Expected, Flow, Window};
 use constel_scenario::{Diagnostic, Diagnostics};
-use constel_topology::NodeId;
+use constel_topology::{NodeId, pairs_named};
 
 use crate::lab::Lab;
 
@@ -29,29 +29,17 @@ impl<'a> Watched<'a> {
     /// Finds the software of a lab.
     #[must_use]
     pub fn of(lab: &'a Lab) -> Self {
-        let scenario = &lab.scenario;
-        // Midnodes and proxies are not placed on the ends of the flows that they serve.
-        let ends = |wanted: &dyn Fn(&Flow) -> bool| -> BTreeSet<NodeId> {
-            let own = scenario.traffic.iter().filter(|flow| wanted(flow));
-            let names = own.filter_map(|flow| flow.action.ends());
-            let names = names.flat_map(|(from, to)| [from, to]);
-            names.filter_map(|name| node(lab, name)).collect()
-        };
+        let transport = &lab.scenario.transport;
         let mut helpers = BTreeSet::new();
-        if let Some(leotp) = &scenario.transport.leotp {
-            let over_leotp = |flow: &Flow| match &flow.action {
-                Action::Transfer(own) => matches!(own.over, Over::Leotp(_)),
-                _ => false,
-            };
-            helpers.extend(lab.placed(&leotp.place, "leotp", &ends(&over_leotp)));
+        if let Some(leotp) = &transport.leotp {
+            helpers.extend(lab.midnodes(leotp));
             let gateways = leotp.gateways.iter().flatten();
-            helpers.extend(gateways.filter_map(|gateway| node(lab, &gateway.node)));
+            helpers.extend(
+                gateways.filter_map(|gateway| Some(lab.layout.find(gateway.node.as_str())?.id)),
+            );
         }
-        let over_tcp = |flow: &Flow| flow.tcp_port().is_some();
-        if let Some(split) = &scenario.transport.split_tcp
-            && scenario.traffic.iter().any(&over_tcp)
-        {
-            helpers.extend(lab.placed(&split.place, "split-tcp", &ends(&over_tcp)));
+        if let Some(split) = &transport.split_tcp {
+            helpers.extend(lab.proxies(split));
         }
         Self { lab, helpers }
     }
@@ -80,10 +68,6 @@ impl<'a> Watched<'a> {
         };
         self.lab.scenario.traffic.iter().filter(of)
     }
-}
-
-fn node(lab: &Lab, name: &Name) -> Option<NodeId> {
-    lab.layout.find(name.as_str()).map(|node| node.id)
 }
 
 /// Checks that software runs in the nodes of `alive`, and that the objects of events in `order` exist.
@@ -140,14 +124,13 @@ pub(crate) fn check_expectations(lab: &Lab) -> Result<(), Diagnostics> {
 
 /// Whether a text in the event of a failure can be equal to this one: the failure's name, a node, or a link.
 fn is_object(lab: &Lab, about: &str) -> bool {
-    let is_node = |name: &str| lab.layout.find(name.trim()).is_some();
-    let mut dashes = about.match_indices('-');
+    let node = |name: &str| lab.layout.find(name.trim()).map(|node| node.id);
     lab.scenario
         .failures
         .iter()
         .any(|f| f.name.as_str() == about)
-        || is_node(about)
-        || dashes.any(|(at, _)| is_node(&about[..at]) && is_node(&about[at + 1..]))
+        || node(about).is_some()
+        || pairs_named(about, node).next().is_some()
 }
 
 fn no_object(lab: &Lab, about: &str, error: impl Fn(String) -> Diagnostic) -> Diagnostic {

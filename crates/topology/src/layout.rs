@@ -61,6 +61,15 @@ pub struct LaidTerminal {
     pub beams: Range<usize>,
 }
 
+/// Returns the pairs that a text `A-B` may name. Names may contain `-` themselves, so that every position is tried.
+pub fn pairs_named<'a, T>(
+    text: &'a str,
+    find: impl Fn(&str) -> Option<T> + 'a,
+) -> impl Iterator<Item = (T, T)> + 'a {
+    let cuts = text.match_indices('-');
+    cuts.filter_map(move |(at, _)| Some((find(&text[..at])?, find(&text[at + 1..])?)))
+}
+
 /// Node table, port table and ISL pairs of a lab. A pure function of the spec and the sky at time 0.
 #[derive(Debug, Clone)]
 pub struct Layout {

@@ -52,7 +52,7 @@ pub use error::SpecError;
 pub use failures::{Broken, key as seeded_key};
 pub use geometry::{geocentric_latitude_deg, slope_ns_per_s};
 pub use ground_link::Signals;
-pub use layout::{CableLink, IslLink, LaidTerminal, Layout};
+pub use layout::{CableLink, IslLink, LaidTerminal, Layout, pairs_named};
 pub use node::{LaserSlot, MAX_CABLES, Node, NodeId, Port, Seat};
 pub use pairing::IslKind;
 pub use policy::{

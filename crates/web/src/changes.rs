@@ -1,18 +1,16 @@
 //! Changes by hand as they were at an instant, from the events of a lab or of a run.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 
 use constel_api::answers::BriefEffects;
 use constel_api::{Event, Happening};
 use constel_link::{Effects, EffectsChange, PortId};
-use constel_plan::{ByHandEffects, Lab};
-use constel_topology::{NodeId, Snapshot};
+use constel_plan::{Away, ByHandEffects, EdgeEnds, Lab};
+use constel_topology::{Snapshot, pairs_named};
 use serde::Deserialize;
 use serde_json::Value;
-
-/// An edge by its ports.
-type EdgeEnds = (PortId, PortId);
 
 /// The changes by hand up to an instant: failed and changed links, and absent members of networks. Events do not record
 /// the delays that were set for a whole network, so these are not included.
@@ -21,8 +19,7 @@ pub(crate) struct Changes {
     effects: ByHandEffects,
     /// The failed edges, each with the lab time of its failure.
     failed_ns: BTreeMap<EdgeEnds, u64>,
-    /// The absent members, each with those of its edges that had failed before.
-    away: BTreeMap<PortId, BTreeSet<EdgeEnds>>,
+    away: Away,
 }
 
 /// Whether an event changes links by hand.
@@ -91,12 +88,12 @@ impl Changes {
             Happening::LinkSet { link, effects, .. } => self.link(lab, link, &read(effects), t_ns),
             Happening::MemberLeft { network, node } => {
                 for port in members(lab, network, node) {
-                    self.leave(lab, port, t_ns);
+                    self.moved(lab, port, false, t_ns);
                 }
             }
             Happening::MemberJoined { network, node } => {
                 for port in members(lab, network, node) {
-                    self.join(lab, port, t_ns);
+                    self.moved(lab, port, true, t_ns);
                 }
             }
             _ => {}
@@ -117,7 +114,8 @@ impl Changes {
             }
             return;
         }
-        let Some((a, b)) = ends(lab, link) else {
+        let node = |name: &str| layout.find(name).map(|node| node.id);
+        let Some((a, b)) = pairs_named(link, node).next() else {
             return;
         };
         for a in layout.ports_of(a) {
@@ -128,45 +126,32 @@ impl Changes {
         }
     }
 
-    fn set(&mut self, (from, to): EdgeEnds, mut effects: Effects, t_ns: u64) {
-        effects.down = effects.down.filter(|down| *down);
-        if effects.down.is_some() {
-            self.failed_ns.entry((from, to)).or_insert(t_ns);
+    fn set(&mut self, edge: EdgeEnds, effects: Effects, t_ns: u64) {
+        self.mark(edge, effects.down == Some(true), t_ns);
+        self.effects.record(EffectsChange::of_edge(edge, effects));
+    }
+
+    /// Notes whether an edge is failed, and from when on.
+    fn mark(&mut self, edge: EdgeEnds, down: bool, t_ns: u64) {
+        if down {
+            self.failed_ns.entry(edge).or_insert(t_ns);
         } else {
-            self.failed_ns.remove(&(from, to));
+            self.failed_ns.remove(&edge);
         }
-        let effects = (!effects.is_empty()).then_some(effects);
-        let change = EffectsChange::Edge { from, to, effects };
-        self.effects.record(change);
     }
 
-    fn fail(&mut self, edge: EdgeEnds, down: bool, t_ns: u64) {
-        let effects = self.effects.edge(edge).merged(&Effects::failed(down));
-        self.set(edge, effects, t_ns);
-    }
-
-    fn leave(&mut self, lab: &Lab, port: PortId, t_ns: u64) {
-        let mut before = BTreeSet::new();
-        for edge in edges_of(lab, port) {
-            let peer = if edge.0 == port { edge.1 } else { edge.0 };
-            if self.failed_ns.contains_key(&edge) && !self.away.contains_key(&peer) {
-                before.insert(edge);
-            }
-            self.fail(edge, true, t_ns);
-        }
-        self.away.insert(port, before);
-    }
-
-    /// An edge comes up only if both ends are in. It stays down if a user failed it before the member left.
-    fn join(&mut self, lab: &Lab, port: PortId, t_ns: u64) {
-        let Some(before) = self.away.remove(&port) else {
+    fn moved(&mut self, lab: &Lab, port: PortId, joined: bool, t_ns: u64) {
+        let own = |edge| Ok::<_, Infallible>(self.effects.edge(edge));
+        let Ok(Some(mut planned)) = self.away.plan(&lab.layout, port, joined, own) else {
             return;
         };
-        for edge in edges_of(lab, port) {
-            let peer = if edge.0 == port { edge.1 } else { edge.0 };
-            let stays = self.away.contains_key(&peer) || before.contains(&edge);
-            self.fail(edge, stays, t_ns);
+        for change in planned.effects.drain(..) {
+            self.effects.record(change);
         }
+        for (edge, down) in planned.failed.drain(..) {
+            self.mark(edge, down, t_ns);
+        }
+        self.away.moved(planned);
     }
 }
 
@@ -181,13 +166,6 @@ fn read(brief: &BriefEffects) -> Effects {
     })
 }
 
-/// Returns the two nodes of a link `A-B`; names may contain `-` themselves.
-fn ends(lab: &Lab, link: &str) -> Option<(NodeId, NodeId)> {
-    let find = |name: &str| lab.layout.find(name).map(|node| node.id);
-    let mut cuts = link.match_indices('-');
-    cuts.find_map(|(at, _)| Some((find(&link[..at])?, find(&link[at + 1..])?)))
-}
-
 /// Returns the ports of a node in a network.
 fn members(lab: &Lab, network: &str, node: &str) -> Vec<PortId> {
     let layout = &lab.layout;
@@ -197,14 +175,6 @@ fn members(lab: &Lab, network: &str, node: &str) -> Vec<PortId> {
     let ports = place.map_or(&[][..], |(place, _)| layout.network_ports(place));
     let own = |port: &&PortId| Some(layout.port(**port).node) == node;
     ports.iter().filter(own).copied().collect()
-}
-
-/// Returns the edges between a port and the other ports of its network, in both directions.
-fn edges_of(lab: &Lab, port: PortId) -> Vec<EdgeEnds> {
-    let peers = lab.layout.network_peers(port).into_iter();
-    peers
-        .flat_map(|peer| [(port, peer), (peer, port)])
-        .collect()
 }
 
 #[cfg(test)]

@@ -71,7 +71,8 @@ impl View {
         // The lock is held until the move is recorded: two moves of neighbours must not read each other's old
         // state.
         let mut away = self.away.lock().unwrap_or_else(|e| e.into_inner());
-        let Some(planned) = away.plan(blueprint, links, port, joined)? else {
+        let own = |(from, to)| links.effects(from, to).map(|effects| effects.own);
+        let Some(planned) = away.plan(&blueprint.lab.layout, port, joined, own)? else {
             return Ok(Moved {
                 changed: false,
                 at_mono_ns: mono_ns(),

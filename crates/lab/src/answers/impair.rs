@@ -5,12 +5,11 @@ use constel_api::answers::{BriefEffects, EdgeSet, LinkSet, RoutesAfter};
 use constel_api::{ApiError, ErrorCode};
 use constel_drivers::{DriverError, Links};
 use constel_link::{Effects, EffectsChange, Impairment, JitterLaw, PortId};
-use constel_plan::Blueprint;
-use constel_topology::{Edge, NodeId, Snapshot};
+use constel_plan::{Blueprint, EdgeEnds};
+use constel_topology::{Edge, NodeId, Snapshot, pairs_named};
 
 use crate::answers::by_hand::{Impairing, On};
 use crate::error::EngineError;
-use crate::failed::EdgeEnds;
 
 /// Installs the effects of the scenario's kinds of links in the link plane, with lab time zero at `zero_ns` of its
 /// clock.
@@ -49,11 +48,7 @@ pub(crate) fn ends(
     if let Some(b) = b {
         return Ok((find(a)?, find(b)?));
     }
-    // Node names may contain `-`, so that every position is tried.
-    let found: Vec<_> = a
-        .match_indices('-')
-        .filter_map(|(at, _)| Some((find(&a[..at]).ok()?, find(&a[at + 1..]).ok()?)))
-        .collect();
+    let found: Vec<_> = pairs_named(a, |name| find(name).ok()).collect();
     match found[..] {
         [one] => Ok(one),
         [] => Err(ApiError::new(
@@ -175,22 +170,21 @@ pub(crate) fn on_edges(
     let patch = patch.clone().starting_later(zero_ns);
     let (mut rows, mut failed, mut changes) = (Vec::new(), Vec::new(), Vec::new());
     for &(from, to) in edges {
-        let mut effects = if reset {
+        let effects = if reset {
             patch.clone()
         } else {
             links.effects(from, to)?.own.merged(&patch)
         };
-        // `down: false` is stored as no value, so that a repaired link equals one that never failed.
-        effects.down = effects.down.filter(|down| *down);
+        // An edge without effects is removed from the link plane's table.
+        let change = EffectsChange::of_edge((from, to), effects);
+        let effects = change.effects().cloned().unwrap_or_default();
         rows.push(EdgeSet {
             from,
             to,
             effects: BriefEffects::of(&effects),
         });
         failed.push(((from, to), effects.down == Some(true)));
-        // An edge without effects is removed from the link plane's table.
-        let effects = (!effects.is_empty()).then_some(effects);
-        changes.push(EffectsChange::Edge { from, to, effects });
+        changes.push(change);
     }
     let edges = rows;
     Ok((Set { edges, failed }, changes))

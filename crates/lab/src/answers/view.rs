@@ -12,11 +12,11 @@ use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
 use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
-use constel_plan::{Blueprint, ByHandEffects, NotOne};
+use constel_plan::{Away, Blueprint, ByHandEffects, NotOne};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
 use crate::answers::inspect::{self, Goal};
-use crate::answers::members::Away;
+use crate::answers::members;
 use crate::answers::orders::Orders;
 use crate::answers::{catalogued_in, impair, loads};
 use crate::clock::{LabClock, mono_ns};
@@ -397,7 +397,7 @@ impl LabReader for View {
         let away = self.away.lock().unwrap_or_else(|e| e.into_inner());
         let blueprint = &held.kernels.blueprint;
         let snapshot = self.in_force(blueprint, &held.snapshot);
-        Ok(away.shown(blueprint, &snapshot))
+        Ok(members::shown(&away, blueprint, &snapshot))
     }
 
     fn follow(&self) -> Subscription {

@@ -9,7 +9,7 @@ use constel_api::summary::HelpersRow;
 use constel_host::process::Supervisor;
 use constel_measure::quantiles::Quantiles;
 use constel_measure::results::Results;
-use constel_scenario::model::{Action, Midnodes, OnTheWay, Over, SplitTcp};
+use constel_scenario::model::{Action, Flow, Midnodes, OnTheWay, Over, SplitTcp};
 use constel_topology::NodeId;
 use leotp_core::wire::DEFAULT_PORT;
 
@@ -231,34 +231,21 @@ fn plan(blueprint: &Blueprint, ours: &Ours, key: &Path) -> Vec<Helper> {
 }
 
 fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
-    let layout = &blueprint.lab.layout;
-    let mut ends = BTreeSet::new();
-    let mut last = DEFAULT_PORT;
-    for flow in &blueprint.lab.scenario.traffic {
-        let Action::Transfer(transfer) = &flow.action else {
-            continue;
-        };
-        // Midnodes serve the ports of all LEOTP transfers, and never run on a transfer's own ends.
-        if matches!(transfer.over, Over::Leotp(_)) {
-            last = last.max(transfer.port);
-            let names = [&transfer.from, &transfer.to.node];
-            ends.extend(
-                names
-                    .into_iter()
-                    .filter_map(|n| Some(layout.find(n.as_str())?.id)),
-            );
-        }
-    }
+    // Midnodes serve the ports of all LEOTP transfers.
+    let flows = blueprint.lab.scenario.traffic.iter();
+    let ports = flows.filter_map(|flow| match &flow.action {
+        Action::Transfer(own) if matches!(own.over, Over::Leotp(_)) => Some(own.port),
+        _ => None,
+    });
+    let last = ports.fold(DEFAULT_PORT, u16::max);
     let mut argv = vec![LEOTP, "mid", "--json", "--port"]
         .into_iter()
         .map(str::to_owned)
         .collect::<Vec<_>>();
     argv.push(format!("{DEFAULT_PORT}-{last}"));
     argv.extend(midnodes.settings.arguments());
-    blueprint
-        .lab
-        .placed(&midnodes.place, "leotp", &ends)
-        .into_iter()
+    let nodes = blueprint.lab.midnodes(midnodes).into_iter();
+    nodes
         .map(|node| Helper {
             kind: "leotp-midnode",
             node,
@@ -269,24 +256,12 @@ fn plan_midnodes(blueprint: &Blueprint, midnodes: &Midnodes) -> Vec<Helper> {
 }
 
 fn plan_splits(blueprint: &Blueprint, split: &SplitTcp) -> Vec<Helper> {
-    let scenario = &blueprint.lab.scenario;
-    let tcp = || {
-        scenario
-            .traffic
-            .iter()
-            .filter(|flow| flow.tcp_port().is_some())
-    };
-    let ports = || tcp().filter_map(|flow| flow.tcp_port());
+    let flows = &blueprint.lab.scenario.traffic;
+    let ports = || flows.iter().filter_map(Flow::tcp_port);
     let (Some(first), Some(last)) = (ports().min(), ports().max()) else {
         // There are no connections to split.
         return Vec::new();
     };
-    // Proxies are not placed on the ends of the flows themselves.
-    let ends: BTreeSet<NodeId> = tcp()
-        .filter_map(|flow| flow.action.ends())
-        .flat_map(|(from, to)| [from, to])
-        .filter_map(|name| Some(blueprint.lab.layout.find(name.as_str())?.id))
-        .collect();
     let ports = format!("{first}-{last}");
     let argv = [
         TRANSFER,
@@ -296,10 +271,8 @@ fn plan_splits(blueprint: &Blueprint, split: &SplitTcp) -> Vec<Helper> {
         "--congestion",
         &split.congestion,
     ];
-    blueprint
-        .lab
-        .placed(&split.place, "split-tcp", &ends)
-        .into_iter()
+    let nodes = blueprint.lab.proxies(split).into_iter();
+    nodes
         .map(|node| Helper {
             kind: "split-tcp",
             node,
