@@ -115,7 +115,7 @@ def construction(rows):
 
 def information(data):
     ms = lambda key: number(data[key] / 1e6)
-    return table(["nodes that are told", "handovers", "seen by programs", "p50, ms", "p99, ms", "greatest, ms", "verdict of the run"], [[
+    return table(["nodes with information", "handovers", "seen by programs", "p50, ms", "p99, ms", "greatest, ms", "verdict of the run"], [[
         f"{data['nodes']:,}", data["handovers"], data["seen"], ms("p50_ns"), ms("p99_ns"), ms("greatest_ns"),
         "trustworthy" if data["trustworthy"] else "not trustworthy: " + "; ".join(data["reasons"])]])
 
@@ -477,7 +477,7 @@ def web(data):
     each = lambda name, scale=1.0, places=0: number(got[name] * scale / data["clients"] / counted, places)
     if "web_cpu_s" in got:
         rows.append(["processor in a window, s: the server, all clients", "", f"{number(got['web_cpu_s'] / counted, 2)}, {number(got['clients_cpu_s'] / counted, 2)}", ""])
-    rows.append(["steps, looks at loads, answers, MB: a client in a window", "", f"{each('steps')}, {each('loads')}, {each('answers')}, {each('bytes', 1e-6, 2)}", ""])
+    rows.append(["a client in a window: steps, samples of loads, answers, MB", "", f"{each('steps')}, {each('loads')}, {each('answers')}, {each('bytes', 1e-6, 2)}", ""])
     head = [f"`scenarios/{data['scenario']}`, {len(data['windows'])} windows of {data['window_s']} s", "nobody looks", f"{data['clients']} clients", "more, geometric mean and twice its standard error"]
     verdict = "trustworthy" if data["trustworthy"] else "not trustworthy: " + "; ".join(data["reasons"])
     return f"{table(head, rows)}\n\nFrames of the whole lab left late by {number(data['lateness_p99_ns'] / 1e3, 0)} us at the 99th percentile; {verdict}."

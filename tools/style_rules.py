@@ -65,7 +65,7 @@ def phrase(text):
 def glossary(page):
     """[(what to write, expression of what not, expression of where it is right or None)] from the table `write | not | except`."""
     rows, in_table = [], False
-    for line in page.split("\n"):
+    for line in page.replace("`", "").split("\n"):
         cells = [cell.strip() for cell in line.strip().strip("|").split("|")]
         if cells == ["write", "not", "except"]:
             in_table = True

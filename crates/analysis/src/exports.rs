@@ -236,7 +236,7 @@ pub struct Ephemerides {
 pub struct Unjoined {
     /// The satellite's name.
     pub object: String,
-    /// Their instants; none if the satellite has no position at any sample.
+    /// The instants of the samples. Empty if the satellite has no position at any sample.
     pub at: Vec<Utc>,
 }
 

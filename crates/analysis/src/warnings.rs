@@ -11,9 +11,9 @@ use constel_topology::{Layout, NodeId, Snapshot, why};
 use crate::coverage::FlowCover;
 use crate::forest::Forest;
 
-/// Returns warnings about a scenario that cannot do what its author probably means: laser links of which none
-/// is ever up at the start, no nodes on the ground, jitter above the delay of links, switches that learn no addresses, and
-/// those of `flows` whose ends nothing joins.
+/// Returns warnings about a scenario that probably does not do what its author means. Causes are laser links that are all
+/// down at the start, a missing ground, jitter above the delay of links, switches that learn no addresses, and `flows`
+/// whose ends are not joined.
 #[must_use]
 pub fn warnings(lab: &Lab, flows: &[FlowCover]) -> Vec<String> {
     let layout = &lab.layout;

@@ -366,7 +366,7 @@ pub(crate) fn fit_name(text: &str, otherwise: &str, taken: &mut BTreeSet<String>
     unique
 }
 
-/// A name as YAML text: quoted if a reader could take it for a number or another value.
+/// Returns a name as YAML text, quoted if YAML would read it as a number or another value.
 fn written(name: &str) -> String {
     const VALUES: [&str; 9] = ["null", "true", "false", "y", "n", "yes", "no", "on", "off"];
     match VALUES.contains(&name) || name.starts_with(|c: char| c.is_ascii_digit()) {

@@ -54,21 +54,18 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
         }
     };
     let (planes, per_plane, sets) = read_tles(files.tles).map_err(in_file("tles.txt"))?;
+    let satellites = planes * per_plane;
     let links = match files.isls {
-        Some(text) => read_isls(text, planes * per_plane).map_err(in_file("isls.txt"))?,
+        Some(text) => read_isls(text, satellites).map_err(in_file("isls.txt"))?,
         None => {
             draft.note("there is no isls.txt: no ISLs");
             Vec::new()
         }
     };
-    let altitude_m = |set: &ElementSet| {
-        pattern::altitude_m(set.elements().mean_motion, set.elements().inclination)
-    };
-    let highest_m = sets.iter().map(altitude_m).fold(f64::MIN, f64::max);
     match pattern::fit(planes, per_plane, &sets, &mut draft) {
         Ok(mut shell) => {
             shell.isl = !links.is_empty();
-            let (count, grid) = (links.len() as u32, 2 * planes * per_plane);
+            let (count, grid) = (links.len() as u32, 2 * satellites);
             if shell.isl && count != grid {
                 draft.note(format!(
                     "isls.txt has {count} links; the +Grid, which was taken, has {grid}"
@@ -83,7 +80,7 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
             ));
             draft.elements = Some(Elements {
                 file,
-                satellites: planes * per_plane,
+                satellites,
                 links,
             });
         }
@@ -100,9 +97,12 @@ pub fn parse(files: &Files<'_>, name: &str) -> Result<Draft, ReadErrors> {
     }
     if let Some(text) = files.description {
         let lengths = read_description(text).map_err(in_file("description.txt"))?;
-        // The longest link is one of the highest satellite.
-        let radius_m = EARTH_EQUATORIAL_RADIUS_M + highest_m;
         if let Some(max_gsl_m) = lengths.0 {
+            // The longest link is one of the highest satellite.
+            let altitudes_m = sets.iter().map(|set| {
+                pattern::altitude_m(set.elements().mean_motion, set.elements().inclination)
+            });
+            let radius_m = EARTH_EQUATORIAL_RADIUS_M + altitudes_m.fold(f64::MIN, f64::max);
             let sin = (radius_m.powi(2) - EARTH_EQUATORIAL_RADIUS_M.powi(2) - max_gsl_m.powi(2))
                 / (2.0 * EARTH_EQUATORIAL_RADIUS_M * max_gsl_m);
             let elevation = sin.clamp(-1.0, 1.0).asin().to_degrees();
@@ -133,7 +133,7 @@ fn read_tles(text: &str) -> Result<(u32, u32, Vec<ElementSet>), ReadErrors> {
     let (first, rest) = text.split_once('\n').unwrap_or((text, ""));
     let counts: Vec<Option<u32>> = first.split_whitespace().map(|w| w.parse().ok()).collect();
     let (planes, per_plane) = match counts[..] {
-        // Sets of several shells are announced as so many orbits of one satellite.
+        // For several shells each satellite is announced as an orbit of its own.
         [
             Some(planes @ 1..=MOST_SATELLITES),
             Some(per_plane @ 1..=10_000),

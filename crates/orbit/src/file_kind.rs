@@ -1,4 +1,4 @@
-//! What a file of satellites is, by its beginning: for messages to users who gave a file to the key of another format.
+//! Recognition of a file of satellites by its beginning, for messages about a file at the key of another format.
 
 use std::fmt;
 

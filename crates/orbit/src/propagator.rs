@@ -64,8 +64,8 @@ pub enum PropagationError {
         /// Farthest that the elements' orbit may reach, km.
         farthest_km: f64,
     },
-    /// SGP4 has no plausible orbit at an instant between this one and the epoch, so its results are not positions: it is
-    /// beyond the reach of the elements, or below them, although drag can only have lowered the orbit until the epoch.
+    /// SGP4 has no plausible orbit at an instant between this one and the epoch, so its results are not positions. The orbit
+    /// is beyond the reach of the elements, or below them, although drag lowers an orbit until the epoch.
     #[error(
         "SGP4 gives no plausible orbit earlier than {since_min:.0} min from epoch ({minutes:.1} min was asked for)"
     )]
@@ -215,8 +215,8 @@ impl Sgp4Orbit {
         !(is_larger || is_lower)
     }
 
-    /// Returns the first instant from `from` to `to` without a position, to a second, and why there is none. Instants
-    /// are compared every minute, or 20,000 times in a long interval, and only of orbits that can come down in it.
+    /// Returns the first instant from `from` to `to` without a position, to a second, and the reason. Instants are
+    /// compared every minute, or 20,000 times in a long interval, and only of orbits that can come down in it.
     pub fn first_lost(&self, from: Utc, to: Utc) -> Option<(Utc, PropagationError)> {
         /// Perigees above these do not come down without a decay that `down_min` has, km above the equator: deep space's
         /// are also moved by the Moon and the Sun.

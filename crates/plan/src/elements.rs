@@ -175,7 +175,7 @@ impl DataAge {
         }
     }
 
-    /// Reports objects that come down within the lab, each with the instant and the reason; none if there is none.
+    /// Returns a warning about the objects that come down within the lab, with the first one, its instant and the reason.
     pub(crate) fn coming_down(
         constellation: &model::Constellation,
         file: &TextFile,
@@ -188,14 +188,10 @@ impl DataAge {
             others => format!("; {others} more after it"),
         };
         // To a second: the orbit is not known better.
-        let at = at.to_string();
-        let at = at
-            .split_once('.')
-            .map_or(at.clone(), |(at, _)| format!("{at}Z"));
         Some(Self::warned(
             constellation,
             file,
-            format!("{what}: it has no position from {at} on, and no links{others}"),
+            format!("{what}: it has no position from {at:.0} on, and no links{others}"),
         ))
     }
 
@@ -442,7 +438,7 @@ fn with_reasons(
 /// The kinds of objects that fly without `shells`.
 const NOT_OF_SHELLS: [&str; 2] = ["in none of the shells", "not circular enough"];
 
-/// What to do about elements that are too old or too new.
+/// The remedy for elements that are too old or too new.
 pub(crate) const NEARER: &str =
     "set `start` near the epochs of the elements, or `max_age` to fly them all the same";
 

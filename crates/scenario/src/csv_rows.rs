@@ -12,8 +12,7 @@ pub struct CsvRow {
 }
 
 impl CsvRow {
-    /// Returns the place of the cell `name` in a header: the first that is the same, or, if there is none, the first that
-    /// differs in letter case only.
+    /// Returns the place of the cell `name` in a header. A cell in another letter case counts if no cell is equal.
     #[must_use]
     pub fn column(&self, name: &str) -> Option<usize> {
         let find = |is: &dyn Fn(&str) -> bool| self.cells.iter().position(|cell| is(cell));

@@ -57,7 +57,7 @@ pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
 const MOST_INVALID: usize = 20;
 
 /// Returns the text of a file of records as [`decode`] does, but with U+FFFD for each sequence that is invalid in UTF-8. A
-/// name in Latin-1 then spoils its own record at most, and not the thousands of others.
+/// name in Latin-1 then spoils only its own record.
 ///
 /// # Errors
 /// [`NotText`] for files that are no text at all: with NUL bytes, with more than one invalid byte in 20, or with

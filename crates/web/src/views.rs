@@ -139,7 +139,7 @@ pub struct LinkView {
     pub up: bool,
     /// Why, in the words of `constel link`.
     pub why: String,
-    /// Its edges at the instant, with the changes by hand in force.
+    /// The edges of the link at the instant, with the changes by hand in force.
     pub edges: Vec<EdgeView>,
     /// As the lab has it now: counters, queues, effects; only of the step that runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

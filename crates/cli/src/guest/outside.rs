@@ -182,7 +182,7 @@ fn arguments(order: &Order, [out, err, control]: [i32; 3]) -> Vec<String> {
         format!("ssl2=fd:{control},null"),
         "quiet".to_owned(),
         "panic=-1".to_owned(),
-        // Of no other use than to be mixed into the random numbers.
+        // The kernel mixes its command line into the random numbers; that is the only use of this.
         format!("CONSTEL_SEED={}", order.seed),
         format!("{FOLDER}={folder}"),
         "--".to_owned(),

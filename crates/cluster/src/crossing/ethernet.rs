@@ -26,8 +26,8 @@ pub(crate) struct Ethernet {
     owners: MapHandle,
     /// The link of the egress program on the interface.
     _leaves: OwnedFd,
-    /// The ingress program. The socket keeps it as well, but shows no process that has it: `constel clean` would take it for
-    /// one that a dead lab has left behind.
+    /// The ingress program. The socket keeps it as well, but `/proc` lists it for no process. Without this descriptor
+    /// `constel clean` would count it as a remainder of a dead lab.
     _arrives: OwnedFd,
 }
 

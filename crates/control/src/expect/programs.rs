@@ -50,7 +50,7 @@ pub(super) fn ended(
 /// Returns whether programs ran in nodes of each of these names, and none ended prematurely, with the observation.
 ///
 /// # Errors
-/// A message if no program ran in nodes of one of the names: nothing is known of them.
+/// A message if no program ran in nodes of one of the names, so that there is no observation.
 pub(super) fn alive(
     nodes: &[NodesNamed],
     window: Window,

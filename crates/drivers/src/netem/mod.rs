@@ -116,7 +116,7 @@ pub(crate) struct Way {
     pub(crate) line: u16,
     /// Whether filters direct frames to the edge.
     live: bool,
-    /// Its rate at present, bit/s, and the bytes of its queue.
+    /// The present rate of the edge, bit/s, and the bytes of its queue.
     pub(crate) served: Option<(NonZeroU64, u64)>,
     /// Whether its filter for group addresses exists.
     group: bool,

@@ -194,8 +194,8 @@ mod tests {
         }
     }
 
-    /// The program that answers does nothing for a while, though its socket takes probes in: their answers are late by that,
-    /// in either family, and also where the other end has a clock of its own. No probe is lost, and none is ahead of the answer.
+    /// The answering program pauses while its socket receives probes. Their answers are late by the pause, in either family,
+    /// and also where the other end has a clock of its own. No probe is lost, and none is ahead of the answer.
     #[test]
     fn answers_of_a_program_that_was_held_are_late_and_not_lost() {
         for (at, is_apart) in [

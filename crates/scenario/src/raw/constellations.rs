@@ -392,9 +392,9 @@ pub enum GslPolicy {
     /// are connected by lasers: with `isl.pattern: ring` each plane is one, and stations on different planes
     /// cannot reach each other.
     MostReachable,
-    /// All stations at once every `slot`, each to the highest satellite that stays until the slot
-    /// ends; nothing changes in between (the global scheduler seen in Starlink: slots of 15 s that
-    /// begin at seconds 12, 27, 42 and 57 of each minute of UTC).
+    /// Every `slot` all stations choose at once: the highest satellite that stays until the slot
+    /// ends. They keep it until then. Starlink's global scheduler has slots of 15 s, which begin at
+    /// seconds 12, 27, 42 and 57 of each minute of UTC.
     Scheduler,
 }
 

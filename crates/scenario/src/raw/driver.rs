@@ -30,7 +30,7 @@ pub struct RawLinks {
     #[schemars(extend("x-minimum" = "1 us", "x-maximum" = "10 ms"))]
     pub max_lateness: TimeSpan,
     /// Threads of the relay, which divide the nodes among them: 1 to 8, and no more than the machine has
-    /// processors for the lab; or `auto`: one on a machine of up to 3 processors and for a lab on several
+    /// processors for the lab. `auto` is one on a machine of up to 3 processors and for a lab on several
     /// machines, else a quarter of the processors and one more, 4 at most. Paths, losses and delays do not
     /// depend on the number. Only with `driver: relay`; each machine of a lab on several has this number.
     #[serde(default, skip_serializing_if = "Threads::is_auto")]
@@ -47,8 +47,8 @@ pub struct RawLinks {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum StackTime {
-    /// A frame that a node passes on enters its next link at the instant at which it was due at the node: the
-    /// delay of a path is the sum of its links' delays, whatever the number of hops. If the stack takes longer
+    /// A frame that a node passes on enters its next link at the instant at which it was due at the node. The
+    /// delay of a path is therefore the sum of its links' delays, whatever the number of hops. If the stack takes longer
     /// than the link, the frame is late and counted as late.
     #[default]
     Deducted,

@@ -41,9 +41,9 @@ pub struct RawFailure {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "1 s", "x-maximum" = "3660 d"))]
     pub mttr: Option<TimeSpan>,
-    /// The nodes reboot: commands of `traffic` that run in them are killed when the failure begins. They are
-    /// started again when it ends, up to the end of their own time, and their output continues in the same
-    /// file. Routing daemons and the programs of containers continue. Only with `nodes`, `at` and `for`.
+    /// The nodes reboot: commands of `traffic` that run in them are killed when the failure begins. When it
+    /// ends the commands are started again, until their own time is over, and their output continues in the
+    /// same file. Routing daemons and the programs of containers continue. Only with `nodes`, `at` and `for`.
     #[serde(default)]
     pub reboot: bool,
     /// These satellites or stations lose all their links.

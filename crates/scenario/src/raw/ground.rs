@@ -60,8 +60,8 @@ pub struct RawHost {
     /// The software of the host.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub node: Option<RawNode>,
-    /// The name of an interface of the machine, a network card or a veth: the host is the device behind it, for
-    /// example a computer, phone or modem that communicates through the lab, and Constel creates no node for
+    /// The name of an interface of the machine, a network card or a veth. The host is the device behind it, for
+    /// example a computer, phone or modem that communicates through the lab. Constel creates no node for
     /// it. The host has one cable (to the station whose terminal it is), or is in one network (with the
     /// satellite whose payload it is).
     #[serde(default, skip_serializing_if = "Option::is_none")]

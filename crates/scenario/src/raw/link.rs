@@ -321,10 +321,10 @@ pub struct RawDelayTrace {
 
 /// Random addition to the delay of each frame. Exactly one law is given, besides `half_life` and `order`. A
 /// frame does not arrive before it was sent, so the sum of delay and addition is at least 0, and a law that
-/// subtracts more than the delay has another mean and spread. Where the delay is fixed (a cable, a path, a
-/// matrix) such a law is refused. Where it follows from positions, `check` warns, with the least delay at 0 s. A
-/// law with a normal part has no bound: `normal` is compared with two deviations (2.3 % of frames would
-/// still be early), `pareto_normal` with one.
+/// subtracts more than the delay has another mean and spread. Such a law is refused on links of a fixed delay (a
+/// cable, a path, a matrix). On links that follow positions `check` warns, with the least delay at 0 s. A law with a
+/// normal part has no bound: `normal` is compared with two deviations (2.3 % of frames would still be early),
+/// `pareto_normal` with one.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(

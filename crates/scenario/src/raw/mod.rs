@@ -119,7 +119,7 @@ pub struct RawScenario {
     /// The purpose of the scenario, in the author's words.
     #[serde(default)]
     pub description: String,
-    /// Seed of every random choice. The same scenario and seed give the same lab.
+    /// Seed of every random choice. Two runs of a scenario with one seed are the same lab.
     #[serde(default = "default_seed")]
     pub seed: u64,
     /// UTC at lab time zero, RFC 3339 with `Z`.

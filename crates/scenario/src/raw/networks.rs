@@ -52,7 +52,7 @@ pub struct RawNetwork {
 )]
 #[serde(rename_all = "kebab-case")]
 pub enum NetworkMedium {
-    /// Each edge is a link with its own rate and queue: a member that sends to two others at once sends to each
+    /// Each edge is a link with its own rate and queue. A member that sends to two others at once sends to each
     /// at the full rate, and a broadcast occupies each edge for its time.
     #[default]
     Links,
@@ -123,13 +123,13 @@ pub enum ChannelAccess {
     extend("oneOf" = [{"required": ["matrix"]}, {"required": ["range"]}, {"required": ["over"]}])
 )]
 pub struct RawLaw {
-    /// A CSV file of one-way delays, relative to the scenario file, of at most 1,100,000 edges. It is either a
-    /// square: the first line is `delay_ms` (or an empty cell, as R and pandas write it) and the members' names as
-    /// receivers, and each line after it a sender's name and its delays. An empty cell, `NA` or `NaN` means no
-    /// edge, so that packets between those two go over other members. Or it is a table with the columns `from`,
-    /// `to`, `delay_ms` and optionally `rate_bit_per_s`, `loss_ratio` (instead of `link`'s where the cell is not
-    /// empty) and `t_s`: the lab time from which its lines hold and replace the earlier ones, in order of time;
-    /// before the first there is no edge. The letter case of the columns' names does not matter.
+    /// A CSV file of one-way delays, relative to the scenario file, of at most 1,100,000 edges. It is a
+    /// square or a table. The first line of a square is `delay_ms` (or an empty cell, as R and pandas write it) and the
+    /// members' names as receivers. Each line after it is a sender's name and its delays. An empty cell, `NA` or
+    /// `NaN` means no edge, so that packets between those two go over other members. A table has the columns `from`,
+    /// `to`, `delay_ms` and optionally `rate_bit_per_s` and `loss_ratio`, which replace `link`'s if the cell is not
+    /// empty. Its optional column `t_s` is the lab time from which lines hold and replace the earlier ones, in order
+    /// of time. Before the first time no edge exists. The letter case of the columns' names does not matter.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1))]
     pub matrix: Option<String>,

@@ -57,8 +57,8 @@ pub struct RawRouting {
     /// The forwarding engine of the nodes. Only with `mode: computed`; default `tables`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
-    /// New path first, old link later: links that go down stay up this long after the routes have left them, so
-    /// that no packet in transit is lost; links that fail go down at once all the same. Shorter than `step`.
+    /// Links that go down stay up this long after the routes have left them, so that no packet in transit is
+    /// lost. Links that fail go down at once all the same. Shorter than `step`.
     /// Only with `mode: computed`; default `0 s`: links go down at once, routes follow.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-minimum" = "0 s"))]

@@ -250,7 +250,7 @@ impl<'a> Reader<'a> {
         None
     }
 
-    /// The same of a statement about one flow, which must run in that part.
+    /// Returns the part of the time that a statement about one flow is about. The flow must run in that part.
     fn window_of(
         &mut self,
         key: &'static str,

@@ -161,7 +161,7 @@ fn read(files: &dyn Files, name: &str) -> Result<Rc<Input>, Problem> {
     match (decode_records(&bytes), invalid) {
         (Err(_), Some(error)) => Err(Problem::NotText(Box::new(error))),
         (text, invalid) => Ok(Rc::new(Input {
-            // Without an error above there is none here.
+            // The arm above has taken the errors.
             text: text.unwrap_or_default().into_owned(),
             shown,
             sha256,
