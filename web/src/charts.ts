@@ -11,7 +11,7 @@ export function chart(...of: Parameters<typeof living>): HTMLElement {
 }
 
 /** How a curve is drawn. Curves differ by their dashes and points too, never by their colour alone. */
-function style({ style }: Curve, i: number): Partial<uPlot.Series> {
+function style({ style }: Curve, i: number): uPlot.Series {
   const dashes = [[], [7, 3], [2, 3], [10, 3, 2, 3]];
   if (style === "points") return { paths: () => null, points: { show: true, size: 7, width: 2 } };
   const line = { width: 1.5, dash: dashes[i % dashes.length], points: { show: false } };
@@ -41,6 +41,7 @@ export function living(
   const picture = el("div", { role: "img", "aria-label": `${title}, ${unit}, over lab time` });
   const box = el("figure", { class: "chart", "data-whole": "" }, el("figcaption", {}, el("span", {}, `${title} (${unit})`), button), picture);
   const colours = [palette.kinds[0], palette.kinds[1], palette.kinds[3], palette.good].map(onPaper);
+  const lines = curves.filter((curve) => curve.style !== "points");
   const [text, line] = [shade("--soft"), shade("--line")];
   const plot = new uPlot(
     {
@@ -54,10 +55,10 @@ export function living(
       legend: { live: true },
       series: [
         { label: "lab time", value: (_, v) => (v === null || v === undefined ? "" : `${v.toFixed(1)} s`) },
-        ...curves.map((curve, i) => ({
+        ...curves.map((curve) => ({
           label: curve.name,
-          stroke: curve.style === "points" ? onPaper(palette.bad) : colours[i % colours.length],
-          ...style(curve, i),
+          stroke: curve.style === "points" ? onPaper(palette.bad) : colours[lines.indexOf(curve) % colours.length],
+          ...style(curve, lines.indexOf(curve)),
           spanGaps: false,
           value: (_: uPlot, v: number | null) => (v === null || v === undefined ? "none" : v.toPrecision(5)),
         })),

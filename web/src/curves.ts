@@ -87,14 +87,15 @@ function withPaths(chart: Drawn, paths: Columns): Drawn {
   return { ...chart, t, curves };
 }
 
-/** What a run reports of a flow: whether it is affected and why, and how many of its samples are flagged. */
-export function flowVerdict(flow: FlowRow): { words: string; is: "good" | "bad" | "" } {
-  const flagged = flow.samples ? `, ${flow.marked_samples ?? 0} of ${flow.samples} samples flagged` : "";
-  if (flow.trustworthy === false) return { words: `affected: ${flow.doubt || "no reason is recorded"}${flagged}`, is: "bad" };
-  if (flow.trustworthy === true) return { words: `not affected${flagged}`, is: "good" };
-  const why = flow.doubt ? `: ${flow.doubt}` : "";
-  return { words: `unknown whether it is affected${why}${flagged}`, is: "" };
+/** Whether a flow of a run is affected, and why. */
+export function flowVerdict({ trustworthy, doubt }: FlowRow): { words: string; is: "good" | "bad" | "" } {
+  if (trustworthy === true) return { words: "not affected", is: "good" };
+  if (trustworthy === false) return { words: `affected: ${doubt || "no reason is recorded"}`, is: "bad" };
+  return { words: `unknown whether it is affected${doubt ? `: ${doubt}` : ""}`, is: "" };
 }
+
+/** The number of a flow's flagged samples; empty for a flow without samples. */
+export const flagged = ({ samples, marked_samples }: FlowRow): string => (samples ? `${marked_samples ?? 0} of ${samples} samples flagged` : "");
 
 /** A chart as a table: a column of lab times and one for each curve, with its unit. Empty cells are gaps. */
 export function csv({ unit, t, curves }: Drawn): string {

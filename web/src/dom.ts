@@ -71,7 +71,9 @@ export function patch(to: Element, ...children: Child[]): void {
   for (const child of children) {
     if (!child && child !== "") continue;
     const want: Node = typeof child === "string" ? document.createTextNode(child) : child;
-    const known = keyOf(want) ? keyed.get(`${want.nodeName} ${keyOf(want)}`) : at;
+    const key = `${want.nodeName} ${keyOf(want)}`;
+    const known = keyOf(want) ? keyed.get(key) : at;
+    keyed.delete(key);
     if (known && known !== want && fits(known, want)) {
       if (!isWhole(known)) become(known, want);
       place(known);

@@ -6,7 +6,7 @@ import "./style.css";
 import { Refused, get, session, socket } from "./api";
 import { App, type Happened, type LabRow } from "./app";
 import { chart } from "./charts";
-import { flowCharts, flowVerdict } from "./curves";
+import { flagged, flowCharts, flowVerdict } from "./curves";
 import { el, fill, need } from "./dom";
 import { health as judge } from "./health";
 import { attach, type Hit } from "./input";
@@ -87,6 +87,7 @@ class Page {
     if (world.mode === "run") {
       void this.timelineSoFar();
       void this.results();
+      this.app.on("palette", () => void this.results());
     }
     new ResizeObserver(() => this.stage.resize()).observe(need("#stage"));
     this.stage.resize();
@@ -243,14 +244,16 @@ class Page {
     const reasons = [...failures, ...(summary?.verdict.reasons ?? [])];
     chip.title = reasons.join("\n") || "The measurements of this run are trustworthy.";
     const body = need("#results");
-    fill(body, el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why)));
-    for (const flow of summary?.flows ?? []) body.append(await this.flowResults(flow));
+    const parts: HTMLElement[] = [el("h2", {}, `Seed ${manifest.seed}, driver ${manifest.driver.name}`), ...reasons.map((why) => el("p", { class: "warn" }, why))];
+    fill(body, ...parts);
+    for (const flow of summary?.flows ?? []) parts.push(await this.flowResults(flow));
     // A run that did not finish has no summary, but may have samples.
-    if (!summary) for (const flow of this.world.flows) body.append(...(await this.flowCurves(flow.name, true)));
+    if (!summary) for (const flow of this.world.flows) parts.push(...(await this.flowCurves(flow.name, true)));
     const machine = await this.columns("machine");
     const at = machine?.columns[machine.names.indexOf("t_s")] ?? [];
     const busy = (machine?.columns[machine.names.indexOf("processor_ratio")] ?? []).map((one) => (one === null ? null : 100 * one));
-    if (busy.length) body.append(chart("The machine’s processors", "%", at.map((one) => one ?? 0), [{ name: "busy", values: busy }], this.palette, (t) => this.app.clock.scrub(t)));
+    if (busy.length) parts.push(chart("The machine’s processors", "%", at.map((one) => one ?? 0), [{ name: "busy", values: busy }], this.palette, (t) => this.app.clock.scrub(t)));
+    fill(body, ...parts);
   }
 
   /** A flow of a run: whether it is affected and why, and its curves. */
@@ -260,7 +263,7 @@ class Page {
     return el(
       "section",
       { class: "flow", "data-flow": flow.name },
-      el("h3", {}, flow.name, el("small", {}, ` ${flow.kind}, ${flow.from}${flow.to ? ` → ${flow.to}` : ""}`)),
+      el("h3", {}, flow.name, el("small", {}, ` ${[flow.kind, `${flow.from}${flow.to ? ` → ${flow.to}` : ""}`, flagged(flow)].filter(Boolean).join(", ")}`)),
       status ? el("p", { class: "bad" }, status) : null,
       el("p", { class: `verdict ${is}` }, words),
       ...(flow.samples ? await this.flowCurves(flow.name, !!(flow.path_rtt || flow.bound_rtt)) : []),
@@ -270,8 +273,9 @@ class Page {
   private async flowCurves(flow: string, hasPaths: boolean): Promise<HTMLElement[]> {
     const samples = await this.columns(flow);
     if (!samples?.columns[0]?.length) return [];
-    const drawn = flowCharts(samples, hasPaths ? await this.columns(flow, { paths: 1 }) : null);
-    return drawn.map(({ unit, t, curves }) => chart(`${flow}: ${unit === "ms" ? "delay" : "throughput"}`, unit, t, curves, this.palette, (at) => this.app.clock.scrub(at)));
+    const paths = hasPaths ? await this.columns(flow, { paths: 1 }) : null;
+    const charts = flowCharts(samples, paths).map(({ unit, t, curves }) => chart(`${flow}: ${unit === "ms" ? "delay" : "throughput"}`, unit, t, curves, this.palette, (at) => this.app.clock.scrub(at)));
+    return hasPaths && !paths ? [...charts, el("p", { class: "warn" }, "The lower bound is not drawn: `paths.csv` cannot be read.")] : charts;
   }
 
   /** A table of results; `null` where there is none, as for a flow without samples. */

@@ -10,13 +10,16 @@ import type { Stage } from "./stage";
 import type { EdgeShown, LinkView, NodeNow, Paths, Routes, SeriesView, TrackView } from "./types";
 import { count, detail, effects, ms, rate, seconds, title } from "./words";
 
+/** Least time between two curves of the same pair. */
+const SERIES_EVERY_MS = 10_000;
+
 type Walk = { from: string; to: string; delay_ns: number; from_port: string; to_port: string }[];
 
 export class Panel {
   private readonly body = need<HTMLElement>("#inspect");
   private busy = false;
   private again = false;
-  private series: { key: string; of: SeriesView; box: HTMLElement } | null = null;
+  private series: { view: string; key: string; at: number; of: SeriesView; box: HTMLElement } | null = null;
   private last = "";
   private routes: Routes | null = null;
 
@@ -340,17 +343,20 @@ export class Panel {
   /** The curve of a pair's least delay, with the changes by hand so far. It is requested again when there are more of them. */
   private async seriesOf(a: string, b: string): Promise<{ of: SeriesView; box: HTMLElement } | null> {
     const { app } = this;
-    const key = `series ${a} ${b} ${app.allByHand} ${this.palette().name} ${light.matches}`;
-    if (this.series?.key === key) {
+    const view = `series ${a} ${b} ${this.palette().name} ${light.matches}`;
+    const key = `${view} ${app.allByHand}`;
+    const shown = this.series;
+    // A curve costs the server more than any other answer, and a script may change links every second.
+    if (shown?.key === key || (shown?.view === view && performance.now() - shown.at < SERIES_EVERY_MS)) {
       // The chart that is shown stays in its place: `patch` finds it by its key.
-      return this.body.contains(this.series.box) ? { of: this.series.of, box: el("figure", { "data-key": key, "data-whole": "" }) } : this.series;
+      return this.body.contains(shown.box) ? { of: shown.of, box: el("figure", { "data-key": shown.key, "data-whole": "" }) } : shown;
     }
     try {
       const of = await get<SeriesView>("series", { from: a, to: b });
       const title = app.allByHand ? "Least delay, by the scenario and the changes by hand" : "Least delay over the scenario";
       const box = chart(title, "ms", of.t_s, [{ name: "least delay", values: of.delay_ms }], this.palette(), (t) => app.clock.scrub(t));
       box.dataset.key = key;
-      this.series = { key, of, box };
+      this.series = { view, key, at: performance.now(), of, box };
       return this.series;
     } catch {
       return null;

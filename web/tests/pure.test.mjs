@@ -9,7 +9,7 @@ async function source(name) {
   const { outputFiles } = await build({ entryPoints: [new URL(`../src/${name}.ts`, import.meta.url).pathname], bundle: true, format: "esm", write: false });
   return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].contents).toString("base64")}`);
 }
-const [{ Rate }, { nearest }, { groups, label }, { csv, flowCharts, flowVerdict }, { health }, { event }] = await Promise.all(
+const [{ Rate }, { nearest }, { groups, label }, { csv, flagged, flowCharts, flowVerdict }, { health }, { event }] = await Promise.all(
   ["rate", "arcs", "together", "curves", "health", "words"].map(source),
 );
 
@@ -94,10 +94,12 @@ test("a flow without flags, without paths, with throughput, or without samples h
 });
 
 test("a flow is affected with its doubt, not affected, or that is unknown", () => {
-  const flow = { samples: 20, marked_samples: 3 };
-  assert.deepEqual(flowVerdict({ ...flow, trustworthy: false, doubt: "late frames" }), { words: "affected: late frames, 3 of 20 samples flagged", is: "bad" });
-  assert.deepEqual(flowVerdict({ ...flow, trustworthy: true }), { words: "not affected, 3 of 20 samples flagged", is: "good" });
+  assert.deepEqual(flowVerdict({ trustworthy: false, doubt: "late frames" }), { words: "affected: late frames", is: "bad" });
+  assert.deepEqual(flowVerdict({ trustworthy: true }), { words: "not affected", is: "good" });
   assert.deepEqual(flowVerdict({ doubt: "its path is not known" }), { words: "unknown whether it is affected: its path is not known", is: "" });
+  assert.equal(flagged({ samples: 20, marked_samples: 3 }), "3 of 20 samples flagged");
+  assert.equal(flagged({ samples: 20 }), "0 of 20 samples flagged");
+  assert.equal(flagged({ samples: 0 }), "");
 });
 
 test("a chart as CSV has units, empty cells for gaps, and quotes where a name needs them", () => {
