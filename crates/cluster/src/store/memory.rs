@@ -161,11 +161,33 @@ impl Memory {
     /// never sees a part of one.
     pub(crate) fn remember(&mut self, most: usize) {
         while self.history.len() > most {
+            let before = self.history.len();
             let Some(first) = self.history.front().map(|event| event.revision) else {
                 return;
             };
-            self.compact(first + 1);
+            self.compact(first.saturating_add(1));
+            // The last revision stays, also if it alone has more changes: a lease may end with more keys.
+            if self.history.len() == before {
+                return;
+            }
         }
+    }
+
+    /// Returns whether this is a store that can be used: its numbers leave room for more, and its history is in order. A file
+    /// may contain anything.
+    pub(crate) fn is_sound(&self) -> bool {
+        const MOST: u64 = 1 << 62;
+        let revisions = || self.history.iter().map(|event| event.revision);
+        self.revision < MOST
+            && self.last_lease < MOST
+            && self.oldest <= self.revision
+            && self.leases.keys().all(|lease| lease.0 <= self.last_lease)
+            && self
+                .entries
+                .values()
+                .all(|entry| entry.modified <= self.revision)
+            && revisions().is_sorted()
+            && revisions().all(|revision| revision <= self.revision)
     }
 
     /// Grants a lease that begins at `now_ns`.
