@@ -66,7 +66,7 @@ pub struct World {
 pub struct NetworkView {
     /// Its name.
     pub name: String,
-    /// Its members.
+    /// The members.
     pub members: Vec<MemberView>,
 }
 
