@@ -25,7 +25,7 @@ use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
 use crate::routing::router::Router;
 use crate::routing::steps::{Steps, since_ns};
-use crate::routing::tables::{self, PartReady};
+use crate::routing::tables::{self, ConvergenceState};
 use crate::routing::ways;
 use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, SampledChanges};
@@ -80,7 +80,7 @@ impl LabTime<'_> {
         daemons: &mut Daemons,
         nodes: Option<&Converged>,
         limit: &Limit,
-    ) -> Result<(PartReady, Duration), EngineError> {
+    ) -> Result<(ConvergenceState, Duration), EngineError> {
         let started = Instant::now();
         let mut stage = None;
         loop {
@@ -153,7 +153,7 @@ impl LabTime<'_> {
     }
 
     /// Returns whether routes have converged, as far as this machine can determine.
-    fn standing(&self, snapshot: &Snapshot) -> Result<PartReady, EngineError> {
+    fn standing(&self, snapshot: &Snapshot) -> Result<ConvergenceState, EngineError> {
         let kernels = &self.fabric.kernels;
         match kernels.knows_all_ways() {
             true => tables::standing(kernels, snapshot),
