@@ -70,8 +70,7 @@ impl Hold {
         let asked = self.ask(&ask);
         let (answer, trouble) = match asked {
             Ok(answer) => (answer, None),
-            // A lost lease is an answer, and the tenure starts again. An unreachable store is none, and its requests
-            // are repeated.
+            // A lost lease is an answer, and the tenure starts again. Without an answer the request is repeated.
             Err(Error::LeaseLost(_)) => (Answer::LeaseLost, None),
             Err(error @ (Error::Unreachable(_) | Error::Uncertain(_))) => {
                 (Answer::Nothing, Some(error))
