@@ -188,8 +188,7 @@ impl Machines {
     pub(crate) fn whose(&self, port: PortId) -> Whose {
         match self.owner(port) {
             Some(owner) if owner == self.here => Whose::Ours,
-            // Frames of a lost machine may still be on their way. The nodes have no owner until others create them
-            // again.
+            // Frames of a lost machine may still arrive. The nodes have no owner until others create them again.
             Some(owner) if !self.has_lost(owner) => {
                 Whose::Machine(owner, self.machines[owner].token)
             }
