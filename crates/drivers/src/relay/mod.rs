@@ -369,6 +369,7 @@ impl Relay {
             });
         }
         if self.has_guest() {
+            // The first thread runs the work of the last one until one processor is too little for both.
             let [first, last] = Apart::both(&running[0].signals);
             let guest = work.pop().map(|mut guest| {
                 guest.apart = Some(last);
@@ -379,6 +380,7 @@ impl Relay {
         }
         for (number, thread) in work.into_iter().enumerate() {
             let begun = self.begin(thread, number, &mut running[number].threads);
+            // Without a handle nothing else would stop the threads that run already.
             begun.inspect_err(|_| stop(&running))?;
         }
         *started = true;
