@@ -25,6 +25,7 @@ impl<'a> Patient<'a> {
     fn repeat<T>(&self, ask: impl Fn() -> Result<T>, unanswered: fn(&Error) -> bool) -> Result<T> {
         loop {
             match ask() {
+                // After the loss of the lease the keys are gone, and another attempt would only delay the end.
                 Err(error) if unanswered(&error) && !self.lost.load(Ordering::Acquire) => {
                     thread::sleep(PAUSE);
                 }

@@ -74,6 +74,7 @@ fn cells<'a>(
     });
     edges.filter_map(move |(edge, (a, b))| match delays_ns {
         Some(rows) => rows.get(a)?.get(b)?.map(|delay_ns| (edge, Some(delay_ns))),
+        // Without a matrix the delays of all edges are reset.
         None => Some((edge, None)),
     })
 }
@@ -94,6 +95,7 @@ pub(super) fn changes(
     let mut changes = Vec::new();
     for ((from, to), delay_ns) in cells(ports, delays_ns) {
         let own = links.effects(from, to)?.own;
+        // A matrix of a thousand members has a million cells, of which a command usually changes few.
         if own.delay_ns == delay_ns {
             continue;
         }

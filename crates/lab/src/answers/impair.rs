@@ -48,6 +48,7 @@ pub(crate) fn ends(
     if let Some(b) = b {
         return Ok((find(a)?, find(b)?));
     }
+    // Names of nodes may contain hyphens, so `A-B` is split at each of them.
     let found: Vec<_> = pairs_named(a, |name| find(name).ok()).collect();
     match found[..] {
         [one] => Ok(one),
@@ -140,6 +141,7 @@ pub(crate) fn check_jitter(
     let Some(jitter) = &effects.jitter else {
         return Ok(());
     };
+    // A recording over a delay of 0 has whole delays, as in a box that repeats a measured path.
     if effects.delay_ns == Some(0) && matches!(jitter.law, JitterLaw::Trace { .. }) {
         return Ok(());
     }
@@ -174,6 +176,7 @@ pub(crate) fn on_edges(
         let mut effects = if reset {
             patch.clone()
         } else {
+            // Settings that the command does not name stay as earlier commands left them.
             links.effects(from, to)?.own.merged(&patch)
         };
         let absent = away.failed_by_hand((from, to));
@@ -228,6 +231,7 @@ pub(crate) fn on_port(
     zero_ns: u64,
 ) -> (Effects, Vec<EffectsChange>) {
     let patch = patch.clone().starting_later(zero_ns);
+    // The lab keeps the settings of ports, because edges to new satellites must get them after each handover.
     let now = if reset { patch } else { held.merged(&patch) };
     let effects = (!now.is_empty()).then(|| now.clone());
     (now, vec![EffectsChange::Port { port, effects }])
