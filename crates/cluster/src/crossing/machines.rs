@@ -32,7 +32,7 @@ pub enum LayoutError {
     /// Two machines listen at the same address.
     #[error("machines {0} and {1} are both at {2}")]
     SamePlace(String, String, Endpoint),
-    /// A machine's address belongs to another carriage.
+    /// A machine's address belongs to another transport.
     #[error("machine {0} is at {1}, where {by} does not go", by = .2.as_str())]
     OtherCarriage(String, Endpoint, MachineTransport),
 }

@@ -17,7 +17,7 @@ pub(crate) struct Patient<'a> {
 }
 
 impl<'a> Patient<'a> {
-    /// `lost` is set by whoever renews the lease, at the latest when the lease would have ended.
+    /// The thread that renews the lease sets `lost`, at the latest when the lease would have ended.
     pub(crate) fn new(store: &'a dyn Store, lost: &'a AtomicBool) -> Self {
         Self { store, lost }
     }
