@@ -395,7 +395,7 @@ impl<'a> Own<'a> {
             } => {
                 // In the common clock, so that the controller can compare the machines.
                 let ahead_ns = self.time.ahead_ns();
-                self.part.phase = Phase::Standing;
+                self.part.phase = Phase::Ready;
                 self.part.standing = Some(WorkerReady {
                     nodes,
                     plan,
