@@ -17,6 +17,7 @@ mod across;
 mod air;
 mod answers;
 mod apart;
+mod arbitrary;
 mod awake;
 mod bell;
 mod command;
@@ -70,6 +71,7 @@ use constel_link::medium::Shared;
 use constel_link::transit::Table;
 use constel_link::{EdgeTable, MAX_PORT, Nanos, Patience, PortId};
 
+pub use arbitrary::reads_super_frame;
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};
 pub use gso::GSO_MAX_SEGS;
@@ -77,6 +79,7 @@ pub use handle::RelayHandle;
 pub use offload::{complete_checksums, send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{RelayStats, UnintendedDrops};
+pub use switches::learns_addresses;
 pub use times::EdgeTimes;
 pub use transit::TransitCounts;
 
