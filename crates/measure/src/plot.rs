@@ -190,8 +190,10 @@ fn short(value: f64) -> String {
     text.trim_end_matches('0').trim_end_matches('.').to_owned()
 }
 
+/// Escapes text of an element. Control characters are not permitted in XML.
 fn escape(text: &str) -> String {
-    text.replace('&', "&amp;")
+    text.replace(char::is_control, "\u{fffd}")
+        .replace('&', "&amp;")
         .replace('<', "&lt;")
         .replace('>', "&gt;")
 }
@@ -199,6 +201,12 @@ fn escape(text: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_of_others_are_text() {
+        let shown = escape("a\u{1b}[2J<b>\n&");
+        assert_eq!(shown, "a\u{fffd}[2J&lt;b&gt;\u{fffd}&amp;");
+    }
 
     #[test]
     fn grid_lines_are_round() {
