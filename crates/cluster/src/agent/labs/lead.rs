@@ -15,7 +15,7 @@ use super::pieces;
 use super::speech::Given;
 use crate::agent::clocks::random_bytes;
 use crate::store::{
-    Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Revision, Store, Txn,
+    Condition, Error, Event, Follow, LEASE, LeaseId, Outcome, Patient, Revision, Store, Txn,
 };
 use crate::underlay::Key;
 
@@ -240,11 +240,16 @@ pub fn lead(mut lead: Lead<'_>) -> Result<Led, LeadFailure> {
         // Every end of this scope, a panic included, must stop the renewal of the lease.
         let _over = SetOnDrop(&over);
         scope.spawn(|| renew(store, lease.id, lease.ttl, &over, &lost));
-        let led = lead.run(lease.id, &lost);
+        let patient = Patient::new(store, &lost);
+        let led = lead.run(&patient, lease.id, &lost);
         // All keys disappear with the lease. The agents then discard the results of their parts.
-        let revoked = store.revoke(lease.id);
+        let revoked = patient.revoke(lease.id);
         let led = led?;
-        revoked?;
+        match revoked {
+            // The store was silent until the lease was over, so the keys are gone without it.
+            Err(Error::Unreachable(_)) => {}
+            revoked => revoked?,
+        }
         Ok(led)
     })
 }
@@ -283,8 +288,13 @@ pub(super) fn renew(
 }
 
 impl Lead<'_> {
-    fn run(&self, lease: LeaseId, lost: &AtomicBool) -> Result<Led, LeadFailure> {
-        let number = self.give_order(lease)?;
+    fn run(
+        &self,
+        store: &dyn Store,
+        lease: LeaseId,
+        lost: &AtomicBool,
+    ) -> Result<Led, LeadFailure> {
+        let number = self.give_order(store, lease)?;
         let machines = &self.order.machines;
         let names: Vec<&str> = machines.iter().map(|m| m.name.as_str()).collect();
         (self.say)(&format!("lab {}: on {}", self.order.lab, names.join(", ")));
@@ -326,7 +336,6 @@ impl Lead<'_> {
             }
             if let (None, Some(why)) = (&ended, why) {
                 (self.say)(&format!("ending on all machines: {why}"));
-                let store = self.store.as_ref();
                 put_end(store, &self.order.lab, number, Some(lease), &why)?;
                 ended = Some((why, Instant::now()));
             }
@@ -335,8 +344,10 @@ impl Lead<'_> {
                 // A machine that has not started its part by now finds the end in the store when it does.
                 Some((_, since)) if since.elapsed() > UNHEARD_WITHIN && parts.known_over() => break,
                 Some(_) => {}
-                None if ways.is_none() => ways = self.bring_together(&parts, number, lease)?,
-                None if !go => go = self.begin(&mut parts, lease)?,
+                None if ways.is_none() => {
+                    ways = self.bring_together(store, &parts, number, lease)?
+                }
+                None if !go => go = self.begin(store, &mut parts, lease)?,
                 None => {}
             }
             let events = match follow.next(LOOK_EVERY) {
@@ -352,7 +363,7 @@ impl Lead<'_> {
             agreed.for_each(|agreed| self.tell(agreed, &parts));
             told = parts.agreed().count();
         }
-        self.fetch(parts, ways, ended.map(|(why, _)| why))
+        self.fetch(store, parts, ways, ended.map(|(why, _)| why))
     }
 
     /// Prints the loss or the return of a machine.
@@ -374,8 +385,8 @@ impl Lead<'_> {
     }
 
     /// Writes the order. Returns the revision at which it was written.
-    fn give_order(&self, lease: LeaseId) -> Result<Revision, LeadFailure> {
-        let (store, lab) = (self.store.as_ref(), &self.order.lab);
+    fn give_order(&self, store: &dyn Store, lease: LeaseId) -> Result<Revision, LeadFailure> {
+        let lab = &self.order.lab;
         let key = keys::order(lab);
         let taken = || -> Result<Option<LeadFailure>, LeadFailure> {
             let Some(there) = store.get(&key)? else {
@@ -408,6 +419,7 @@ impl Lead<'_> {
     /// When all parts listen, sends their addresses to each other.
     fn bring_together(
         &self,
+        store: &dyn Store,
         parts: &Parts,
         number: Revision,
         lease: LeaseId,
@@ -430,12 +442,17 @@ impl Lead<'_> {
                 .map(|(address, part)| (*address, part.token as u32))
                 .collect(),
         };
-        self.put(&keys::ways(&self.order.lab), &ways, lease)?;
+        put(store, &keys::ways(&self.order.lab), &ways, lease)?;
         Ok(Some(ways))
     }
 
     /// When all parts are up, sets lab time zero. Requires that all have the same plan.
-    fn begin(&self, parts: &mut Parts, lease: LeaseId) -> Result<bool, LeadFailure> {
+    fn begin(
+        &self,
+        store: &dyn Store,
+        parts: &mut Parts,
+        lease: LeaseId,
+    ) -> Result<bool, LeadFailure> {
         let standing = self.order.machines.iter().map(|machine| {
             let standing = parts.known.get(&machine.name)?.standing.clone()?;
             Some((machine.name.clone(), standing))
@@ -451,30 +468,19 @@ impl Lead<'_> {
         }
         let last_ns = standing.iter().map(|(_, standing)| standing.at_ns).max();
         let zero_ns = last_ns.unwrap_or(0) + START_AHEAD.as_nanos() as u64;
-        self.put(&keys::go(&self.order.lab), &Go { zero_ns }, lease)?;
+        put(store, &keys::go(&self.order.lab), &Go { zero_ns }, lease)?;
         (self.say)("all parts stand; lab time begins");
         Ok(true)
     }
 
-    fn put(
-        &self,
-        key: &str,
-        value: &impl serde::Serialize,
-        lease: LeaseId,
-    ) -> Result<(), LeadFailure> {
-        let text = serde_json::to_vec(value).map_err(|e| Error::Invalid(e.to_string()))?;
-        self.store
-            .commit(&Txn::new().put_leased(key, text, lease))?;
-        Ok(())
-    }
-
     fn fetch(
         &self,
+        store: &dyn Store,
         parts: Parts,
         ways: Option<Ways>,
         ended: Option<String>,
     ) -> Result<Led, LeadFailure> {
-        let (store, lab) = (self.store.as_ref(), &self.order.lab);
+        let lab = &self.order.lab;
         let mut machines = Vec::new();
         for machine in &self.order.machines {
             let name = &machine.name;
@@ -523,6 +529,17 @@ impl Lead<'_> {
             agreed: parts.agreed().cloned().collect(),
         })
     }
+}
+
+fn put(
+    store: &dyn Store,
+    key: &str,
+    value: &impl serde::Serialize,
+    lease: LeaseId,
+) -> Result<(), LeadFailure> {
+    let text = serde_json::to_vec(value).map_err(|e| Error::Invalid(e.to_string()))?;
+    store.commit(&Txn::new().put_leased(key, text, lease))?;
+    Ok(())
 }
 
 /// Returns the head start: how much earlier than due a frame is sent. It exceeds the longest delay between any two machines
