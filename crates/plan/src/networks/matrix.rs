@@ -449,6 +449,10 @@ impl<'a> Reader<'a> {
                 edges.push(edge);
             }
         }
+        if epochs.is_empty() && self.errors.len() == self.before {
+            let message = "this file has no rows after its header";
+            self.wrong(header.line, "empty-file", message.to_owned());
+        }
         epochs
     }
 }
