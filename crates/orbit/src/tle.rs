@@ -6,7 +6,7 @@
 //! mixed. Blank lines, lines that begin with `#`, white space around a line and CR are ignored; a name may
 //! carry the "0 " prefix some catalogues write.
 
-use constel_units::text::{NotText, decode_records};
+use constel_units::text::{TextError, decode_records};
 use thiserror::Error;
 
 use crate::elements::{ElementFile, ElementSet, RecordError, RecordErrors};
@@ -112,7 +112,7 @@ fn read_lines(bytes: &[u8]) -> ElementFile {
             }
             reader.finish()
         }
-        Err(error @ NotText::Binary { .. }) => ElementFile::unreadable(1, error.to_string()),
+        Err(error @ TextError::Binary { .. }) => ElementFile::unreadable(1, error.to_string()),
         Err(error) => {
             let before = &bytes[..error.offset().min(bytes.len())];
             let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();

@@ -6,14 +6,14 @@ use std::convert::Infallible;
 use constel_link::{Effects, EffectsChange, PortId};
 use constel_topology::{Layout, Snapshot};
 
-use crate::{ByHandEffects, Lab};
+use crate::{Lab, ManualEffects};
 
 /// An edge, by its two ports.
 pub type EdgeEnds = (PortId, PortId);
 
 /// The absent members, by their ports.
 #[derive(Debug, Clone, Default)]
-pub struct Away {
+pub struct AbsentMembers {
     absent: BTreeSet<PortId>,
     /// Edges with an absent end that are also failed by hand: these stay failed when the member returns.
     by_hand: BTreeSet<EdgeEnds>,
@@ -30,7 +30,7 @@ pub struct Move {
     by_hand: BTreeSet<EdgeEnds>,
 }
 
-impl Away {
+impl AbsentMembers {
     /// Returns whether a member is in its network.
     pub fn is_in(&self, port: PortId) -> bool {
         !self.absent.contains(&port)
@@ -107,7 +107,7 @@ impl Away {
         &mut self,
         layout: &Layout,
         (port, joined): (PortId, bool),
-        effects: &mut ByHandEffects,
+        effects: &mut ManualEffects,
     ) -> Vec<(EdgeEnds, bool)> {
         let own = |edge| Ok::<_, Infallible>(effects.edge(edge));
         let Ok(Some(mut planned)) = self.plan(layout, port, joined, own) else {
@@ -153,8 +153,8 @@ impl Away {
 impl Lab {
     /// Returns the members that are absent when the lab starts (`away`), and the effects of their absence.
     #[must_use]
-    pub fn absent_at_start(&self) -> (Away, ByHandEffects) {
-        let (mut away, mut effects) = <(Away, ByHandEffects)>::default();
+    pub fn absent_at_start(&self) -> (AbsentMembers, ManualEffects) {
+        let (mut away, mut effects) = <(AbsentMembers, ManualEffects)>::default();
         for (_, port) in self.away() {
             away.move_recorded(&self.layout, (port, false), &mut effects);
         }

@@ -2,7 +2,7 @@
 
 use std::ops::Deref;
 
-use constel_units::text::{NotText, decode};
+use constel_units::text::{TextError, decode};
 use serde::de::DeserializeOwned;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -108,7 +108,7 @@ pub(crate) fn text_of<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, D
         Err(error) => error,
     };
     let (at, message, next) = match decode(bytes) {
-        Err(error @ NotText::Binary { .. }) => (0, error.to_string(), None),
+        Err(error @ TextError::Binary { .. }) => (0, error.to_string(), None),
         _ => {
             let message = "this byte is not UTF-8 text".to_owned();
             (error.valid_up_to(), message, Some("save the file as UTF-8"))
