@@ -10,13 +10,13 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
-use constel_host::node_file::{self, How};
+use constel_host::node_file::{self, OpenMode};
 use constel_units::files;
 use rustix::io::{FdFlags, fcntl_dupfd_cloexec, fcntl_setfd};
 use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, kill_process_group};
 
-use crate::guest::order::{FOLDER, INPUT, ORDER, OUTCOME, Order, Outcome, VERB};
+use crate::guest::order::{FOLDER, GuestCommand, INPUT, ORDER, OUTCOME, Outcome, VERB};
 use crate::guest::{Error, at};
 
 /// How often the end of the guest and a request to stop are polled.
@@ -46,7 +46,7 @@ impl Guest {
     /// [`Error::Host`] when the kernel cannot be started.
     pub(crate) fn start(
         kernel: &Path,
-        order: &Order,
+        order: &GuestCommand,
         stdout: impl Write + Send + 'static,
         stderr: impl Write + Send + 'static,
     ) -> Result<Self, Error> {
@@ -128,7 +128,7 @@ impl Guest {
 /// Returns the exit code that the guest wrote down, or the reason why it has none.
 fn outcome(folder: &Path, status: ExitStatus) -> Result<u8, Error> {
     // Programs in the guest may have put anything in place of both files.
-    let read = node_file::open(&folder.join(OUTCOME), How::Read).ok();
+    let read = node_file::open(&folder.join(OUTCOME), OpenMode::Read).ok();
     let text = read.and_then(|file| files::read_all(file, OUTCOME_BYTES).ok());
     match text.and_then(|text| serde_json::from_slice(&text).ok()) {
         Some(Outcome::Ended(code)) => Ok(code),
@@ -143,7 +143,7 @@ fn outcome(folder: &Path, status: ExitStatus) -> Result<u8, Error> {
 
 /// Returns the last bytes of the console's file.
 fn end_of(console: &Path) -> Option<Vec<u8>> {
-    let mut file = node_file::open(console, How::Read).ok()?;
+    let mut file = node_file::open(console, OpenMode::Read).ok()?;
     let length = file.metadata().ok()?.len();
     let from = length.saturating_sub(QUOTED_BYTES);
     file.seek(SeekFrom::Start(from)).ok()?;
@@ -176,7 +176,7 @@ fn console(folder: &Path) -> Result<File, Error> {
 
 /// Returns the kernel's command line. The kernel mixes it into its random numbers, so that it must be the same in each run: the
 /// folder of the guest is named by the kernel's own working folder, which the guest resolves on the host.
-fn arguments(order: &Order, [out, err, control]: [i32; 3]) -> Vec<String> {
+fn arguments(order: &GuestCommand, [out, err, control]: [i32; 3]) -> Vec<String> {
     let folder = "/proc/self/cwd";
     vec![
         format!("mem={}M", order.memory_bytes >> 20),

@@ -170,8 +170,10 @@ impl Folder {
     }
 
     fn write(&self, mut memory: Memory) -> Result<()> {
+        // The whole store is written at each change, so its history must stay small.
         memory.remember(MOST_REMEMBERED);
         let failed = |error: io::Error| self.unreachable("write", &error);
+        // The first line lets a watcher find in 64 bytes whether anything has changed.
         let mut text = format!(
             "{MARK} {} {}\n",
             memory.revision(),
@@ -206,6 +208,7 @@ impl Folder {
         let _lock = self.lock()?;
         let (mut memory, has_changed) = self.read()?;
         let answer = change(&mut memory, now_ns());
+        // Also after a refused change, because leases may have ended before it.
         if has_changed || answer.is_ok() {
             self.write(memory)?;
         }

@@ -22,7 +22,7 @@ use super::object::Loaded;
 use super::owners::Owners;
 use super::spsc::{Consumer, Producer, ring};
 use super::thread::{INTAKES_PER_TURN, Thread};
-use super::ways::{Way, Ways};
+use super::ways::{EdgeChoice, PortEdges};
 use crate::clock::mono_ns;
 
 /// Maximum number of frames in transit from one thread to another.
@@ -80,7 +80,7 @@ pub(crate) struct Across {
     me: usize,
     loaded: Arc<Loaded>,
     owners: Arc<Owners>,
-    pub(super) ways: Ways,
+    pub(super) ways: PortEdges,
     /// By thread.
     out: Vec<Option<Outbound>>,
     sources: Vec<Option<Consumer<Item>>>,
@@ -107,7 +107,7 @@ impl Across {
                 me,
                 loaded: loaded.clone(),
                 owners: owners.clone(),
-                ways: Ways::new(ports),
+                ways: PortEdges::new(ports),
                 out: Vec::new(),
                 sources: Vec::new(),
                 handed: vec![0; ports as usize],
@@ -115,6 +115,7 @@ impl Across {
                 instants: instants(),
             })
             .collect();
+        // A ring for each ordered pair of threads, so that each has one writer and one reader and needs no lock.
         for from in 0..threads {
             for to in 0..threads {
                 let (out, source) = (from != to).then(|| ring(RING)).unzip();
@@ -166,6 +167,7 @@ impl Across {
     /// Passes the counts of refused frames to the other threads as soon as there is room.
     fn tell_refused(&mut self) {
         for out in self.out.iter_mut().flatten() {
+            // The counts of refused frames use a reserve of the ring that frames may not use.
             while !out.refused.is_empty() && out.ring.room() > RESERVE / 2 {
                 let Some(&edge) = out.refused.keys().next() else {
                     break;
@@ -287,7 +289,8 @@ impl Thread {
             return 1;
         };
         match across.ways.of(from, destination) {
-            Way::One(to) => {
+            EdgeChoice::One(to) => {
+                // The table of an edge is on the thread of its destination.
                 let owner = across.owners.of(to);
                 if owner == across.me {
                     self.enter_here(ts_ns, from, destination, frame)
@@ -296,10 +299,10 @@ impl Thread {
                     1
                 }
             }
-            Way::All => self.each_frame(frame, |relay, frame| {
+            EdgeChoice::All => self.each_frame(frame, |relay, frame| {
                 relay.enter_all(ts_ns, from, frame);
             }),
-            Way::None => {
+            EdgeChoice::None => {
                 self.pool.enters(ts_ns, from, frame);
                 self.table.no_way(from, frame, &mut self.pool);
                 1
@@ -348,6 +351,7 @@ impl Thread {
             if to.is_some() {
                 self.pool.enters(ts_ns, from, frame);
             }
+            // The counts of the edge are on the other thread, which gets them with `refuse`.
             self.pool.discard(frame, DropCause::Overload);
             return;
         }

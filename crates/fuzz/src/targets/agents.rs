@@ -5,9 +5,10 @@ use std::path::Path;
 use std::time::Duration;
 
 use constel_cluster::agent::Record;
-use constel_cluster::agent::labs::speech::{FromPart, ToPart};
+use constel_cluster::agent::labs::speech::{FromWorker, ToWorker};
 use constel_cluster::agent::labs::{
-    Back, Changed, End, Go, Loss, Order, Part, Took, Ways, write_below,
+    ChangeEntry, End, LabDescription, LabStart, Loss, NodesReturned, Takeover, UnderlaySettings,
+    WorkerRecord, write_below,
 };
 use constel_cluster::store::{Folder, Store, Txn};
 use serde::Serialize;
@@ -24,7 +25,7 @@ pub(super) fn targets() -> Vec<Target> {
 
 /// Checks that an accepted document is the same after writing and reading, and that its files stay in their folder.
 fn read_documents(bytes: &[u8]) -> bool {
-    let order = same::<Order>(bytes);
+    let order = same::<LabDescription>(bytes);
     let paths = order.iter().flat_map(|order| &order.files).take(20);
     for file in paths {
         let place = in_memory();
@@ -36,17 +37,17 @@ fn read_documents(bytes: &[u8]) -> bool {
         assert!(written.is_err() || there.ok().as_deref() == Some(b"1"));
     }
     let others = [
-        same::<Part>(bytes).is_some(),
-        same::<Ways>(bytes).is_some(),
-        same::<Go>(bytes).is_some(),
+        same::<WorkerRecord>(bytes).is_some(),
+        same::<UnderlaySettings>(bytes).is_some(),
+        same::<LabStart>(bytes).is_some(),
         same::<Loss>(bytes).is_some(),
-        same::<Took>(bytes).is_some(),
-        same::<Back>(bytes).is_some(),
+        same::<Takeover>(bytes).is_some(),
+        same::<NodesReturned>(bytes).is_some(),
         same::<End>(bytes).is_some(),
         // Those with numbers of any kind may lose the last digit when they are written again.
-        serde_json::from_slice::<Changed>(bytes).is_ok(),
-        serde_json::from_slice::<ToPart>(bytes).is_ok(),
-        serde_json::from_slice::<FromPart>(bytes).is_ok(),
+        serde_json::from_slice::<ChangeEntry>(bytes).is_ok(),
+        serde_json::from_slice::<ToWorker>(bytes).is_ok(),
+        serde_json::from_slice::<FromWorker>(bytes).is_ok(),
         serde_json::from_slice::<Record>(bytes).is_ok(),
     ];
     order.is_some() || others.contains(&true)

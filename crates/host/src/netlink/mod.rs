@@ -9,6 +9,7 @@ mod batch;
 mod describe;
 mod dump;
 pub(crate) mod failures;
+mod firewall;
 mod lookup;
 mod monitor;
 mod parse;
@@ -22,6 +23,7 @@ mod wire;
 
 pub use batch::{Batch, Decoded};
 pub use failures::{BatchError, RequestError};
+pub use firewall::{DroppingChain, dropping_chains};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
 pub use parse::{Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo};
 pub use socket::Socket;

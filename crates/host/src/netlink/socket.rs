@@ -5,7 +5,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST};
-use netlink_sys::{Socket as Raw, SocketAddr, protocols::NETLINK_ROUTE};
+use netlink_sys::{
+    Socket as Raw, SocketAddr,
+    protocols::{NETLINK_NETFILTER, NETLINK_ROUTE},
+};
 
 use super::batch::{Batch, NLMSG_HDRLEN};
 use super::describe::describe;
@@ -54,7 +57,15 @@ impl Socket {
     /// # Errors
     /// [`Error::Os`] when no socket is available.
     pub fn open() -> Result<Socket> {
-        Self::open_at(None)
+        Self::open_at(NETLINK_ROUTE, None)
+    }
+
+    /// Opens a socket for the firewall of the calling thread's namespace (nf_tables).
+    ///
+    /// # Errors
+    /// [`Error::Os`] when no socket is available.
+    pub(super) fn open_netfilter() -> Result<Socket> {
+        Self::open_at(NETLINK_NETFILTER, None)
     }
 
     /// Opens a socket as [`Socket::open`] does, with the port number by which a [`StackWatch`](super::StackWatch)
@@ -64,12 +75,12 @@ impl Socket {
     /// # Errors
     /// As [`Socket::open`].
     pub fn open_known() -> Result<Socket> {
-        Self::open_at(Some(super::watch::OWN_PORT))
+        Self::open_at(NETLINK_ROUTE, Some(super::watch::OWN_PORT))
     }
 
-    fn open_at(port: Option<u32>) -> Result<Socket> {
+    fn open_at(protocol: isize, port: Option<u32>) -> Result<Socket> {
         let what = || "open a netlink socket".to_string();
-        let mut raw = Raw::new(NETLINK_ROUTE).context(what)?;
+        let mut raw = Raw::new(protocol).context(what)?;
         let taken = |port| raw.bind(&SocketAddr::new(port, 0)).is_err();
         if port.is_none_or(taken) {
             raw.bind_auto().context(what)?;

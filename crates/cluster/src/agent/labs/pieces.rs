@@ -27,6 +27,7 @@ pub(crate) fn put(
     bytes: &[u8],
     lease: LeaseId,
 ) -> Result<()> {
+    // etcd refuses requests above 1.5 MiB.
     for (piece, part) in bytes.chunks(PIECE_BYTES).enumerate() {
         let txn = Txn::new().put_leased(key(prefix, file, piece), part, lease);
         store.commit(&txn)?;
@@ -90,6 +91,7 @@ pub(crate) fn clear(store: &dyn Store, prefix: &str) -> Result<()> {
 /// # Errors
 /// If the path leaves the folder, or the disk refuses the file.
 pub fn write_below(folder: &Path, path: &str, bytes: &[u8]) -> io::Result<()> {
+    // Paths come from other machines. `..` or an absolute path would write outside the results.
     let below = Path::new(path)
         .components()
         .all(|part| matches!(part, Component::Normal(_)));
