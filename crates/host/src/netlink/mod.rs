@@ -9,6 +9,7 @@ mod batch;
 mod describe;
 mod dump;
 pub(crate) mod failures;
+mod filters;
 mod lookup;
 mod monitor;
 mod parse;
@@ -22,8 +23,9 @@ mod wire;
 
 pub use batch::{Batch, Decoded};
 pub use failures::{BatchError, RequestError};
+pub use filters::Filter;
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
-pub use parse::{Address, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo};
+pub use parse::{Address, Conf, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo};
 pub use socket::Socket;
 pub use stack::{Rule, Stack};
 pub use tc::{Attributes, QdiscStats, Tc, TcVerb, handle};
