@@ -38,6 +38,8 @@ pub(in crate::nodes::own_stack) enum Request {
     Mac(u32, Mac),
     Mtu(u32, u32),
     Group(u32, u32),
+    /// ARP is switched on.
+    Arp(u32),
     /// Interface and address.
     Address(u32, IpPrefix),
     /// An address that exists without its routes; removing and adding it makes the kernel create them.
@@ -74,6 +76,10 @@ impl Request {
             })?,
             Self::Group(ifindex, group) => batch.change_link(&LinkChange {
                 group: Some(*group),
+                ..link(*ifindex)
+            })?,
+            Self::Arp(ifindex) => batch.change_link(&LinkChange {
+                arp: Some(true),
                 ..link(*ifindex)
             })?,
             Self::Address(ifindex, prefix) => {
