@@ -114,6 +114,30 @@ def duplicates(files):
         yield f"tools/metrics_gates.py: DUPLICATE_DEBTS has {places}, which is no more: remove it"
 
 
+# Recipes that CONTRIBUTING.md must have.
+RECIPES = (
+    "a key of the scenario file", "a link driver", "a policy of stations", "a runtime", "a verb", "an effect of links", "an importer",
+)
+FOLDERS = ("crates/", "docs/", "python/", "scenarios/", "tools/", "web/")
+
+
+def recipes(root):
+    """The recipes of CONTRIBUTING.md, under "Add ...", name files that exist, and words that are in them."""
+    text = (root / "CONTRIBUTING.md").read_text()
+    part = text[text.index("## Add ..."):text.index("## Commit")]
+    told = re.findall(r"^\*\*(.+?)\*\*", part, re.M)
+    for name in RECIPES:
+        if name not in told:
+            yield f"CONTRIBUTING.md: no recipe for {name}"
+    for place in sorted(set(re.findall(r"`([^`\s]+)`", part))):
+        if place.startswith(FOLDERS) and not any(root.glob(place.rstrip("/").replace("NAME", "*"))):
+            yield f"CONTRIBUTING.md: `{place}` does not exist"
+    for word, file in re.findall(r"`([^`]+)`\s+in\s+`((?:%s)[^`\s]+\.\w+)`" % "|".join(FOLDERS), part):
+        path = root / file
+        if path.is_file() and word not in path.read_text():
+            yield f"CONTRIBUTING.md: `{word}` is not in `{file}`"
+
+
 def unused_dependencies(root):
     """Keys of Cargo.toml that nothing uses."""
     wanted = set()
@@ -143,5 +167,5 @@ def unused_dependencies(root):
 def check(root, crates, files, most_lines):
     return [
         *circles(crates), *long_functions(crates, most_lines), *reasons(crates, root), *pure_modules(files),
-        *duplicates(files), *unused_dependencies(root),
+        *duplicates(files), *unused_dependencies(root), *recipes(root),
     ]
