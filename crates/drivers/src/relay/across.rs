@@ -20,7 +20,7 @@ use super::layout::SlotRef;
 use super::object::Loaded;
 use super::owners::Owners;
 use super::spsc::{Consumer, Producer, ring};
-use super::ways::Ways;
+use super::ways::PortEdges;
 
 /// Maximum number of frames in transit from one thread to another.
 const RING: usize = 4096;
@@ -76,7 +76,7 @@ pub(crate) struct Across {
     pub(super) me: usize,
     loaded: Arc<Loaded>,
     pub(super) owners: Arc<Owners>,
-    pub(super) ways: Ways,
+    pub(super) ways: PortEdges,
     /// By thread.
     out: Vec<Option<Outbound>>,
     sources: Vec<Option<Consumer<Item>>>,
@@ -103,7 +103,7 @@ impl Across {
                 me,
                 loaded: loaded.clone(),
                 owners: owners.clone(),
-                ways: Ways::new(ports),
+                ways: PortEdges::new(ports),
                 out: Vec::new(),
                 sources: Vec::new(),
                 handed: vec![0; ports as usize],

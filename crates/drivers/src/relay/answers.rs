@@ -7,7 +7,7 @@ use super::data_path::DataPath;
 use super::instant::Change;
 use super::sched::Scheduler;
 use super::state::Class;
-use super::stats::{RelayStats, ThreadStats, UnintendedDrops};
+use super::stats::{EmulatorDrops, RelayStats, ThreadStats};
 use super::this_thread::ThisThread;
 use crate::clock::mono_ns;
 use crate::update::KnownEffects;
@@ -168,7 +168,7 @@ impl DataPath {
         let stats = RelayStats {
             at_ns: now,
             totals,
-            unintended: UnintendedDrops {
+            emulator_drops: EmulatorDrops {
                 pool: sums.dropped_pool,
                 share: sums.dropped_share + state.over_share,
                 ring: sums.dropped_ring,

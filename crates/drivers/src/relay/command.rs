@@ -15,7 +15,7 @@ use super::stats::ThreadStats;
 use super::times::EdgeTimes;
 use super::transit::TransitCounts;
 use crate::stats::{LateSpells, Stall};
-use crate::tap::{Tap, Wanted};
+use crate::tap::{Tap, TapFilter};
 use crate::update::KnownEffects;
 
 /// Places of the table read per command, so that statistics do not delay frames.
@@ -40,7 +40,7 @@ pub(crate) enum Command {
     ForgetTimes(Vec<PortId>),
     Tap(Tap, SyncSender<()>),
     /// Adds ports to the tap with this number.
-    TapAlso(u64, Wanted, SyncSender<()>),
+    TapAlso(u64, TapFilter, SyncSender<()>),
     /// Frames that arrived from far ports.
     Arrive(Vec<Arrival>),
     /// The nodes of these ports are local from now on.

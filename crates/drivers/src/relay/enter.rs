@@ -1,13 +1,13 @@
 //! Entry of a frame into its edges: here, in another thread of the relay, or behind a node without a stack.
 
-use constel_link::transit::{Verdict, Way as Hop};
+use constel_link::transit::{NeighbourRoute as Hop, Verdict};
 use constel_link::{Delivery, DropCause, Frames, Nanos, PortId, mac_of};
 
 use super::across::{Across, Edge, Handed, Item};
 use super::data_path::{DataPath, INTAKES_PER_TURN};
 use super::intake::INTAKE;
 use super::layout::{FLAG_NEW, SlotRef};
-use super::ways::Way;
+use super::ways::EdgeChoice;
 use crate::clock::mono_ns;
 
 const GROUP: [u8; 6] = [0xff; 6];
@@ -59,7 +59,7 @@ impl DataPath {
             return 1;
         };
         match across.ways.of(from, destination) {
-            Way::One(to) => {
+            EdgeChoice::One(to) => {
                 let owner = across.owners.of(to);
                 if owner == across.me {
                     self.enter_here(ts_ns, from, destination, frame)
@@ -68,10 +68,10 @@ impl DataPath {
                     1
                 }
             }
-            Way::All => self.each_frame(frame, |relay, frame| {
+            EdgeChoice::All => self.each_frame(frame, |relay, frame| {
                 relay.enter_all(ts_ns, from, frame);
             }),
-            Way::None => {
+            EdgeChoice::None => {
                 self.pool.enters(ts_ns, from, frame);
                 self.table.no_way(from, frame, &mut self.pool);
                 1
