@@ -342,7 +342,8 @@ fn dropping(dir: &Path) -> PathBuf {
     std::fs::write(&source, text).unwrap();
     let mut clang = Command::new("clang");
     clang.args(["-O2", "-g", "-target", "bpf", "-c", "-o"]);
-    let made = finish(clang.arg(&object).arg(&source), RESTORED_WITHIN);
+    clang.arg(&object).arg(&source);
+    let made = finish(clang, RESTORED_WITHIN);
     assert!(made.status.success(), "{}", stderr(&made));
     object
 }

@@ -24,8 +24,8 @@ use super::results;
 use super::speech::{FromWorker, Heartbeat, ORDER_FILE, RESULTS, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::agent::measure::{ClockState, Latest};
+use crate::agent::options::Watcher;
 use crate::agent::record::UnderlayAt;
-use crate::agent::run::Watcher;
 use crate::store::{
     Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
 };
