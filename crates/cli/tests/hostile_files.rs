@@ -326,8 +326,8 @@ fn results_and_images_have_paths_that_are_no_utf_8() {
         // A folder that is no image.
         ("", Some(1), "it is no image"),
         ("oci:", Some(1), ""),
-        ("docker-daemon:", Some(1), "a name is UTF-8"),
-        ("docker://", Some(1), "a name is UTF-8"),
+        ("docker-daemon:", Some(2), "a name is UTF-8"),
+        ("docker://", Some(2), "a name is UTF-8"),
     ] {
         let source = source(prefix);
         let more = [source.as_os_str(), in_store, store.as_os_str()];

@@ -547,7 +547,7 @@ fn with_restore_false_a_change_is_reported_and_stays() {
         (set_up(&lab, "b") == made[1]).then_some(())
     });
     let now = set_up(&lab, "a");
-    assert!(now != made[0] && now.contains(" 1400 true"), "{now}");
+    assert!(now != made[0] && now.contains(" 1400 (true"), "{now}");
     assert_eq!(lab.interrupt().code(), Some(130));
     let row = lab.summary()["stacks"][0].clone();
     assert_eq!(

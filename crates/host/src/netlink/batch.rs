@@ -7,7 +7,7 @@ use netlink_packet_route::RouteNetlinkMessage;
 
 use super::attrs;
 use super::parse::{InstalledRoute, route};
-use super::stack::Rule;
+use super::rule::Rule;
 use super::types::{
     AddressSpec, FIRST_OWN_IFINDEX, LinkChange, Mac, NeighbourSpec, Route, VethEnd,
 };

@@ -7,11 +7,9 @@ use std::fmt;
 use std::fs;
 
 use super::socket::Socket;
-use super::stack::Stack;
 use super::wire::{attributes, text};
 use crate::bpf;
 use crate::error::{Error, Result};
-use crate::netns::NetNs;
 
 /// From the kernel's `nf_tables.h`: `NFNL_SUBSYS_NFTABLES`, and messages of it.
 const NFTABLES: u16 = 10 << 8;
@@ -74,31 +72,21 @@ impl fmt::Display for Filter {
     }
 }
 
-impl Stack {
-    /// Adds the packet filters of the namespace, which the stack must be of.
-    ///
-    /// # Errors
-    /// [`Error::Os`] when the namespace cannot be entered or the kernel does not answer, [`Error::Protocol`] when the
-    /// filters changed during each of many tries.
-    pub fn add_filters(&mut self, ns: &NetNs) -> Result<()> {
-        let _inside = ns.enter()?;
-        self.filters = tables()?;
-        self.filters.extend(old_tables());
-        let policies = policies()?;
-        if policies > 0 {
-            self.filters.push(Filter::Policies(policies));
-        }
-        for link in &self.links {
-            let count = bpf::programs_at(link.ifindex);
-            if count > 0 {
-                self.filters.push(Filter::Programs {
-                    ifindex: link.ifindex,
-                    count,
-                });
-            }
-        }
-        Ok(())
+/// Returns the packet filters of the calling thread's namespace. `ifindexes` are its interfaces.
+pub(super) fn all(ifindexes: impl Iterator<Item = u32>) -> Result<Vec<Filter>> {
+    let mut filters = tables()?;
+    filters.extend(old_tables());
+    let policies = policies()?;
+    if policies > 0 {
+        filters.push(Filter::Policies(policies));
     }
+    for ifindex in ifindexes {
+        let count = bpf::programs_at(ifindex);
+        if count > 0 {
+            filters.push(Filter::Programs { ifindex, count });
+        }
+    }
+    Ok(filters)
 }
 
 /// Returns the tables of nftables that may drop or change packets: with a chain at a hook of the kernel that has rules,

@@ -14,6 +14,7 @@ mod firewall;
 mod lookup;
 mod monitor;
 mod parse;
+mod rule;
 mod socket;
 mod stack;
 mod tc;
@@ -28,8 +29,9 @@ pub use filters::Filter;
 pub use firewall::{DroppingChain, dropping_chains};
 pub use monitor::{Change, ChangeKind, ChangeMonitor};
 pub use parse::{Address, Conf, InstalledRoute, LinkCounters, LinkInfo, Neighbour, QdiscInfo};
+pub use rule::Rule;
 pub use socket::Socket;
-pub use stack::{Rule, Stack};
+pub use stack::Stack;
 pub use tc::{Attributes, QdiscStats, Tc, TcVerb, handle};
 pub use tcp::destroy_tcp;
 pub use types::{
