@@ -234,6 +234,7 @@ pub fn lead(mut lead: Lead<'_>) -> Result<Led, LeadFailure> {
             bytes: bytes.len() as u64,
         })
         .collect();
+    // All keys of the lab have this lease. If the controller dies, they disappear, and all parts end.
     let lease = store.grant(LEASE)?;
     let (over, lost) = (AtomicBool::new(false), AtomicBool::new(false));
     thread::scope(|scope| {
@@ -274,6 +275,7 @@ pub(super) fn renew(
     let mut tried = Instant::now();
     while !over.load(Ordering::Acquire) {
         thread::sleep(LOOK_EVERY);
+        // Three renewals may fail before the lease ends.
         if tried.elapsed() < ttl / 4 {
             continue;
         }
@@ -281,6 +283,7 @@ pub(super) fn renew(
         match store.keep_alive(lease) {
             Ok(()) => alive = tried,
             Err(Error::LeaseLost(_)) => return lost.store(true, Ordering::Release),
+            // No answer for a whole lease: the store has let it expire, whether it can be reached or not.
             Err(_) if alive.elapsed() > ttl => return lost.store(true, Ordering::Release),
             Err(_) => {}
         }
@@ -300,6 +303,7 @@ impl Lead<'_> {
         (self.say)(&format!("lab {}: on {}", self.order.lab, names.join(", ")));
         let mut follow = Follow::new(Arc::clone(self.store), &keys::lab(&self.order.lab))?;
         let mut parts = Parts::new(&self.order.lab, number);
+        // Agents may have answered between the order and the subscription.
         for (key, entry) in follow.known() {
             parts.learn_entry(key, Some(entry));
         }
@@ -311,6 +315,7 @@ impl Lead<'_> {
                 let text = "the store was away for longer than the lab's lease, or ended it: all parts end by themselves";
                 return Err(Error::Unreachable(text.to_owned()).into());
             }
+            // Also the regular end: each part ends by itself when its lab time is over.
             if parts.all_over(&names) {
                 break;
             }
@@ -400,10 +405,12 @@ impl Lead<'_> {
         if let Some(taken) = taken()? {
             return Err(taken);
         }
+        // The files come before the order: an agent that sees the order must find them.
         for (file, (_, bytes)) in self.files.iter().enumerate() {
             pieces::put(store, &keys::files(lab), file, bytes, lease)?;
         }
         let text = serde_json::to_vec(&self.order).map_err(|e| Error::Invalid(e.to_string()))?;
+        // Two controllers may have found the name free at the same time. Only one creates the key.
         let txn = Txn::new().when(Condition::absent(&key));
         match store.commit(&txn.put_leased(&key, text, lease))? {
             Outcome::Committed { revision } => Ok(revision),
@@ -434,6 +441,7 @@ impl Lead<'_> {
         let key = self.order.encrypted.then(random_bytes).transpose()?;
         let ways = Ways {
             key: key.map(Key::new),
+            // Frames have 24 bits for the number of the lab. Revisions grow, so labs of one store do not repeat soon.
             number: number as u32 & 0x00ff_ffff,
             session: number as u32,
             ahead_ns: head_start(all.iter().map(|(_, part)| *part)),
@@ -460,6 +468,7 @@ impl Lead<'_> {
         let Some(standing) = standing.collect::<Option<Vec<_>>>() else {
             return Ok(false);
         };
+        // Different plans would give different links and routes at the same instant, and results of no known scenario.
         if let Some((machine, failure)) = difference(&standing) {
             if let Some(part) = parts.known.get_mut(machine) {
                 part.failure = Some(failure);
@@ -467,6 +476,7 @@ impl Lead<'_> {
             return Ok(false);
         }
         let last_ns = standing.iter().map(|(_, standing)| standing.at_ns).max();
+        // The slowest part decides, and every worker must read the key before the instant comes.
         let zero_ns = last_ns.unwrap_or(0) + START_AHEAD.as_nanos() as u64;
         put(store, &keys::go(&self.order.lab), &Go { zero_ns }, lease)?;
         (self.say)("all parts stand; lab time begins");
@@ -549,6 +559,7 @@ fn head_start<'a>(parts: impl Iterator<Item = &'a Part>) -> u64 {
     let of_each = parts.map(|part| part.way_ns.1 + part.clock_error_ns);
     let mut longest: Vec<u64> = of_each.collect();
     longest.sort_unstable();
+    // No pair of machines can be farther apart than the two that are farthest from the reference.
     longest.iter().rev().take(2).sum::<u64>() + WAKING_NS
 }
 
