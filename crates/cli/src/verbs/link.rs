@@ -82,7 +82,7 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
         ))?;
     }
     let routes = match answer.routes {
-        RoutesAfter::Stood { after_ns } => {
+        RoutesAfter::Converged { after_ns } => {
             let ms = after_ns as f64 / 1e6;
             format!("computed routes converged {ms:.1} ms later\n")
         }

@@ -116,7 +116,7 @@ impl InKernel for Netem {
 /// Kernel objects of an edge. Classes stay when the edge is removed: frames in flight still arrive, and the edge may be
 /// added again.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Way {
+pub(crate) struct EdgeObjects {
     pub(crate) edge: Edge,
     /// Mark of its frames, and its number among all edges created so far.
     pub(crate) mark: u32,
@@ -138,7 +138,7 @@ struct NetemBackend {
     socket: Socket,
     ns: NetNs,
     batch: Batch,
-    edges: HashMap<Edge, Way>,
+    edges: HashMap<Edge, EdgeObjects>,
     /// Edges of each port that filters direct frames to.
     live: HashMap<u32, Vec<Edge>>,
     /// Number of classes created on each interface.
@@ -173,7 +173,7 @@ impl NetemBackend {
         let (from, to) = (PortId(edge.0), PortId(edge.1));
         let mut way = match self.edges.get(&edge) {
             Some(way) => *way,
-            None => Way {
+            None => EdgeObjects {
                 edge,
                 // The map only grows, so the number is unique. Frames without an edge have mark 0.
                 mark: self.edges.len() as u32 + 1,
@@ -231,7 +231,7 @@ impl NetemBackend {
     }
 
     /// Deletes the filters of the edge, so that no frame takes it.
-    fn hide(&mut self, way: &mut Way) {
+    fn hide(&mut self, way: &mut EdgeObjects) {
         delete(&mut self.batch, &filters::unicast(way, false));
         if std::mem::take(&mut way.group) {
             delete(&mut self.batch, &filters::group(way, false));
@@ -243,7 +243,7 @@ impl NetemBackend {
     }
 
     /// Records that no filter directs frames to the edge.
-    fn forget(&mut self, way: &mut Way) {
+    fn forget(&mut self, way: &mut EdgeObjects) {
         way.live = false;
         if let Some(list) = self.live.get_mut(&way.edge.0) {
             list.retain(|edge| *edge != way.edge);
@@ -341,7 +341,10 @@ impl NetemBackend {
     }
 
     /// Returns the counters of the two disciplines of an edge, and the number of frames held.
-    fn counters(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>) -> (EdgeCounters, usize) {
+    fn counters(
+        way: &EdgeObjects,
+        stats: &HashMap<(u32, u32), QdiscStats>,
+    ) -> (EdgeCounters, usize) {
         let none = QdiscStats::default();
         let of = |ifindex: u32, minor: u16| {
             // The upper half of a handle is its major number, and a leaf's major number is its class's minor number.
@@ -365,7 +368,11 @@ impl NetemBackend {
         (counters, (line.queued + service.queued) as usize)
     }
 
-    fn stats_of(way: &Way, stats: &HashMap<(u32, u32), QdiscStats>, ledger: &Ledger) -> EdgeStats {
+    fn stats_of(
+        way: &EdgeObjects,
+        stats: &HashMap<(u32, u32), QdiscStats>,
+        ledger: &Ledger,
+    ) -> EdgeStats {
         let (counters, held) = Self::counters(way, stats);
         let impairment = ledger.edge(way.edge);
         EdgeStats {
@@ -487,12 +494,12 @@ impl Backend for NetemBackend {
         // The interface counts drops of netem and htb, which the scenario requested, together with its own; `backlog`
         // is the rest.
         let drawn = totals.counters.dropped();
-        let unintended = vec![(BACKLOG, backlog.saturating_sub(drawn))];
+        let emulator_drops = vec![(BACKLOG, backlog.saturating_sub(drawn))];
         let detail = PlaneReport {
             driver: DriverKind::Netem,
             at_ns: mono_ns(),
             totals,
-            unintended: unintended.iter().copied().collect(),
+            emulator_drops: emulator_drops.iter().copied().collect(),
             lateness: None,
             own_lateness: None,
             late_frames: None,
@@ -503,7 +510,7 @@ impl Backend for NetemBackend {
         Ok(PlaneStats {
             driver: DriverKind::Netem,
             totals,
-            unintended,
+            emulator_drops,
             lateness: Quantiles::default(),
             own_lateness: Quantiles::default(),
             stalls: Default::default(),

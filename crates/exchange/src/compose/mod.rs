@@ -26,7 +26,7 @@ const MOST: usize = 10_000;
 
 /// Files next to the one that is read, by their paths relative to it: `None` for one that does not exist, and the reason
 /// for one that cannot be read.
-pub type Beside<'a> = &'a dyn Fn(&str) -> Result<Option<String>, String>;
+pub type SiblingFiles<'a> = &'a dyn Fn(&str) -> Result<Option<String>, String>;
 
 /// Whether a YAML text looks like a Compose file: it has services, which scenarios have not.
 #[must_use]
@@ -39,7 +39,7 @@ pub fn is_one(text: &str) -> bool {
 ///
 /// # Errors
 /// Everything found wrong.
-pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadErrors> {
+pub fn parse(text: &str, name: &str, beside: SiblingFiles<'_>) -> Result<Draft, ReadErrors> {
     let root = yaml::read(&Source::new("", text)).map_err(|error| {
         ReadErrors(vec![ReadError {
             line: error.line as usize,
@@ -98,7 +98,7 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
 /// A file that is being read.
 struct Project<'a> {
     reader: Reader,
-    beside: Beside<'a>,
+    beside: SiblingFiles<'a>,
     name: String,
     /// Names of hosts, which must be unique.
     names: BTreeSet<String>,
