@@ -204,6 +204,7 @@ impl<B: Backend> Worker<B> {
         loop {
             let begin = self.scheduled.first().map(|next| {
                 let edges = next.update.changes().len();
+                // Preparing takes time in proportion to the edges, and the commit must be on time.
                 next.at_ns.saturating_sub(self.backend.lead_ns(edges))
             });
             let wakes_at = self.backend.wakes_at();
@@ -242,6 +243,7 @@ impl<B: Backend> Worker<B> {
                     );
                 }
                 Ok(Command::ApplyEffects(changes, reply)) => {
+                    // Commands by hand have no instant: they take effect at once.
                     let edges = self.ledger.apply_effects(&changes);
                     let _ = reply.try_send(self.change(&edges, 0).map(|(at_ns, _)| at_ns));
                     self.settle();
@@ -273,6 +275,7 @@ impl<B: Backend> Worker<B> {
             let (from, to) = change.edge();
             self.ledger.edge((from.0, to.0)).is_none()
         });
+        // Before the ledger changes: an update that does not fit must change nothing.
         self.backend.room(adds.count())?;
         let changes = self.ledger.apply(&due.update)?;
         let ends = due.update.changes().iter().map(|change| change.edge());
@@ -287,6 +290,7 @@ impl<B: Backend> Worker<B> {
 
     /// Makes a change. Returns when it took effect, and how long that took.
     fn change(&mut self, edges: &[Edge], at_ns: Nanos) -> Result<(Nanos, Nanos)> {
+        // Everything slow happens here, so that the commit at the instant is short.
         self.backend.prepare(&self.ledger, edges)?;
         while let Some(left) = at_ns.checked_sub(mono_ns()).filter(|left| *left > 0) {
             // Sleep until shortly before the instant, then spin: a wake-up may be 100 us late. In virtual time none is.

@@ -182,6 +182,8 @@ impl Capabilities {
                 }),
             })
             .collect();
+        // The field `loss` alone does not show which law it has, and the kernel's drivers draw each frame
+        // independently.
         let plain = [None, Some(&LossLaw::None)].contains(&effects.loss.as_ref())
             || matches!(effects.loss, Some(LossLaw::Bernoulli { .. }));
         if !plain {
@@ -261,6 +263,7 @@ impl Capabilities {
     }
 
     fn lacks(&self, what: &str, has: impl Fn(&Capabilities) -> bool) -> String {
+        // The message names the drivers that can do it, so that the user knows the next step.
         let others: Vec<&str> = DriverKind::ALL
             .into_iter()
             .filter(|kind| has(&kind.capabilities()))

@@ -107,6 +107,7 @@ impl Effects {
             ("corruption", self.corrupt_ratio),
         ];
         for (name, ratio) in ratios {
+            // Written so that NaN is refused too.
             if let Some(ratio) = ratio.filter(|r| !(0.0..=1.0).contains(r)) {
                 errors.push(format!("{name} ratio {ratio} is not within 0..=1"));
             }
@@ -133,6 +134,7 @@ impl Effects {
     /// Returns these effects, replaced where `other` sets a field.
     #[must_use]
     pub fn merged(&self, other: &Effects) -> Effects {
+        // An absent value means unchanged, so settings by command add up.
         fn pick<T: Clone>(new: &Option<T>, old: &Option<T>) -> Option<T> {
             new.clone().or_else(|| old.clone())
         }
@@ -189,6 +191,7 @@ impl Effects {
             effective.delay = Delay::constant(delay_ns);
         }
         let extra_ns = self.extra_delay_ns.unwrap_or(0);
+        // The slope stays: the additional delay is constant, and the orbit's part still changes.
         effective.delay.delay_ns = effective.delay.delay_ns.saturating_add(extra_ns);
         if let Some(rate) = self.rate_bps {
             effective.rate_bps = std::num::NonZeroU64::new(rate);
@@ -245,6 +248,7 @@ impl EffectsChange {
     /// equals one that never failed.
     #[must_use]
     pub fn of_edge((from, to): (PortId, PortId), mut effects: Effects) -> Self {
+        // `down: false` has no effect on an edge, and without it the whole entry may disappear.
         effects.down = effects.down.filter(|down| *down);
         let effects = (!effects.is_empty()).then_some(effects);
         Self::Edge { from, to, effects }
@@ -288,6 +292,7 @@ impl CheckedEffects {
             if let EffectsChange::Profile { number: 0, .. } = change {
                 errors.push("profile 0 is the one without effects".into());
             }
+            // The table indexes ports without a test when it applies the changes.
             for port in change.ports().into_iter().filter(|p| p.0 >= ports) {
                 errors.push(format!(
                     "{port} does not exist (the table has {ports} ports)"

@@ -2,6 +2,7 @@
 
 use std::ops::Deref;
 
+use constel_units::text::{TextError, decode};
 use serde::de::DeserializeOwned;
 
 use crate::diagnostic::{Diagnostic, Diagnostics};
@@ -102,19 +103,26 @@ pub fn parse_bytes(file_name: &str, bytes: &[u8]) -> Result<Parsed, Diagnostics>
 
 /// Bytes that should be text.
 pub(crate) fn text_of<'a>(file_name: &str, bytes: &'a [u8]) -> Result<&'a str, Diagnostics> {
-    match std::str::from_utf8(bytes) {
-        Ok(text) => Ok(text),
-        Err(error) => {
-            let span = position_of(bytes, error.valid_up_to());
-            let text = String::from_utf8_lossy(&bytes[..bytes.len().min(tree::MAX_BYTES)]);
-            let source = Source::new(file_name, &text);
-            Err(
-                Diagnostic::new(&source, span, "not-utf8", "this byte is not UTF-8 text")
-                    .with_suggestion("save the file as UTF-8")
-                    .into(),
-            )
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return Ok(text),
+        Err(error) => error,
+    };
+    let (at, message, next) = match decode(bytes) {
+        Err(error @ TextError::Binary { .. }) => (0, error.to_string(), None),
+        _ => {
+            let message = "this byte is not UTF-8 text".to_owned();
+            (error.valid_up_to(), message, Some("save the file as UTF-8"))
         }
+    };
+    let text = String::from_utf8_lossy(&bytes[..bytes.len().min(tree::MAX_BYTES)]);
+    let source = Source::new(file_name, &text);
+    let span = position_of(bytes, at);
+    let error = Diagnostic::new(&source, span, "not-utf8", message);
+    Err(match next {
+        Some(next) => error.with_suggestion(next),
+        None => error,
     }
+    .into())
 }
 
 impl Document {

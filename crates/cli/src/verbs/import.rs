@@ -88,7 +88,7 @@ pub(crate) fn run(args: &Import) -> Outcome {
     })?;
     let warnings = scenario.check()?.warnings;
     export::put_bytes(args.out.as_deref(), yaml.as_bytes())?;
-    for note in &draft.notes {
+    for note in &draft.all_notes() {
         output::tell(&format!("constel: note: {note}\n"));
     }
     for warning in &warnings {

@@ -258,7 +258,7 @@ impl Drop for Raw {
     }
 }
 
-/// Waits until a datagram comes back. One may be lost: the kernel drops it with a neighbour's address that it has asked for in vain.
+/// Waits until a datagram comes back. Single datagrams may be lost: the kernel drops them when it gives up a neighbour's address.
 pub(crate) fn reach(ns: &NetNs, to: SocketAddr) {
     let socket = ns.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     let patience = Duration::from_millis(200);

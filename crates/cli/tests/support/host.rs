@@ -142,8 +142,8 @@ fn others_live() -> bool {
         .any(|name| !LABS.is_in(&name))
 }
 
-/// The namespaces that our processes are in or hold. A namespace is only in the picture while a process does. They are found
-/// once for a whole comparison: other tests' labs come and go by the hundred meanwhile.
+/// The namespaces that our processes are in or hold. A namespace is only in the picture while a process does. One comparison
+/// needs one search: hundreds of namespaces of other tests' labs may differ.
 struct Holders {
     /// `net:[N]` of each.
     ours: BTreeSet<String>,

@@ -72,8 +72,7 @@ impl Hold {
         let asked = self.ask(&ask);
         let (answer, trouble) = match asked {
             Ok(answer) => (answer, None),
-            // A lost lease is an answer, and the tenure starts again. An unreachable store is none, and its requests
-            // are repeated.
+            // A lost lease is an answer, and the tenure starts again. Without an answer the request is repeated.
             Err(Error::LeaseLost(_)) => (StoreReply::LeaseLost, None),
             Err(error @ (Error::Unreachable(_) | Error::Uncertain(_))) => {
                 (StoreReply::Nothing, Some(error))

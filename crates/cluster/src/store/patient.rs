@@ -17,7 +17,7 @@ pub(crate) struct Patient<'a> {
 }
 
 impl<'a> Patient<'a> {
-    /// `lost` is set by whoever renews the lease, at the latest when the lease would have ended.
+    /// The thread that renews the lease sets `lost`, at the latest when the lease would have ended.
     pub(crate) fn new(store: &'a dyn Store, lost: &'a AtomicBool) -> Self {
         Self { store, lost }
     }
@@ -25,6 +25,7 @@ impl<'a> Patient<'a> {
     fn repeat<T>(&self, ask: impl Fn() -> Result<T>, unanswered: fn(&Error) -> bool) -> Result<T> {
         loop {
             match ask() {
+                // After the loss of the lease the keys are gone, and another attempt would only delay the end.
                 Err(error) if unanswered(&error) && !self.lost.load(Ordering::Acquire) => {
                     thread::sleep(PAUSE);
                 }

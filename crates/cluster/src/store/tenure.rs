@@ -148,7 +148,7 @@ impl Tenure {
         let ask = match self.lease {
             None => StoreRequest::Grant(LEASE),
             Some(lease) if now_ns >= self.next_sign_ns => {
-                // Counted from this attempt, also if it fails: an unreachable store is not asked more often.
+                // Counted from this attempt, also if it fails: an unreachable store gets no more requests.
                 self.next_sign_ns = now_ns + lease.ttl_ns / SIGNS;
                 StoreRequest::KeepAlive(lease.id)
             }

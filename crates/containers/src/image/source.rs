@@ -1,5 +1,6 @@
 //! Sources of images.
 
+mod challenge;
 mod engine;
 mod files;
 mod found;
@@ -19,6 +20,7 @@ use crate::image::reference::Reference;
 use files::{Archive, Folder};
 use found::stem;
 
+pub use challenge::reads_challenge;
 pub(crate) use files::spool_file;
 pub(crate) use found::{Blob, Blobs, Context, Found};
 pub(crate) use pack::layer as pack_layer;

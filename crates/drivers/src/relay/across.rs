@@ -115,6 +115,7 @@ impl Across {
                 instants: instants(),
             })
             .collect();
+        // A ring for each ordered pair of threads, so that each has one writer and one reader and needs no lock.
         for from in 0..threads {
             for to in 0..threads {
                 let (out, source) = (from != to).then(|| ring(RING)).unzip();
@@ -166,6 +167,7 @@ impl Across {
     /// Passes the counts of refused frames to the other threads as soon as there is room.
     fn tell_refused(&mut self) {
         for out in self.out.iter_mut().flatten() {
+            // The counts of refused frames use a reserve of the ring that frames may not use.
             while !out.refused.is_empty() && out.ring.room() > RESERVE / 2 {
                 let Some(&edge) = out.refused.keys().next() else {
                     break;
@@ -288,6 +290,7 @@ impl Thread {
         };
         match across.ways.of(from, destination) {
             EdgeChoice::One(to) => {
+                // The table of an edge is on the thread of its destination.
                 let owner = across.owners.of(to);
                 if owner == across.me {
                     self.enter_here(ts_ns, from, destination, frame)
@@ -348,6 +351,7 @@ impl Thread {
             if to.is_some() {
                 self.pool.enters(ts_ns, from, frame);
             }
+            // The counts of the edge are on the other thread, which gets them with `refuse`.
             self.pool.discard(frame, DropCause::Overload);
             return;
         }

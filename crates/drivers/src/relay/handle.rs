@@ -135,6 +135,7 @@ impl RelayHandle {
             self.send(thread, command(reply))?;
             Ok(answer)
         });
+        // All threads have the request before the first answer is awaited, so they work in parallel.
         let asked: Vec<_> = asked.collect::<Result<_>>()?;
         let answers = asked.into_iter().map(|answer| answer.recv());
         let answers: std::result::Result<_, _> = answers.collect();
@@ -173,7 +174,9 @@ impl RelayHandle {
             .lock()
             .map_err(|_| DriverError::Stopped)?;
         let order = &self.inner.common.order;
+        // Counted before and after the sending: while the two differ, no thread passes an instant at which the change may be due.
         order.begun.fetch_add(1, Ordering::SeqCst);
+        // Every thread must have received the change when its instant comes.
         let soon = mono_ns() + LEAD_NS;
         let at_ns = at_ns.map_or(soon, |at_ns| at_ns.max(soon));
         let mut sent = Ok(());
@@ -199,6 +202,8 @@ impl RelayHandle {
         at_mono_ns: Option<Nanos>,
     ) -> Result<PendingUpdate> {
         if self.count() > 1 {
+            // Several threads must change at one instant, or a frame could meet the old edge on one and the new on
+            // another.
             return self.submit_together(update, at_mono_ns);
         }
         let (reply, answer) = sync_channel(1);
@@ -220,6 +225,7 @@ impl RelayHandle {
         at_mono_ns: Option<Nanos>,
     ) -> Result<PendingUpdate> {
         let threads = self.count();
+        // A thread also needs the edges that leave its ports for ports of other threads, to know where their frames go.
         let ways = ways::changes(&update, threads, |port| self.owner(port));
         let parts = update.divided(threads, |port| self.owner(port));
         let (mut changes, mut answers) = (Vec::new(), Vec::new());
@@ -278,6 +284,7 @@ impl RelayHandle {
     /// [`DriverError::Stopped`].
     pub fn times(&self) -> Result<Vec<EdgeTimes>> {
         let (mut all, mut start) = (Vec::new(), Some(0));
+        // In parts: the times of all edges at once would keep the thread from its frames for too long.
         while let Some(place) = start {
             let (some, next) = self.ask(|reply| Command::Times(place, reply))?;
             all.extend(some);
@@ -357,6 +364,7 @@ impl Links for RelayHandle {
     }
 
     fn transit(&self, member: u32) -> Result<Option<TransitCounts>> {
+        // Only the first thread forwards for nodes without a stack, so it has all counts.
         let counts = self.ask(|reply| Command::Transit(member, 1, reply))?;
         Ok(counts.first().copied())
     }

@@ -17,6 +17,7 @@ mod across;
 mod air;
 mod answers;
 mod apart;
+mod arbitrary;
 mod awake;
 mod bell;
 mod command;
@@ -70,6 +71,7 @@ use constel_link::medium::Shared;
 use constel_link::transit::Table;
 use constel_link::{EdgeTable, LatenessLimits, MAX_PORT, Nanos, PortId};
 
+pub use arbitrary::reads_super_frame;
 pub use external::{Captured, External, ExternalCounts, Steer, Steered};
 pub use far::{Arrival, Carry, FarPorts};
 pub use gso::GSO_MAX_SEGS;
@@ -77,6 +79,7 @@ pub use handle::RelayHandle;
 pub use offload::{complete_checksums, send_single_frames, send_tcp_gso};
 pub use sched::Priority;
 pub use stats::{EmulatorDrops, RelayStats};
+pub use switches::learns_addresses;
 pub use times::EdgeTimes;
 pub use transit::TransitCounts;
 
@@ -366,6 +369,7 @@ impl Relay {
             });
         }
         if self.has_guest() {
+            // The first thread runs the work of the last one until one processor is too little for both.
             let [first, last] = Apart::both(&running[0].signals);
             let guest = work.pop().map(|mut guest| {
                 guest.apart = Some(last);
@@ -376,6 +380,7 @@ impl Relay {
         }
         for (number, thread) in work.into_iter().enumerate() {
             let begun = self.begin(thread, number, &mut running[number].threads);
+            // Without a handle nothing else would stop the threads that run already.
             begun.inspect_err(|_| stop(&running))?;
         }
         *started = true;

@@ -131,9 +131,10 @@ pub struct RawEphemeris {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1, max = 10_000))]
     pub except: Option<Vec<String>>,
-    /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth, or
-    /// whose instant is not later than that of the state before. With `false` a bad state is a hole, in which the object has
-    /// no links, and `constel check` counts the bad states.
+    /// Whether one bad state of the file refuses the file: one that cannot be read, whose position is inside the Earth,
+    /// whose instant is not later than that of the state before, or which contradicts the states beside it (by its velocity,
+    /// or because the way would need more than 30 km/s). With `false` a bad state is a hole, in which the object has no
+    /// links, and `constel check` counts the bad states.
     #[serde(default, skip_serializing_if = "is_no")]
     pub strict: bool,
 }

@@ -5,6 +5,7 @@ use std::net::IpAddr;
 use constel_units::TimeSpan;
 
 use super::inputs::Inputs;
+use super::not_a_node_name;
 use super::rules::Place;
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
@@ -185,6 +186,16 @@ fn machines(document: &Document, raw: &[RawMachine], errors: &mut Diagnostics) -
             errors.push(error.with_reason(format!(
                 "what it is plugged in with is called so: at most {INTERFACE_BYTES} characters"
             )));
+        }
+        // `/etc/hosts` of the machines has their names, and the box has an interface of each name.
+        let in_kernel = ["lo", "all", "default"].contains(&machine.name.as_str());
+        let why = not_a_node_name(machine.name.as_str())
+            .or(in_kernel.then_some("the kernel has this word for interfaces of its own"));
+        if let Some(why) = why {
+            let message = format!("no machine can be called `{}`", machine.name);
+            let error = document.error_at(&name, "bad-name", message);
+            let next = "begin it with a word, for example `machine-1`";
+            errors.push(error.with_reason(why).with_suggestion(next));
         }
         if raw[..place].iter().any(|other| other.name == machine.name) {
             let message = format!("two machines are called `{}`", machine.name);

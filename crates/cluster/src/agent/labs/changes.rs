@@ -95,7 +95,7 @@ impl Own<'_> {
             let _ = store.delete(key);
             changes.kept.pop_front();
         }
-        // A store that did not answer is not asked again at each turn of the loop.
+        // A store that did not answer gets no new request at each turn of the loop.
         if changes.tried.is_some_and(|at| at.elapsed() < TRY_EVERY) {
             return;
         }

@@ -162,13 +162,14 @@ fn put_end(
 /// Returns the order of a lab with its files, or `None` if no such lab is running.
 ///
 /// # Errors
-/// If the store cannot be reached.
+/// If the store cannot be reached, or if the files have more than [`MOST_BYTES`](super::MOST_BYTES).
 pub fn order_of(store: &dyn Store, lab: &str) -> Result<Option<WorkerInput>, Error> {
     let Some(entry) = store.get(&keys::order(lab))? else {
         return Ok(None);
     };
     let order: LabDescription = serde_json::from_slice(&entry.value)
         .map_err(|error| Error::Answer(format!("the order of lab {lab}: {error}")))?;
+    pieces::check(&order.files)?;
     let files = order.files.iter().enumerate().map(|(number, file)| {
         let bytes = pieces::get(store, &keys::files(lab), number, file.bytes)?;
         Ok((file.path.clone(), bytes))
@@ -511,7 +512,11 @@ impl ControllerInput<'_> {
                 failure.get_or_insert_with(|| format!("its part is not down after {seconds} s"));
             }
             let mut files = Vec::new();
-            let left = part.map_or(&[][..], |part| &part.files);
+            let mut left = part.map_or(&[][..], |part| &part.files);
+            if let Err(error) = pieces::check(left) {
+                failure.get_or_insert_with(|| error.to_string());
+                left = &[];
+            }
             for (number, file) in left.iter().enumerate() {
                 let prefix = keys::results(lab, name);
                 let bytes = match pieces::get(store, &prefix, number, file.bytes) {

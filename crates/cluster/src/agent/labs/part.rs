@@ -395,7 +395,7 @@ impl<'a> Own<'a> {
             } => {
                 // In the common clock, so that the controller can compare the machines.
                 let ahead_ns = self.time.ahead_ns();
-                self.part.phase = Phase::Standing;
+                self.part.phase = Phase::Ready;
                 self.part.standing = Some(WorkerReady {
                     nodes,
                     plan,
@@ -421,6 +421,7 @@ impl<'a> Own<'a> {
         self.folder = Some(folder.clone());
         fs::write(folder.join(ORDER_FILE), serde_json::to_vec(self.order)?)?;
         self.hold = Some(folder::hold(&folder)?);
+        pieces::check(&self.order.files).map_err(io::Error::other)?;
         for (number, file) in self.order.files.iter().enumerate() {
             let (store, prefix) = (self.keeper.store.as_ref(), keys::files(&self.order.lab));
             let bytes = pieces::get(store, &prefix, number, file.bytes);

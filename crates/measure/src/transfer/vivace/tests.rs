@@ -185,3 +185,19 @@ proptest! {
         }
     }
 }
+
+#[test]
+fn bytes_that_were_never_sent_cannot_be_confirmed() {
+    let (mut sender, mut out) = (Sender::new(0, 10_000_000, 1), Vec::new());
+    let (_, sent) = sender.poll_transmit(0, &mut out).expect("the first packet");
+    let confirmation = Confirmation {
+        number: 0,
+        offset: u64::MAX,
+        ranges: vec![(0, u64::MAX)],
+    };
+    sender.handle(1_000_000, &confirmation);
+    assert!(!sender.is_done());
+    let next = sender.poll_timeout().expect("more to send");
+    let packet = sender.poll_transmit(next, &mut out);
+    assert_eq!(packet.map(|(offset, _)| offset), Some(sent as u64));
+}

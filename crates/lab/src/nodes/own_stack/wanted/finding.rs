@@ -87,6 +87,7 @@ impl Request {
             }
             Self::Renewed(ifindex, prefix) => {
                 let own = AddressSpec::new(*ifindex, *prefix);
+                // A replaced address keeps its state. Only a new one makes the kernel create its routes again.
                 batch.delete_address(&own).add_address(&own)
             }
             Self::Neighbour(neighbour) => batch.replace_neighbour(neighbour),
