@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use crate::interval::Interval;
 use crate::paths::{LANES, Paths};
-use constel_plan::{Lab, NotOne};
+use constel_plan::{Lab, NodeNameError};
 
 /// Points a series may hold in memory: 16 bytes each.
 pub const MAX_POINTS: u64 = 200_000_000;
@@ -78,7 +78,7 @@ pub enum SeriesError {
         /// The text.
         text: String,
         /// The name in it that is no node's; `None` if both are unknown.
-        unknown: Option<NotOne>,
+        unknown: Option<NodeNameError>,
     },
     /// Several ways to read it.
     #[error("`{0}` can be read as more than one pair of nodes: write A:B")]
@@ -154,11 +154,11 @@ impl Series {
         keep: bool,
         threads: usize,
     ) -> Result<Self, SeriesError> {
-        Self::with_changes(lab, interval, pairs, keep, threads, |_| None)
+        Self::with_changes(lab, interval, pairs, keep, threads, lab.at_start())
     }
 
     /// Returns the series as [`Series::new`] does, of another topology: `change` returns the one in place of a sample's,
-    /// or `None` to keep it.
+    /// in which no member of a network is absent, or `None` to keep it.
     ///
     /// # Errors
     /// [`SeriesError::TooMany`].
@@ -180,14 +180,13 @@ impl Series {
         // Pairs in order of their destination, so that each destination's distances are found once.
         let mut by_destination: Vec<usize> = (0..pairs.len()).collect();
         by_destination.sort_by_key(|&p| pairs[p].1);
-        let mut parts = interval.fold(
+        let mut parts = interval.fold_changed(
             lab,
             threads,
             || SeriesPart::new(pairs.len(), keep),
+            change,
             |part, _, snapshot| {
-                let changed = change(snapshot);
-                part.paths
-                    .load(&lab.layout, changed.as_ref().unwrap_or(snapshot));
+                part.paths.load(&lab.layout, snapshot);
                 if part.paths.lanes() == LANES {
                     part.look(&pairs, &by_destination);
                 }

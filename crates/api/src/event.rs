@@ -3,7 +3,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::answers::{BriefEffects, Catalogued};
+use crate::answers::{BriefEffects, Catalogued, DelayRange, DelaySet};
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -16,13 +16,13 @@ pub struct Event {
     pub wall: String,
     /// The event. The `kind` and the fields of the event are beside the other fields.
     #[serde(flatten)]
-    pub what: Happening,
+    pub what: EventData,
     /// Catalogue names of the satellites in the event. Absent if none is from a catalogue.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub catalogued: Vec<Catalogued>,
 }
 
-impl Happening {
+impl EventData {
     /// The nodes named in it: each text is a node's name, or two with `-` between them.
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let (one, many): ([Option<&String>; 2], &[String]) = match self {
@@ -70,7 +70,7 @@ impl Happening {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Happening {
+pub enum EventData {
     /// The lab's name is claimed, nothing is made yet.
     Starting {
         /// The lab.
@@ -156,6 +156,12 @@ pub enum Happening {
         edges: usize,
         /// Whether the scenario's values were restored.
         reset: bool,
+        /// The new delays of these edges, if they are at most 400; else empty. Empty for a reset.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        delays: Vec<DelaySet>,
+        /// The range of all new delays. Absent for a reset.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        range: Option<DelayRange>,
     },
     /// A station changed its satellite.
     Handover {
@@ -187,7 +193,7 @@ pub enum Happening {
         /// How many paths there are.
         found: usize,
         /// Number of paths that the scenario requests.
-        asked: usize,
+        requested: usize,
     },
     /// A link was changed by hand.
     LinkSet {
@@ -338,7 +344,7 @@ mod tests {
             seq: 3,
             t_ns: Some(5),
             wall: "2026-11-22T00:00:00.000000Z".to_owned(),
-            what: Happening::Handover {
+            what: EventData::Handover {
                 station: "tokyo".to_owned(),
                 from: None,
                 to: Some("sat-1".to_owned()),
@@ -354,6 +360,6 @@ mod tests {
         assert_eq!(serde_json::from_str::<Event>(&text).unwrap(), event);
         let bare = r#"{"seq":1,"t_ns":0,"wall":"w","kind":"clock-started"}"#;
         let bare: Event = serde_json::from_str(bare).unwrap();
-        assert_eq!(bare.what, Happening::ClockStarted);
+        assert_eq!(bare.what, EventData::ClockStarted);
     }
 }

@@ -5,9 +5,9 @@ use schemars::generate::SchemaSettings;
 use serde_json::json;
 
 use crate::answers::{
-    BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, ListedLab, Loads,
+    MemberSet, NetworkShown, NodeAccess, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -54,7 +54,7 @@ struct Answers {
     set_member: MemberSet,
     set_delays: DelaysSet,
     networks: Vec<NetworkShown>,
-    enter: Entrance,
+    enter: NodeAccess,
     user_file: UserFileSet,
     command: CommandSent,
 }

@@ -12,7 +12,8 @@ use std::time::{Duration, Instant};
 
 use constel_host::enclosure::{Enclosure, View};
 use constel_host::process::{
-    Entry, Exit, Spawn, Stdio, Supervisor, Terminal, Whose, Within, kill_marked, marked, run_inside,
+    Entry, ExecContext, Exit, ProcessSelection, Spawn, Stdio, Supervisor, Terminal, kill_marked,
+    marked, run_inside,
 };
 use constel_host::{Error, NetNs};
 
@@ -183,13 +184,28 @@ fn a_supervisor_reports_every_end_once() {
         [("a", Exit::Code(3)), ("b", Exit::Signal(libc::SIGUSR1))]
     );
     assert_eq!(s.len(), 1);
-    let rest = s.terminate_all(Duration::from_secs(5)).unwrap();
+    let rest = s.terminate_all(Duration::from_secs(5), || Ok(())).unwrap();
     assert_eq!(
         (rest.len(), rest[0].key, rest[0].exit),
         (1, "c", Exit::Signal(libc::SIGTERM))
     );
     assert!(s.is_empty());
     assert!(s.wait(Duration::ZERO).unwrap().is_empty());
+}
+
+/// A stopped program would keep the signal to end until it is continued, and be killed after the grace period.
+#[test]
+fn a_stopped_child_ends_by_itself() {
+    let mut s = Supervisor::new();
+    let script = "trap 'exit 7' TERM; kill -STOP $$; while :; do sleep 0.1; done";
+    let child = sh(script).start().unwrap();
+    let stat = format!("/proc/{}/stat", child.pid());
+    s.add("a", child);
+    while !std::fs::read_to_string(&stat).unwrap().contains(") T ") {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = s.terminate_all(Duration::from_secs(30), || Ok(())).unwrap();
+    assert_eq!(ended[0].exit, Exit::Code(7));
 }
 
 #[test]
@@ -216,9 +232,19 @@ fn marked_processes_are_found_and_killed_and_no_others() {
         std::thread::yield_now();
     }
     // We answer for them, and live: cleaning up does not touch them.
-    let cleaned = kill_marked("ptest-marks", Whose::DeadOwners, Duration::from_secs(10)).unwrap();
+    let cleaned = kill_marked(
+        "ptest-marks",
+        ProcessSelection::DeadOwners,
+        Duration::from_secs(10),
+    )
+    .unwrap();
     assert_eq!(cleaned, []);
-    let killed = kill_marked("ptest-marks", Whose::Mine, Duration::from_secs(10)).unwrap();
+    let killed = kill_marked(
+        "ptest-marks",
+        ProcessSelection::Mine,
+        Duration::from_secs(10),
+    )
+    .unwrap();
     assert_eq!(killed.len(), 3, "{killed:?}");
     assert!(
         killed
@@ -273,7 +299,7 @@ fn entry() -> Option<Entry> {
         node: "n7".into(),
         owner: constel_host::ident::ProcessIdent::current().unwrap(),
         netns: NetNs::open(paths[0]).unwrap(),
-        within: Within::View(View::open(paths[1], paths[2]).unwrap()),
+        within: ExecContext::View(View::open(paths[1], paths[2]).unwrap()),
         cgroups: Vec::new(),
         env: vec![("EXTRA".into(), "e".into())],
     })

@@ -9,7 +9,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Instant, SystemTime};
 
-use constel_api::answers::{Capturing, RuleShown, RulesChanged, WayShown};
+use constel_api::answers::{Capturing, DirectionCounters, RuleShown, RulesChanged};
 use constel_api::{ApiError, CaptureOrder, CaptureSource, ErrorCode, RuleChange};
 use constel_drivers::relay::{EdgeTimes, RelayHandle};
 use constel_drivers::{DriverError, Links, mono_ns};
@@ -23,7 +23,7 @@ use constel_units::Utc;
 use serde_json::{Value, json};
 
 use crate::captures::Captures;
-use crate::counters::{Edges, FirstAndLast, Rates, of_both, since, way};
+use crate::counters::{Edges, FirstAndLast, Rates, of_both, way};
 use crate::edits::{changed, never_reached, odd_interfaces};
 use crate::joined::Joined;
 use crate::ports::{ROUTER, Slot, UNMATCHED};
@@ -85,7 +85,7 @@ impl State {
             return EdgeCounters::default();
         };
         match self.before.get(&slot.place(direction)) {
-            Some(before) => since(&stats.counters, before),
+            Some(before) => stats.counters.since(before),
             None => stats.counters,
         }
     }
@@ -492,7 +492,7 @@ impl Live {
             RuleShown {
                 name: rule.name.clone(),
                 rule: serde_json::to_value(raw).unwrap_or(Value::Null),
-                ways,
+                directions: ways,
             }
         });
         let mut removed = state.removed;
@@ -516,7 +516,7 @@ impl Live {
 pub(crate) struct Shown {
     pub(crate) seed: u64,
     pub(crate) rules: Vec<RuleShown>,
-    pub(crate) unmatched: BTreeMap<String, WayShown>,
+    pub(crate) unmatched: BTreeMap<String, DirectionCounters>,
     pub(crate) removed: EdgeCounters,
 }
 

@@ -3,7 +3,7 @@
 use std::net::Ipv4Addr;
 
 use constel_scenario::model::NodeSoftware;
-use constel_topology::{Edge, Effort, Layout, Snapshot, Unreached};
+use constel_topology::{Edge, Effort, Layout, Snapshot, StepRefusal};
 use constel_units::{TimeSpan, Utc};
 use serde::Serialize;
 
@@ -94,7 +94,7 @@ pub enum PlanError {
     BeyondTime(TimeSpan),
     /// The computation would take too long.
     #[error(transparent)]
-    Unreached(#[from] Unreached),
+    Unreached(#[from] StepRefusal),
 }
 
 impl Document {
@@ -120,6 +120,7 @@ impl Document {
             .ok_or(PlanError::BeyondTime(at))?;
         let mut stepper = lab.stepper();
         let snapshot = stepper.try_step(stepper.step_at(t_ns), effort)?;
+        let snapshot = lab.at_start()(&snapshot).unwrap_or(snapshot);
         let mut positions = Vec::new();
         let lost = lab.sky.positions_itrf_m(t_ns, &mut positions);
         positions.extend_from_slice(&snapshot.positions_itrf_m[lab.layout.satellite_count()..]);

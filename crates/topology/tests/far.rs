@@ -5,8 +5,8 @@ use crate::common;
 use common::*;
 use constel_orbit::WalkerKind;
 use constel_topology::{
-    Cut, Effort, Failure, FailureTarget, FailureTime, GslPolicy, GslSpec, Layout, NodeId, Spec,
-    Station, Stepper, Terminal, Unreached, Waypoint,
+    CutReason, Effort, Failure, FailureTarget, FailureTime, GslPolicy, GslSpec, Layout, NodeId,
+    PlainPolicy, Spec, Station, StepRefusal, Stepper, Terminal, Waypoint,
 };
 use proptest::prelude::*;
 use std::collections::BTreeSet;
@@ -19,13 +19,13 @@ const DAY: u64 = 86_400 * SECOND;
 fn remembering() -> impl Strategy<Value = GslPolicy> {
     prop_oneof![
         (1.0..40.0_f64).prop_map(|gain_deg| GslPolicy::Hysteresis { gain_deg }),
-        Just(GslPolicy::LongestVisible),
-        Just(GslPolicy::Nearest),
+        Just(GslPolicy::Plain(PlainPolicy::LongestVisible)),
+        Just(GslPolicy::Plain(PlainPolicy::Nearest)),
         (2_u64..30, any::<bool>()).prop_map(|(s, late)| GslPolicy::Scheduler {
             period_ns: s * SECOND,
             phase_ns: if late { s * SECOND / 2 } else { 0 },
         }),
-        Just(GslPolicy::LeastLoaded),
+        Just(GslPolicy::Plain(PlainPolicy::LeastLoaded)),
     ]
 }
 
@@ -164,7 +164,7 @@ fn iridium_with(policy: GslPolicy, stations: Vec<Station>) -> Stepper {
 fn a_year_of_steps_of_10_ms_is_not_walked_through() {
     for policy in [
         GslPolicy::Hysteresis { gain_deg: 10.0 },
-        GslPolicy::LongestVisible,
+        GslPolicy::Plain(PlainPolicy::LongestVisible),
     ] {
         let mut stepper = iridium_with(policy, cities());
         let step = 366 * DAY / 10_000_000;
@@ -187,12 +187,12 @@ fn a_year_of_steps_of_10_ms_is_not_walked_through() {
 /// Stations that depend on each other's load never forget, as far as can be proved: that is reported at once, with the next step.
 #[test]
 fn what_cannot_be_found_is_refused_at_once() {
-    let mut stepper = iridium_with(GslPolicy::LeastLoaded, cities());
+    let mut stepper = iridium_with(GslPolicy::Plain(PlainPolicy::LeastLoaded), cities());
     let mut effort = Effort::new(Effort::QUESTION, &|| true);
     let step = 366 * DAY / 10_000_000;
     let error = stepper.try_step(step, &mut effort).unwrap_err();
     assert_eq!(effort.left(), effort.limit(), "nothing was spent");
-    let Unreached::TooFar { before_ns, key, .. } = error else {
+    let StepRefusal::TooFar { before_ns, key, .. } = error else {
         panic!("{error}");
     };
     assert_eq!(key, "gsl.policy");
@@ -205,12 +205,12 @@ fn what_cannot_be_found_is_refused_at_once() {
 
 #[test]
 fn whoever_calls_it_off_is_heard_soon() {
-    let mut stepper = iridium_with(GslPolicy::LeastLoaded, cities());
+    let mut stepper = iridium_with(GslPolicy::Plain(PlainPolicy::LeastLoaded), cities());
     let asked = AtomicU64::new(0);
     let wanted = || asked.fetch_add(1, Ordering::Relaxed) < 2;
     let mut effort = Effort::new(u64::MAX, &wanted);
     let error = stepper.try_step(10_000_000, &mut effort).unwrap_err();
-    assert_eq!(error, Unreached::Unwanted);
+    assert_eq!(error, StepRefusal::Unwanted);
     assert_eq!(asked.into_inner(), 3);
     // Random failures that happen all the time are passed through as patiently.
     let shells = vec![iridium()];
@@ -227,12 +227,12 @@ fn whoever_calls_it_off_is_heard_soon() {
     let mut effort = Effort::new(100_000, &|| true);
     let error = stepper.try_step(366 * 86_400, &mut effort).unwrap_err();
     assert!(
-        matches!(error, Unreached::TooManyFailures { .. }),
+        matches!(error, StepRefusal::TooManyFailures { .. }),
         "{error}"
     );
     let mut effort = Effort::new(u64::MAX, &|| false);
     let error = stepper.try_step(366 * 86_400, &mut effort).unwrap_err();
-    assert_eq!(error, Unreached::Unwanted);
+    assert_eq!(error, StepRefusal::Unwanted);
 }
 
 /// A year ahead, all that may rise do; satellites of low inclination are never seen from the pole.
@@ -256,5 +256,5 @@ fn what_may_be_used_in_a_year_takes_no_longer_than_in_a_day() {
     );
     let mut called_off = Effort::new(u64::MAX, &|| false);
     let cut = stepper.may_use((0, 30 * DAY), 4_000_000, &mut called_off);
-    assert_eq!(cut, Err(Cut::Unwanted));
+    assert_eq!(cut, Err(CutReason::Unwanted));
 }

@@ -10,12 +10,20 @@ use thiserror::Error;
 /// The error of a file that is not text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]
 #[non_exhaustive]
-pub enum NotText {
+pub enum TextError {
     /// A byte that is not valid in UTF-8.
     #[error("this byte is not UTF-8 text")]
     Utf8 {
         /// Offset of the byte in the file, from 0.
         offset: usize,
+    },
+    /// A compressed file, or one of another binary format.
+    #[error("this is {what}, not text: {next}")]
+    Binary {
+        /// The format, with its article.
+        what: &'static str,
+        /// The next step.
+        next: &'static str,
     },
     /// A half of a surrogate pair, or an odd byte at the end, after a UTF-16 byte order mark.
     #[error("this is not UTF-16 text, as its byte order mark says")]
@@ -25,29 +33,53 @@ pub enum NotText {
     },
 }
 
-impl NotText {
+impl TextError {
     /// Returns the offset of the first wrong byte, from 0.
     pub fn offset(self) -> usize {
         match self {
             Self::Utf8 { offset } | Self::Utf16 { offset } => offset,
+            Self::Binary { .. } => 0,
         }
     }
+}
+
+const UNPACK: &str = "unpack it first";
+const AS_CSV: &str = "save it as CSV first";
+
+/// The first bytes of files that people have in place of texts.
+const BINARY: [(&[u8], &str, &str); 9] = [
+    (b"\x1f\x8b", "a gzip file", UNPACK),
+    (b"PK\x03\x04", "a zip archive, as of a spreadsheet", UNPACK),
+    (b"BZh", "a bzip2 file", UNPACK),
+    (b"\xfd7zXZ", "an xz file", UNPACK),
+    (b"\x28\xb5\x2f\xfd", "a zstd file", UNPACK),
+    (b"\x1f\x9d", "a file of compress (.Z)", UNPACK),
+    (b"PAR1", "a Parquet file", AS_CSV),
+    (b"\x93NUMPY", "a NumPy file", AS_CSV),
+    (b"\x89HDF", "an HDF5 file", AS_CSV),
+];
+
+/// Returns the reason if invalid bytes are those of a known binary format.
+fn binary(bytes: &[u8]) -> Option<TextError> {
+    let mut known = BINARY.iter();
+    let (_, what, next) = known.find(|(begin, _, _)| bytes.starts_with(begin))?;
+    Some(TextError::Binary { what, next })
 }
 
 /// Returns the text of a file: UTF-8, or UTF-16 with a byte order mark. The mark is removed, and every line ends with `
 /// `.
 ///
 /// # Errors
-/// [`NotText`] with the place of the first wrong byte.
-pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
+/// [`TextError`] with the place of the first wrong byte.
+pub fn decode(bytes: &[u8]) -> Result<Cow<'_, str>, TextError> {
     match bytes {
         [0xff, 0xfe, rest @ ..] => utf16(rest, u16::from_le_bytes),
         [0xfe, 0xff, rest @ ..] => utf16(rest, u16::from_be_bytes),
         _ => match std::str::from_utf8(bytes) {
             Ok(text) => Ok(plain(text)),
-            Err(error) => Err(NotText::Utf8 {
+            Err(error) => Err(binary(bytes).unwrap_or(TextError::Utf8 {
                 offset: error.valid_up_to(),
-            }),
+            })),
         },
     }
 }
@@ -60,11 +92,11 @@ const MOST_INVALID: usize = 20;
 /// name in Latin-1 then spoils only its own record.
 ///
 /// # Errors
-/// [`NotText`] for files that are no text at all: with NUL bytes, with more than one invalid byte in 20, or with
+/// [`TextError`] for files that are no text at all: with NUL bytes, with more than one invalid byte in 20, or with
 /// invalid UTF-16.
-pub fn decode_records(bytes: &[u8]) -> Result<Cow<'_, str>, NotText> {
+pub fn decode_records(bytes: &[u8]) -> Result<Cow<'_, str>, TextError> {
     let error = match decode(bytes) {
-        Err(error @ NotText::Utf8 { .. }) => error,
+        Err(error @ TextError::Utf8 { .. }) => error,
         other => return other,
     };
     let invalid: usize = bytes.utf8_chunks().map(|chunk| chunk.invalid().len()).sum();
@@ -96,10 +128,10 @@ pub fn is_missing(cell: &str) -> bool {
         .any(|word| cell.eq_ignore_ascii_case(word))
 }
 
-fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText> {
+fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, TextError> {
     let pairs = bytes.chunks_exact(2);
     if !pairs.remainder().is_empty() {
-        return Err(NotText::Utf16 {
+        return Err(TextError::Utf16 {
             offset: 2 + bytes.len() - 1,
         });
     }
@@ -112,7 +144,7 @@ fn utf16(bytes: &[u8], unit: fn([u8; 2]) -> u16) -> Result<Cow<'_, str>, NotText
                 text.push(character);
                 offset += 2 * character.len_utf16();
             }
-            Err(_) => return Err(NotText::Utf16 { offset }),
+            Err(_) => return Err(TextError::Utf16 { offset }),
         }
     }
     Ok(Cow::Owned(plain(&text).into_owned()))
@@ -160,15 +192,32 @@ mod tests {
     }
 
     #[test]
+    fn binary_files_are_named() {
+        for (begin, what, _) in BINARY {
+            let file = [begin, &[0xff, 0, 7]].concat();
+            let error = decode(&file).unwrap_err();
+            assert_eq!(decode_records(&file), Err(error));
+            assert!(
+                error
+                    .to_string()
+                    .starts_with(&format!("this is {what}, not text"))
+            );
+            assert_eq!(error.offset(), 0);
+        }
+        // A text may begin like one.
+        assert_eq!(decode(b"BZhang,1").as_deref(), Ok("BZhang,1"));
+    }
+
+    #[test]
     fn what_is_no_text_is_placed() {
-        assert_eq!(decode(b"ab\xff"), Err(NotText::Utf8 { offset: 2 }));
+        assert_eq!(decode(b"ab\xff"), Err(TextError::Utf8 { offset: 2 }));
         assert_eq!(
             decode(&[0xff, 0xfe, b'a', 0, b'b']),
-            Err(NotText::Utf16 { offset: 4 })
+            Err(TextError::Utf16 { offset: 4 })
         );
         assert_eq!(
             decode(&[0xfe, 0xff, 0, b'a', 0xd8, 0, 0, b'b']),
-            Err(NotText::Utf16 { offset: 4 })
+            Err(TextError::Utf16 { offset: 4 })
         );
     }
 }

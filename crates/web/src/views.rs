@@ -43,8 +43,8 @@ pub struct World {
     pub duration_ns: f64,
     /// Bound on the 99th percentile of frames' lateness (`links.max_lateness`), nanoseconds; 0 for a box.
     pub max_lateness_ns: f64,
-    /// Whether the scenario has networks.
-    pub has_networks: bool,
+    /// The scenario's networks.
+    pub networks: Vec<NetworkView>,
     /// Whether links may be changed.
     pub may_write: bool,
     /// Whether shells may be opened.
@@ -59,6 +59,26 @@ pub struct World {
     pub flows: Vec<FlowView>,
     /// Warnings that a user should know before trusting the view.
     pub warnings: Vec<String>,
+}
+
+/// A network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct NetworkView {
+    /// Its name.
+    pub name: String,
+    /// The members.
+    pub members: Vec<MemberView>,
+}
+
+/// A member of a network.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct MemberView {
+    /// The node's number.
+    pub node: usize,
+    /// The number of the port, as steps have it.
+    pub port: u32,
+    /// Whether it is absent when the lab starts.
+    pub away: bool,
 }
 
 /// A node.
@@ -122,8 +142,10 @@ pub struct EdgeView {
     /// Bits per second; absent: no limit.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rate_bps: Option<u64>,
-    /// Whether frames pass; false while antennas turn, and for a link failed by hand.
+    /// Whether frames pass; false while antennas turn, and for a link that is down by hand.
     pub usable: bool,
+    /// `up`, `antennas turn`, `failed by hand` or, if an end is not in its network, `member absent`.
+    pub state: String,
 }
 
 /// A link at an instant.
@@ -148,7 +170,7 @@ pub struct LinkView {
 
 /// A node at an instant.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct NodeNow {
+pub struct NodeState {
     /// Its name.
     pub name: String,
     /// Lab time, nanoseconds.
@@ -166,7 +188,7 @@ pub struct NodeNow {
     pub links: Vec<EdgeView>,
     /// For a station: the visible satellites, highest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub sky: Vec<Seen>,
+    pub sky: Vec<VisibleSatellite>,
     /// For a station: its lowest mask, degrees.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mask_deg: Option<f64>,
@@ -174,7 +196,7 @@ pub struct NodeNow {
 
 /// A satellite above a station's horizon.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
-pub struct Seen {
+pub struct VisibleSatellite {
     /// Its name.
     pub name: String,
     /// Its number.
@@ -286,7 +308,7 @@ pub struct Refused {
 /// Text messages on the page's socket. Steps come as bytes.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
-pub enum SocketTold {
+pub enum SocketMessage {
     /// Events of a running lab since the previous message.
     Events {
         /// In their order.
@@ -329,7 +351,7 @@ pub struct LinkLoad {
 /// Text messages on a shell's socket. The output of its terminal comes as bytes.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "op", rename_all = "kebab-case")]
-pub enum ShellTold {
+pub enum ShellMessage {
     /// The shell has ended, and with it the socket.
     Ended {
         /// Exit code. `null` if a signal, or the server, ended it.

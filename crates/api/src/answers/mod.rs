@@ -14,11 +14,11 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 pub use link::{
-    BriefEffects, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown, MemberSet, MemberShown,
-    NetworkShown, RoutesAfter,
+    BriefEffects, DelayRange, DelaySet, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown,
+    MemberSet, MemberShown, NetworkShown, RoutesAfter,
 };
 pub use loads::{EdgeLoad, EdgeRate, Loads};
-pub use middlebox::{BoxShown, RuleShown, RulesChanged, ViaShown, WayShown, WireShown};
+pub use middlebox::{BoxShown, DirectionCounters, RuleShown, RulesChanged, ViaShown, WireShown};
 pub use paths::{Hop, NextHop, Optimum, Paths, Route, Routes, Walked};
 
 /// To [`Read::Version`](crate::Read::Version).
@@ -234,7 +234,7 @@ pub struct Capturing {
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "runtime", rename_all = "kebab-case")]
 #[non_exhaustive]
-pub enum Entrance {
+pub enum NodeAccess {
     /// Namespaces: the network's is the node's, that of processes the lab's.
     Netns {
         /// The node.

@@ -1,7 +1,7 @@
 //! `constel network`: shows networks, and lets members join and leave.
 
 use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
-use constel_cluster::store::Place;
+use constel_cluster::store::StoreLocation;
 use constel_control::{Lab, Observer};
 use constel_units::files;
 
@@ -31,7 +31,7 @@ pub(crate) fn run(args: &Network) -> Outcome {
 }
 
 /// Runs the verb on any machine of the lab: all have the same state, and make the same changes.
-fn far(store: &Place, verb: &NetworkVerb, json: bool) -> Outcome {
+fn far(store: &StoreLocation, verb: &NetworkVerb, json: bool) -> Outcome {
     let mut input = Vec::new();
     let (word, lab, rest) = match verb {
         NetworkVerb::Show { lab } => ("show", lab, Vec::new()),
@@ -88,7 +88,7 @@ fn told(answer: &MemberSet) -> String {
         (false, false) => format!("{node} is out of {network} already\n"),
     };
     match answer.routes {
-        RoutesAfter::Stood { after_ns } => {
+        RoutesAfter::Converged { after_ns } => {
             let ms = after_ns as f64 / 1e6;
             text + &format!("computed routes converged {ms:.1} ms later\n")
         }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use crate::agent::keys;
-use crate::agent::record::{By, Owner, Record};
+use crate::agent::record::{ClockMethod, Owner, Record};
 use crate::store::{Condition, Listing, Outcome, Result, Revision, Store, Txn};
 use crate::underlay::Endpoint;
 
@@ -48,7 +48,7 @@ pub struct Row {
     /// Upper bound of the error of the offset, nanoseconds.
     pub clock_error_ns: Option<u64>,
     /// Method by which the clock was measured.
-    pub clock_by: Option<By>,
+    pub clock_by: Option<ClockMethod>,
     /// Number of times that its clock, or the reference's, was set.
     pub clock_steps: Option<u64>,
     /// Maximum number of nodes. `null` also if there is no maximum.
@@ -68,7 +68,7 @@ pub struct Row {
     /// Process ID of the agent on that host.
     pub pid: Option<u32>,
     /// Half of the shortest round-trip time to the reference, nanoseconds.
-    pub way_ns: Option<u64>,
+    pub one_way_ns: Option<u64>,
     /// Interface where it listens.
     pub interface: Option<String>,
     /// MTU of that interface, bytes.
@@ -111,6 +111,7 @@ pub(crate) fn reference(roster: &BTreeMap<String, Known>) -> Option<&str> {
         let (_, since) = known.owner.as_ref()?;
         Some((*since, name.as_str()))
     });
+    // The machine that joined first. All machines read the same revisions and choose the same one.
     owned.min().map(|(_, name)| name)
 }
 
@@ -155,7 +156,7 @@ fn row(machine: String, known: Known) -> Row {
         underlay: underlay.map(|at| at.address.to_string()),
         host: record.map(|r| r.host.clone()),
         pid: record.map(|r| r.pid),
-        way_ns: clock.map(|c| c.way_ns),
+        one_way_ns: clock.map(|c| c.one_way_ns),
         interface: underlay.map(|at| at.interface.clone()),
         mtu_bytes: underlay.map(|at| at.mtu_bytes),
         ethernet: underlay
@@ -173,6 +174,7 @@ pub fn forget(store: &dyn Store, name: &str) -> Result<bool> {
     if store.get(&key)?.is_none() {
         return Ok(false);
     }
+    // The machine may join again between the two requests, and its new record must stay.
     let txn = Txn::new().when(Condition::absent(keys::owner(name)));
     Ok(store.commit(&txn.delete(key))? != Outcome::Refused)
 }

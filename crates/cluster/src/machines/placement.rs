@@ -18,7 +18,7 @@ use crate::machines::ties;
 /// The policy that distributes nodes to machines.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Order {
+pub enum PlacementPolicy {
     /// Adjacent nodes together, so that few links cross. Uses whole planes if possible.
     #[default]
     FewestCrossings,
@@ -144,11 +144,12 @@ impl Placement {
         lab: &Lab,
         machines: &Machines,
         pins: &[Pin],
-        order: Order,
+        order: PlacementPolicy,
     ) -> Result<Self, PlacementError> {
         let pinned = pinned(lab, machines, pins)?;
         let name = |node: u32| lab.layout.node(NodeId(node)).name.clone();
         let mut attached = ties::attached(lab);
+        // The interface is on one machine, which Constel cannot guess.
         if let Some((node, interface)) = attached.find(|(node, _)| !pinned.contains_key(node)) {
             return Err(PlacementError::Unpinned {
                 node: name(node),
@@ -168,6 +169,7 @@ impl Placement {
             orders(lab, &graph, &|node| node)
         })?;
         let mut machine_of = vec![0; count as usize];
+        // Nodes of one shared medium form a unit, because the medium is simulated on one machine.
         for (unit, machine) in of_unit.into_iter().enumerate() {
             for node in graph.nodes(unit) {
                 machine_of[*node as usize] = machine as u16;
@@ -254,7 +256,7 @@ fn pinned(
 pub(crate) fn place(
     graph: &Graph,
     machines: &Machines,
-    order: Order,
+    order: PlacementPolicy,
     orders: impl FnOnce() -> Vec<Vec<usize>>,
 ) -> Result<Vec<usize>, PlacementError> {
     let caps: Vec<Option<u32>> = machines.all().iter().map(|m| m.capacity).collect();
@@ -292,8 +294,10 @@ pub(crate) fn place(
         )
     };
     match order {
-        Order::FewestCrossings => fewest_crossings(graph, &bounds, &orders()).ok_or_else(lump),
-        Order::RoundRobin => by_turns(graph, &weights, &caps).ok_or_else(lump),
+        PlacementPolicy::FewestCrossings => {
+            fewest_crossings(graph, &bounds, &orders()).ok_or_else(lump)
+        }
+        PlacementPolicy::RoundRobin => by_turns(graph, &weights, &caps).ok_or_else(lump),
     }
 }
 

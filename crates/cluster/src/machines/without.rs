@@ -7,7 +7,7 @@ use constel_topology::NodeId;
 
 use crate::machines::graph::Graph;
 use crate::machines::machine::{Machine, Machines};
-use crate::machines::placement::{Order, Pin, orders, place};
+use crate::machines::placement::{Pin, PlacementPolicy, orders, place};
 use crate::machines::ties;
 
 /// The division of a lab.
@@ -18,13 +18,13 @@ pub struct Division {
     /// Nodes with a given machine.
     pub pins: Vec<Pin>,
     /// The policy for the other nodes.
-    pub order: Order,
+    pub order: PlacementPolicy,
 }
 
 /// The division after losses: the remaining machines, and the nodes that are on them or move to them.
 struct Rest<'a> {
     lab: &'a Lab,
-    order: Order,
+    order: PlacementPolicy,
     /// The remaining machines, and their indices among all.
     machines: Machines,
     places: Vec<usize>,
@@ -55,6 +55,7 @@ pub(crate) fn takers(
         division.pins.iter().any(|pin| pin.nodes.matches(name))
     };
     let mut moving: BTreeSet<u32> = (0..machine_of.len() as u32).filter(own).collect();
+    // The user wants this node on the lost machine and on no other.
     moving.retain(|node| !pinned(*node));
     // A shared medium cannot be split, so a pinned member keeps the whole group from moving.
     for group in ties::together(lab) {
@@ -85,6 +86,7 @@ impl Rest<'_> {
                 return BTreeMap::new();
             }
             let nodes: Vec<u32> = moving.iter().chain(self.there.keys()).copied().collect();
+            // Sorted, because all machines compute this independently and must find the same result.
             let nodes: Vec<u32> = BTreeSet::from_iter(nodes).into_iter().collect();
             let Some(graph) = self.graph(&nodes) else {
                 return BTreeMap::new();
@@ -109,6 +111,7 @@ impl Rest<'_> {
             if out.is_empty() {
                 let ids = |node: u32| nodes[node as usize];
                 let starts = || orders(self.lab, &graph, &ids);
+                // Nodes that stay are pinned in this graph, so only the lost machine's nodes are placed.
                 if let Ok(of_unit) = place(&graph, &self.machines, self.order, starts) {
                     return self.taken(&graph, &nodes, &of_unit);
                 }

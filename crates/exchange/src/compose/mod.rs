@@ -24,8 +24,9 @@ use words::Variables;
 /// Most nodes that services become, copies counted.
 const MOST: usize = 10_000;
 
-/// Files next to the one that is read, by their paths relative to it; `None` for one that cannot be read.
-pub type Beside<'a> = &'a dyn Fn(&str) -> Option<String>;
+/// Files next to the one that is read, by their paths relative to it: `None` for one that does not exist, and the reason
+/// for one that cannot be read.
+pub type SiblingFiles<'a> = &'a dyn Fn(&str) -> Result<Option<String>, String>;
 
 /// Whether a YAML text looks like a Compose file: it has services, which scenarios have not.
 #[must_use]
@@ -38,7 +39,7 @@ pub fn is_one(text: &str) -> bool {
 ///
 /// # Errors
 /// Everything found wrong.
-pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadErrors> {
+pub fn parse(text: &str, name: &str, beside: SiblingFiles<'_>) -> Result<Draft, ReadErrors> {
     let root = yaml::read(&Source::new("", text)).map_err(|error| {
         ReadErrors(vec![ReadError {
             line: error.line as usize,
@@ -46,8 +47,15 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
         }])
     })?;
     let mut reader = Reader::default();
-    let known = beside(".env").map_or_else(Vec::new, |text| Variables::read(&text));
-    reader.variables.known = known.into_iter().collect();
+    match beside(".env") {
+        Ok(text) => {
+            let known = text.map_or_else(Vec::new, |text| Variables::read(&text));
+            reader.variables.known = known.into_iter().collect();
+        }
+        Err(reason) => reader
+            .wrong
+            .push(1, format!("`.env` cannot be read: {reason}")),
+    }
     let mut top = reader.map(&root, "the file");
     let project = top.take("name");
     let project = project.and_then(|node| reader.text(node, "`name`"));
@@ -90,7 +98,7 @@ pub fn parse(text: &str, name: &str, beside: Beside<'_>) -> Result<Draft, ReadEr
 /// A file that is being read.
 struct Project<'a> {
     reader: Reader,
-    beside: Beside<'a>,
+    beside: SiblingFiles<'a>,
     name: String,
     /// Names of hosts, which must be unique.
     names: BTreeSet<String>,

@@ -19,9 +19,10 @@ pub(crate) use birth::number_of;
 pub use captured::{Captured, run_captured};
 pub use child::{Child, Exit, Foreign, when_ended};
 pub use confine::{Capability, CapabilitySet, Confinement};
-pub use exec::{Entry, Within, run_inside};
+pub use exec::{Entry, ExecContext, run_inside};
 pub use marks::{
-    LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
+    LAB_VARIABLE, MarkedProcess, NODE_VARIABLE, OWNER_VARIABLE, ProcessSelection, kill_marked,
+    marked, marked_of,
 };
 pub use spawn::{Spawn, Stdio};
 pub use supervisor::{Exited, Supervisor};
@@ -86,4 +87,10 @@ fn c_string(s: impl AsRef<OsStr>) -> Result<CString> {
     let s = s.as_ref();
     CString::new(s.as_bytes())
         .map_err(|_| Error::Invalid(format!("{} holds a NUL byte", Path::new(s).display())))
+}
+
+/// Returns the calling thread's error number.
+fn errno() -> i32 {
+    // SAFETY: always a valid pointer to the calling thread's own variable.
+    unsafe { *libc::__errno_location() }
 }

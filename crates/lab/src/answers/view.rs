@@ -12,10 +12,10 @@ use constel_drivers::relay::TransitCounts;
 use constel_drivers::{DriverError, Links};
 use constel_link::transit::Cause;
 use constel_link::{EffectsChange, PortId};
-use constel_plan::{Away, Blueprint, ByHandEffects, NotOne};
-use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
+use constel_plan::{AbsentMembers, Blueprint, ManualEffects, NodeNameError};
+use constel_topology::{Effort, NodeId, Snapshot, StepRefusal, why};
 
-use crate::answers::inspect::{self, Goal};
+use crate::answers::inspect::{self, PathDestination};
 use crate::answers::members;
 use crate::answers::orders::Orders;
 use crate::answers::{catalogued_in, impair, loads};
@@ -54,9 +54,9 @@ pub(crate) struct View {
     pub(crate) stop: Arc<AtomicBool>,
     pub(crate) failed: Arc<Failed>,
     /// The effects that were set by command; locked while the link plane applies a change of them.
-    pub(crate) by_hand: Mutex<ByHandEffects>,
+    pub(crate) by_hand: Mutex<ManualEffects>,
     /// The members that are absent from their networks; locked while one joins or leaves.
-    pub(crate) away: Mutex<Away>,
+    pub(crate) away: Mutex<AbsentMembers>,
     /// The common changes of all machines, if there are several.
     pub(crate) orders: Option<Orders>,
 }
@@ -94,7 +94,7 @@ impl View {
         self.with(|live| live.informant.clone())?.problem()
     }
 
-    fn by_hand(&self) -> MutexGuard<'_, ByHandEffects> {
+    fn by_hand(&self) -> MutexGuard<'_, ManualEffects> {
         self.by_hand.lock().unwrap_or_else(|e| e.into_inner())
     }
 
@@ -106,7 +106,7 @@ impl View {
     pub(super) fn change_by_hand<T, E: From<DriverError>>(
         &self,
         links: &dyn Links,
-        plan: impl FnOnce(&ByHandEffects) -> Result<(T, Vec<EffectsChange>), E>,
+        plan: impl FnOnce(&ManualEffects) -> Result<(T, Vec<EffectsChange>), E>,
     ) -> Result<(T, u64), E> {
         let mut by_hand = self.by_hand();
         let (rest, changes) = plan(&by_hand)?;
@@ -172,7 +172,7 @@ impl View {
         let step = at_ns / blueprint.lab.step_ns();
         let found = blueprint.lab.stepper().try_step(step, &mut effort);
         found.map_err(|error| match error {
-            Unreached::Unwanted => ApiError::coming_up(),
+            StepRefusal::Unwanted => ApiError::coming_up(),
             far => ApiError::new(ErrorCode::TooFar, far.to_string()),
         })
     }
@@ -293,13 +293,14 @@ impl LabReader for View {
         let (layout, snapshot) = (&held.kernels.blueprint.lab.layout, &held.snapshot);
         let blueprint = &held.kernels.blueprint;
         let (a_id, b_id) = (find(blueprint, a)?, find(blueprint, b)?);
-        let (mut edges, mut failed_ns) = (Vec::new(), Vec::new());
+        let (mut edges, mut ends, mut failed_ns) = (Vec::new(), Vec::new(), Vec::new());
         // Both directions are listed, because effects may be set on one of them only.
         for (from, to) in [(a_id, b_id), (b_id, a_id)] {
             let ports = layout.ports_of(from).iter();
             for edge in ports.flat_map(|port| snapshot.edges_from(port.id)) {
                 if layout.port(edge.to).node == to {
                     edges.push(self.edge(&held, edge.from, edge.to)?);
+                    ends.push((edge.from, edge.to));
                     failed_ns.push(self.failed.since_ns((edge.from, edge.to)));
                 }
             }
@@ -308,7 +309,12 @@ impl LabReader for View {
         let all: Option<Vec<u64>> = failed_ns.into_iter().collect();
         let failed_ns = all.and_then(|all| all.into_iter().max());
         let mut why = why(layout, snapshot, a_id, b_id).describe(layout);
-        if let Some(failed_ns) = failed_ns {
+        let away = self.away.lock().unwrap_or_else(|e| e.into_inner());
+        let absent = away.why_down(layout, &ends);
+        drop(away);
+        if let Some(absent) = absent {
+            why = format!("{absent}; else {why}");
+        } else if let Some(failed_ns) = failed_ns {
             // The geometric reason follows, because it holds again once the link is repaired.
             let t_s = failed_ns as f64 / 1e9;
             why = format!("down: failed by hand at t = {t_s:.3} s; else {why}");
@@ -413,18 +419,18 @@ pub(super) fn failed(error: &EngineError) -> ApiError {
 /// Returns the node of that name or catalogue name; otherwise the error has the nearest name.
 pub(super) fn find(blueprint: &Blueprint, name: &str) -> Result<NodeId, ApiError> {
     blueprint.lab.find(name).map_err(|error| match &error {
-        NotOne::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
-        NotOne::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
+        NodeNameError::None { nearest, .. } => ApiError::no_node(name, nearest.as_deref()),
+        NodeNameError::Several { .. } => ApiError::new(ErrorCode::BadName, error.to_string()),
     })
 }
 
 /// Returns the node of that name, or the ends of disjoint paths: one as `london.tl.2`, or all of a pair as
 /// `london.tl`.
-fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, ApiError> {
+fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<PathDestination, ApiError> {
     let (layout, paths) = (&blueprint.lab.layout, blueprint.addresses.paths());
     let ends = paths.find(layout, name);
     let Some(first) = ends.first().copied() else {
-        return find(blueprint, name).map(|node| Goal {
+        return find(blueprint, name).map(|node| PathDestination {
             node,
             name: blueprint.lab.layout.node(node).name.clone(),
             paths: Vec::new(),
@@ -439,7 +445,7 @@ fn find_goal(blueprint: &Blueprint, from: NodeId, name: &str) -> Result<Goal, Ap
         );
         return Err(ApiError::new(ErrorCode::NoPath, error));
     }
-    Ok(Goal {
+    Ok(PathDestination {
         node: paths.node(first),
         name: name.to_owned(),
         paths: ends,

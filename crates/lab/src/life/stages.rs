@@ -23,7 +23,7 @@ use crate::life::bring_up::Fabric;
 use crate::life::manifest::bounds;
 use crate::life::observed::Observed;
 use crate::life::options::Options;
-use crate::life::together::Between;
+use crate::life::together::MachineConnection;
 use crate::nodes::containers::Containers;
 use crate::nodes::own_stack::Spans;
 use crate::nodes::ports::PortMaker;
@@ -125,8 +125,10 @@ pub(crate) fn run_stages(
         (outcome, watched)
     });
     // Helpers and daemons are stopped even after an error; the error of the stages is reported first.
-    let helped = helpers.into_inner().stop(&fabric.blueprint);
-    let stopped = daemons.stop().and(containers.into_inner().stop());
+    let helped = helpers.into_inner().stop(&fabric.launcher);
+    let stopped = daemons
+        .stop(&fabric.launcher)
+        .and(containers.into_inner().stop());
     let mut outcome = outcome?;
     outcome.helpers = helped?;
     watched?;
@@ -173,7 +175,7 @@ impl Stages<'_> {
         // The other machines are waited for last, when everything here is ready.
         let zero_ns = self.wait_for_machines(&steps)?;
         self.running()?;
-        let crossed = self.fabric.between.as_ref().map(Between::counts);
+        let crossed = self.fabric.between.as_ref().map(MachineConnection::counts);
 
         // Convergence before lab time is reported separately.
         self.converged.count_from_now();

@@ -9,7 +9,7 @@ use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use constel_host::node_file::{self, How};
+use constel_host::node_file::{self, OpenMode};
 use constel_host::process::{Child, Exit, Supervisor};
 use constel_host::threads::results_of;
 use constel_measure::verdict::SoftwareFailure;
@@ -68,11 +68,11 @@ pub(crate) struct Containers {
 /// An incident of a container.
 pub(crate) struct Incident {
     pub(crate) node: NodeId,
-    pub(crate) what: What,
+    pub(crate) what: ContainerIncident,
 }
 
 /// The kind of incident.
-pub(crate) enum What {
+pub(crate) enum ContainerIncident {
     Ended {
         how: String,
         /// The delay until the restart; `None` without one.
@@ -188,7 +188,7 @@ impl Containers {
                         .for_each(|child| drop(self.running.add(node, child)));
                     self.health
                         .begin(node, container(&launcher, node), Instant::now());
-                    let what = What::Restarted;
+                    let what = ContainerIncident::Restarted;
                     incidents.push(Incident { node, what });
                 }
                 // The lab continues without it, and tries again later.
@@ -244,7 +244,7 @@ impl Containers {
             how.push_str(", since ");
             how.push_str(why);
             let (again_in, failed) = (None, true);
-            let what = What::Ended {
+            let what = ContainerIncident::Ended {
                 how,
                 again_in,
                 failed,
@@ -255,7 +255,7 @@ impl Containers {
         if policy != RestartPolicy::Never && !launcher.kernels.node(node).may_boot() {
             how.push_str("; its container is gone, so that it cannot be started again");
             let (again_in, failed) = (None, true);
-            let what = What::Ended {
+            let what = ContainerIncident::Ended {
                 how,
                 again_in,
                 failed,
@@ -266,7 +266,7 @@ impl Containers {
             RestartPolicy::Always => self.again(node, how, false),
             RestartPolicy::OnFailure if !exit.is_success() => self.again(node, how, false),
             RestartPolicy::OnFailure | RestartPolicy::Never => {
-                let what = What::Ended {
+                let what = ContainerIncident::Ended {
                     how,
                     again_in: None,
                     failed: !exit.is_success(),
@@ -285,7 +285,7 @@ impl Containers {
         let backoff = self.backoffs.entry(node).or_insert(Backoff::new(RESTART));
         let wait = backoff.ended(RESTART, ran);
         self.due.insert(node, Instant::now() + wait);
-        let what = What::Ended {
+        let what = ContainerIncident::Ended {
             how,
             again_in: Some(wait),
             failed,
@@ -298,10 +298,10 @@ impl Containers {
     /// # Errors
     /// When one does not end.
     pub(crate) fn stop(mut self) -> Result<(), EngineError> {
-        self.health.stop()?;
         let Some(launcher) = self.launcher.take() else {
             return Ok(());
         };
+        self.health.stop(&launcher)?;
         let begun = Instant::now();
         let mut graces = BTreeMap::new();
         for (node, child) in self.running.iter() {
@@ -323,13 +323,9 @@ impl Containers {
                 graces.remove(&gone.key);
             }
         }
-        // All that remain have used up their time, or were sent SIGKILL. Frozen ones die when they are thawed.
-        for (_, child) in self.running.iter() {
-            child.signal(Signal::KILL)?;
-        }
-        let thawed = launcher.cgroups.thaw();
-        self.running.terminate_all(Duration::ZERO)?;
-        thawed?;
+        // All that remain have used up their time, or were sent SIGKILL.
+        self.running
+            .terminate_all(Duration::ZERO, || launcher.cgroups.thaw())?;
         let lab = &launcher.kernels.blueprint.lab;
         for (node, _) in launcher.kernels.ours().containers(lab) {
             let logs = logs_of(&self.results, &lab.layout.node(node).name);
@@ -457,7 +453,7 @@ fn start(launcher: &Launcher, results: &Path, node: NodeId) -> Result<Option<Chi
     if let Some(folder) = log.parent() {
         fs::create_dir_all(folder).map_err(failed)?;
     }
-    let file = node_file::open(&log, How::Append)?;
+    let file = node_file::open(&log, OpenMode::Append)?;
     // Programs of other users may open their output again as `/dev/stdout`, so that the user must own it.
     let user = launcher.images.user(container(launcher, node))?;
     fchown(&file, Some(user.uid), Some(user.gid)).map_err(failed)?;

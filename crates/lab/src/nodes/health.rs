@@ -10,7 +10,7 @@ use constel_topology::NodeId;
 use rustix::process::Signal;
 
 use crate::error::EngineError;
-use crate::nodes::containers::{HEALTH_LOG, Incident, What, container, log_of};
+use crate::nodes::containers::{ContainerIncident, HEALTH_LOG, Incident, container, log_of};
 use crate::nodes::launcher::Launcher;
 use crate::traffic::exit_words;
 
@@ -103,8 +103,8 @@ impl Checks {
         // Only changes of the health are reported, not every check.
         let changed = check.done(outcome.is_ok(), now);
         let what = match (changed, outcome) {
-            (true, Ok(())) => What::Healthy,
-            (true, Err(how)) => What::Unhealthy { how },
+            (true, Ok(())) => ContainerIncident::Healthy,
+            (true, Err(how)) => ContainerIncident::Unhealthy { how },
             (false, _) => return,
         };
         incidents.push(Incident { node, what });
@@ -114,8 +114,9 @@ impl Checks {
     ///
     /// # Errors
     /// When one does not end.
-    pub(crate) fn stop(&mut self) -> Result<(), EngineError> {
-        self.running.terminate_all(Duration::ZERO)?;
+    pub(crate) fn stop(&mut self, launcher: &Launcher) -> Result<(), EngineError> {
+        self.running
+            .terminate_all(Duration::ZERO, || launcher.cgroups.thaw())?;
         Ok(())
     }
 }

@@ -19,7 +19,7 @@ use crate::wheel::Wheel;
 pub use apply::Applied;
 pub use frames::{Delivery, Frames};
 pub use stats::{EdgeStats, Totals};
-pub use turns::Patience;
+pub use turns::LatenessLimits;
 
 use frames::Counting;
 use keys::{KeyMap, key};
@@ -77,7 +77,7 @@ pub struct EdgeTable<F> {
     sum_no_edge: u64,
     wheel: Wheel,
     behind: Behind,
-    patience: Option<Patience>,
+    patience: Option<LatenessLimits>,
     /// Ports whose frames come out early, and by how much; empty: no port.
     far: Vec<bool>,
     ahead_ns: Nanos,
@@ -185,10 +185,12 @@ impl<F> EdgeTable<F> {
         self.wheel.remove(id);
         if let Some(entry) = self.entries[id as usize].take() {
             let k = key(entry.from, entry.to);
+            // The next edge between these ports is a new one, with its own random numbers.
             self.index.remove(&k);
             self.past
                 .entry(k)
                 .or_default()
+                // Counters of all lives of an edge add up: a GSL may come and go many times in a run.
                 .counters
                 .add(entry.edge.counters());
             self.free.push(id);

@@ -5,7 +5,7 @@ use std::num::NonZeroU32;
 use constel_units::TimeSpan;
 use serde::Serialize;
 
-use super::{NodesNamed, Scenario, Written};
+use super::{NodesNamed, Scenario, SourcePosition};
 use crate::glob::Glob;
 use crate::raw::SampleMetric;
 use crate::source::{Source, Span};
@@ -28,13 +28,13 @@ impl Sampling {
     fn profile(hz: NonZeroU32, source: &Source) -> Self {
         let all = NodesNamed {
             glob: Glob::new("*"),
-            at: Written {
+            at: SourcePosition {
                 source: source.clone(),
                 span: Span::new(1, 1, 1),
                 path: String::new(),
             },
         };
-        let metrics = SampleMetric::ALL.into_iter();
+        let metrics = SampleMetric::ALL.iter().copied();
         Self {
             every: TimeSpan::from_ns(1_000_000_000 / i64::from(hz.get())),
             interfaces: vec![all],

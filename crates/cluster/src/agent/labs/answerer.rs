@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::thread;
 use std::time::Duration;
 
-use super::ask::{Answer, Question, Said, StoredRequest};
+use super::ask::{Answer, CommandRequest, CommandResult, StoredRequest};
 use super::keys;
 use super::model::Phase;
 use super::pieces;
@@ -66,6 +66,7 @@ impl Answerer {
         let Some(asks) = &mut self.asks else { return };
         let _ = asks.next(Duration::ZERO);
         for (key, wanted) in &self.running {
+            // The request has the requester's lease, so it disappears if the requester ends or is cut off.
             if !asks.known().contains_key(key) {
                 wanted.store(false, Ordering::Release);
             }
@@ -74,7 +75,8 @@ impl Answerer {
         let known = asks.known();
         self.running
             .retain(|key, _| known.contains_key(key) || !over.contains(key));
-        if phase < Phase::Standing {
+        // Before that the nodes do not exist. The request waits in the store.
+        if phase < Phase::Ready {
             return;
         }
         for (key, entry) in known {
@@ -87,6 +89,7 @@ impl Answerer {
                 continue;
             }
             let wanted = Arc::new(AtomicBool::new(true));
+            // Counted before the thread starts, so that many requests of one turn cannot exceed the limit.
             let at_once = self.running.len();
             self.running.insert(key.clone(), Arc::clone(&wanted));
             let command = command(program, called, &asked.question, at_once);
@@ -124,14 +127,15 @@ fn answer(
         // A shell needs a terminal, and its output streams through the store. Only the exit code remains.
         Ok(command) if asked.question.is_shell() => {
             match shell::serve(shared, (number, lease), &command, wanted) {
-                Ok(exit) => Said {
+                Ok(exit) => CommandResult {
                     exit,
-                    ..Said::default()
+                    ..CommandResult::default()
                 },
                 Err(error) => refused(error.to_string()),
             }
         }
         Ok(command) => {
+            // Values of etcd have a limit of about 1.5 MB, so input and output are stored in pieces.
             let input = pieces::get(store, &keys::input(number), 0, asked.input)?;
             match asked.question.follows() {
                 // The output has already gone to the requester piece by piece, so the result carries none.
@@ -161,7 +165,7 @@ fn answer(
 }
 
 /// Returns the maximum number of bytes that are returned of a command's standard output.
-fn most_bytes(question: &Question) -> usize {
+fn most_bytes(question: &CommandRequest) -> usize {
     let verb = question.verb.first().map_or("", String::as_str);
     match LARGE.contains(&verb) {
         true => pieces::MOST_BYTES as usize,
@@ -169,11 +173,11 @@ fn most_bytes(question: &Question) -> usize {
     }
 }
 
-fn refused(why: String) -> Said {
-    Said {
+fn refused(why: String) -> CommandResult {
+    CommandResult {
         exit: 2,
         stderr: format!("constel: {why}\n").into_bytes(),
-        ..Said::default()
+        ..CommandResult::default()
     }
 }
 
@@ -181,10 +185,11 @@ fn refused(why: String) -> Said {
 fn command(
     program: &Path,
     called: &str,
-    question: &Question,
+    question: &CommandRequest,
     at_once: usize,
 ) -> std::result::Result<Command, String> {
     let verb = question.verb.first().map_or("", String::as_str);
+    // A user who can write to the store could otherwise run any verb as root on this machine.
     if !VERBS.contains(&verb) {
         return Err(format!(
             "'{verb}' cannot be sent to other machines: {}",
@@ -213,7 +218,7 @@ fn run(
     input: Vec<u8>,
     wanted: &AtomicBool,
     hear: impl FnOnce(Option<ChildStdout>) -> (Vec<u8>, bool) + Send,
-) -> Said {
+) -> CommandResult {
     let stdin = match input.is_empty() {
         true => Stdio::null(),
         false => Stdio::piped(),
@@ -237,6 +242,7 @@ fn run(
         scope.spawn(move || stdin.map(|mut stdin| stdin.write_all(&input)));
         let exit = loop {
             match child.try_wait() {
+                // A command that a signal has ended has no exit code.
                 Ok(Some(status)) => break status.code().unwrap_or(128),
                 Ok(None) if wanted.load(Ordering::Acquire) => thread::sleep(LOOK_EVERY / 5),
                 // The kill closes the pipes, so programs that the command has started in the node notice that their output
@@ -250,7 +256,7 @@ fn run(
         };
         let (stdout, out_cut) = out.join().unwrap_or_default();
         let (stderr, err_cut) = err.join().unwrap_or_default();
-        Said {
+        CommandResult {
             exit,
             stdout,
             stderr,
@@ -266,6 +272,7 @@ fn read(stream: Option<impl Read>, most: usize) -> (Vec<u8>, bool) {
         return (kept, cut);
     };
     while let Ok(count @ 1..) = stream.read(&mut bytes) {
+        // The rest is read and dropped: a command whose pipe is full would never end.
         let room = most - kept.len();
         kept.extend_from_slice(&bytes[..count.min(room)]);
         cut |= count > room;
@@ -301,8 +308,8 @@ pub(super) mod tests {
         }
     }
 
-    fn question(verb: &str) -> Question {
-        Question {
+    fn question(verb: &str) -> CommandRequest {
+        CommandRequest {
             machine: "a".to_owned(),
             verb: vec![verb.to_owned()],
             args: vec!["tokyo".to_owned(), "--".to_owned(), "date".to_owned()],

@@ -16,16 +16,16 @@ use super::changes::Changes;
 use super::common_time::CommonTime;
 use super::folder;
 use super::keys;
-use super::model::{Go, Order, Part, Phase, Standing, Ways};
+use super::model::{LabDescription, LabStart, Phase, UnderlaySettings, WorkerReady, WorkerRecord};
 use super::parts::Parts;
 use super::pieces;
 use super::process::Process;
 use super::results;
-use super::speech::{Beat, FromPart, ORDER_FILE, RESULTS, ToPart};
+use super::speech::{FromWorker, Heartbeat, ORDER_FILE, RESULTS, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::agent::measure::{ClockState, Latest};
+use crate::agent::options::Watcher;
 use crate::agent::record::UnderlayAt;
-use crate::agent::run::Watcher;
 use crate::store::{
     Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
 };
@@ -68,6 +68,7 @@ impl Keeper<'_> {
     pub(crate) fn run(&self) {
         let alive = Mutex::default();
         thread::scope(|scope| {
+            // By revision, not by name: a lab may run again under the same name.
             let mut taken = BTreeSet::new();
             while !self.has_ended() {
                 let Ok(mut orders) = Follow::new(Arc::clone(self.store), keys::ORDERS) else {
@@ -76,14 +77,18 @@ impl Keeper<'_> {
                 };
                 loop {
                     let there = orders.known().values().map(|entry| entry.created);
+                    // Threads of parts read this to learn whether their order still exists, that is whether the
+                    // controller lives.
                     *lock(&alive) = there.collect();
                     for entry in orders.known().values() {
-                        let order: Option<Order> = serde_json::from_slice(&entry.value).ok();
+                        let order: Option<LabDescription> =
+                            serde_json::from_slice(&entry.value).ok();
                         let order = order.filter(|order| self.is_ours(order));
                         let Some(order) = order.filter(|_| taken.insert(entry.created)) else {
                             continue;
                         };
                         let (number, lease, alive) = (entry.created, entry.lease, &alive);
+                        // Counted before the thread starts, so that the agent cannot end in between.
                         self.parts.fetch_add(1, Ordering::AcqRel);
                         scope.spawn(move || {
                             let _gone = Gone(self.parts);
@@ -106,7 +111,7 @@ impl Keeper<'_> {
         self.end.load(Ordering::Acquire)
     }
 
-    fn is_ours(&self, order: &Order) -> bool {
+    fn is_ours(&self, order: &LabDescription) -> bool {
         !self.leaving.load(Ordering::Acquire)
             && order
                 .machines
@@ -122,12 +127,14 @@ impl Keeper<'_> {
     /// Runs one part, from its order until the lab no longer needs its results.
     fn take(
         &self,
-        order: &Order,
+        order: &LabDescription,
         (number, lease): (Revision, Option<LeaseId>),
         alive: &Mutex<BTreeSet<Revision>>,
     ) {
         let lab = &order.lab;
         let go = self.store.get(&keys::go(lab)).ok().flatten();
+        // The other machines have computed their plan with the part of the earlier agent, and lab time cannot be joined
+        // later.
         if go.is_some_and(|go| go.created > number) {
             self.watcher.tell(&format!(
                 "lab {lab} has begun without this agent: another agent had its part and has left"
@@ -150,6 +157,7 @@ impl Keeper<'_> {
             let failure = || format!("its results are not in the store: {error}");
             own.part.failure.get_or_insert_with(failure);
         }
+        // The report comes last, because the controller fetches the files that it lists.
         let told = left.and(when_there_is_room(|| own.tell()));
         match &own.part.failure {
             Some(failure) => self.watcher.tell(&format!("lab {lab}: {failure}")),
@@ -194,10 +202,10 @@ fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
 /// A part of a lab on this machine.
 pub(super) struct Own<'a> {
     pub(super) keeper: &'a Keeper<'a>,
-    pub(super) order: &'a Order,
+    pub(super) order: &'a LabDescription,
     /// The lease of the order.
     pub(super) lease: Option<LeaseId>,
-    pub(super) part: Part,
+    pub(super) part: WorkerRecord,
     /// Whether a report is still to be written because the store was full.
     is_untold: bool,
     /// The state of all parts.
@@ -219,7 +227,7 @@ pub(super) struct Own<'a> {
 impl<'a> Own<'a> {
     fn new(
         keeper: &'a Keeper<'a>,
-        order: &'a Order,
+        order: &'a LabDescription,
         (number, lease): (Revision, Option<LeaseId>),
     ) -> Self {
         let heard = keeper.heard();
@@ -236,13 +244,13 @@ impl<'a> Own<'a> {
             takers: BTreeMap::new(),
             took: BTreeMap::new(),
             is_untold: false,
-            part: Part {
+            part: WorkerRecord {
                 order: number,
                 phase: Phase::Listening,
                 address: None,
                 token: keeper.token,
                 clock_error_ns: heard.as_ref().map_or(0, |heard| heard.clock.error_ns),
-                way_ns: heard.map_or((0, 0), |h| (h.clock.way_ns, h.longest_way_ns)),
+                one_way_ns: heard.map_or((0, 0), |h| (h.clock.one_way_ns, h.longest_one_way_ns)),
                 standing: None,
                 failure: None,
                 files: Vec::new(),
@@ -274,8 +282,9 @@ impl<'a> Own<'a> {
                 }
                 beat = Some(Instant::now());
             }
+            // Waiting here, and not at the store, keeps the answers of the worker fast.
             match process.lines.recv_timeout(LOOK_EVERY) {
-                Ok(FromPart::Ended { failure }) => {
+                Ok(FromWorker::Ended { failure }) => {
                     answerer.end();
                     self.part.failure = self.part.failure.take().or(failure);
                     // The requested commands end with the part because their nodes are gone.
@@ -296,8 +305,9 @@ impl<'a> Own<'a> {
                 self.part.failure.get_or_insert_with(failure);
             }
             if (leaves || !is_wanted() || self.keeper.has_ended()) && heard.ends() {
-                process.say(&ToPart::End);
+                process.say(&ToWorker::End);
             }
+            // The subscription may fail while the store is unreachable. The worker must get its beats in any case.
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
                 for (key, entry) in news.iter().flat_map(Follow::known) {
@@ -309,8 +319,9 @@ impl<'a> Own<'a> {
             for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
                 self.learn(&key, entry.as_ref());
             }
+            // All machines read the same changes from the store, the one that received the change as well.
             for changing in self.changes.take() {
-                process.say(&ToPart::Change(changing));
+                process.say(&ToWorker::Change(changing));
             }
             let order = self.part.order;
             // Keys that are older than the order belong to an earlier lab of the same name.
@@ -319,24 +330,25 @@ impl<'a> Own<'a> {
                 (entry.created > order).then(|| entry.value.clone())
             };
             let ways = known(keys::ways(&self.order.lab)).filter(|_| !heard.ways);
-            let ways: Option<Ways> = ways.and_then(|text| serde_json::from_slice(&text).ok());
+            let ways: Option<UnderlaySettings> =
+                ways.and_then(|text| serde_json::from_slice(&text).ok());
             if let Some(ways) = ways {
                 heard.ways = true;
-                process.say(&ToPart::Ways(ways));
+                process.say(&ToWorker::Ways(ways));
             }
             let go = known(keys::go(&self.order.lab)).filter(|_| !heard.go);
-            let go: Option<Go> = go.and_then(|text| serde_json::from_slice(&text).ok());
+            let go: Option<LabStart> = go.and_then(|text| serde_json::from_slice(&text).ok());
             if let Some(go) = go {
                 heard.go = true;
                 heard.zero_ns = go.zero_ns;
                 // From here on a change of the reference must not move the lab's clock.
                 self.time.set();
-                process.say(&ToPart::Go(go.zero_ns));
+                process.say(&ToWorker::Go(go.zero_ns));
                 self.part.phase = Phase::Running;
                 self.say();
             }
             if known(keys::end(&self.order.lab)).is_some() && heard.ends() {
-                process.say(&ToPart::End);
+                process.say(&ToWorker::End);
             }
             if self.part.phase == Phase::Running {
                 self.send_changes(heard.zero_ns);
@@ -361,7 +373,7 @@ impl<'a> Own<'a> {
     fn beat(&mut self, process: &mut Process) {
         if let Some(heard) = self.keeper.heard() {
             let ahead_ns = self.time.hear(&heard.clock.against, heard.ahead_ns);
-            process.say(&ToPart::Beat(Beat {
+            process.say(&ToWorker::Beat(Heartbeat {
                 ahead_ns,
                 clock_jumps: heard.jumps,
                 until_ns: self.keeper.until_ns.load(Ordering::Acquire),
@@ -369,21 +381,22 @@ impl<'a> Own<'a> {
         }
     }
 
-    fn hear(&mut self, line: FromPart) {
+    fn hear(&mut self, line: FromWorker) {
         match line {
-            FromPart::Listening(address) => {
+            FromWorker::Listening(address) => {
                 self.part.address = Some(address);
                 self.say();
             }
-            FromPart::Called(name) => self.called = Some(name),
-            FromPart::Standing {
+            FromWorker::Called(name) => self.called = Some(name),
+            FromWorker::Standing {
                 nodes,
                 plan,
                 images,
             } => {
+                // In the common clock, so that the controller can compare the machines.
                 let ahead_ns = self.time.ahead_ns();
-                self.part.phase = Phase::Standing;
-                self.part.standing = Some(Standing {
+                self.part.phase = Phase::Ready;
+                self.part.standing = Some(WorkerReady {
                     nodes,
                     plan,
                     images,
@@ -391,14 +404,14 @@ impl<'a> Own<'a> {
                 });
                 self.say();
             }
-            FromPart::Takers { machine, takers } => drop(self.takers.insert(machine, takers)),
-            FromPart::Took { machine, failure } => drop(self.took.insert(machine, failure)),
-            FromPart::Order { number, what } => self.changes.ask(number, what),
-            FromPart::Say(text) => {
+            FromWorker::Takers { machine, takers } => drop(self.takers.insert(machine, takers)),
+            FromWorker::Took { machine, failure } => drop(self.took.insert(machine, failure)),
+            FromWorker::Order { number, what } => self.changes.ask(number, what),
+            FromWorker::Say(text) => {
                 let lab = &self.order.lab;
                 self.keeper.watcher.tell(&format!("lab {lab}: {text}"));
             }
-            FromPart::Ended { .. } => {}
+            FromWorker::Ended { .. } => {}
         }
     }
 
@@ -408,6 +421,7 @@ impl<'a> Own<'a> {
         self.folder = Some(folder.clone());
         fs::write(folder.join(ORDER_FILE), serde_json::to_vec(self.order)?)?;
         self.hold = Some(folder::hold(&folder)?);
+        pieces::check(&self.order.files).map_err(io::Error::other)?;
         for (number, file) in self.order.files.iter().enumerate() {
             let (store, prefix) = (self.keeper.store.as_ref(), keys::files(&self.order.lab));
             let bytes = pieces::get(store, &prefix, number, file.bytes);

@@ -57,11 +57,11 @@ pub(crate) struct Daemons {
 pub(crate) struct Incident {
     pub(crate) node: String,
     pub(crate) program: &'static str,
-    pub(crate) what: What,
+    pub(crate) what: DaemonIncident,
 }
 
 /// The kind of incident.
-pub(crate) enum What {
+pub(crate) enum DaemonIncident {
     /// It ended by itself, or another process ended it.
     Died {
         how: String,
@@ -217,7 +217,7 @@ impl Daemons {
             incidents.push(Incident {
                 node: blueprint.lab.layout.node(key.0).name.clone(),
                 program: crew.programs[key.1].name,
-                what: What::Restarted,
+                what: DaemonIncident::Restarted,
             });
         }
         Ok(incidents)
@@ -261,7 +261,7 @@ impl Daemons {
         Ok((!by_us).then(|| Incident {
             node: blueprint.lab.layout.node(key.0).name.clone(),
             program: program.name,
-            what: What::Died {
+            what: DaemonIncident::Died {
                 how: crate::traffic::exit_words(exit),
                 again_in,
             },
@@ -301,9 +301,10 @@ impl Daemons {
     ///
     /// # Errors
     /// When one does not end.
-    pub(crate) fn stop(mut self) -> Result<(), EngineError> {
+    pub(crate) fn stop(mut self, launcher: &Launcher) -> Result<(), EngineError> {
         // The routes of the daemons disappear with the namespaces, so that a graceful end is not needed.
-        self.running.terminate_all(Duration::ZERO)?;
+        self.running
+            .terminate_all(Duration::ZERO, || launcher.cgroups.thaw())?;
         Ok(())
     }
 }
