@@ -22,7 +22,7 @@ test: setup-test setup-kernels setup-web build-ci ## set up what is missing, bui
 	@tools/parts rust+computing+fuzz+doc python+web+kernels
 
 test-long: setup-test setup-kernels setup-web build-ci ## the same with long studies in full, all kernels and the page with labs: some hours
-	CONSTEL_LONG=1 tools/parts rust+computing python web-long fuzz-long kernels-long
+	CONSTEL_LONG=1 tools/parts rust+computing python web-long fuzz-long kernels-long virtual-long
 
 test-python: setup-test build-ci ## the Python package: types, stubs, frames, labs
 	tools/parts python

@@ -34,6 +34,11 @@ fn loss_is_binomial_and_follows_from_the_seed() {
             let off = (lost - mean) / deviation;
             let text = format!("{lost} of {count} lost at {ratio}: {off:+.2} standard deviations");
             println!("{}: {text}", kind.name());
+            if waits() {
+                // `tools/virtual/conformance` compares two runs.
+                let lost: Vec<u32> = (0..count).filter(|n| !got.contains(n)).collect();
+                println!("lost: {lost:?}");
+            }
             assert!(off.abs() < 4.5, "{text}");
             let stats = settled(&lab);
             assert_eq!(stats.totals.counters.dropped_loss, lost as u64, "{stats:?}");
@@ -208,7 +213,12 @@ fn the_rate_holds_over_seconds() {
         }
         let got = drain(&far, Duration::from_secs(1));
         assert_eq!(got.len(), 600);
-        let span = (got[got.len() - 1].1 - got[0].1) as f64 / 1e9;
+        let span_ns = got[got.len() - 1].1 - got[0].1;
+        if exact() {
+            let off_ns = span_ns.abs_diff(599 * 4 * MS);
+            assert!(off_ns <= late(), "599 frames are {off_ns} ns off");
+        }
+        let span = span_ns as f64 / 1e9;
         let seen = (got.len() - 1) as f64 * 8000.0 / span;
         let error = (seen / rate as f64 - 1.0).abs();
         let bound = if slow() { 0.03 } else { 0.005 };

@@ -6,6 +6,7 @@
 
 use constel_drivers::relay::send_single_frames;
 use constel_drivers::{DriverKind, Links, Plane, PlaneConfig, Stall, make_plane, mono_ns};
+use constel_host::clock::waits;
 use constel_host::netlink::{Batch, Socket};
 use constel_link::{EdgeChange, EdgeUpdate, PortId};
 use std::ops::Range;
@@ -89,6 +90,10 @@ impl PlaneLab {
         // From the last moment that it can have come in at, and to the first.
         let (longest, shortest) = (at - sent.real.start, at.saturating_sub(sent.real.end));
         let stalled = self.stalled_ns(sent.mono.start, sent.mono.start + longest);
+        if waits() {
+            // Read by `tools/virtual/conformance`.
+            println!("late: {}", longest.cast_signed() - least.cast_signed());
+        }
         assert!(
             longest >= least && shortest < most + stalled,
             "{shortest} to {longest} ns instead of {least} to {most} and {stalled} of standing still"
