@@ -15,6 +15,7 @@ mod results;
 mod sweep;
 mod test;
 mod top;
+mod up;
 mod web;
 
 use std::ffi::OsString;
@@ -42,6 +43,7 @@ pub(crate) use results::{
 pub(crate) use sweep::Sweep;
 pub(crate) use test::Test;
 pub(crate) use top::{Metrics, Top};
+pub(crate) use up::{Logs, Restart, Up};
 pub(crate) use web::Web;
 
 /// Run real software over an emulated low-earth-orbit network.
@@ -68,6 +70,12 @@ pub(crate) enum Verb {
     /// Run a scenario: start the lab, run its traffic, print a summary.
     #[command(after_help = examples::RUN)]
     Run(Run),
+    /// Start a lab that stays in the background.
+    #[command(after_help = examples::UP)]
+    Up(Up),
+    /// Take a lab of `up` down and start it again.
+    #[command(after_help = examples::RESTART)]
+    Restart(Restart),
     /// Run a scenario with several seeds and values, and compare.
     #[command(after_help = examples::SWEEP)]
     Sweep(Sweep),
@@ -90,8 +98,11 @@ pub(crate) enum Verb {
     #[command(after_help = examples::BOX)]
     Box(Middlebox),
     /// List the labs of this host.
-    #[command(after_help = examples::LIST)]
+    #[command(after_help = examples::LIST, visible_alias = "ps")]
     List(List),
+    /// Print the messages of a lab of `up`, or the output of a node's programs.
+    #[command(after_help = examples::LOGS)]
+    Logs(Logs),
     /// Show a running lab: nodes, flows, counters, link plane.
     #[command(after_help = examples::SHOW)]
     Show(Lab),

@@ -18,6 +18,7 @@ mod info;
 mod init;
 mod link;
 mod list;
+mod logs;
 mod machines;
 mod metrics;
 mod middlebox;
@@ -37,6 +38,7 @@ mod sweep;
 mod test;
 mod there;
 mod top;
+mod up;
 mod virtual_time;
 mod web;
 
@@ -45,6 +47,10 @@ use crate::exit::Outcome;
 
 /// Returns whether a verb starts programs in nodes, possibly in nodes of containers.
 fn enters_nodes(verb: &Verb) -> bool {
+    // The process of the lab does, and not the one that starts it.
+    if let Verb::Up(args) = verb {
+        return args.staying;
+    }
     matches!(
         verb,
         Verb::Demo(_)
@@ -74,6 +80,9 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Demo(args) => demo::run(&args),
         Verb::Init(args) => init::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Up(args) => up::run(&args),
+        Verb::Restart(args) => up::restart(&args),
+        Verb::Logs(args) => logs::run(&args),
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Check(args) => check::run(&args),

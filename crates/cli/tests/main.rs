@@ -46,6 +46,7 @@ mod scenario_tests;
 mod series;
 mod services;
 mod stackless;
+mod staying;
 mod support;
 mod sweep;
 mod terminals;

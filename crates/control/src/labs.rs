@@ -59,7 +59,7 @@ fn state_of(entry: &LabEntry) -> LabState {
 }
 
 /// The lab of that name, living or dead.
-fn find(name: &str) -> Result<LabEntry, Error> {
+pub(crate) fn find(name: &str) -> Result<LabEntry, Error> {
     let runtime = RuntimeDir::default();
     let lab: LabName = name
         .parse()

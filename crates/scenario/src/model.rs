@@ -68,6 +68,10 @@ pub use transport::{
     Gateway, LeotpSettings, LeotpVariant, Midnodes, OnTheWay, Over, Placement, SplitTcp, Transfer,
 };
 
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scenario {
@@ -79,8 +83,12 @@ pub struct Scenario {
     pub seed: u64,
     /// UTC at lab time zero.
     pub start: Utc,
-    /// How long the lab runs; a positive whole multiple of `step`.
+    /// How long the lab runs; a positive whole multiple of `step`. Of a lab without an end, the time that is computed ahead
+    /// of time: an hour, rounded up.
     pub duration: TimeSpan,
+    /// Whether the lab ends after `duration`.
+    #[serde(skip_serializing_if = "is_true")]
+    pub has_end: bool,
     /// Time between two topologies, 10 ms to 60 s.
     pub step: TimeSpan,
     /// When lab time starts to run.

@@ -19,7 +19,8 @@ use crate::life::moving::Moving;
 use crate::life::observed::Observed;
 use crate::nodes::containers::Containers;
 use crate::nodes::ports::PortMaker;
-use crate::progress::{Progress, Stage};
+use crate::life::options::NEVER_NS;
+use crate::progress::{ENDLESS, Progress, Stage};
 use crate::routing::daemons::{Daemons, What};
 use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
@@ -161,7 +162,7 @@ impl LabTime<'_> {
         }
     }
 
-    /// Starts the clock at the given instant, or at once, and runs steps until `duration_ns`, with traffic in
+    /// Starts the clock at the given instant, or at once, and runs steps until `end_ns` of lab time, with traffic in
     /// parallel. The observations are added to `seen`, which has only the open output files at first.
     ///
     /// # Errors
@@ -170,7 +171,7 @@ impl LabTime<'_> {
         &self,
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
-        (zero_ns, duration_ns): (Option<u64>, u64),
+        (zero_ns, end_ns): (Option<u64>, u64),
         mut seen: Observed,
     ) -> Result<Observed, EngineError> {
         let failed_early = std::mem::take(&mut self.containers.borrow_mut().failed_early);
@@ -183,7 +184,10 @@ impl LabTime<'_> {
         self.clock.start(zero);
         self.view.inform(|| News::Clock);
         self.log.emit(Some(0), Happening::ClockStarted);
-        let seconds = duration_ns.div_ceil(1_000_000_000);
+        let seconds = match end_ns {
+            NEVER_NS => ENDLESS,
+            end_ns => end_ns.div_ceil(1_000_000_000),
+        };
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = SampleTimes::new(LOOKS);
         let waited_ns = || self.fabric.launcher.cgroups.processor_wait_ns();
@@ -192,30 +196,34 @@ impl LabTime<'_> {
         self.sample(steps, &mut seen)?;
         let step_ns = self.fabric.blueprint.lab.step_ns();
         // The last step has no end of its own: `wait_out` covers the time from it to the end of the run.
-        while steps.current().t_ns + step_ns < duration_ns {
+        while steps.current().t_ns + step_ns < end_ns {
             if !self.step(steps, daemons, &mut look, &mut seen)? {
                 break;
             }
             self.sample(steps, &mut seen)?;
             stage.reach(steps.current().t_ns / 1_000_000_000);
         }
-        self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
+        self.wait_out(steps, daemons, &mut look, &mut seen, end_ns)?;
         self.changes_of_stacks();
         // From here on changes of stacks are part of the take-down, and are not recorded.
         self.fabric.kernels.own_stacks.close();
         seen.stacks = self.fabric.kernels.own_stacks.spans(mono_ns());
         self.note_late(&mut seen)?;
         // The clock may have run past the end while the last sample was taken.
-        seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
+        seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(end_ns);
         let waited_ns = waited_before_ns.zip(waited_ns());
         let waited_ns = waited_ns.map(|(before, now)| now.saturating_sub(before));
         seen.processor_wait_ratio =
             waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
-        if self.stopped() && seen.lab_time_ns < duration_ns {
+        if self.stopped() && seen.lab_time_ns < end_ns {
             // The progress line must not claim that the whole lab time passed.
-            let (passed_s, all_s) = (seen.lab_time_ns as f64 / 1e9, duration_ns as f64 / 1e9);
+            let passed_s = seen.lab_time_ns as f64 / 1e9;
+            let of = match end_ns {
+                NEVER_NS => String::new(),
+                end_ns => format!(" of {} s", end_ns as f64 / 1e9),
+            };
             self.progress
-                .say(&format!("lab time ended at {passed_s:.1} s of {all_s} s"));
+                .say(&format!("lab time ended at {passed_s:.1} s{of}"));
         } else {
             stage.end("");
         }
@@ -319,9 +327,9 @@ impl LabTime<'_> {
         daemons: &mut Daemons,
         look: &mut SampleTimes,
         seen: &mut Observed,
-        duration_ns: u64,
+        end_ns: u64,
     ) -> Result<(), EngineError> {
-        while let Some(left) = self.clock.until(duration_ns).filter(|left| !left.is_zero()) {
+        while let Some(left) = self.clock.until(end_ns).filter(|left| !left.is_zero()) {
             if self.stopped() {
                 break;
             }

@@ -55,7 +55,8 @@ pub(crate) struct Context<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) started: Instant,
-    pub(crate) duration_ns: u64,
+    /// The end of lab time.
+    pub(crate) end_ns: u64,
     /// The folder of the nodes' information files.
     pub(crate) information: Option<PathBuf>,
 }

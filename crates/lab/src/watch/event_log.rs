@@ -78,9 +78,11 @@ impl EventLog {
         let line = serde_json::to_string(&event).map_err(io::Error::other);
         // The line is flushed, so that a crash of the lab loses no event.
         let written = match &mut inner.sink {
-            Some(sink) => {
-                line.and_then(|line| writeln!(sink, "{line}").and_then(|()| sink.flush()))
-            }
+            // A line is one write, because the file may begin anew between two.
+            Some(sink) => line.and_then(|line| {
+                sink.write_all(format!("{line}\n").as_bytes())?;
+                sink.flush()
+            }),
             None => Ok(()),
         };
         if let (Err(error), None) = (written, &inner.sink_error) {

@@ -197,10 +197,10 @@ impl One<'_> {
     fn when(&mut self, raw: &RawFailure) -> Option<FailureTime> {
         match (raw.at, raw.length, raw.mtbf, raw.mttr) {
             (Some(at), length, None, None) => {
-                let duration = self.parsed.raw.duration;
-                if at < duration {
+                let Some(duration) = self.parsed.raw.duration.filter(|duration| at >= *duration)
+                else {
                     return Some(FailureTime::Once(at, length));
-                }
+                };
                 let path = [Key("failures"), Index(self.index), Key("at")];
                 let message = format!("`{}` begins at {at}, when the lab is over", raw.name);
                 let error = self.parsed.error_at(&path, "order", message);
