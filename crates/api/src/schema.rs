@@ -51,6 +51,7 @@ struct Answers {
     change_rules: RulesChanged,
     capture: Capturing,
     set_link: LinkSet,
+    set_nodes: NodesSet,
     set_member: MemberSet,
     set_delays: DelaysSet,
     networks: Vec<NetworkShown>,

@@ -9,6 +9,7 @@ mod link;
 mod machines;
 mod middlebox;
 mod network;
+mod node;
 mod plan;
 mod probe;
 mod results;
@@ -35,6 +36,7 @@ pub(crate) use middlebox::{
     BoxAdd, BoxCheck, BoxEdit, BoxImport, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,
 };
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
+pub(crate) use node::{Node, NodeVerb};
 pub(crate) use plan::{Check, Format, Over, Plan};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
@@ -121,6 +123,9 @@ pub(crate) enum Verb {
     /// Show a link's state, or change the link by hand.
     #[command(after_help = examples::LINK)]
     Link(Link),
+    /// Stop, start, pause or fail nodes of a running lab.
+    #[command(after_help = examples::NODE)]
+    Node(Node),
     /// Show a lab's networks, or change their members and delays.
     #[command(after_help = examples::NETWORK)]
     Network(Network),

@@ -23,6 +23,7 @@ mod machines;
 mod metrics;
 mod middlebox;
 mod network;
+mod node;
 mod on_machines;
 mod over;
 mod path;
@@ -99,6 +100,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Metrics(args) => metrics::run(&args),
         Verb::Info(args) => info::run(&args),
         Verb::Link(args) => link::run(&args),
+        Verb::Node(args) => node::run(&args),
         Verb::Network(args) => network::run(&args),
         Verb::Routes(args) => routes::run(&args),
         Verb::Path(args) => path::run(&args),

@@ -34,6 +34,7 @@ mod mishaps;
 mod mtu;
 mod multipath;
 mod network;
+mod nodes;
 mod odd_images;
 mod outputs;
 mod pages;

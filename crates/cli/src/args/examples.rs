@@ -149,6 +149,15 @@ Examples:
   constel link set mine london iridium-p00-s00 --loss '1 %' --extra-delay 20ms
   constel link fail mine london iridium-p00-s00";
 
+pub(super) const NODE: &str = "\
+Links fail at once; stations choose other satellites within two steps of the scenario. `start` and `heal` bring links back within two
+steps.
+
+Examples:
+  constel node fail mine iridium-p00-s00
+  constel node stop mine 'iridium-p00-*'
+  constel node start mine 'iridium-p00-*'";
+
 pub(super) const NETWORK: &str = "\
 `join` and `leave` return when computed routes have followed.
 

@@ -5,7 +5,7 @@ mod laws;
 
 use constel_api::SetLink;
 use constel_api::answers::{
-    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, NodeForwarding, RoutesAfter,
+    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, NodeForwarding,
 };
 use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
@@ -81,19 +81,7 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
             "`constel link set {lab} {port} --reset` removes it\n"
         ))?;
     }
-    let routes = match answer.routes {
-        RoutesAfter::Stood { after_ns } => {
-            let ms = after_ns as f64 / 1e6;
-            format!("computed routes converged {ms:.1} ms later\n")
-        }
-        RoutesAfter::NotYet { waited_ns } => format!(
-            "computed routes had not converged {:.1} s later; `constel path` shows the kernels' routes\n",
-            waited_ns as f64 / 1e9
-        ),
-        RoutesAfter::NotAwaited => "did not wait for routes\n".to_owned(),
-        RoutesAfter::NotOurs | RoutesAfter::Untouched => String::new(),
-    };
-    output::text(&routes)?;
+    output::text(&output::routes_after(answer.routes))?;
     Ok(Exit::Done)
 }
 

@@ -10,6 +10,7 @@ mod exec;
 mod filter;
 mod first;
 mod marks;
+mod members;
 mod seccomp;
 mod spawn;
 mod supervisor;
@@ -23,6 +24,7 @@ pub use exec::{Entry, Within, run_inside};
 pub use marks::{
     LAB_VARIABLE, Marked, NODE_VARIABLE, OWNER_VARIABLE, Whose, kill_marked, marked, marked_of,
 };
+pub use members::signal_members;
 pub use spawn::{Spawn, Stdio};
 pub use supervisor::{Exited, Supervisor};
 pub use terminal::{Terminal, end_child, resize};

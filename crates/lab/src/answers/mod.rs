@@ -6,6 +6,7 @@ pub(crate) mod impair;
 pub(crate) mod inspect;
 mod loads;
 pub(crate) mod members;
+pub(crate) mod nodes;
 pub(crate) mod orders;
 pub(crate) mod view;
 mod written;

@@ -17,6 +17,7 @@ use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members;
+use crate::answers::nodes::NodesByHand;
 use crate::answers::orders::Orders;
 use crate::answers::{catalogued_in, impair, loads};
 use crate::clock::{LabClock, mono_ns};
@@ -57,6 +58,8 @@ pub(crate) struct View {
     pub(crate) by_hand: Mutex<ByHandEffects>,
     /// The members that are absent from their networks; locked while one joins or leaves.
     pub(crate) away: Mutex<Away>,
+    /// The nodes that were failed, stopped or paused by command.
+    pub(crate) nodes: Arc<NodesByHand>,
     /// The common changes of all machines, if there are several.
     pub(crate) orders: Option<Orders>,
 }
@@ -268,6 +271,7 @@ impl LabReader for View {
                         let counts = forwarding.as_ref()?.get(member as usize)?;
                         Some(forwarding_of(counts))
                     }),
+                    state: self.nodes.word(node.id).map(str::to_owned),
                 }
             };
             layout.nodes().iter().map(row).collect()

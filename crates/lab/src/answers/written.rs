@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 use constel_api::answers::{
-    Capturing, CommandSent, Confinement, DelaysSet, Entrance, LinkSet, MemberSet, RoutesAfter,
+    Capturing, CommandSent, Confinement, DelaysSet, Entrance, LinkSet, MemberSet, NodesSet, RoutesAfter,
     UserFileSet,
 };
 use constel_api::{
-    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabWriter, SetLink,
+    ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabWriter, NodeChange, SetLink,
 };
 use constel_plan::Blueprint;
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
@@ -46,6 +46,15 @@ impl LabWriter for View {
             version => self.routes_after(version, answer.at_mono_ns),
         };
         Ok(answer)
+    }
+
+    fn set_nodes(
+        &self,
+        nodes: &[String],
+        change: NodeChange,
+        wait: bool,
+    ) -> Result<NodesSet, ApiError> {
+        self.change_nodes(nodes, change, wait)
     }
 
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {

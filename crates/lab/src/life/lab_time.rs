@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_api::Happening;
+use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
 
+use crate::answers::nodes::BY_HAND;
 use crate::answers::view::View;
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
@@ -32,6 +34,7 @@ use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, SampledChanges};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
+use crate::watch::summary::ChangeRow;
 use crate::watch::pace::{Begun, Pace, SampleTimes};
 
 /// How often the kernels' tables are sampled, and the share of time for it.
@@ -241,6 +244,7 @@ impl LabTime<'_> {
     ) -> Result<bool, EngineError> {
         // Losses come first: the step planned next must already be without the nodes of lost machines.
         self.lose_machines(steps, seen)?;
+        self.plan_nodes_by_hand(steps);
         let next = steps.prepare();
         let handovers = next.handovers.clone();
         let current = Arc::clone(steps.current());
@@ -265,6 +269,7 @@ impl LabTime<'_> {
         }
         self.view
             .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        self.cut_new_links(steps);
         // The baseline is taken before the events are recorded, because control traffic caused by them counts from
         // here.
         let before = if broken.is_empty() && handovers.is_empty() {
@@ -272,7 +277,9 @@ impl LabTime<'_> {
         } else {
             self.baseline(daemons)?
         };
-        for change in broken {
+        // The failure of nodes by command was recorded when their links were cut.
+        let is_noted = |change: &ChangeRow| change.cause == BY_HAND && change.kind == ChangeKind::Failure;
+        for change in broken.into_iter().filter(|change| !is_noted(change)) {
             self.note_broken(change, steps, before.clone(), seen);
         }
         self.note_moved(steps.current().t_ns, seen);
@@ -375,6 +382,7 @@ impl LabTime<'_> {
         for end in self.watch_containers()? {
             seen.container_ended(end);
         }
+        self.obey(daemons);
         // Changes by command are recorded before the sample below, which may already end their watch.
         self.changes_by_hand(daemons, seen)?;
         self.changes_of_stacks();

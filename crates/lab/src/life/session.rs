@@ -162,6 +162,7 @@ impl<'a> Session<'a> {
             failed: Arc::default(),
             by_hand: Default::default(),
             away: Default::default(),
+            nodes: Arc::default(),
             orders: options
                 .together
                 .as_ref()

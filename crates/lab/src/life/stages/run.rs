@@ -74,6 +74,7 @@ impl Stages<'_> {
                 &[]
             },
             launcher: &fabric.launcher,
+            by_hand: &self.context.view.nodes,
             results: self.context.results,
             clock,
             log,

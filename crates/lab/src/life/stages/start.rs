@@ -225,7 +225,13 @@ impl Stages<'_> {
         let launcher = Arc::clone(&self.fabric.launcher);
         let dir = launcher.lab_dir.clone();
         let results = self.context.results;
-        let mut traffic = Traffic::plan(&self.fabric.blueprint, flows, &dir, results, launcher)?;
+        let mut traffic = Traffic::plan(
+            &self.fabric.blueprint,
+            flows,
+            &dir,
+            results,
+            (launcher, &self.context.view.nodes),
+        )?;
         traffic.start_servers()?;
         Ok(traffic)
     }

@@ -1,0 +1,414 @@
+//! Nodes that users fail, stop or pause by command.
+//!
+//! Links of a failed node are cut at once, as `link fail` does. From the next step that is planned on, the node is failed in
+//! the topology as by a failure of the scenario, so that stations choose other satellites. Programs are stopped and started by
+//! the step loop, which supervises them, at the [`Order`]s of this module.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::PathBuf;
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use constel_api::answers::{NodesSet, RoutesAfter};
+use constel_api::{ApiError, ErrorCode, Happening, NodeChange};
+use constel_host::process::signal_members;
+use constel_link::Effects;
+use constel_plan::EdgeEnds;
+use constel_topology::NodeId;
+use rustix::process::Signal;
+
+use super::impair;
+use super::view::{Held, View, find};
+use crate::clock::mono_ns;
+use crate::failed::Change;
+use crate::information::News;
+use constel_api::summary::ChangeKind;
+
+/// The failure of the topology with the nodes that are failed by command. Names of failures in scenarios have no space.
+pub(crate) const BY_HAND: &str = "by hand";
+
+/// How often a request that waits for the step loop checks whether the lab ends.
+const LOOK: Duration = Duration::from_millis(50);
+
+/// The time in which everything that supervises programs of a node notices that the node is down, before its processes are
+/// killed: otherwise their ends would count as failures. It is many times the interval of the loops.
+const NOTICE: Duration = Duration::from_millis(200);
+
+/// The nodes that were changed by command, and the orders to the step loop.
+#[derive(Debug, Default)]
+pub(crate) struct NodesByHand {
+    inner: Mutex<Inner>,
+}
+
+#[derive(Debug, Default)]
+struct Inner {
+    /// Failed nodes, with the edges that were cut for them and were not failed before.
+    failed: BTreeMap<NodeId, Vec<EdgeEnds>>,
+    /// Failed nodes that the planner does not know as failed yet.
+    unplanned: BTreeSet<NodeId>,
+    /// Changes that the planner gets before it plans the next step: nodes, and whether they fail.
+    plans: Vec<(Vec<NodeId>, bool)>,
+    stopped: BTreeSet<NodeId>,
+    paused: BTreeSet<NodeId>,
+    orders: Vec<Order>,
+}
+
+/// An order to the step loop: to stop supervising the programs of nodes, because they are killed, or to start them again.
+#[derive(Debug)]
+pub(crate) struct Order {
+    pub(crate) nodes: Vec<NodeId>,
+    pub(crate) starts: bool,
+    pub(crate) done: SyncSender<Result<(), String>>,
+}
+
+impl NodesByHand {
+    fn lock(&self) -> MutexGuard<'_, Inner> {
+        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Returns the changes for the planner since the last call: nodes, and whether they fail.
+    pub(crate) fn take_plans(&self) -> Vec<(Vec<NodeId>, bool)> {
+        let mut inner = self.lock();
+        inner.unplanned.clear();
+        std::mem::take(&mut inner.plans)
+    }
+
+    /// Returns the orders since the last call.
+    pub(crate) fn take_orders(&self) -> Vec<Order> {
+        std::mem::take(&mut self.lock().orders)
+    }
+
+    /// Returns the failed nodes.
+    pub(crate) fn failed(&self) -> Vec<NodeId> {
+        self.lock().failed.keys().copied().collect()
+    }
+
+    /// Returns whether a node is stopped.
+    pub(crate) fn is_stopped(&self, node: NodeId) -> bool {
+        self.lock().stopped.contains(&node)
+    }
+
+    /// Returns the state of a node that was changed by command, in a word.
+    pub(crate) fn word(&self, node: NodeId) -> Option<&'static str> {
+        let inner = self.lock();
+        match () {
+            () if inner.stopped.contains(&node) => Some("stopped"),
+            () if inner.paused.contains(&node) => Some("paused"),
+            () if inner.failed.contains_key(&node) => Some("failed"),
+            () => None,
+        }
+    }
+
+    /// Returns whether a change has an effect on a node.
+    ///
+    /// # Errors
+    /// The state of the node that excludes the change, with the next step.
+    fn changes(&self, node: NodeId, change: NodeChange) -> Result<bool, &'static str> {
+        let inner = self.lock();
+        let stopped = inner.stopped.contains(&node);
+        let paused = inner.paused.contains(&node);
+        let failed = inner.failed.contains_key(&node);
+        match change {
+            NodeChange::Fail => Ok(!failed),
+            NodeChange::Heal if stopped => Err("is stopped: `start` brings it back"),
+            NodeChange::Heal => Ok(failed),
+            NodeChange::Stop => Ok(!stopped),
+            NodeChange::Start => Ok(stopped),
+            NodeChange::Restart if stopped => Err("is stopped: `start` brings it back"),
+            NodeChange::Restart => Ok(true),
+            NodeChange::Pause if stopped => Err("is stopped, and has no processes"),
+            NodeChange::Pause => Ok(!paused),
+            NodeChange::Resume => Ok(paused),
+        }
+    }
+}
+
+impl View {
+    /// Carries out a change of nodes.
+    ///
+    /// # Errors
+    /// As [`constel_api::LabWriter::set_nodes`].
+    pub(super) fn change_nodes(
+        &self,
+        names: &[String],
+        change: NodeChange,
+        wait: bool,
+    ) -> Result<NodesSet, ApiError> {
+        if self.orders.is_some() {
+            let error = "nodes of a lab on several machines cannot be changed by hand; `link fail` takes `--store`";
+            return Err(ApiError::new(ErrorCode::Unsupported, error.to_owned()));
+        }
+        if self.clock.zero_mono_ns().is_none() {
+            return Err(ApiError::coming_up());
+        }
+        let (nodes, unchanged) = self.chosen(names, change)?;
+        let mut answer = NodesSet {
+            change,
+            nodes: self.names(&nodes)?,
+            unchanged: self.names(&unchanged)?,
+            at_mono_ns: mono_ns(),
+            links_from_ns: None,
+            processes: 0,
+            routes: RoutesAfter::Untouched,
+        };
+        if nodes.is_empty() {
+            return Ok(answer);
+        }
+        let mut version = None;
+        match change {
+            NodeChange::Fail => (answer.at_mono_ns, version) = self.fail_nodes(&nodes)?,
+            NodeChange::Heal => answer.links_from_ns = Some(self.heal_nodes(&nodes)?),
+            NodeChange::Stop => {
+                (answer.at_mono_ns, version) = self.fail_nodes(&nodes)?;
+                answer.processes = self.end_programs(&nodes)?;
+            }
+            NodeChange::Start => {
+                self.start_programs(&nodes)?;
+                answer.links_from_ns = Some(self.heal_nodes(&nodes)?);
+            }
+            NodeChange::Restart => {
+                answer.processes = self.end_programs(&nodes)?;
+                self.start_programs(&nodes)?;
+            }
+            NodeChange::Pause => {
+                answer.processes = self.signal(&nodes, Signal::STOP)?;
+                self.nodes.lock().paused.extend(&nodes);
+            }
+            NodeChange::Resume => {
+                answer.processes = self.signal(&nodes, Signal::CONT)?;
+                self.nodes.lock().paused.retain(|node| !nodes.contains(node));
+            }
+        }
+        let nodes = answer.nodes.clone();
+        self.log.emit(self.t_ns(), Happening::NodesSet { change, nodes });
+        answer.routes = match version {
+            Some(_) if !wait => RoutesAfter::NotAwaited,
+            version => self.routes_after(version, answer.at_mono_ns),
+        };
+        Ok(answer)
+    }
+
+    /// Divides the named nodes into those that a change has an effect on, and the others. Each is listed once.
+    fn chosen(
+        &self,
+        names: &[String],
+        change: NodeChange,
+    ) -> Result<(Vec<NodeId>, Vec<NodeId>), ApiError> {
+        let blueprint = self.held()?.kernels.blueprint.clone();
+        let (mut nodes, mut unchanged) = (Vec::new(), Vec::new());
+        for name in names {
+            let node = find(&blueprint, name)?;
+            let changes = self.nodes.changes(node, change);
+            let list = match changes {
+                Ok(true) => &mut nodes,
+                Ok(false) => &mut unchanged,
+                Err(why) => {
+                    let name = &blueprint.lab.layout.node(node).name;
+                    let error = format!("node '{name}' {why}");
+                    return Err(ApiError::new(ErrorCode::BadValue, error));
+                }
+            };
+            if !list.contains(&node) {
+                list.push(node);
+            }
+        }
+        Ok((nodes, unchanged))
+    }
+
+    fn names(&self, nodes: &[NodeId]) -> Result<Vec<String>, ApiError> {
+        let layout = self.held()?.kernels.blueprint.lab.layout.clone();
+        let name = |node: &NodeId| layout.node(*node).name.clone();
+        Ok(nodes.iter().map(name).collect())
+    }
+
+    /// Fails nodes: cuts their links, and has them failed in the topology from the next step on. Nodes that are failed already
+    /// stay so. Returns when the links were cut, and the version of the list of failed edges if that changed.
+    fn fail_nodes(&self, nodes: &[NodeId]) -> Result<(u64, Option<u64>), ApiError> {
+        let new: Vec<NodeId> = {
+            let inner = self.nodes.lock();
+            let new = nodes.iter().filter(|node| !inner.failed.contains_key(node));
+            new.copied().collect()
+        };
+        let done = self.cut(&new)?;
+        let objects = self.names(&new)?;
+        if objects.is_empty() {
+            return Ok(done);
+        }
+        let mut inner = self.nodes.lock();
+        new.iter().for_each(|node| {
+            inner.failed.entry(*node).or_default();
+        });
+        inner.unplanned.extend(&new);
+        inner.plans.push((new, true));
+        drop(inner);
+        self.note(ChangeKind::Failure, objects.clone());
+        let cause = BY_HAND.to_owned();
+        self.log.emit(self.t_ns(), Happening::Failure { cause, objects });
+        Ok(done)
+    }
+
+    /// Records a change of nodes for the summary, which then has the time until routes have converged.
+    fn note(&self, kind: ChangeKind, objects: Vec<String>) {
+        let t_ns = self.clock.now_ns().unwrap_or(0);
+        self.failed.note(Change {
+            t_ns,
+            kind,
+            objects,
+        });
+    }
+
+    /// Cuts the present links of nodes that are not failed by command yet.
+    ///
+    /// # Errors
+    /// When the link plane refuses: nothing was changed.
+    pub(crate) fn cut(&self, nodes: &[NodeId]) -> Result<(u64, Option<u64>), ApiError> {
+        if nodes.is_empty() {
+            return Ok((mono_ns(), None));
+        }
+        let Held {
+            kernels,
+            links,
+            snapshot,
+        } = self.held()?;
+        let layout = &kernels.blueprint.lab.layout;
+        let own = |port| Some(layout.port(port).node).filter(|node| nodes.contains(node));
+        let failed = self.failed.now();
+        let mut of: BTreeMap<NodeId, Vec<EdgeEnds>> = BTreeMap::new();
+        for edge in &snapshot.edges {
+            let ends = (edge.from, edge.to);
+            if let Some(node) = own(ends.0).or_else(|| own(ends.1))
+                && !failed.contains(ends)
+            {
+                of.entry(node).or_default().push(ends);
+            }
+        }
+        let edges: Vec<EdgeEnds> = of.values().flatten().copied().collect();
+        let done = self.set_down(links.as_ref(), &edges, true)?;
+        let mut inner = self.nodes.lock();
+        for (node, edges) in of {
+            inner.failed.entry(node).or_default().extend(edges);
+        }
+        Ok(done)
+    }
+
+    /// Takes edges down or up by command, at one instant.
+    fn set_down(
+        &self,
+        links: &dyn constel_drivers::Links,
+        edges: &[EdgeEnds],
+        down: bool,
+    ) -> Result<(u64, Option<u64>), ApiError> {
+        let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
+        let patch = Effects::failed(down);
+        let changed = self.change_by_hand(links, |_| {
+            let (_, changes) = impair::on_edges(links, edges, (&patch, false), zero_ns)?;
+            Ok::<_, constel_drivers::DriverError>(((), changes))
+        });
+        let ((), at_mono_ns) = changed.map_err(|error| impair::refusal(&error))?;
+        let t_ns = self.clock.now_ns().unwrap_or(0);
+        let edges = edges.iter().map(|edge| (*edge, down));
+        let version = self.failed.set_edges(t_ns, edges);
+        if version.is_some() {
+            self.inform(|| News::Failed);
+        }
+        Ok((at_mono_ns, version))
+    }
+
+    /// Heals failed nodes. Returns the lab time by which their links are there again.
+    fn heal_nodes(&self, nodes: &[NodeId]) -> Result<u64, ApiError> {
+        let Held { kernels, links, .. } = self.held()?;
+        let (layout, step_ns) = (
+            &kernels.blueprint.lab.layout,
+            kernels.blueprint.lab.step_ns(),
+        );
+        let mut inner = self.nodes.lock();
+        let mut edges: Vec<EdgeEnds> = Vec::new();
+        for node in nodes {
+            edges.extend(inner.failed.remove(node).into_iter().flatten());
+        }
+        // A link to a node that is still failed stays cut for that one.
+        edges.retain(|&(from, to)| {
+            let mut ends = [from, to].into_iter().map(|port| layout.port(port).node);
+            let Some(other) = ends.find(|end| inner.failed.contains_key(end)) else {
+                return true;
+            };
+            inner.failed.entry(other).or_default().push((from, to));
+            false
+        });
+        // Nodes that the topology never had as failed have their links at once.
+        let (at_once, later): (Vec<NodeId>, Vec<NodeId>) =
+            nodes.iter().partition(|node| inner.unplanned.remove(node));
+        inner.plans.push((nodes.to_vec(), false));
+        drop(inner);
+        self.set_down(links.as_ref(), &edges, false)?;
+        let objects = self.names(&at_once)?;
+        if !objects.is_empty() {
+            self.note(ChangeKind::Repair, objects.clone());
+            let cause = BY_HAND.to_owned();
+            self.log.emit(self.t_ns(), Happening::Repair { cause, objects });
+        }
+        let now_ns = self.clock.now_ns().unwrap_or(0);
+        Ok(match later.is_empty() {
+            true => now_ns,
+            // The next step may be planned already.
+            false => (now_ns / step_ns + 2) * step_ns,
+        })
+    }
+
+    /// Kills all processes in nodes, and has nothing start there. Returns their number.
+    fn end_programs(&self, nodes: &[NodeId]) -> Result<usize, ApiError> {
+        {
+            let mut inner = self.nodes.lock();
+            inner.stopped.extend(nodes);
+            inner.paused.retain(|node| !nodes.contains(node));
+        }
+        self.order(nodes, false)?;
+        std::thread::sleep(NOTICE);
+        self.signal(nodes, Signal::KILL)
+    }
+
+    /// Has the programs of stopped nodes start again.
+    fn start_programs(&self, nodes: &[NodeId]) -> Result<(), ApiError> {
+        // The ends of killed programs must be known before they start again.
+        std::thread::sleep(NOTICE);
+        self.order(nodes, true)?;
+        self.nodes.lock().stopped.retain(|node| !nodes.contains(node));
+        Ok(())
+    }
+
+    /// Gives the step loop an order, and waits until it is carried out. No node is held meanwhile.
+    fn order(&self, nodes: &[NodeId], starts: bool) -> Result<(), ApiError> {
+        let (done, answer) = sync_channel(1);
+        self.nodes.lock().orders.push(Order {
+            nodes: nodes.to_vec(),
+            starts,
+            done,
+        });
+        loop {
+            match answer.recv_timeout(LOOK) {
+                Ok(done) => return done.map_err(|error| ApiError::new(ErrorCode::Failed, error)),
+                Err(RecvTimeoutError::Timeout) if !self.stop.load(Ordering::Acquire) => {}
+                Err(_) => return Err(ApiError::coming_up()),
+            }
+        }
+    }
+
+    /// Signals all processes in nodes. Returns their number.
+    fn signal(&self, nodes: &[NodeId], signal: Signal) -> Result<usize, ApiError> {
+        let paths: Vec<PathBuf> = {
+            let kernels = self.held()?.kernels;
+            // A node without a stack has no processes.
+            let here = nodes.iter().filter(|node| kernels.member(**node).is_none());
+            here.map(|node| kernels.node(*node).netns_path()).collect()
+        };
+        let mut count = 0;
+        for path in paths {
+            let signalled = signal_members(&path, signal);
+            count += signalled
+                .map_err(|error| ApiError::new(ErrorCode::Failed, error.to_string()))?;
+        }
+        Ok(count)
+    }
+}
