@@ -209,11 +209,13 @@ class Link:
         """Changes the given effects in both directions, on top of geometry and scenario; other effects are unchanged.
 
         The names are the options of `constel link set`: `delay="20 ms"`, `extra_delay`, `rate="10 Mbit/s"`, `queue`,
-        `loss="1 %"`, `gilbert_elliott=["1 %", "10 %", "0 %", "50 %"]`, `jitter`, `ecn=True`, `reset=True`...
+        `loss="1 %"`, `gilbert_elliott=["1 %", "10 %", "0 %", "50 %"]`, `jitter`, `ecn=True`, `reset=True`... With `for_="5 s"`
+        the change ends after that time.
         """
         flags: list[str] = []
         for name, value in effects.items():
-            flag = "--" + name.replace("_", "-")
+            # `for` is a word of Python.
+            flag = "--" + name.rstrip("_").replace("_", "-")
             if value is True:
                 flags.append(flag)
             elif isinstance(value, (list, tuple)):

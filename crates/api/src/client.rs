@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, Loads,
-    MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use crate::{
-    ApiError, CaptureOrder, Event, NodeChange, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME, SetLink, Write,
+    ApiError, CaptureOrder, Event, NodeChange, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME,
+    SetLink, Write,
 };
 
 /// Longest wait for an answer.

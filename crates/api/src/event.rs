@@ -205,6 +205,9 @@ pub enum Happening {
         reset: bool,
         /// Current settings of the link's first edge.
         effects: BriefEffects,
+        /// Lab time for which they hold, nanoseconds; absent if they stay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        for_ns: Option<u64>,
     },
     /// A user set or removed a user file that a node receives.
     UserFile {

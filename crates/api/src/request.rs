@@ -1,5 +1,7 @@
 //! Questions to a running lab: those that change nothing apart from those that do.
 
+use std::num::NonZeroU64;
+
 use constel_link::Effects;
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -80,6 +82,10 @@ pub struct SetLink {
     /// Answer only when computed routes have followed a link that failed or was healed.
     #[serde(default = "yes")]
     pub wait: bool,
+    /// Lab time after which these settings end, nanoseconds: those that nobody changed since are as before. Default: they stay.
+    /// Not with `reset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<NonZeroU64>,
 }
 
 fn yes() -> bool {
@@ -96,6 +102,7 @@ impl SetLink {
             effects: Box::new(effects),
             reset: false,
             wait: true,
+            for_ns: None,
         }
     }
 }

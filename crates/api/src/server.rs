@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, Loads,
-    MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use crate::stream::{self, CaptureSource};
 use crate::{
-    ApiError, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request,
-    RuleChange, SetLink, Subscription, Write,
+    ApiError, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, REQUEST_LIMIT_BYTES, Read,
+    Request, RuleChange, SetLink, Subscription, Write,
 };
 
 /// Interval at which a follower of events is checked while no event occurs. A client that has left is removed then.

@@ -2,6 +2,7 @@
 
 mod agents;
 mod capture;
+mod carrier;
 mod catalogue;
 mod containers;
 mod contracts;

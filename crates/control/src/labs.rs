@@ -7,8 +7,8 @@ use std::time::{Duration, Instant};
 
 use constel_api::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use constel_api::{
     CaptureOrder, CaptureStream, Client, ClientError, Events, NodeChange, RuleChange, SetLink,

@@ -72,9 +72,7 @@ pub use middlebox::{BoxFinished, BoxOptions, BoxSource, load_box, load_rules, ru
 pub use node::{Door, require_privilege};
 pub use run::{End, EventStream, Finished, Quiet, RunOptions, Running, default_results};
 pub use scenario::Scenario;
-pub use staying::{
-    ComingUp, LOG, Staying, Stopped, Went, clear_stopped, end_for_restart, staying,
-};
+pub use staying::{ComingUp, LOG, Staying, Stopped, Went, clear_stopped, end_for_restart, staying};
 pub use tether::when_ended;
 pub use together::{
     Asked, Choice, EventsComing, LedLab, Looked, OnMachines, SeenEvent, Underlay, Way, machine_of,

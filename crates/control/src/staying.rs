@@ -251,7 +251,10 @@ pub struct Stopped {
 impl Stopped {
     fn of(record: &Staying) -> Result<Self, Error> {
         let args = record.args_again();
-        let words: Vec<_> = args.iter().map(|arg| quoted(&arg.to_string_lossy())).collect();
+        let words: Vec<_> = args
+            .iter()
+            .map(|arg| quoted(&arg.to_string_lossy()))
+            .collect();
         Ok(Self {
             lab: record.lab.clone(),
             scenario: record.scenario.clone(),
@@ -305,7 +308,11 @@ impl ComingUp {
         let mut child = Command::new(program)
             .args(args)
             .current_dir(folder)
-            .stdin(if input { Stdio::inherit() } else { Stdio::null() })
+            .stdin(if input {
+                Stdio::inherit()
+            } else {
+                Stdio::null()
+            })
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
@@ -442,11 +449,20 @@ mod tests {
     fn a_lab_that_starts_again_gets_a_results_folder_of_its_own() {
         let dir = tempfile::tempdir().unwrap();
         let again = |args: &[&str]| record(dir.path(), args).args_again();
-        assert_eq!(again(&["up", "a.yaml", "--results", "r"]), ["up", "a.yaml", "--results", "r"]);
+        assert_eq!(
+            again(&["up", "a.yaml", "--results", "r"]),
+            ["up", "a.yaml", "--results", "r"]
+        );
         fs::create_dir(dir.path().join("r")).unwrap();
-        assert_eq!(again(&["up", "--results", "r", "a.yaml"]), ["up", "--results", "r-2", "a.yaml"]);
+        assert_eq!(
+            again(&["up", "--results", "r", "a.yaml"]),
+            ["up", "--results", "r-2", "a.yaml"]
+        );
         fs::create_dir(dir.path().join("r-2")).unwrap();
-        assert_eq!(again(&["up", "a.yaml", "--results=r"]), ["up", "a.yaml", "--results=r-3"]);
+        assert_eq!(
+            again(&["up", "a.yaml", "--results=r"]),
+            ["up", "a.yaml", "--results=r-3"]
+        );
     }
 
     #[test]

@@ -26,7 +26,11 @@ impl Rotating {
     ///
     /// # Errors
     /// When the file exists or cannot be created.
-    pub fn create_new(path: &Path, most_bytes: Option<u64>, header: &'static str) -> io::Result<Self> {
+    pub fn create_new(
+        path: &Path,
+        most_bytes: Option<u64>,
+        header: &'static str,
+    ) -> io::Result<Self> {
         let file = File::options().append(true).create_new(true).open(path)?;
         let mut own = Self {
             path: path.to_owned(),
@@ -111,7 +115,9 @@ mod tests {
         assert!(older.starts_with("t,x\n") && now.starts_with("t,x\n"));
         let lines = |text: &str| text.lines().skip(1).map(str::to_owned).collect::<Vec<_>>();
         let kept = [lines(&older), lines(&now)].concat();
-        let last: Vec<_> = (100 - kept.len()..100).map(|line| format!("{line:03},1")).collect();
+        let last: Vec<_> = (100 - kept.len()..100)
+            .map(|line| format!("{line:03},1"))
+            .collect();
         assert_eq!(kept, last);
         assert!(older.len() < 30 && now.len() < 30, "{older}{now}");
         assert_eq!(fs::read_dir(dir.path()).unwrap().count(), 2);

@@ -27,8 +27,8 @@ use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
     ClockHold, ClockTime, Destination, Destinations, DriverChoice, Family, Forwarding,
-    HandoverKind, Metric, Name, NodeKind, OnMachineLoss, PathOf, Polarization, RegionHits,
-    SampleMetric, Software, StackTime, Threads, TopologyScope, WalkerPattern,
+    HandoverKind, Metric, Name, NodeKind, OnMachineLoss, PathOf, Polarization, PortCarrier,
+    RegionHits, SampleMetric, Software, StackTime, Threads, TopologyScope, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -137,6 +137,9 @@ pub struct Scenario {
     /// Whether the time that nodes' stacks take is deducted.
     #[serde(skip_serializing_if = "StackTime::is_deducted")]
     pub stack_time: StackTime,
+    /// Whether interfaces of nodes lose their carrier with their link.
+    #[serde(skip_serializing_if = "PortCarrier::is_always")]
+    pub carrier: PortCarrier,
     /// How late frames may be at the 99th percentile in a run that is to be trusted.
     pub max_lateness: TimeSpan,
     /// The protocol functions of nodes on the path, for the flows that pass them.

@@ -239,7 +239,8 @@ pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
         let verb = order.get("verb").and_then(Value::as_str);
         let order: Write = serde_json::from_value(order.clone()).map_err(bad)?;
         if !verb.is_some_and(|verb| WRITES.contains(&verb)) {
-            let words = "the web view changes links, nodes, members, flows and rules, and nothing else";
+            let words =
+                "the web view changes links, nodes, members, flows and rules, and nothing else";
             return Ok(Answer::refused(403, words));
         }
         write(lab(shared)?, order)

@@ -62,11 +62,7 @@ fn was_staying(lab: Option<&str>) -> bool {
     lab.is_some_and(|lab| constel_control::staying(lab).is_ok())
 }
 
-fn text(
-    report: &HostReport,
-    stopped: &[Stopped],
-    parts: &[PathBuf],
-) -> serde_json::Result<String> {
+fn text(report: &HostReport, stopped: &[Stopped], parts: &[PathBuf]) -> serde_json::Result<String> {
     let mut text = String::new();
     for own in stopped {
         let why = match own.rebooted {

@@ -85,14 +85,18 @@ fn of_node(results: &Path, node: &str) -> io::Result<Vec<PathBuf>> {
 
 /// Whether a file is `NODE.log` or `NODE.PROGRAM.log`.
 fn of_daemon(file: &str, node: &str) -> bool {
-    let rest = file.strip_suffix(".log").and_then(|name| name.strip_prefix(node));
+    let rest = file
+        .strip_suffix(".log")
+        .and_then(|name| name.strip_prefix(node));
     rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('.'))
 }
 
 /// Whether a file is `KIND-NODE.log`.
 fn of_helper(file: &str, node: &str) -> bool {
     let own = |kind: &str| file.strip_prefix(kind) == Some(&format!("-{node}.log"));
-    ["leotp-midnode", "leotp-gateway", "split-tcp"].into_iter().any(own)
+    ["leotp-midnode", "leotp-gateway", "split-tcp"]
+        .into_iter()
+        .any(own)
 }
 
 fn none(args: &Logs) -> Failure {
@@ -163,7 +167,10 @@ impl Followed {
     fn open(&self) -> io::Result<Option<File>> {
         let flags = rustix::fs::OFlags::NOFOLLOW | rustix::fs::OFlags::NONBLOCK;
         let flags = i32::try_from(flags.bits()).unwrap_or(0);
-        let file = File::options().read(true).custom_flags(flags).open(&self.path);
+        let file = File::options()
+            .read(true)
+            .custom_flags(flags)
+            .open(&self.path);
         match file {
             Ok(file) if file.metadata()?.is_file() => Ok(Some(file)),
             Ok(_) => Ok(None),
@@ -190,7 +197,8 @@ impl Followed {
     fn more(&mut self) -> io::Result<String> {
         let mut text = self.read()?;
         let now = self.open()?;
-        let number = |file: &Option<File>| -> Option<u64> { Some(file.as_ref()?.metadata().ok()?.ino()) };
+        let number =
+            |file: &Option<File>| -> Option<u64> { Some(file.as_ref()?.metadata().ok()?.ino()) };
         if now.is_some() && number(&now) != number(&self.open) {
             text += &self.read()?;
             self.open = now;

@@ -89,6 +89,9 @@ mod tests {
         };
         let text = text(&stopped);
         assert!(text.starts_with("a stopped\n"), "{text}");
-        assert!(text.contains("signalled 3 processes\n") && text.contains("4.2 ms"), "{text}");
+        assert!(
+            text.contains("signalled 3 processes\n") && text.contains("4.2 ms"),
+            "{text}"
+        );
     }
 }

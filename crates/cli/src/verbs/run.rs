@@ -75,7 +75,12 @@ pub(crate) fn run(args: &Run) -> Outcome {
 }
 
 /// Prints the result, and returns its exit code.
-pub(super) fn told(json: bool, summary: &Summary, results: &Path, signalled: &AtomicBool) -> Outcome {
+pub(super) fn told(
+    json: bool,
+    summary: &Summary,
+    results: &Path,
+    signalled: &AtomicBool,
+) -> Outcome {
     let told = if json {
         output::json(summary)
     } else {

@@ -40,7 +40,10 @@ pub(crate) fn run(args: &Up) -> Outcome {
 pub(crate) fn restart(args: &Restart) -> Outcome {
     constel_control::require_privilege()?;
     let (again, folder) = constel_control::end_for_restart(&args.lab)?;
-    output::tell(&format!("constel: {} is down; starting it again\n", args.lab));
+    output::tell(&format!(
+        "constel: {} is down; starting it again\n",
+        args.lab
+    ));
     launch(again, &folder, false, (args.attach, args.json))
 }
 
@@ -150,13 +153,17 @@ fn stay(args: &Up) -> Outcome {
     }
     let loaded = scenario::load(&args.file, &args.changes)?;
     if loaded.lab.scenario.clock_time == ClockTime::Virtual {
-        let error = "`clock.time: virtual` is for `constel run`: a lab that stays runs in real time";
+        let error =
+            "`clock.time: virtual` is for `constel run`: a lab that stays runs in real time";
         return Err(Failure::Usage(error.to_owned()));
     }
     let options = RunOptions {
         name: args.name.clone(),
         results: args.results.clone(),
-        duration_ns: args.duration.map(foreground::at_least_something).transpose()?,
+        duration_ns: args
+            .duration
+            .map(foreground::at_least_something)
+            .transpose()?,
         end: match args.no_end {
             true => End::Never,
             false => End::ScenarioOrNever,

@@ -86,7 +86,9 @@ impl Scenario {
                 way.way_ns as f64 / 1e6
             ));
         }
-        let end_ns = options.lab_time_ns(&self.lab.scenario)?.ok_or(Error::NoEnd)?;
+        let end_ns = options
+            .lab_time_ns(&self.lab.scenario)?
+            .ok_or(Error::NoEnd)?;
         let results = options.results.clone();
         let results = results.unwrap_or_else(|| default_results(name.as_str()));
         make_results(&results)?;

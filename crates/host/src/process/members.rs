@@ -26,7 +26,10 @@ pub fn signal_members(path: &Path, signal: Signal) -> Result<usize> {
         let before = signalled.len();
         for entry in fs::read_dir("/proc").context(|| "list /proc".to_owned())? {
             let entry = entry.context(|| "list /proc".to_owned())?;
-            let number = entry.file_name().to_str().and_then(|name| name.parse().ok());
+            let number = entry
+                .file_name()
+                .to_str()
+                .and_then(|name| name.parse().ok());
             let Some(pid) = number.and_then(Pid::from_raw) else {
                 continue;
             };

@@ -31,6 +31,9 @@ pub struct Impairing {
     pub effects: Effects,
     /// Whether earlier effects there are removed first.
     pub reset: bool,
+    /// How long they hold, nanoseconds; `None` if they stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
 }
 
 /// The place of effects.

@@ -2,6 +2,7 @@ pub(crate) mod by_hand;
 pub(crate) mod capture;
 mod changing;
 mod delays;
+mod ending;
 pub(crate) mod impair;
 pub(crate) mod inspect;
 mod loads;

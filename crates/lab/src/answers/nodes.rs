@@ -178,11 +178,15 @@ impl View {
             }
             NodeChange::Resume => {
                 answer.processes = self.signal(&nodes, Signal::CONT)?;
-                self.nodes.lock().paused.retain(|node| !nodes.contains(node));
+                self.nodes
+                    .lock()
+                    .paused
+                    .retain(|node| !nodes.contains(node));
             }
         }
         let nodes = answer.nodes.clone();
-        self.log.emit(self.t_ns(), Happening::NodesSet { change, nodes });
+        self.log
+            .emit(self.t_ns(), Happening::NodesSet { change, nodes });
         answer.routes = match version {
             Some(_) if !wait => RoutesAfter::NotAwaited,
             version => self.routes_after(version, answer.at_mono_ns),
@@ -245,7 +249,8 @@ impl View {
         drop(inner);
         self.note(ChangeKind::Failure, objects.clone());
         let cause = BY_HAND.to_owned();
-        self.log.emit(self.t_ns(), Happening::Failure { cause, objects });
+        self.log
+            .emit(self.t_ns(), Happening::Failure { cause, objects });
         Ok(done)
     }
 
@@ -347,7 +352,8 @@ impl View {
         if !objects.is_empty() {
             self.note(ChangeKind::Repair, objects.clone());
             let cause = BY_HAND.to_owned();
-            self.log.emit(self.t_ns(), Happening::Repair { cause, objects });
+            self.log
+                .emit(self.t_ns(), Happening::Repair { cause, objects });
         }
         let now_ns = self.clock.now_ns().unwrap_or(0);
         Ok(match later.is_empty() {
@@ -374,7 +380,10 @@ impl View {
         // The ends of killed programs must be known before they start again.
         std::thread::sleep(NOTICE);
         self.order(nodes, true)?;
-        self.nodes.lock().stopped.retain(|node| !nodes.contains(node));
+        self.nodes
+            .lock()
+            .stopped
+            .retain(|node| !nodes.contains(node));
         Ok(())
     }
 
@@ -406,8 +415,8 @@ impl View {
         let mut count = 0;
         for path in paths {
             let signalled = signal_members(&path, signal);
-            count += signalled
-                .map_err(|error| ApiError::new(ErrorCode::Failed, error.to_string()))?;
+            count +=
+                signalled.map_err(|error| ApiError::new(ErrorCode::Failed, error.to_string()))?;
         }
         Ok(count)
     }

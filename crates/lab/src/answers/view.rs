@@ -15,6 +15,7 @@ use constel_link::{EffectsChange, PortId};
 use constel_plan::{Away, Blueprint, ByHandEffects, NotOne};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
+use crate::answers::ending::Ending;
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members;
 use crate::answers::nodes::NodesByHand;
@@ -60,6 +61,8 @@ pub(crate) struct View {
     pub(crate) away: Mutex<Away>,
     /// The nodes that were failed, stopped or paused by command.
     pub(crate) nodes: Arc<NodesByHand>,
+    /// The changes of links by command that end by themselves.
+    pub(crate) endings: Mutex<Vec<Ending>>,
     /// The common changes of all machines, if there are several.
     pub(crate) orders: Option<Orders>,
 }

@@ -5,8 +5,8 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 use constel_api::answers::{
-    Capturing, CommandSent, Confinement, DelaysSet, Entrance, LinkSet, MemberSet, NodesSet, RoutesAfter,
-    UserFileSet,
+    Capturing, CommandSent, Confinement, DelaysSet, Entrance, LinkSet, MemberSet, NodesSet,
+    RoutesAfter, UserFileSet,
 };
 use constel_api::{
     ApiError, CaptureOrder, CaptureSource, ErrorCode, Happening, LabWriter, NodeChange, SetLink,
@@ -39,6 +39,9 @@ impl LabWriter for View {
 
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
         // No node is held during the wait for routes: a lab can only go down when its nodes are no longer held.
+        if order.for_ns.is_some() {
+            self.may_end_by_itself()?;
+        }
         let what = ByHand::Link(Box::new(self.impairing(&self.held()?, order)?));
         let (mut answer, version) = self.everywhere(&what)?.link()?;
         answer.routes = match version {

@@ -19,9 +19,9 @@ use crate::information::News;
 use crate::life::bring_up::Fabric;
 use crate::life::moving::Moving;
 use crate::life::observed::Observed;
+use crate::life::options::NEVER_NS;
 use crate::nodes::containers::Containers;
 use crate::nodes::ports::PortMaker;
-use crate::life::options::NEVER_NS;
 use crate::progress::{ENDLESS, Progress, Stage};
 use crate::routing::daemons::{Daemons, What};
 use crate::routing::limit::Limit;
@@ -34,8 +34,8 @@ use crate::traffic::helpers::{Death, Helpers};
 use crate::watch::changes::{self, Baseline, SampledChanges};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
-use crate::watch::summary::ChangeRow;
 use crate::watch::pace::{Begun, Pace, SampleTimes};
+use crate::watch::summary::ChangeRow;
 
 /// How often the kernels' tables are sampled, and the share of time for it.
 const LOOKS: Pace = Pace {
@@ -278,7 +278,8 @@ impl LabTime<'_> {
             self.baseline(daemons)?
         };
         // The failure of nodes by command was recorded when their links were cut.
-        let is_noted = |change: &ChangeRow| change.cause == BY_HAND && change.kind == ChangeKind::Failure;
+        let is_noted =
+            |change: &ChangeRow| change.cause == BY_HAND && change.kind == ChangeKind::Failure;
         for change in broken.into_iter().filter(|change| !is_noted(change)) {
             self.note_broken(change, steps, before.clone(), seen);
         }

@@ -31,8 +31,9 @@ impl LabTime<'_> {
         drop(self.view.cut(&nodes));
     }
 
-    /// Carries out the orders to stop and start programs of nodes.
+    /// Ends changes of links that are over, and carries out the orders to stop and start programs of nodes.
     pub(super) fn obey(&self, daemons: &mut Daemons) {
+        self.view.end_due();
         for order in self.view.nodes.take_orders() {
             let done = self.carry_out(&order, daemons);
             // The client may have left.

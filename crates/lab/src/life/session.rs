@@ -163,6 +163,7 @@ impl<'a> Session<'a> {
             by_hand: Default::default(),
             away: Default::default(),
             nodes: Arc::default(),
+            endings: Mutex::default(),
             orders: options
                 .together
                 .as_ref()

@@ -172,7 +172,8 @@ impl Helpers {
                 .clone(),
             how: exit_words(gone.exit),
         };
-        let by_itself = |gone: &constel_host::process::Exited<usize>| !self.halted.contains(&gone.key);
+        let by_itself =
+            |gone: &constel_host::process::Exited<usize>| !self.halted.contains(&gone.key);
         Ok(gone.into_iter().filter(by_itself).map(death).collect())
     }
 

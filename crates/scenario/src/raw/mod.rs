@@ -55,7 +55,7 @@ pub use constellations::{
 };
 pub use destination::{Destination, DestinationError, PathOf};
 pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
-pub use driver::{DriverChoice, RawLinks, StackTime, Threads};
+pub use driver::{DriverChoice, PortCarrier, RawLinks, StackTime, Threads};
 pub use events::{EventKind, EventSubject};
 pub use expect::{
     RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawMetric,

@@ -132,6 +132,7 @@ pub fn resolve(parsed: &Parsed, files: &dyn Files) -> Result<Scenario, Diagnosti
         grain,
         threads,
         stack_time,
+        carrier: raw.links.carrier,
         max_lateness: raw.links.max_lateness,
         transport,
         mounts,

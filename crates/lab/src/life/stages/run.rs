@@ -148,10 +148,12 @@ fn paths_file(paths: &Paths, results: &Results) -> Result<Option<PathRows>, Engi
     if paths.flows.is_empty() {
         return Ok(None);
     }
-    let file = results.paths(path_rows::HEADER).map_err(|source| EngineError::Io {
-        what: "make paths.csv".to_owned(),
-        source,
-    })?;
+    let file = results
+        .paths(path_rows::HEADER)
+        .map_err(|source| EngineError::Io {
+            what: "make paths.csv".to_owned(),
+            source,
+        })?;
     Ok(Some(PathRows::begin(file)))
 }
 
