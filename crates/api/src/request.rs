@@ -82,7 +82,7 @@ pub struct SetLink {
     /// Answer only when computed routes have followed a link that failed or was healed.
     #[serde(default = "yes")]
     pub wait: bool,
-    /// Lab time after which these settings end, nanoseconds: those that nobody changed since are as before. Default: they stay.
+    /// Lab time after which these settings end, nanoseconds: those that no other request changed since are as before. Default: they stay.
     /// Not with `reset`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub for_ns: Option<NonZeroU64>,

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, Entrance, LabRow, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;

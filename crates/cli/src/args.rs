@@ -29,7 +29,7 @@ use constel_units::TimeSpan;
 pub(crate) use agent::{Agent, ListMachines, Part};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
-pub(crate) use init::{Completion, Demo, Init, Man};
+pub(crate) use init::{Completion, Demo, Init, Man, Names};
 pub(crate) use link::{JitterName, Link, LinkChange, LinkEnds, LinkSet, OrderName};
 pub(crate) use machines::{OnMachines, OnThere};
 pub(crate) use middlebox::{
@@ -180,6 +180,9 @@ pub(crate) enum Verb {
     /// Print the completion script of a shell.
     #[command(after_help = examples::COMPLETION)]
     Completion(Completion),
+    /// Print the names that complete a command line; completion scripts call it.
+    #[command(hide = true)]
+    Names(Names),
     /// Write a manual page for each verb.
     #[command(hide = true)]
     Man(Man),

@@ -22,6 +22,7 @@ mod logs;
 mod machines;
 mod metrics;
 mod middlebox;
+mod names;
 mod network;
 mod node;
 mod on_machines;
@@ -77,6 +78,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     }
     match cli.verb {
         Verb::Completion(args) => completion::run(&args),
+        Verb::Names(args) => names::run(&args),
         Verb::Man(args) => completion::man(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Init(args) => init::run(&args),

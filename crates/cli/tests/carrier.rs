@@ -83,7 +83,7 @@ fn a_daemon_notices_a_cut_laser_at_once() {
     let (a, b) = (ends(0).to_owned(), ends(1).to_owned());
     let begun = Instant::now();
     json(&constel(["link", "fail", &lab.name, &a, &b, "--json"]));
-    // Its dead time is 30 s.
+    // The dead time is 30 s.
     until(Duration::from_secs(20), "another path", || {
         let path = json(&constel(["path", &lab.name, "west", "east", "--json"]));
         let own = &path["kernel"][0];

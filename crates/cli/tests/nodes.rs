@@ -134,7 +134,7 @@ fn programs_stop_start_and_stand_still() {
     let stands = || {
         let before = ticks(&lab);
         std::thread::sleep(Duration::from_millis(500));
-        // One that was under way may still arrive.
+        // A line that is being written may still arrive.
         assert!(ticks(&lab) <= before + 1);
     };
     runs();

@@ -85,7 +85,7 @@ fn a_lab_stays_restarts_and_goes_down() {
     let manifest = fs::read(dir.path().join("r/manifest.json")).unwrap();
     let manifest: Value = serde_json::from_slice(&manifest).unwrap();
     assert_eq!(manifest["duration_ns"], Value::Null);
-    // Its session is its own, and it has no terminal.
+    // The lab has a session of its own, without a terminal.
     let first = lab.pid();
     let stat = fs::read_to_string(format!("/proc/{first}/stat")).unwrap();
     let fields: Vec<&str> = stat

@@ -98,6 +98,9 @@ pub enum Error {
     /// A lab that cannot stay in the background, or does not.
     #[error("{0}")]
     NotStaying(String),
+    /// The process of a lab that stays cannot be started or watched.
+    #[error("the process of the lab cannot be started or watched: {0}")]
+    Process(std::io::Error),
     /// The records of labs that stay cannot be read or written.
     #[error("{}: {source}", .path.display())]
     Records {
@@ -371,6 +374,7 @@ impl Error {
             | Self::Unwritable { .. }
             | Self::BadDocument { .. }
             | Self::BadTable { .. }
+            | Self::Process(_)
             | Self::Records { .. }
             | Self::SweepFolder { .. }
             | Self::Thread(_) => Exit::Failed,

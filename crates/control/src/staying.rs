@@ -38,7 +38,7 @@ pub struct Staying {
     pub scenario: String,
     /// When it was started.
     pub started: Utc,
-    /// Its results folder.
+    /// The results folder.
     pub results: PathBuf,
     /// Lab time after which it is taken down, nanoseconds; `None` if it stays.
     pub ends_after_ns: Option<u64>,
@@ -124,9 +124,9 @@ impl Staying {
         let mut args: Vec<OsString> = self.args.iter().map(OsString::from).collect();
         let mut next = false;
         for arg in &mut args {
-            let text = arg.to_string_lossy();
+            let text = arg.to_string_lossy().into_owned();
             let given = match next {
-                true => Some(text.as_ref()),
+                true => Some(text.as_str()),
                 false => text.strip_prefix("--results="),
             };
             if let Some(given) = given {
@@ -212,7 +212,7 @@ pub fn staying(lab: &str) -> Result<Staying, Error> {
     )))
 }
 
-/// Returns the labs of `constel up` whose processes are gone although nobody took them down, of one name or all, and removes
+/// Returns the labs of `constel up` whose processes are gone although they were not taken down, of one name or all, and removes
 /// their records.
 ///
 /// # Errors
@@ -238,7 +238,7 @@ pub struct Stopped {
     pub scenario: String,
     /// When it was started.
     pub started: Utc,
-    /// Its results up to the end, without a summary.
+    /// The results up to the end, without a summary.
     pub results: PathBuf,
     /// Whether the machine was started again since then; otherwise its process was killed.
     pub rebooted: bool,
@@ -288,7 +288,7 @@ pub struct ComingUp {
 pub enum Went {
     /// It is up.
     Up(ListedLab),
-    /// Its process has ended, with this status. It has printed the reason.
+    /// The process has ended, with this status. It has printed the reason.
     Ended(ExitStatus),
 }
 
@@ -297,14 +297,14 @@ impl ComingUp {
     /// prints on stderr while it comes up. With `input` it reads this process's standard input.
     ///
     /// # Errors
-    /// [`Error::Thread`] if the process cannot be started.
+    /// [`Error::Process`] if the process cannot be started.
     pub fn start(
         args: &[OsString],
         folder: &Path,
         input: bool,
         mut said: impl FnMut(&[u8]) + Send + 'static,
     ) -> Result<Self, Error> {
-        let program = constel_host::sealed::own_program().map_err(Error::Thread)?;
+        let program = constel_host::sealed::own_program().map_err(Error::Process)?;
         let mut child = Command::new(program)
             .args(args)
             .current_dir(folder)
@@ -316,7 +316,7 @@ impl ComingUp {
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
             .spawn()
-            .map_err(Error::Thread)?;
+            .map_err(Error::Process)?;
         let pipe = child.stderr.take();
         let messages = std::thread::spawn(move || {
             let Some(mut pipe) = pipe else { return };
@@ -334,7 +334,7 @@ impl ComingUp {
         })
     }
 
-    /// Waits until the lab is up or its process has ended. If `stop` is set meanwhile, asks the process to take down what
+    /// Waits until the lab is up or its process has ended. If `stop` is set, asks the process to take down what
     /// exists, and waits for that.
     ///
     /// # Errors
@@ -342,9 +342,9 @@ impl ComingUp {
     pub fn wait(&mut self, stop: &AtomicBool) -> Result<Went, Error> {
         let mut asked = false;
         loop {
-            if let Some(status) = self.child.try_wait().map_err(Error::Thread)? {
-                // Its messages are printed before the result is returned.
-                self.messages.take().map(JoinHandle::join);
+            if let Some(status) = self.child.try_wait().map_err(Error::Process)? {
+                // All messages are printed before the result is returned.
+                drop(self.messages.take().map(JoinHandle::join));
                 return Ok(Went::Ended(status));
             }
             if stop.load(Ordering::Acquire) && !asked {
@@ -364,14 +364,14 @@ impl ComingUp {
     /// Returns the status of the process if it has ended.
     ///
     /// # Errors
-    /// [`Error::Thread`] if the kernel does not report it.
+    /// [`Error::Process`] if the kernel does not report it.
     pub fn ended(&mut self) -> Result<Option<ExitStatus>, Error> {
-        self.child.try_wait().map_err(Error::Thread)
+        self.child.try_wait().map_err(Error::Process)
     }
 
     fn terminate(&self) {
         let pid = rustix::process::Pid::from_child(&self.child);
-        // It may have ended meanwhile.
+        // The process may have ended since then.
         let _ = rustix::process::kill_process(pid, rustix::process::Signal::TERM);
     }
 }
@@ -442,7 +442,7 @@ mod tests {
         let stopped = Stopped::of(&before).unwrap();
         assert!(stopped.rebooted);
         assert_eq!(stopped.command, "constel up mine.yaml");
-        assert_eq!(records(&dir.path().join("none")).unwrap(), []);
+        assert!(records(&dir.path().join("none")).unwrap().is_empty());
     }
 
     #[test]

@@ -174,7 +174,7 @@ impl Effects {
         self
     }
 
-    /// Returns these effects without those that `patch` set and that nobody changed since; their fields are as in `before`.
+    /// Returns these effects without those that `patch` set and that were not changed since; their fields are as in `before`.
     #[must_use]
     pub fn without(&self, patch: &Effects, before: &Effects) -> Effects {
         fn back<T: Clone + PartialEq>(

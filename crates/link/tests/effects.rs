@@ -443,7 +443,7 @@ fn a_change_that_ends_leaves_what_others_changed() {
     };
     let set = before.merged(&patch);
     assert_eq!(set.without(&patch, &before), before);
-    // Somebody sets another delay, and jitter, meanwhile.
+    // Another request sets another delay and duplication before the end.
     let others = Effects {
         delay_ns: Some(7 * MS),
         duplicate_ratio: Some(0.1),

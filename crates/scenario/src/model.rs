@@ -83,7 +83,7 @@ pub struct Scenario {
     pub seed: u64,
     /// UTC at lab time zero.
     pub start: Utc,
-    /// How long the lab runs; a positive whole multiple of `step`. Of a lab without an end, the time that is computed ahead
+    /// How long the lab runs; a positive whole multiple of `step`. For a lab without an end, this is the time that is computed ahead
     /// of time: an hour, rounded up.
     pub duration: TimeSpan,
     /// Whether the lab ends after `duration`.

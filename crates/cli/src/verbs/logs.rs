@@ -59,10 +59,9 @@ fn results_of(lab: &str) -> Result<PathBuf, Error> {
 /// Returns the files with the output of a node's programs, sorted.
 fn of_node(results: &Path, node: &str) -> io::Result<Vec<PathBuf>> {
     let mut files = Vec::new();
-    for (folder, is_own) in [
-        ("daemons", of_daemon as fn(&str, &str) -> bool),
-        ("transport", of_helper),
-    ] {
+    let kinds: [(&str, fn(&str, &str) -> bool); 2] =
+        [("daemons", of_daemon), ("transport", of_helper)];
+    for (folder, is_own) in kinds {
         let Ok(entries) = fs::read_dir(results.join(folder)) else {
             continue;
         };
@@ -247,7 +246,7 @@ mod tests {
         fs::rename(&path, dir.path().join("lab.log.1")).unwrap();
         fs::write(&path, "f\n").unwrap();
         assert_eq!(own.more().unwrap(), "de\nf\n");
-        // Cut, and written anew.
+        // Cut, and written again.
         fs::write(&path, "").unwrap();
         assert_eq!(own.more().unwrap(), "");
         fs::write(&path, "g\n").unwrap();

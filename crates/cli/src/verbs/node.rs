@@ -1,7 +1,7 @@
 //! `constel node`: fails, stops and pauses nodes of a running lab.
 
 use constel_api::NodeChange;
-use constel_api::answers::{NodesSet, RoutesAfter};
+use constel_api::answers::NodesSet;
 use constel_control::Lab;
 
 use crate::args::{Node, NodeVerb};
@@ -61,6 +61,8 @@ fn text(answer: &NodesSet) -> String {
 
 #[cfg(test)]
 mod tests {
+    use constel_api::answers::RoutesAfter;
+
     use super::*;
 
     #[test]

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use constel_api::Happening;
 use constel_api::answers::ListedLab;
-use constel_control::{ComingUp, End, EventStream, RunOptions, Staying, Went};
+use constel_control::{ComingUp, End, Error, EventStream, RunOptions, Staying, Went};
 use constel_scenario::model::ClockTime;
 use constel_units::TimeSpan;
 use serde::Serialize;
@@ -71,7 +71,7 @@ fn launch(
     if !attach {
         return Ok(Exit::Done);
     }
-    let status = logs::follow(&[record.log()], 0, || {
+    let status = logs::follow(&[record.log()], usize::MAX, || {
         let ended = coming.ended()?;
         Ok((ended.is_some() || stop.load(Ordering::Acquire)).then_some(ended))
     })?;
@@ -172,8 +172,8 @@ fn stay(args: &Up) -> Outcome {
         anyway: args.anyway,
         ..RunOptions::default()
     };
-    let signalled = Arc::new(AtomicBool::new(false));
-    signals::set(&[&options.stop, &signalled])?;
+    let (signalled, stop) = (Arc::new(AtomicBool::new(false)), Arc::clone(&options.stop));
+    signals::set(&[&stop, &signalled])?;
     let log = LabLog::default();
     let running = loaded
         .start(options, log.progress())
@@ -187,12 +187,13 @@ fn stay(args: &Up) -> Outcome {
     )?;
     let events = running.events();
     let keeper = {
-        let (record, log) = (record.clone(), log.clone());
-        std::thread::spawn(move || keep(events, &record, &log))
+        let (record, log, stop) = (record.clone(), log.clone(), stop);
+        std::thread::spawn(move || keep(events, &record, &log, &stop))
     };
     let ended = running.wait();
     // It ends with the events, which end with the lab.
-    if keeper.join().unwrap_or(false) {
+    let kept = keeper.join();
+    if kept.unwrap_or_else(|panic| std::panic::resume_unwind(panic))? {
         record.forget()?;
     }
     let finished = match ended {
@@ -209,24 +210,31 @@ fn stay(args: &Up) -> Outcome {
 
 /// Keeps the lab's record from the claim of its name on, and its log once it is up. Returns whether the record was kept: a lab
 /// that never had its name must leave the record of the one that has it.
-fn keep(events: EventStream, record: &Staying, log: &LabLog) -> bool {
-    let mut kept = false;
+///
+/// # Errors
+/// When the record cannot be written. The lab ends then, because no later command would find it.
+fn keep(
+    events: EventStream,
+    record: &Staying,
+    log: &LabLog,
+    stop: &AtomicBool,
+) -> Result<bool, Error> {
+    let mut kept = Ok(false);
     for event in events {
-        let done = match event.what {
+        match event.what {
             Happening::Starting { .. } => {
-                let done = record.keep();
-                kept = done.is_ok();
-                done.map_err(|error| error.to_string())
+                kept = record.keep().map(|()| true);
+                if kept.is_err() {
+                    stop.store(true, Ordering::Release);
+                }
             }
             Happening::Running { .. } => {
                 let path = record.log();
-                log.begin(&path)
-                    .map_err(|error| format!("{}: {error}", path.display()))
+                if let Err(error) = log.begin(&path) {
+                    output::tell(&format!("warning: {}: {error}\n", path.display()));
+                }
             }
-            _ => Ok(()),
-        };
-        if let Err(error) = done {
-            output::tell(&format!("warning: {error}\n"));
+            _ => {}
         }
     }
     kept

@@ -1,4 +1,4 @@
-//! All processes in a network namespace, whoever started them.
+//! All processes in a network namespace, also those that Constel did not start.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,7 +13,7 @@ use crate::error::{Context, Error, Result};
 /// Most passes over `/proc`. Processes that start others while they are signalled are found by a later one.
 const PASSES: usize = 16;
 
-/// Sends a signal to every process whose network namespace is that of `path`, and to those that they start meanwhile.
+/// Sends a signal to every process whose network namespace is that of `path`, and to those that they start at the same time.
 /// Returns their number.
 ///
 /// # Errors
@@ -21,20 +21,20 @@ const PASSES: usize = 16;
 pub fn signal_members(path: &Path, signal: Signal) -> Result<usize> {
     let own = fs::metadata(path).context(|| format!("look at {}", path.display()))?;
     let own = (own.dev(), own.ino());
-    let mut signalled = BTreeSet::new();
+    let mut signalled: BTreeSet<i32> = BTreeSet::new();
     for _ in 0..PASSES {
         let before = signalled.len();
         for entry in fs::read_dir("/proc").context(|| "list /proc".to_owned())? {
             let entry = entry.context(|| "list /proc".to_owned())?;
-            let number = entry
-                .file_name()
-                .to_str()
-                .and_then(|name| name.parse().ok());
-            let Some(pid) = number.and_then(Pid::from_raw) else {
+            let name = entry.file_name();
+            let number = name.to_str().and_then(|name| name.parse().ok());
+            let Some((number, pid)) =
+                number.and_then(|number| Some((number, Pid::from_raw(number)?)))
+            else {
                 continue;
             };
-            if !signalled.contains(&pid) && signal_member(pid, own, signal)? {
-                signalled.insert(pid);
+            if !signalled.contains(&number) && signal_member(pid, own, signal)? {
+                signalled.insert(number);
             }
         }
         if signalled.len() == before {

@@ -12,8 +12,7 @@ use constel_link::{EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::NodeId;
 
-use super::by_hand::{ByHand, Impairing, Made, Moved, Moving, On};
-use super::ending::Ending;
+use super::by_hand::{ByHand, Ending, Impairing, Made, Moved, Moving, On};
 use super::view::{Held, View, find};
 use super::{delays, impair};
 use crate::clock::mono_ns;

@@ -5,34 +5,14 @@ use std::sync::PoisonError;
 use constel_api::answers::BriefEffects;
 use constel_api::{ApiError, ErrorCode, Happening};
 use constel_drivers::{DriverError, Links};
-use constel_link::{Effects, EffectsChange, PortId};
-use constel_plan::{ByHandEffects, EdgeEnds};
+use constel_link::{Effects, EffectsChange};
+use constel_plan::ByHandEffects;
 
-use super::by_hand::On;
+use super::by_hand::{Ending, On, Place};
 use super::impair;
 use super::view::View;
 use crate::clock::mono_ns;
 use crate::information::News;
-
-/// A change that ends.
-#[derive(Debug)]
-pub(crate) struct Ending {
-    /// The end, by the machine's clock.
-    pub(crate) at_mono_ns: u64,
-    /// The link, as `A-B`, or the port.
-    pub(crate) link: String,
-    /// The effects that were set.
-    pub(crate) patch: Effects,
-    /// The effects by command before, of each place.
-    pub(crate) before: Vec<(Place, Effects)>,
-}
-
-/// The place of effects.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Place {
-    Edge(EdgeEnds),
-    Port(PortId),
-}
 
 impl View {
     /// Checks that a change can end by itself.

@@ -4,11 +4,10 @@
 //! the topology as by a failure of the scenario, so that stations choose other satellites. Programs are stopped and started by
 //! the step loop, which supervises them, at the [`Order`]s of this module.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::PathBuf;
 use std::sync::atomic::Ordering;
-use std::sync::mpsc::{RecvTimeoutError, SyncSender, sync_channel};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::mpsc::{RecvTimeoutError, sync_channel};
 use std::time::Duration;
 
 use constel_api::answers::{NodesSet, RoutesAfter};
@@ -20,14 +19,12 @@ use constel_topology::NodeId;
 use rustix::process::Signal;
 
 use super::impair;
+use super::node_states::{BY_HAND, Order};
 use super::view::{Held, View, find};
 use crate::clock::mono_ns;
 use crate::failed::Change;
 use crate::information::News;
 use constel_api::summary::ChangeKind;
-
-/// The failure of the topology with the nodes that are failed by command. Names of failures in scenarios have no space.
-pub(crate) const BY_HAND: &str = "by hand";
 
 /// How often a request that waits for the step loop checks whether the lab ends.
 const LOOK: Duration = Duration::from_millis(50);
@@ -35,95 +32,6 @@ const LOOK: Duration = Duration::from_millis(50);
 /// The time in which everything that supervises programs of a node notices that the node is down, before its processes are
 /// killed: otherwise their ends would count as failures. It is many times the interval of the loops.
 const NOTICE: Duration = Duration::from_millis(200);
-
-/// The nodes that were changed by command, and the orders to the step loop.
-#[derive(Debug, Default)]
-pub(crate) struct NodesByHand {
-    inner: Mutex<Inner>,
-}
-
-#[derive(Debug, Default)]
-struct Inner {
-    /// Failed nodes, with the edges that were cut for them and were not failed before.
-    failed: BTreeMap<NodeId, Vec<EdgeEnds>>,
-    /// Failed nodes that the planner does not know as failed yet.
-    unplanned: BTreeSet<NodeId>,
-    /// Changes that the planner gets before it plans the next step: nodes, and whether they fail.
-    plans: Vec<(Vec<NodeId>, bool)>,
-    stopped: BTreeSet<NodeId>,
-    paused: BTreeSet<NodeId>,
-    orders: Vec<Order>,
-}
-
-/// An order to the step loop: to stop supervising the programs of nodes, because they are killed, or to start them again.
-#[derive(Debug)]
-pub(crate) struct Order {
-    pub(crate) nodes: Vec<NodeId>,
-    pub(crate) starts: bool,
-    pub(crate) done: SyncSender<Result<(), String>>,
-}
-
-impl NodesByHand {
-    fn lock(&self) -> MutexGuard<'_, Inner> {
-        self.inner.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns the changes for the planner since the last call: nodes, and whether they fail.
-    pub(crate) fn take_plans(&self) -> Vec<(Vec<NodeId>, bool)> {
-        let mut inner = self.lock();
-        inner.unplanned.clear();
-        std::mem::take(&mut inner.plans)
-    }
-
-    /// Returns the orders since the last call.
-    pub(crate) fn take_orders(&self) -> Vec<Order> {
-        std::mem::take(&mut self.lock().orders)
-    }
-
-    /// Returns the failed nodes.
-    pub(crate) fn failed(&self) -> Vec<NodeId> {
-        self.lock().failed.keys().copied().collect()
-    }
-
-    /// Returns whether a node is stopped.
-    pub(crate) fn is_stopped(&self, node: NodeId) -> bool {
-        self.lock().stopped.contains(&node)
-    }
-
-    /// Returns the state of a node that was changed by command, in a word.
-    pub(crate) fn word(&self, node: NodeId) -> Option<&'static str> {
-        let inner = self.lock();
-        match () {
-            () if inner.stopped.contains(&node) => Some("stopped"),
-            () if inner.paused.contains(&node) => Some("paused"),
-            () if inner.failed.contains_key(&node) => Some("failed"),
-            () => None,
-        }
-    }
-
-    /// Returns whether a change has an effect on a node.
-    ///
-    /// # Errors
-    /// The state of the node that excludes the change, with the next step.
-    fn changes(&self, node: NodeId, change: NodeChange) -> Result<bool, &'static str> {
-        let inner = self.lock();
-        let stopped = inner.stopped.contains(&node);
-        let paused = inner.paused.contains(&node);
-        let failed = inner.failed.contains_key(&node);
-        match change {
-            NodeChange::Fail => Ok(!failed),
-            NodeChange::Heal if stopped => Err("is stopped: `start` brings it back"),
-            NodeChange::Heal => Ok(failed),
-            NodeChange::Stop => Ok(!stopped),
-            NodeChange::Start => Ok(stopped),
-            NodeChange::Restart if stopped => Err("is stopped: `start` brings it back"),
-            NodeChange::Restart => Ok(true),
-            NodeChange::Pause if stopped => Err("is stopped, and has no processes"),
-            NodeChange::Pause => Ok(!paused),
-            NodeChange::Resume => Ok(paused),
-        }
-    }
-}
 
 impl View {
     /// Carries out a change of nodes.
@@ -231,19 +139,22 @@ impl View {
     /// stay so. Returns when the links were cut, and the version of the list of failed edges if that changed.
     fn fail_nodes(&self, nodes: &[NodeId]) -> Result<(u64, Option<u64>), ApiError> {
         let new: Vec<NodeId> = {
-            let inner = self.nodes.lock();
+            let mut inner = self.nodes.lock();
             let new = nodes.iter().filter(|node| !inner.failed.contains_key(node));
-            new.copied().collect()
+            let new: Vec<NodeId> = new.copied().collect();
+            new.iter()
+                .for_each(|node| drop(inner.failed.insert(*node, Vec::new())));
+            new
         };
-        let done = self.cut(&new)?;
+        let done = self.cut(&new).inspect_err(|_| {
+            let mut inner = self.nodes.lock();
+            inner.failed.retain(|node, _| !new.contains(node));
+        })?;
         let objects = self.names(&new)?;
         if objects.is_empty() {
             return Ok(done);
         }
         let mut inner = self.nodes.lock();
-        new.iter().for_each(|node| {
-            inner.failed.entry(*node).or_default();
-        });
         inner.unplanned.extend(&new);
         inner.plans.push((new, true));
         drop(inner);
@@ -264,7 +175,7 @@ impl View {
         });
     }
 
-    /// Cuts the present links of nodes that are not failed by command yet.
+    /// Cuts the present links of failed nodes, as far as these are not down by command yet.
     ///
     /// # Errors
     /// When the link plane refuses: nothing was changed.
@@ -291,9 +202,19 @@ impl View {
         }
         let edges: Vec<EdgeEnds> = of.values().flatten().copied().collect();
         let done = self.set_down(links.as_ref(), &edges, true)?;
-        let mut inner = self.nodes.lock();
-        for (node, edges) in of {
-            inner.failed.entry(node).or_default().extend(edges);
+        let mut healed = Vec::new();
+        {
+            let mut inner = self.nodes.lock();
+            for (node, edges) in of {
+                match inner.failed.get_mut(&node) {
+                    Some(cut) => cut.extend(edges),
+                    None => healed.extend(edges),
+                }
+            }
+        }
+        // Another request healed their nodes at the same time.
+        if !healed.is_empty() {
+            self.set_down(links.as_ref(), &healed, false)?;
         }
         Ok(done)
     }
@@ -343,8 +264,10 @@ impl View {
             false
         });
         // Nodes that the topology never had as failed have their links at once.
-        let (at_once, later): (Vec<NodeId>, Vec<NodeId>) =
-            nodes.iter().partition(|node| inner.unplanned.remove(node));
+        let (at_once, later): (Vec<NodeId>, Vec<NodeId>) = nodes
+            .iter()
+            .copied()
+            .partition(|node| inner.unplanned.remove(node));
         inner.plans.push((nodes.to_vec(), false));
         drop(inner);
         self.set_down(links.as_ref(), &edges, false)?;
@@ -387,7 +310,7 @@ impl View {
         Ok(())
     }
 
-    /// Gives the step loop an order, and waits until it is carried out. No node is held meanwhile.
+    /// Gives the step loop an order, and waits until it is carried out. No node is held during the wait.
     fn order(&self, nodes: &[NodeId], starts: bool) -> Result<(), ApiError> {
         let (done, answer) = sync_channel(1);
         self.nodes.lock().orders.push(Order {

@@ -15,10 +15,10 @@ use constel_link::{EffectsChange, PortId};
 use constel_plan::{Away, Blueprint, ByHandEffects, NotOne};
 use constel_topology::{Effort, NodeId, Snapshot, Unreached, why};
 
-use crate::answers::ending::Ending;
+use crate::answers::by_hand::Ending;
 use crate::answers::inspect::{self, Goal};
 use crate::answers::members;
-use crate::answers::nodes::NodesByHand;
+use crate::answers::node_states::NodesByHand;
 use crate::answers::orders::Orders;
 use crate::answers::{catalogued_in, impair, loads};
 use crate::clock::{LabClock, mono_ns};

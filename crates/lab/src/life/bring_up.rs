@@ -15,7 +15,7 @@ use constel_scenario::model::{OnMachineLoss, StackTime};
 use constel_topology::{Failure, FailureTarget, FailureTime, Port};
 
 use crate::answers::impair;
-use crate::answers::nodes::BY_HAND;
+use crate::answers::node_states::BY_HAND;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::life::attached::{Attached, instructions};

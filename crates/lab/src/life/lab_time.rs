@@ -11,7 +11,7 @@ use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
 
-use crate::answers::nodes::BY_HAND;
+use crate::answers::node_states::BY_HAND;
 use crate::answers::view::View;
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;

@@ -2,7 +2,7 @@
 
 use constel_topology::NodeId;
 
-use crate::answers::nodes::{BY_HAND, Order};
+use crate::answers::node_states::{BY_HAND, Order};
 use crate::error::EngineError;
 use crate::life::lab_time::LabTime;
 use crate::routing::daemons::Daemons;
@@ -10,7 +10,7 @@ use crate::routing::machine::Machine;
 use crate::routing::steps::Steps;
 
 impl LabTime<'_> {
-    /// Tells the planner which nodes fail and heal from the step on that it plans next.
+    /// Notifies the planner which nodes fail and heal from the step on that it plans next.
     pub(super) fn plan_nodes_by_hand(&self, steps: &mut Steps<Machine>) {
         let next_ns = steps.current().t_ns + self.fabric.blueprint.lab.step_ns();
         for (nodes, fail) in self.view.nodes.take_plans() {

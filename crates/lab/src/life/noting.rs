@@ -5,7 +5,7 @@ use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{Handover, NodeId};
 
-use crate::answers::nodes::BY_HAND;
+use crate::answers::node_states::BY_HAND;
 use crate::error::EngineError;
 use crate::life::lab_time::LabTime;
 use crate::life::observed::{ContainerEnd, Observed};

@@ -10,7 +10,7 @@ use constel_measure::results::Results;
 use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 
-use crate::answers::nodes::NodesByHand;
+use crate::answers::node_states::NodesByHand;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;

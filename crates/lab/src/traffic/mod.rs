@@ -28,7 +28,7 @@ use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 use rustix::process::Signal;
 
-use crate::answers::nodes::NodesByHand;
+use crate::answers::node_states::NodesByHand;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::{Launcher, servers_folder};

@@ -78,7 +78,7 @@ impl EventLog {
         let line = serde_json::to_string(&event).map_err(io::Error::other);
         // The line is flushed, so that a crash of the lab loses no event.
         let written = match &mut inner.sink {
-            // A line is one write, because the file may begin anew between two.
+            // A line is one write, because a new file may begin between two.
             Some(sink) => line.and_then(|line| {
                 sink.write_all(format!("{line}\n").as_bytes())?;
                 sink.flush()

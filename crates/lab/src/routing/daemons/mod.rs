@@ -19,7 +19,7 @@ use constel_measure::results::Results;
 use constel_plan::{daemon_spec, daemon_templates};
 use constel_routing::daemons::{Served, Templates, contexts, serving_within};
 use constel_scenario::model::{DaemonRouting, Restart};
-use constel_topology::Access;
+use constel_topology::{Access, NodeId};
 
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
@@ -271,7 +271,7 @@ impl Daemons {
         }))
     }
 
-    /// Kills the daemons of a node that a user stops. They are not restarted, and their end is no incident.
+    /// Kills the daemons of a node that a user stops. These daemons are not restarted, and their end is no incident.
     ///
     /// # Errors
     /// When one cannot be signalled.
