@@ -181,7 +181,8 @@ class Machines:
     def __init__(self, count, work, has_disk=False, way=None, has_walls=False):
         self.work = work
         self.walls = Walls(count, work) if has_walls else None
-        self.disk = Disk(work / "disk") if has_disk else None
+        # In memory: a store whose disk others keep busy for longer than a lease is another experiment.
+        self.disk, self.has_disk = Disk(work / "disk"), has_disk
         self.way = Way(way, count, work) if way else None
         self.wire = Space()
         self.spaces, self.agents, self.etcd = [], [], None
@@ -225,15 +226,14 @@ class Machines:
 
     def start_store(self):
         log = open(self.work / "etcd.log", "ab")
-        data, more = [*self.BEFORE_STORE, "etcd", "--data-dir", str(self.work / "etcd")], []
-        if self.disk:
+        data, more = [*self.BEFORE_STORE, *self.disk.enter, "etcd", "--data-dir", f"{self.disk.at}/etcd"], []
+        if self.has_disk:
             # Snapshots often, so that a full disk is noticed soon.
-            data = [*self.BEFORE_STORE, *self.disk.enter, "etcd", "--data-dir", f"{self.disk.at}/etcd"]
             more = ["--quota-backend-bytes", str(QUOTA_MIB << 20), "--snapshot-count", "10", "--max-wals", "2"]
         self.etcd = self.wire.start(
             *data, *more, "--listen-client-urls", f"http://{STORE_AT}:2379",
             "--advertise-client-urls", f"http://{STORE_AT}:2379", "--listen-peer-urls", "http://127.0.0.1:2380",
-            "--auto-compaction-mode", "periodic", "--auto-compaction-retention", "5m" if self.disk else "1h", stdout=log, stderr=log)
+            "--auto-compaction-mode", "periodic", "--auto-compaction-retention", "5m" if self.has_disk else "1h", stdout=log, stderr=log)
         until = time.monotonic() + 20
         while self.store("kv/range", key="constel") is None:
             if time.monotonic() > until or self.etcd.poll() is not None:
@@ -334,7 +334,7 @@ class Machines:
                 self.etcd.wait(timeout=10)
             except subprocess.TimeoutExpired:
                 self.etcd.kill()
-        for held in [*self.spaces, self.wire, *(held for held in (self.disk, self.way) if held)]:
+        for held in [*self.spaces, self.wire, self.disk, *([self.way] if self.way else [])]:
             held.end()
         return codes
 

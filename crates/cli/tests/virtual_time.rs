@@ -249,7 +249,12 @@ fn software_and_drivers_of_labs_run_for_an_ordinary_user() {
     let ping = "ping: {from: a, to: b, interval: 100 ms}";
     let dates = "run: {node: a, command: [sh, -c, 'sleep 2; date']}";
     let cases = [
-        ("frr", "routing: {daemon: frr}", ping),
+        (
+            "frr",
+            "links: {driver: netem}
+routing: {daemon: frr}",
+            ping,
+        ),
         ("oci", &container, dates),
         ("netem", "links: {driver: netem}", ping),
         ("edt", "links: {driver: edt}", ping),

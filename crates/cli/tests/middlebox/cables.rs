@@ -258,6 +258,17 @@ impl Drop for Raw {
     }
 }
 
+/// Waits until a datagram comes back. One may be lost: the kernel drops it with a neighbour's address that it has asked for in vain.
+pub(crate) fn reach(ns: &NetNs, to: SocketAddr) {
+    let socket = ns.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
+    let patience = Duration::from_millis(200);
+    socket.set_read_timeout(Some(patience)).unwrap();
+    until(Duration::from_secs(60), "a datagram comes back", || {
+        socket.send_to(b"?", to).unwrap();
+        socket.recv(&mut [0; 9]).ok()
+    });
+}
+
 pub(crate) fn round_trip(ns: &NetNs, to: SocketAddr, count: usize) -> Vec<Duration> {
     let socket = ns.run(|| UdpSocket::bind("0.0.0.0:0").unwrap()).unwrap();
     socket

@@ -70,6 +70,8 @@ impl Hold {
         let asked = self.ask(&ask);
         let (answer, trouble) = match asked {
             Ok(answer) => (answer, None),
+            // A lost lease is an answer, and the tenure starts again. An unreachable store is none, and its requests
+            // are repeated.
             Err(Error::LeaseLost(_)) => (Answer::LeaseLost, None),
             Err(error @ (Error::Unreachable(_) | Error::Uncertain(_))) => {
                 (Answer::Nothing, Some(error))
@@ -80,6 +82,7 @@ impl Hold {
         if let Answer::Granted(lease, _) = answer {
             self.lease = Some(lease);
         }
+        // After a claim without an answer the key may have this agent's own lease.
         let is_other = matches!(answer, Answer::Looked(Some((lease, _))) if lease != self.lease);
         self.tenure.answered(number, answer, lease_ns());
         Ok(if is_other {
@@ -115,6 +118,7 @@ impl Hold {
     /// # Errors
     /// If the store cannot be reached. The name then becomes free when the lease ends.
     pub(crate) fn release(self, also: Txn) -> Result<()> {
+        // If another agent has the name by now, its key must stay.
         if let Some(token) = self.token() {
             let txn = also.when(crate::store::Condition::created_at(&self.part, token));
             self.store.commit(&txn.delete(&self.part))?;

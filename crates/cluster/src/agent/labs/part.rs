@@ -68,6 +68,7 @@ impl Keeper<'_> {
     pub(crate) fn run(&self) {
         let alive = Mutex::default();
         thread::scope(|scope| {
+            // By revision, not by name: a lab may run again under the same name.
             let mut taken = BTreeSet::new();
             while !self.has_ended() {
                 let Ok(mut orders) = Follow::new(Arc::clone(self.store), keys::ORDERS) else {
@@ -76,6 +77,8 @@ impl Keeper<'_> {
                 };
                 loop {
                     let there = orders.known().values().map(|entry| entry.created);
+                    // Threads of parts read this to learn whether their order still exists, that is whether the
+                    // controller lives.
                     *lock(&alive) = there.collect();
                     for entry in orders.known().values() {
                         let order: Option<Order> = serde_json::from_slice(&entry.value).ok();
@@ -84,6 +87,7 @@ impl Keeper<'_> {
                             continue;
                         };
                         let (number, lease, alive) = (entry.created, entry.lease, &alive);
+                        // Counted before the thread starts, so that the agent cannot end in between.
                         self.parts.fetch_add(1, Ordering::AcqRel);
                         scope.spawn(move || {
                             let _gone = Gone(self.parts);
@@ -128,6 +132,8 @@ impl Keeper<'_> {
     ) {
         let lab = &order.lab;
         let go = self.store.get(&keys::go(lab)).ok().flatten();
+        // The other machines have computed their plan with the part of the earlier agent, and lab time cannot be joined
+        // later.
         if go.is_some_and(|go| go.created > number) {
             self.watcher.tell(&format!(
                 "lab {lab} has begun without this agent: another agent had its part and has left"
@@ -150,6 +156,7 @@ impl Keeper<'_> {
             let failure = || format!("its results are not in the store: {error}");
             own.part.failure.get_or_insert_with(failure);
         }
+        // The report comes last, because the controller fetches the files that it lists.
         let told = left.and(when_there_is_room(|| own.tell()));
         match &own.part.failure {
             Some(failure) => self.watcher.tell(&format!("lab {lab}: {failure}")),
@@ -274,6 +281,7 @@ impl<'a> Own<'a> {
                 }
                 beat = Some(Instant::now());
             }
+            // Waiting here, and not at the store, keeps the answers of the worker fast.
             match process.lines.recv_timeout(LOOK_EVERY) {
                 Ok(FromPart::Ended { failure }) => {
                     answerer.end();
@@ -298,6 +306,7 @@ impl<'a> Own<'a> {
             if (leaves || !is_wanted() || self.keeper.has_ended()) && heard.ends() {
                 process.say(&ToPart::End);
             }
+            // The subscription may fail while the store is unreachable. The worker must get its beats in any case.
             if news.is_none() {
                 news = Follow::new(Arc::clone(self.keeper.store), &prefix).ok();
                 for (key, entry) in news.iter().flat_map(Follow::known) {
@@ -309,6 +318,7 @@ impl<'a> Own<'a> {
             for Event { key, entry, .. } in follow.next(Duration::ZERO).unwrap_or_default() {
                 self.learn(&key, entry.as_ref());
             }
+            // All machines read the same changes from the store, the one that received the change as well.
             for changing in self.changes.take() {
                 process.say(&ToPart::Change(changing));
             }
@@ -381,6 +391,7 @@ impl<'a> Own<'a> {
                 plan,
                 images,
             } => {
+                // In the common clock, so that the controller can compare the machines.
                 let ahead_ns = self.time.ahead_ns();
                 self.part.phase = Phase::Standing;
                 self.part.standing = Some(Standing {
