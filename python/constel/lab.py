@@ -160,6 +160,34 @@ class Node:
         """Copies a file or folder of the node to this host."""
         self._lab._call(["cp", self._lab.name, f"{self.name}:{path}", str(target), "--json"])
 
+    def fail(self, *, wait: bool = True) -> dict[str, Any]:
+        """Fails all links of the node; its programs go on. Returns when computed routes avoid it, unless `wait` is false."""
+        return self._lab.set_nodes("fail", self.name, wait=wait)
+
+    def heal(self) -> dict[str, Any]:
+        """Undoes `fail`; `links_from_ns` of the answer is the lab time by which its links work."""
+        return self._lab.set_nodes("heal", self.name)
+
+    def stop(self, *, wait: bool = True) -> dict[str, Any]:
+        """Kills all processes of the node and fails all its links, as by a loss of power."""
+        return self._lab.set_nodes("stop", self.name, wait=wait)
+
+    def start(self) -> dict[str, Any]:
+        """Undoes `stop`: the programs of scenario and image start again."""
+        return self._lab.set_nodes("start", self.name)
+
+    def restart(self) -> dict[str, Any]:
+        """Kills all processes of the node and starts its programs again; links stay."""
+        return self._lab.set_nodes("restart", self.name)
+
+    def pause(self) -> dict[str, Any]:
+        """Halts all processes of the node; its kernel still forwards and answers pings."""
+        return self._lab.set_nodes("pause", self.name)
+
+    def resume(self) -> dict[str, Any]:
+        """Undoes `pause`."""
+        return self._lab.set_nodes("resume", self.name)
+
     def _shown(self) -> dict[str, Any]:
         for node in self._lab.show().get("node_list", []):
             if node["name"] == self.name:
@@ -181,11 +209,13 @@ class Link:
         """Changes the given effects in both directions, on top of geometry and scenario; other effects are unchanged.
 
         The names are the options of `constel link set`: `delay="20 ms"`, `extra_delay`, `rate="10 Mbit/s"`, `queue`,
-        `loss="1 %"`, `gilbert_elliott=["1 %", "10 %", "0 %", "50 %"]`, `jitter`, `ecn=True`, `reset=True`...
+        `loss="1 %"`, `gilbert_elliott=["1 %", "10 %", "0 %", "50 %"]`, `jitter`, `ecn=True`, `reset=True`... With `for_="5 s"`
+        the change ends after that time.
         """
         flags: list[str] = []
         for name, value in effects.items():
-            flag = "--" + name.replace("_", "-")
+            # `for` is a word of Python.
+            flag = "--" + name.rstrip("_").replace("_", "-")
             if value is True:
                 flags.append(flag)
             elif isinstance(value, (list, tuple)):
@@ -274,6 +304,13 @@ class Lab:
     def __getitem__(self, name: str) -> Node:
         """Returns a node. An unknown name raises an error only when the node is used."""
         return Node(self, name)
+
+    def set_nodes(self, change: str, *patterns: str, wait: bool = True) -> dict[str, Any]:
+        """Changes all nodes whose names match the patterns: `"fail"`, `"heal"`, `"stop"`, `"start"`, `"restart"`, `"pause"` or
+        `"resume"` (`constel node`)."""
+        flags = [] if wait else ["--no-wait"]
+        answer: dict[str, Any] = self._call(["node", change, self.name, *patterns, "--json", *flags])
+        return answer
 
     def link(self, a: str, b: str) -> Link:
         """Returns the link between two nodes, whether it is up or down."""

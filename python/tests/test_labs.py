@@ -109,6 +109,12 @@ class Labs(unittest.TestCase):
         link.heal()
         lab.port("tokyo/gsl0").set(rate="10 Mbit/s")
         lab.port("tokyo/gsl0").reset()
+        failed = lab["tokyo"].fail()
+        self.assertEqual((failed["nodes"], failed["unchanged"]), (["tokyo"], []))
+        self.assertFalse(lab.path("tokyo", "london")["kernel"][0]["arrived"])
+        self.assertEqual(lab.set_nodes("heal", "tok*")["nodes"], ["tokyo"])
+        lab.converged([("tokyo", "london")], within="30 s")
+        self.assertGreaterEqual(lab["tokyo"].restart()["processes"], 0)
         self.assertIn("london", lab.routes("tokyo")["to"])
         for wrong in ({"delay": 20}, {"delay": False}, {"delay": "20"}, {"colour": "red"}):
             with self.assertRaises(constel.UsageError):

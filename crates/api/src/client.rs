@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads, MemberSet,
-    NetworkShown, NodeAccess, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use crate::{
-    ApiError, CaptureOrder, Event, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME, SetLink, Write,
+    ApiError, CaptureOrder, Event, NodeChange, PROTOCOL, Read, Request, RuleChange, SOCKET_NAME,
+    SetLink, Write,
 };
 
 /// Longest wait for an answer.
@@ -207,6 +208,23 @@ impl Client {
     /// As [`ClientError`].
     pub fn set_link(&mut self, order: SetLink) -> Result<LinkSet, ClientError> {
         self.ask(Write::SetLink(order))
+    }
+
+    /// Fails, stops or pauses nodes, or undoes it.
+    ///
+    /// # Errors
+    /// As [`ClientError`].
+    pub fn set_nodes(
+        &mut self,
+        nodes: Vec<String>,
+        change: NodeChange,
+        wait: bool,
+    ) -> Result<NodesSet, ClientError> {
+        self.ask(Write::SetNodes {
+            nodes,
+            change,
+            wait,
+        })
     }
 
     /// Returns the traffic of every edge so far.

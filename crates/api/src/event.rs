@@ -4,6 +4,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::answers::{BriefEffects, Catalogued, DelayRange, DelaySet};
+use crate::request::NodeChange;
 
 /// One thing that happened.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -27,7 +28,7 @@ impl EventData {
     pub fn nodes(&self) -> impl Iterator<Item = &str> {
         let (one, many): ([Option<&String>; 2], &[String]) = match self {
             Self::Failure { objects, .. } | Self::Repair { objects, .. } => ([None; 2], objects),
-            Self::NodesMoved { nodes, .. } => ([None; 2], nodes),
+            Self::NodesMoved { nodes, .. } | Self::NodesSet { nodes, .. } => ([None; 2], nodes),
             Self::Handover { from, to, .. } => ([from.as_ref(), to.as_ref()], &[]),
             Self::DisjointPaths { between, .. } => ([None; 2], between),
             Self::LinkSet { link, .. } => ([Some(link), None], &[]),
@@ -109,16 +110,16 @@ pub enum EventData {
     },
     /// Lab time zero.
     ClockStarted,
-    /// A failure of the scenario began.
+    /// A failure of the scenario began, or nodes were failed by hand.
     Failure {
-        /// Name of the failure in the scenario.
+        /// Name of the failure in the scenario, or `by hand`.
         cause: String,
         /// The nodes and links that broke.
         objects: Vec<String>,
     },
-    /// A failure of the scenario ended.
+    /// A failure of the scenario ended, or nodes that were failed by hand have their links again.
     Repair {
-        /// Name of the failure in the scenario.
+        /// Name of the failure in the scenario, or `by hand`.
         cause: String,
         /// The nodes and links that are whole again.
         objects: Vec<String>,
@@ -133,6 +134,13 @@ pub enum EventData {
         nodes: Vec<String>,
         /// How long they had no links, seconds of lab time.
         away_s: f64,
+    },
+    /// Nodes were failed, stopped, paused, or the reverse, by hand.
+    NodesSet {
+        /// How.
+        change: NodeChange,
+        /// The nodes that it changed.
+        nodes: Vec<String>,
     },
     /// A member of a network was brought into it by hand.
     MemberJoined {
@@ -203,6 +211,9 @@ pub enum EventData {
         reset: bool,
         /// Current settings of the link's first edge.
         effects: BriefEffects,
+        /// Lab time for which they hold, nanoseconds; absent if they stay.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        for_ns: Option<u64>,
     },
     /// A user set or removed a user file that a node receives.
     UserFile {

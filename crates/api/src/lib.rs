@@ -47,7 +47,7 @@ pub mod summary;
 pub use client::{CaptureStream, Client, ClientError, Events};
 pub use error::{ApiError, ErrorCode};
 pub use event::{Event, EventData};
-pub use request::{CaptureOrder, PROTOCOL, Read, Request, RuleChange, SetLink, Write};
+pub use request::{CaptureOrder, NodeChange, PROTOCOL, Read, Request, RuleChange, SetLink, Write};
 pub use schema::schema_json;
 pub use server::{LabReader, LabWriter, Server};
 pub use stream::{CaptureItem, CaptureSource};

@@ -42,8 +42,8 @@ pub struct Manifest {
     pub seed: u64,
     /// UTC at lab time zero.
     pub start: Utc,
-    /// Requested lab time of the run, nanoseconds.
-    pub duration_ns: u64,
+    /// Requested lab time of the run, nanoseconds; `null` for a lab without an end.
+    pub duration_ns: Option<u64>,
     /// Time between two topologies, nanoseconds.
     pub step_ns: u64,
     /// When lab time starts to run: `until-routes-converge` or `none`.

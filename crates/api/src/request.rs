@@ -1,5 +1,7 @@
 //! Questions to a running lab: those that change nothing apart from those that do.
 
+use std::num::NonZeroU64;
+
 use constel_link::Effects;
 use schemars::JsonSchema;
 use serde::de::Error as _;
@@ -80,6 +82,10 @@ pub struct SetLink {
     /// Answer only when computed routes have followed a link that failed or was healed.
     #[serde(default = "yes")]
     pub wait: bool,
+    /// Lab time after which these settings end, nanoseconds: those that no other request changed since are as before. Default: they stay.
+    /// Not with `reset`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<NonZeroU64>,
 }
 
 fn yes() -> bool {
@@ -96,6 +102,43 @@ impl SetLink {
             effects: Box::new(effects),
             reset: false,
             wait: true,
+            for_ns: None,
+        }
+    }
+}
+
+/// A change of nodes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "kebab-case")]
+pub enum NodeChange {
+    /// All links of the nodes fail; their programs go on.
+    Fail,
+    /// The links work again.
+    Heal,
+    /// All processes in the nodes are killed, and all links fail, as by a loss of power.
+    Stop,
+    /// Programs of stopped nodes start again, and their links work.
+    Start,
+    /// All processes in the nodes are killed, and their programs start again; links stay.
+    Restart,
+    /// All processes in the nodes stand still; their kernels go on, so that they forward and answer pings.
+    Pause,
+    /// Paused processes go on.
+    Resume,
+}
+
+impl NodeChange {
+    /// The word of it, as in requests.
+    #[must_use]
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Fail => "fail",
+            Self::Heal => "heal",
+            Self::Stop => "stop",
+            Self::Start => "start",
+            Self::Restart => "restart",
+            Self::Pause => "pause",
+            Self::Resume => "resume",
         }
     }
 }
@@ -119,6 +162,16 @@ pub enum Write {
     /// Sets effects on both directions of a link, or on the egress of a port. They stay until reset. Answer:
     /// [`LinkSet`](crate::answers::LinkSet).
     SetLink(SetLink),
+    /// Fails, stops or pauses nodes, or undoes it. Answer: [`NodesSet`](crate::answers::NodesSet).
+    SetNodes {
+        /// The nodes' names.
+        nodes: Vec<String>,
+        /// How.
+        change: NodeChange,
+        /// Answer only when computed routes have followed links that failed.
+        #[serde(default = "yes")]
+        wait: bool,
+    },
     /// Brings a member into its network, or takes it out. Answer: [`MemberSet`](crate::answers::MemberSet).
     SetMember {
         /// The network's name.
@@ -227,8 +280,9 @@ pub enum Request {
 
 impl Request {
     /// Verbs of [`Write`]; all others are of [`Read`].
-    const WRITES: [&str; 10] = [
+    const WRITES: [&str; 11] = [
         "set-link",
+        "set-nodes",
         "set-member",
         "set-delays",
         "enter",
@@ -276,7 +330,7 @@ mod tests {
     #[test]
     fn every_question_is_read_back_as_what_it_is() {
         let (a, b) = ("a".to_owned(), "b".to_owned());
-        let requests: [Request; 21] = [
+        let requests: [Request; 22] = [
             Read::Version.into(),
             Read::State.into(),
             Read::Show.into(),
@@ -296,6 +350,12 @@ mod tests {
                 network: a.clone(),
                 node: a.clone(),
                 joined: true,
+            }
+            .into(),
+            Write::SetNodes {
+                nodes: vec![a.clone()],
+                change: NodeChange::Restart,
+                wait: false,
             }
             .into(),
             Write::SetDelays {

@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, ListedLab, Loads,
-    MemberSet, NetworkShown, NodeAccess, Paths, Routes, RulesChanged, ScenarioShown, Shown,
-    UserFileSet, Version,
+    MemberSet, NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown,
+    Shown, UserFileSet, Version,
 };
 use crate::manifest::Manifest;
 use crate::summary::Summary;
@@ -51,6 +51,7 @@ struct Answers {
     change_rules: RulesChanged,
     capture: Capturing,
     set_link: LinkSet,
+    set_nodes: NodesSet,
     set_member: MemberSet,
     set_delays: DelaysSet,
     networks: Vec<NetworkShown>,

@@ -14,13 +14,13 @@ use serde::{Deserialize, Serialize};
 
 use crate::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LinkSet, LinkShown, Loads, MemberSet,
-    NetworkShown, NodeAccess, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    NetworkShown, NodeAccess, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
 use crate::stream::{self, CaptureSource};
 use crate::{
-    ApiError, CaptureOrder, ErrorCode, Next, PROTOCOL, REQUEST_LIMIT_BYTES, Read, Request,
-    RuleChange, SetLink, Subscription, Write,
+    ApiError, CaptureOrder, ErrorCode, Next, NodeChange, PROTOCOL, REQUEST_LIMIT_BYTES, Read,
+    Request, RuleChange, SetLink, Subscription, Write,
 };
 
 /// Interval at which a follower of events is checked while no event occurs. A client that has left is removed then.
@@ -101,6 +101,20 @@ pub trait LabWriter: LabReader {
     /// [`ErrorCode::NodeNotFound`], [`ErrorCode::BadName`], [`ErrorCode::NoLink`], [`ErrorCode::BadValue`],
     /// [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`], [`ErrorCode::Failed`]. In all cases, nothing was changed.
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError>;
+    /// Fails, stops or pauses nodes, or undoes it.
+    ///
+    /// # Errors
+    /// [`ErrorCode::NodeNotFound`]; [`ErrorCode::BadValue`] if a node is not in the state that the change needs;
+    /// [`ErrorCode::NotALab`], [`ErrorCode::Unsupported`], [`ErrorCode::ComingUp`]. In these cases, nothing was changed.
+    /// [`ErrorCode::Failed`] if the link plane or a process refuses.
+    fn set_nodes(
+        &self,
+        _nodes: &[String],
+        _change: NodeChange,
+        _wait: bool,
+    ) -> Result<NodesSet, ApiError> {
+        Err(not_a_lab())
+    }
     /// Brings a member into its network, or takes it out.
     ///
     /// # Errors
@@ -323,6 +337,11 @@ fn answer_read(
 fn answer_write(out: &mut impl io::Write, lab: &dyn LabWriter, write: Write) -> io::Result<()> {
     match write {
         Write::SetLink(order) => reply(out, lab.set_link(&order)),
+        Write::SetNodes {
+            nodes,
+            change,
+            wait,
+        } => reply(out, lab.set_nodes(&nodes, change, wait)),
         Write::SetMember {
             network,
             node,

@@ -9,12 +9,14 @@ mod link;
 mod machines;
 mod middlebox;
 mod network;
+mod node;
 mod plan;
 mod probe;
 mod results;
 mod sweep;
 mod test;
 mod top;
+mod up;
 mod web;
 
 use std::ffi::OsString;
@@ -27,13 +29,14 @@ use constel_units::TimeSpan;
 pub(crate) use agent::{Agent, ListMachines, WorkerArgs};
 pub(crate) use image::{Image, ImageBuild, ImageImport, ImageVerb};
 pub(crate) use info::{Info, InfoVerb};
-pub(crate) use init::{Completion, Demo, Init, Man};
+pub(crate) use init::{Completion, Demo, Init, Man, Names};
 pub(crate) use link::{JitterName, Link, LinkChange, LinkEnds, LinkSet, OrderName};
 pub(crate) use machines::{OnMachines, OnThere};
 pub(crate) use middlebox::{
     BoxAdd, BoxCheck, BoxEdit, BoxImport, BoxMove, BoxRemove, BoxRule, BoxVerb, Middlebox,
 };
 pub(crate) use network::{Network, NetworkDelays, NetworkMember, NetworkVerb};
+pub(crate) use node::{Node, NodeVerb};
 pub(crate) use plan::{Check, Format, IntervalArgs, Plan};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
@@ -42,6 +45,7 @@ pub(crate) use results::{
 pub(crate) use sweep::Sweep;
 pub(crate) use test::Test;
 pub(crate) use top::{Metrics, Top};
+pub(crate) use up::{Logs, Restart, Up};
 pub(crate) use web::Web;
 
 /// Run real software over an emulated low-earth-orbit network.
@@ -68,6 +72,12 @@ pub(crate) enum Verb {
     /// Run a scenario: start the lab, run its traffic, print a summary.
     #[command(after_help = examples::RUN)]
     Run(Run),
+    /// Start a lab that stays in the background.
+    #[command(after_help = examples::UP)]
+    Up(Up),
+    /// Take a lab of `up` down and start it again.
+    #[command(after_help = examples::RESTART)]
+    Restart(Restart),
     /// Run a scenario with several seeds and values, and compare.
     #[command(after_help = examples::SWEEP)]
     Sweep(Sweep),
@@ -90,8 +100,11 @@ pub(crate) enum Verb {
     #[command(after_help = examples::BOX)]
     Box(Middlebox),
     /// List the labs of this host.
-    #[command(after_help = examples::LIST)]
+    #[command(after_help = examples::LIST, visible_alias = "ps")]
     List(List),
+    /// Print the messages of a lab of `up`, or the output of a node's programs.
+    #[command(after_help = examples::LOGS)]
+    Logs(Logs),
     /// Show a running lab: nodes, flows, counters, link plane.
     #[command(after_help = examples::SHOW)]
     Show(Lab),
@@ -110,6 +123,9 @@ pub(crate) enum Verb {
     /// Show a link's state, or change the link by hand.
     #[command(after_help = examples::LINK)]
     Link(Link),
+    /// Stop, start, pause or fail nodes of a running lab.
+    #[command(after_help = examples::NODE)]
+    Node(Node),
     /// Show a lab's networks, or change their members and delays.
     #[command(after_help = examples::NETWORK)]
     Network(Network),
@@ -164,6 +180,9 @@ pub(crate) enum Verb {
     /// Print the completion script of a shell.
     #[command(after_help = examples::COMPLETION)]
     Completion(Completion),
+    /// Print the names that complete a command line; completion scripts call it.
+    #[command(hide = true)]
+    Names(Names),
     /// Write a manual page for each verb.
     #[command(hide = true)]
     Man(Man),

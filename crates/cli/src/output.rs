@@ -2,7 +2,7 @@
 
 use std::io::{self, IsTerminal, Write};
 
-use constel_api::answers::{Catalogued, Forwarding};
+use constel_api::answers::{Catalogued, Forwarding, RoutesAfter};
 use constel_units::shown::{is_unprintable, printable};
 use serde_json::Value;
 
@@ -124,6 +124,22 @@ pub(crate) fn size(bytes: u64) -> String {
         b if b >= 1 << 20 => format!("{:.1} MiB", b as f64 / f64::from(1 << 20)),
         b if b >= 1 << 10 => format!("{:.1} KiB", b as f64 / f64::from(1 << 10)),
         b => format!("{b} B"),
+    }
+}
+
+/// Formats the state of routes after a change by hand, as a line; empty if no routes were waited for.
+pub(crate) fn routes_after(routes: RoutesAfter) -> String {
+    match routes {
+        RoutesAfter::Converged { after_ns } => {
+            let ms = after_ns as f64 / 1e6;
+            format!("computed routes converged {ms:.1} ms later\n")
+        }
+        RoutesAfter::NotYet { waited_ns } => format!(
+            "computed routes had not converged {:.1} s later; `constel path` shows the kernels' routes\n",
+            waited_ns as f64 / 1e9
+        ),
+        RoutesAfter::NotAwaited => "did not wait for routes\n".to_owned(),
+        RoutesAfter::NotOurs | RoutesAfter::Untouched => String::new(),
     }
 }
 

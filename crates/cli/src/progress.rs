@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use constel_control::Progress;
+use constel_control::{ENDLESS, Progress};
 use constel_units::shown::printable;
 use indicatif::{ProgressBar, ProgressStyle};
 
@@ -14,15 +14,20 @@ pub(crate) fn for_stderr() -> Arc<dyn Progress> {
     if output::stderr_is_terminal() {
         Arc::new(Terminal::default())
     } else {
-        Arc::new(Lines {
-            started: Instant::now(),
-            last: Mutex::new(None),
-        })
+        Arc::new(as_lines())
     }
 }
 
-/// Plain lines: one per stage, and at most one every 5 s inside a long one.
-struct Lines {
+/// Returns the progress display of plain lines.
+pub(crate) fn as_lines() -> Lines {
+    Lines {
+        started: Instant::now(),
+        last: Mutex::new(None),
+    }
+}
+
+/// Plain lines: one per stage, and at most one every 5 s inside a long one. A stage without an end has one line.
+pub(crate) struct Lines {
     started: Instant,
     last: Mutex<Option<(String, Instant)>>,
 }
@@ -39,6 +44,14 @@ impl Lines {
 impl Progress for Lines {
     fn stage(&self, name: &str, done: u64, total: u64, note: &str) {
         let mut last = self.last.lock().unwrap_or_else(|e| e.into_inner());
+        if total == ENDLESS {
+            let began = last.as_ref().is_none_or(|(stage, _)| stage != name);
+            *last = Some((name.to_owned(), Instant::now()));
+            if began {
+                self.say(&format!("{name}: no end"));
+            }
+            return;
+        }
         let finished = done >= total;
         let due = match &*last {
             Some((stage, when)) if stage == name => when.elapsed() > Duration::from_secs(5),

@@ -18,10 +18,13 @@ mod info;
 mod init;
 mod link;
 mod list;
+mod logs;
 mod machines;
 mod metrics;
 mod middlebox;
+mod names;
 mod network;
+mod node;
 mod on_machines;
 mod over;
 mod path;
@@ -37,6 +40,7 @@ mod sweep;
 mod test;
 mod there;
 mod top;
+mod up;
 mod virtual_time;
 mod web;
 
@@ -45,6 +49,10 @@ use crate::exit::Outcome;
 
 /// Returns whether a verb starts programs in nodes, possibly in nodes of containers.
 fn enters_nodes(verb: &Verb) -> bool {
+    // The process of the lab does, and not the one that starts it.
+    if let Verb::Up(args) = verb {
+        return args.staying;
+    }
     matches!(
         verb,
         Verb::Demo(_)
@@ -70,10 +78,14 @@ pub(crate) fn run(cli: Cli) -> Outcome {
     }
     match cli.verb {
         Verb::Completion(args) => completion::run(&args),
+        Verb::Names(args) => names::run(&args),
         Verb::Man(args) => completion::man(&args),
         Verb::Demo(args) => demo::run(&args),
         Verb::Init(args) => init::run(&args),
         Verb::Run(args) => run::run(&args),
+        Verb::Up(args) => up::run(&args),
+        Verb::Restart(args) => up::restart(&args),
+        Verb::Logs(args) => logs::run(&args),
         Verb::Sweep(args) => sweep::run(&args),
         Verb::Test(args) => test::run(&args),
         Verb::Check(args) => check::run(&args),
@@ -90,6 +102,7 @@ pub(crate) fn run(cli: Cli) -> Outcome {
         Verb::Metrics(args) => metrics::run(&args),
         Verb::Info(args) => info::run(&args),
         Verb::Link(args) => link::run(&args),
+        Verb::Node(args) => node::run(&args),
         Verb::Network(args) => network::run(&args),
         Verb::Routes(args) => routes::run(&args),
         Verb::Path(args) => path::run(&args),

@@ -137,6 +137,32 @@ fn a_link_set_failed_and_healed_is_felt_at_once() {
     assert_ne!(edge["slope_ns_per_s"], 0, "{edge}");
     run(&["link", "set", name, near, far, "--reset"]);
 
+    // For a while: what was set before is in force again.
+    run(&["link", "set", name, near, far, "--extra-delay", "10 ms"]);
+    run(&[
+        "link",
+        "set",
+        name,
+        near,
+        far,
+        "--extra-delay",
+        "90 ms",
+        "--duplicate",
+        "1 %",
+        "--for",
+        "2s",
+    ]);
+    let effects = || edges(name, near, far)[0]["effects"].clone();
+    assert_eq!(effects()["extra_delay_ns"], 90_000_000);
+    until("the change ends", || {
+        effects()["extra_delay_ns"] == 10_000_000
+    });
+    assert_eq!(effects()["duplicate_ratio"], Value::Null);
+    run(&["link", "set", name, near, far, "--reset"]);
+    run(&["link", "fail", name, near, far, "--for", "2s"]);
+    assert_ne!(way(name, from, to), first);
+    until("the link heals", || way(name, from, to) == first);
+
     // Failed: computed routes have gone round it when the command returns, and every view shows that.
     let told = run(&["link", "fail", name, near, far]);
     assert!(told.contains("computed routes converged "), "{told}");

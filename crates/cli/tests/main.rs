@@ -2,6 +2,7 @@
 
 mod agents;
 mod capture;
+mod carrier;
 mod catalogue;
 mod containers;
 mod contracts;
@@ -34,6 +35,7 @@ mod mishaps;
 mod mtu;
 mod multipath;
 mod network;
+mod nodes;
 mod odd_images;
 mod outputs;
 mod pages;
@@ -46,6 +48,7 @@ mod scenario_tests;
 mod series;
 mod services;
 mod stackless;
+mod staying;
 mod support;
 mod sweep;
 mod terminals;

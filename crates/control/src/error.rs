@@ -85,6 +85,30 @@ pub enum Error {
     /// A text that cannot name a lab.
     #[error("{0}")]
     BadLabName(String),
+    /// The scenario has no duration.
+    #[error(
+        "the scenario has no `duration`: give `--for`, for example `--for 60s`, or start it by `constel up`, which needs none"
+    )]
+    NoEnd,
+    /// A lab without an end cannot have a formation.
+    #[error(
+        "formation '{0}' needs an end of the lab, because its positions are computed up to it: give `duration` in the scenario"
+    )]
+    NeedsEnd(String),
+    /// A lab that cannot stay in the background, or does not.
+    #[error("{0}")]
+    NotStaying(String),
+    /// The process of a lab that stays cannot be started or watched.
+    #[error("the process of the lab cannot be started or watched: {0}")]
+    Process(std::io::Error),
+    /// The records of labs that stay cannot be read or written.
+    #[error("{}: {source}", .path.display())]
+    Records {
+        /// The file or folder.
+        path: PathBuf,
+        /// The error of the operating system.
+        source: std::io::Error,
+    },
     /// The process does not have the rights that labs need.
     #[error("{0}")]
     Unprivileged(String),
@@ -310,6 +334,9 @@ impl Error {
             | Self::NotOnSeveral(_)
             | Self::Led(ControllerFailure::Taken { .. } | ControllerFailure::TooLarge { .. })
             | Self::BadLabName(_)
+            | Self::NoEnd
+            | Self::NotStaying(_)
+            | Self::NeedsEnd(_)
             | Self::NoLab { .. }
             | Self::Alive { .. }
             | Self::NoNode { .. }
@@ -347,6 +374,8 @@ impl Error {
             | Self::Unwritable { .. }
             | Self::BadDocument { .. }
             | Self::BadTable { .. }
+            | Self::Process(_)
+            | Self::Records { .. }
             | Self::SweepFolder { .. }
             | Self::Thread(_) => Exit::Failed,
         }

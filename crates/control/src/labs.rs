@@ -7,10 +7,12 @@ use std::time::{Duration, Instant};
 
 use constel_api::answers::{
     BoxShown, Capturing, CommandSent, DelaysSet, LabRow, LabState, LinkSet, LinkShown, ListedLab,
-    Loads, MemberSet, NetworkShown, Paths, Routes, RulesChanged, ScenarioShown, Shown, UserFileSet,
-    Version,
+    Loads, MemberSet, NetworkShown, NodesSet, Paths, Routes, RulesChanged, ScenarioShown, Shown,
+    UserFileSet, Version,
 };
-use constel_api::{CaptureOrder, CaptureStream, Client, ClientError, Events, RuleChange, SetLink};
+use constel_api::{
+    CaptureOrder, CaptureStream, Client, ClientError, Events, NodeChange, RuleChange, SetLink,
+};
 use constel_host::claim::{self, LabEntry, LabName, RuntimeDir};
 use constel_host::clean::{Beyond, HostReport, clean_all, clean_lab};
 use constel_link::Effects;
@@ -59,7 +61,7 @@ fn state_of(entry: &LabEntry) -> LabState {
 }
 
 /// The lab of that name, living or dead.
-fn find(name: &str) -> Result<LabEntry, Error> {
+pub(crate) fn find(name: &str) -> Result<LabEntry, Error> {
     let runtime = RuntimeDir::default();
     let lab: LabName = name
         .parse()
@@ -283,6 +285,19 @@ impl Lab {
     /// [`Error::Refused`], [`Error::NoAnswer`].
     pub fn set_link(&self, order: SetLink) -> Result<LinkSet, Error> {
         self.ask(|mut client| client.set_link(order))
+    }
+
+    /// Fails, stops or pauses nodes, or undoes it. With `wait` it returns when computed routes avoid links that failed.
+    ///
+    /// # Errors
+    /// [`Error::Refused`], [`Error::NoAnswer`].
+    pub fn set_nodes(
+        &self,
+        nodes: Vec<String>,
+        change: NodeChange,
+        wait: bool,
+    ) -> Result<NodesSet, Error> {
+        self.ask(|mut client| client.set_nodes(nodes, change, wait))
     }
 
     /// Brings a member into its network, or takes it out: it keeps its port, and has no edges there. Returns when that is in force and

@@ -6,6 +6,7 @@
 //! * [`Running`]: that lab: its events as they happen, stop, wait for the summary.
 //! * [`Starter`]: the generator of a first scenario; [`DEMO`]: a scenario that needs no installed software.
 //! * [`Scenario::start_on`]: a lab on several machines, whose agents call [`run_part`] for their parts.
+//! * [`ComingUp`], [`Staying`]: labs that stay in the background, and records of them.
 //! * [`list`], [`Observer`] and [`Lab`]: labs of other processes, by name. An observer can only read; a lab can also be
 //!   changed, entered and taken down.
 //! * [`run_box`]: a network between two interfaces of the host, by [rules](load_rules), or of a [scenario](load_box).
@@ -54,6 +55,7 @@ mod node;
 pub mod results;
 mod run;
 mod scenario;
+mod staying;
 pub mod sweep;
 mod tether;
 mod together;
@@ -68,8 +70,9 @@ pub use machines::{Division, MachineChanges, Rows, Share, Steps};
 pub use many::NodeResult;
 pub use middlebox::{BoxFinished, BoxOptions, BoxSource, load_box, load_rules, run_box};
 pub use node::{OpenNode, require_privilege};
-pub use run::{EventStream, Finished, Quiet, RunOptions, Running, default_results};
+pub use run::{End, EventStream, Finished, Quiet, RunOptions, Running, default_results};
 pub use scenario::Scenario;
+pub use staying::{ComingUp, LOG, Staying, Stopped, Went, clear_stopped, end_for_restart, staying};
 pub use tether::when_ended;
 pub use together::{
     ChosenMachines, ClusterRun, EventsComing, MachineCheck, MachinePair, OnMachines, SeenEvent,
@@ -78,4 +81,4 @@ pub use together::{
 
 pub use constel_host::clean::{CleanReport, HostReport};
 pub use constel_host::sealed::enter as seal;
-pub use constel_lab::{Progress, workers_here};
+pub use constel_lab::{ENDLESS, Progress, workers_here};

@@ -10,6 +10,7 @@ use std::time::SystemTime;
 use constel_api::{Event, Next, Subscription};
 use constel_host::claim::LabName;
 use constel_lab::{ClusterPart, EngineError, EventLog, Options, Progress};
+use constel_scenario::model::{Orbits, Scenario as Model};
 use constel_units::Utc;
 
 use crate::error::Error;
@@ -21,6 +22,18 @@ pub use constel_lab::Finished;
 /// Threads that bring labs up go as deep as a main thread may.
 const STACK_BYTES: usize = 8 << 20;
 
+/// The end of a lab for which no lab time is given.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum End {
+    /// After the scenario's duration. A scenario without one is refused.
+    #[default]
+    Scenario,
+    /// After the scenario's duration, if it has one; otherwise when the lab is taken down.
+    ScenarioOrNever,
+    /// When the lab is taken down.
+    Never,
+}
+
 /// The options of a run. Default: the scenario's values.
 #[derive(Debug, Clone)]
 pub struct RunOptions {
@@ -30,6 +43,8 @@ pub struct RunOptions {
     pub results: Option<PathBuf>,
     /// Lab time to run instead of the scenario's duration, nanoseconds.
     pub duration_ns: Option<NonZeroU64>,
+    /// The end without `duration_ns`.
+    pub end: End,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,
     /// Whether to try even if [`Scenario::here`] reports that the lab will not fit.
@@ -46,10 +61,36 @@ impl Default for RunOptions {
             name: None,
             results: None,
             duration_ns: None,
+            end: End::default(),
             traffic: true,
             anyway: false,
             profile_hz: None,
             stop: Arc::default(),
+        }
+    }
+}
+
+impl RunOptions {
+    /// Returns the lab time of a run of this scenario, nanoseconds; `None` without an end.
+    ///
+    /// # Errors
+    /// [`Error::NoEnd`], [`Error::NeedsEnd`].
+    pub(crate) fn lab_time_ns(&self, scenario: &Model) -> Result<Option<u64>, Error> {
+        if let Some(ns) = self.duration_ns {
+            return Ok(Some(ns.get()));
+        }
+        match (self.end, scenario.has_end) {
+            (End::Scenario, false) => Err(Error::NoEnd),
+            (End::Scenario | End::ScenarioOrNever, true) => {
+                Ok(Some(scenario.duration.ns().unsigned_abs()))
+            }
+            (End::ScenarioOrNever | End::Never, _) => {
+                let mut formations = scenario.constellations.iter();
+                match formations.find(|own| matches!(own.orbits, Orbits::Formation(_))) {
+                    Some(own) => Err(Error::NeedsEnd(own.name.to_string())),
+                    None => Ok(None),
+                }
+            }
         }
     }
 }
@@ -68,6 +109,7 @@ impl Progress for Quiet {
 pub struct Running {
     name: LabName,
     results: PathBuf,
+    duration_ns: Option<u64>,
     stop: Arc<AtomicBool>,
     events: Arc<EventLog>,
     thread: Option<JoinHandle<Result<Finished, EngineError>>>,
@@ -94,7 +136,7 @@ impl Scenario {
     /// anything is created.
     ///
     /// # Errors
-    /// [`Error::BadLabName`], [`Error::Unprivileged`], [`Error::Thread`].
+    /// [`Error::BadLabName`], [`Error::Unprivileged`], [`Error::NoEnd`], [`Error::NeedsEnd`], [`Error::Thread`].
     pub fn start(self, options: RunOptions, progress: Arc<dyn Progress>) -> Result<Running, Error> {
         let asked = options.name.clone();
         let name = asked.unwrap_or_else(|| self.lab.scenario.name.to_string());
@@ -116,6 +158,7 @@ impl Scenario {
         together: Option<ClusterPart>,
         progress: Arc<dyn Progress>,
     ) -> Result<Running, Error> {
+        let duration_ns = options.lab_time_ns(&self.lab.scenario)?;
         let results = options
             .results
             .unwrap_or_else(|| default_results(name.as_str()));
@@ -125,7 +168,7 @@ impl Scenario {
             scenario_file: self.file,
             scenario_text: self.text,
             results: results.clone(),
-            duration_ns: options.duration_ns.map(NonZeroU64::get),
+            duration_ns,
             traffic: options.traffic,
             anyway: options.anyway,
             profile_hz: options.profile_hz,
@@ -146,6 +189,7 @@ impl Scenario {
         Ok(Running {
             name,
             results,
+            duration_ns,
             stop,
             events,
             thread: Some(thread),
@@ -173,6 +217,12 @@ impl Running {
     #[must_use]
     pub fn results(&self) -> &Path {
         &self.results
+    }
+
+    /// Returns the lab time of the run, nanoseconds; `None` without an end.
+    #[must_use]
+    pub fn duration_ns(&self) -> Option<u64> {
+        self.duration_ns
     }
 
     /// Returns all events from the first one, as they occur. Any number of readers may follow, at any time. A reader that

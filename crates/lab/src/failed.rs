@@ -4,18 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
+use constel_api::summary::ChangeKind;
 use constel_plan::{EdgeEnds, FailedEdges};
 
 /// How often a waiting caller checks whether the answer is still wanted.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// A link that was failed or repaired by command.
+/// A failure or repair by command.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(crate) struct LinkChange {
+pub(crate) struct Change {
     /// Lab time, nanoseconds; 0 before the clock starts.
     pub(crate) t_ns: u64,
-    /// The link, as `A-B`.
-    pub(crate) link: String,
+    pub(crate) kind: ChangeKind,
+    /// The link, as `A-B`, or the nodes.
+    pub(crate) objects: Vec<String>,
 }
 
 /// The list of failed edges, which the planner avoids, and its changes, which the watcher of routes reads. Reading
@@ -33,7 +35,7 @@ struct Inner {
     /// The lab time from which each edge is down, nanoseconds.
     since: BTreeMap<EdgeEnds, u64>,
     /// The changes since the last call of `take_changes`.
-    changes: Vec<LinkChange>,
+    changes: Vec<Change>,
     /// The version of the list that the routes in all kernels follow; `None` if no such routes are computed.
     routed: Option<u64>,
 }
@@ -61,6 +63,28 @@ impl Failed {
         t_ns: u64,
         edges: impl IntoIterator<Item = (EdgeEnds, bool)>,
     ) -> Option<u64> {
+        let version = self.set_edges(t_ns, edges);
+        if version.is_some() {
+            self.note(Change {
+                t_ns,
+                kind: ChangeKind::LinkSet,
+                objects: vec![link.to_owned()],
+            });
+        }
+        version
+    }
+
+    /// Records a change for [`Failed::take_changes`].
+    pub(crate) fn note(&self, change: Change) {
+        self.lock().changes.push(change);
+    }
+
+    /// As [`Failed::set`], and records no change.
+    pub(crate) fn set_edges(
+        &self,
+        t_ns: u64,
+        edges: impl IntoIterator<Item = (EdgeEnds, bool)>,
+    ) -> Option<u64> {
         let mut inner = self.lock();
         let before = inner.edges.version();
         for (edge, failed) in edges {
@@ -75,11 +99,7 @@ impl Failed {
             }
         }
         let version = inner.edges.version();
-        (version != before).then(|| {
-            let link = link.to_owned();
-            inner.changes.push(LinkChange { t_ns, link });
-            version
-        })
+        (version != before).then_some(version)
     }
 
     /// Records that the routes of all kernels follow this version of the list.
@@ -113,7 +133,7 @@ impl Failed {
     }
 
     /// Returns the changes since the last call.
-    pub(crate) fn take_changes(&self) -> Vec<LinkChange> {
+    pub(crate) fn take_changes(&self) -> Vec<Change> {
         std::mem::take(&mut self.lock().changes)
     }
 }

@@ -35,7 +35,7 @@ pub use nodes::engine::engine_of;
 pub use nodes::importing::ImportProgress;
 pub use nodes::launcher::{own_folder, search_path};
 pub use nodes::management::{probe_management, probe_management_reach};
-pub use progress::Progress;
+pub use progress::{ENDLESS, Progress};
 pub use traffic::{Ended, NOT_STARTED, exit_in_full};
 pub use watch::capture::{Capture, Filter, FrameText};
 pub use watch::event_log::EventLog;

@@ -1,8 +1,12 @@
 //! The interface for messages to the user.
 
+/// The parts of a stage that has no end.
+pub const ENDLESS: u64 = u64::MAX;
+
 /// The receiver of stages and messages; several threads call it.
 pub trait Progress: Send + Sync {
-    /// The stage `name` has done `done` of `total` parts; `note` may be empty.
+    /// The stage `name` has done `done` of `total` parts, which are [`ENDLESS`] for the time of a lab without an end; `note` may
+    /// be empty.
     fn stage(&self, name: &str, done: u64, total: u64, note: &str);
     /// A message for the user.
     fn say(&self, line: &str);

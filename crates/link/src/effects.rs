@@ -215,6 +215,67 @@ impl Effects {
         self
     }
 
+    /// Returns these effects without those that `patch` set and that were not changed since; their fields are as in `before`.
+    #[must_use]
+    pub fn without(&self, patch: &Effects, before: &Effects) -> Effects {
+        fn back<T: Clone + PartialEq>(
+            now: &Option<T>,
+            set: &Option<T>,
+            before: &Option<T>,
+        ) -> Option<T> {
+            match set.is_some() && now == set {
+                true => before.clone(),
+                false => now.clone(),
+            }
+        }
+        // A rate and a law of the rate replace each other, so that they return together.
+        let rate = (self.rate_bps, &self.rate_law) == (patch.rate_bps, &patch.rate_law)
+            && (patch.rate_bps.is_some() || patch.rate_law.is_some());
+        let (rate_bps, rate_law) = match rate {
+            true => (before.rate_bps, before.rate_law.clone()),
+            false => (
+                back(&self.rate_bps, &patch.rate_bps, &before.rate_bps),
+                back(&self.rate_law, &patch.rate_law, &before.rate_law),
+            ),
+        };
+        Effects {
+            down: back(&self.down, &patch.down, &before.down),
+            delay_ns: back(&self.delay_ns, &patch.delay_ns, &before.delay_ns),
+            extra_delay_ns: back(
+                &self.extra_delay_ns,
+                &patch.extra_delay_ns,
+                &before.extra_delay_ns,
+            ),
+            rate_bps,
+            rate_law,
+            discipline: back(&self.discipline, &patch.discipline, &before.discipline),
+            queue_bytes: back(&self.queue_bytes, &patch.queue_bytes, &before.queue_bytes),
+            queue_frames: back(
+                &self.queue_frames,
+                &patch.queue_frames,
+                &before.queue_frames,
+            ),
+            overhead_bytes: back(
+                &self.overhead_bytes,
+                &patch.overhead_bytes,
+                &before.overhead_bytes,
+            ),
+            loss: back(&self.loss, &patch.loss, &before.loss),
+            jitter: back(&self.jitter, &patch.jitter, &before.jitter),
+            reorder: back(&self.reorder, &patch.reorder, &before.reorder),
+            duplicate_ratio: back(
+                &self.duplicate_ratio,
+                &patch.duplicate_ratio,
+                &before.duplicate_ratio,
+            ),
+            corrupt_ratio: back(
+                &self.corrupt_ratio,
+                &patch.corrupt_ratio,
+                &before.corrupt_ratio,
+            ),
+        }
+    }
+
     /// Returns whether no field is set.
     #[must_use]
     pub fn is_empty(&self) -> bool {

@@ -427,3 +427,28 @@ proptest! {
         prop_assert_eq!(got, expected);
     }
 }
+
+#[test]
+fn a_change_that_ends_leaves_what_others_changed() {
+    let before = Effects {
+        delay_ns: Some(5 * MS),
+        rate_bps: Some(1_000),
+        ..Effects::default()
+    };
+    let patch = Effects {
+        delay_ns: Some(9 * MS),
+        rate_bps: Some(2_000),
+        loss: Some(LossLaw::Bernoulli { loss_ratio: 0.5 }),
+        ..Effects::failed(true)
+    };
+    let set = before.merged(&patch);
+    assert_eq!(set.without(&patch, &before), before);
+    // Another request sets another delay and duplication before the end.
+    let others = Effects {
+        delay_ns: Some(7 * MS),
+        duplicate_ratio: Some(0.1),
+        ..Effects::default()
+    };
+    let left = set.merged(&others).without(&patch, &before);
+    assert_eq!(left, before.merged(&others));
+}

@@ -4,6 +4,7 @@
 //! * [`quantiles`]: p50/p99 of exact samples.
 //! * [`verdict`]: whether the host kept up. Only this module decides it.
 //! * [`results`]: the results folder (`manifest.json`, `summary.json`, `events.ndjson`, `flows/`).
+//! * [`rotating`]: files of labs without an end, with a bound.
 //! * [`plot`]: pictures of them.
 //!
 //! These modules read no clock and start no process: times are arguments. The events of a run are in its event log, which
@@ -30,5 +31,6 @@ pub mod plot;
 pub mod probe;
 pub mod quantiles;
 pub mod results;
+pub mod rotating;
 pub mod transfer;
 pub mod verdict;

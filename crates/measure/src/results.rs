@@ -13,12 +13,14 @@
 //!   flows/NAME.csv   what it measured, in lab time, with its path and marks
 //! ```
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use serde::Serialize;
+
+use crate::rotating::{MOST_BYTES, Rotating};
 
 /// A results folder that is being filled.
 #[derive(Debug, Clone)]
@@ -26,6 +28,8 @@ pub struct Results {
     dir: PathBuf,
     /// The permissions that it gets when it is opened to others; `None` if it already has them.
     open: Option<fs::Permissions>,
+    /// The bound of files that grow with lab time; `None` if the lab has an end.
+    most_bytes: Option<u64>,
 }
 
 fn is_empty(dir: &Path) -> bool {
@@ -49,7 +53,18 @@ impl Results {
         Ok(Self {
             dir: fs::canonicalize(dir)?,
             open: None,
+            most_bytes: None,
         })
+    }
+
+    /// Bounds the files that grow with lab time, for a lab without an end: each keeps its latest 64 to 128 MiB, in `NAME` and
+    /// `NAME.1`.
+    #[must_use]
+    pub fn bounded(self) -> Self {
+        Self {
+            most_bytes: Some(MOST_BYTES),
+            ..self
+        }
     }
 
     /// Creates the folder so that only its owner can enter it until [`open_to_others`](Self::open_to_others). Files
@@ -91,25 +106,29 @@ impl Results {
     /// Opens `events.ndjson` for the event log.
     ///
     /// # Errors
-    /// As [`File::create_new`].
-    pub fn events(&self) -> io::Result<File> {
-        File::create_new(self.dir.join("events.ndjson"))
+    /// As [`Rotating::create_new`].
+    pub fn events(&self) -> io::Result<Rotating> {
+        self.growing("events.ndjson", "")
     }
 
-    /// Opens `series.csv`, which is written row by row.
+    /// Opens `series.csv`, which is written row by row below `header`.
     ///
     /// # Errors
-    /// As [`File::create_new`].
-    pub fn series(&self) -> io::Result<File> {
-        File::create_new(self.dir.join("series.csv"))
+    /// As [`Rotating::create_new`].
+    pub fn series(&self, header: &'static str) -> io::Result<Rotating> {
+        self.growing("series.csv", header)
     }
 
-    /// Opens `paths.csv`, which is written row by row.
+    /// Opens `paths.csv`, which is written row by row below `header`.
     ///
     /// # Errors
-    /// As [`File::create_new`].
-    pub fn paths(&self) -> io::Result<File> {
-        File::create_new(self.dir.join("paths.csv"))
+    /// As [`Rotating::create_new`].
+    pub fn paths(&self, header: &'static str) -> io::Result<Rotating> {
+        self.growing("paths.csv", header)
+    }
+
+    fn growing(&self, name: &str, header: &'static str) -> io::Result<Rotating> {
+        Rotating::create_new(&self.dir.join(name), self.most_bytes, header)
     }
 
     /// Writes a JSON document completely or not at all (temporary file, then rename).

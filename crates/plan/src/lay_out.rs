@@ -534,6 +534,11 @@ fn failure(
             from_ns: ns(at),
             until_ns: length.map(|length| ns(at) + ns(length)),
         },
+        model::FailureTime::Regularly(at, length, every) => FailureTime::Regular {
+            from_ns: ns(at),
+            for_ns: ns(length),
+            every_ns: ns(every),
+        },
         model::FailureTime::Random(mtbf, mttr) => FailureTime::Random {
             mtbf_ns: ns(mtbf),
             mttr_ns: ns(mttr),

@@ -27,8 +27,8 @@ use crate::deferred::DeferredNode;
 pub use crate::radio::{Carrier, Modcod, Radio, Recorded, Recording};
 pub use crate::raw::{
     ClockHold, ClockTime, Destination, Destinations, DriverChoice, Family, Forwarding,
-    HandoverKind, Metric, Name, NodeKind, OnMachineLoss, PathOf, Polarization, RegionHits,
-    SampleMetric, Software, StackTime, Threads, TopologyScope, WalkerPattern,
+    HandoverKind, Metric, Name, NodeKind, OnMachineLoss, PathOf, Polarization, PortCarrier,
+    RegionHits, SampleMetric, Software, StackTime, Threads, TopologyScope, WalkerPattern,
 };
 use crate::source::Source;
 pub use crate::text_file::TextFile;
@@ -69,6 +69,10 @@ pub use transport::{
     TransferProtocol,
 };
 
+fn is_true(value: &bool) -> bool {
+    *value
+}
+
 /// A scenario that can be planned. Made by [`resolve`](crate::resolve).
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Scenario {
@@ -80,8 +84,12 @@ pub struct Scenario {
     pub seed: u64,
     /// UTC at lab time zero.
     pub start: Utc,
-    /// How long the lab runs; a positive whole multiple of `step`.
+    /// How long the lab runs; a positive whole multiple of `step`. For a lab without an end, this is the time that is computed ahead
+    /// of time: an hour, rounded up.
     pub duration: TimeSpan,
+    /// Whether the lab ends after `duration`.
+    #[serde(skip_serializing_if = "is_true")]
+    pub has_end: bool,
     /// Time between two topologies, 10 ms to 60 s.
     pub step: TimeSpan,
     /// When lab time starts to run.
@@ -130,6 +138,9 @@ pub struct Scenario {
     /// Whether the time that nodes' stacks take is deducted.
     #[serde(skip_serializing_if = "StackTime::is_deducted")]
     pub stack_time: StackTime,
+    /// Whether interfaces of nodes lose their carrier with their link.
+    #[serde(skip_serializing_if = "PortCarrier::is_always")]
+    pub carrier: PortCarrier,
     /// How late frames may be at the 99th percentile in a run that is to be trusted.
     pub max_lateness: TimeSpan,
     /// The protocol functions of nodes on the path, for the flows that pass them.

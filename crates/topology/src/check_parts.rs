@@ -41,6 +41,9 @@ impl Checker {
                     until_ns.is_some_and(|u| u <= from_ns)
                 }
                 FailureTime::Random { mtbf_ns, mttr_ns } => mtbf_ns == 0 || mttr_ns == 0,
+                FailureTime::Regular {
+                    for_ns, every_ns, ..
+                } => for_ns == 0 || every_ns <= for_ns,
                 FailureTime::Told => false,
             };
             if let FailureTarget::Eclipse { duty, .. } = &failure.what {

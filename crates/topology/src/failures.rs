@@ -86,7 +86,15 @@ struct Group {
 
 #[derive(Debug, Clone)]
 enum Clock {
-    Scheduled { from_ns: u64, until_ns: u64 },
+    Scheduled {
+        from_ns: u64,
+        until_ns: u64,
+    },
+    Regular {
+        from_ns: u64,
+        for_ns: u64,
+        every_ns: u64,
+    },
     Random(Process),
 }
 
@@ -105,6 +113,15 @@ impl Failures {
                     FailureTime::Scheduled { from_ns, until_ns } => Clock::Scheduled {
                         from_ns,
                         until_ns: until_ns.unwrap_or(u64::MAX),
+                    },
+                    FailureTime::Regular {
+                        from_ns,
+                        for_ns,
+                        every_ns,
+                    } => Clock::Regular {
+                        from_ns,
+                        for_ns,
+                        every_ns: every_ns.max(1),
                     },
                     FailureTime::Told => Clock::Scheduled {
                         from_ns: u64::MAX,
@@ -243,6 +260,13 @@ impl Failures {
         for group in &mut self.groups {
             let active = match &mut group.clock {
                 Clock::Scheduled { from_ns, until_ns } => (*from_ns..*until_ns).contains(&t_ns),
+                Clock::Regular {
+                    from_ns,
+                    for_ns,
+                    every_ns,
+                } => t_ns
+                    .checked_sub(*from_ns)
+                    .is_some_and(|since_ns| since_ns % *every_ns < *for_ns),
                 Clock::Random(process) => process.broken_at(t_ns),
             };
             if active {

@@ -79,6 +79,38 @@ fn a_failed_satellite_loses_everything_and_says_so() {
     }
 }
 
+#[test]
+fn a_regular_failure_begins_again_and_again() {
+    let mut stepper = build(|spec| {
+        let nodes = FailureTarget::Nodes(vec!["tokyo".into()]);
+        let flaps = FailureTime::Regular {
+            from_ns: 2 * SECOND,
+            for_ns: SECOND,
+            every_ns: 3 * SECOND,
+        };
+        spec.failures = vec![failure("flap", nodes, flaps)];
+    });
+    let broken = (0..9).map(|_| !stepper.advance().broken.nodes.is_empty());
+    let broken: Vec<bool> = broken.collect();
+    assert_eq!(
+        broken,
+        [2, 5, 8].iter().fold(vec![false; 9], |mut all, at| {
+            all[*at] = true;
+            all
+        })
+    );
+    let bad = FailureTime::Regular {
+        from_ns: 0,
+        for_ns: SECOND,
+        every_ns: SECOND,
+    };
+    let nodes = FailureTarget::Nodes(vec!["tokyo".into()]);
+    let refused = build(|_| {})
+        .layout()
+        .with_failures(vec![failure("flap", nodes, bad)]);
+    assert!(refused.is_err(), "it never ends");
+}
+
 /// Unforeseen losses of nodes: the sky is the same until the loss is reported, and without them from then on.
 #[test]
 fn a_failure_that_is_told_begins_when_it_is_told_to() {

@@ -26,7 +26,13 @@ const ROWS_READ: usize = 2_000_000;
 const MOST_COLUMNS: usize = 32;
 
 /// The verbs of [`Write`] that are carried out from here.
-pub(crate) const WRITES: [&str; 4] = ["set-link", "set-member", "change-rules", "confirm"];
+pub(crate) const WRITES: [&str; 5] = [
+    "set-link",
+    "set-nodes",
+    "set-member",
+    "change-rules",
+    "confirm",
+];
 
 type Given = Result<Answer, String>;
 
@@ -243,7 +249,8 @@ pub(crate) fn change(shared: &Shared, body: &[u8]) -> Answer {
         let verb = order.get("verb").and_then(Value::as_str);
         let order: Write = serde_json::from_value(order.clone()).map_err(bad)?;
         if !verb.is_some_and(|verb| WRITES.contains(&verb)) {
-            let words = "the web view changes links, members, flows and rules, and nothing else";
+            let words =
+                "the web view changes links, nodes, members, flows and rules, and nothing else";
             return Ok(Answer::refused(403, words));
         }
         write(lab(shared)?, order)
@@ -264,6 +271,13 @@ fn write(lab: &Lab, order: Write) -> Given {
         Write::ChangeRules { change } => {
             lab.change_rules(change).map(|answer| Answer::json(&answer))
         }
+        Write::SetNodes {
+            nodes,
+            change,
+            wait,
+        } => lab
+            .set_nodes(nodes, change, wait)
+            .map(|answer| Answer::json(&answer)),
         Write::SetMember {
             network,
             node,

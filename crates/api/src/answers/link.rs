@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use super::{Catalogued, NodeForwarding};
+use crate::request::NodeChange;
 
 /// To [`Read::Link`](crate::Read::Link).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
@@ -108,6 +109,26 @@ pub struct MemberSet {
     pub joined: bool,
     /// Whether that is new.
     pub changed: bool,
+    /// The state of routes after the change.
+    pub routes: RoutesAfter,
+}
+
+/// To [`Write::SetNodes`](crate::Write::SetNodes).
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct NodesSet {
+    /// The change.
+    pub change: NodeChange,
+    /// The nodes that it changed.
+    pub nodes: Vec<String>,
+    /// The nodes that were so already.
+    pub unchanged: Vec<String>,
+    /// When links failed or processes were signalled, `CLOCK_MONOTONIC`.
+    pub at_mono_ns: u64,
+    /// Lab time by which links that heal are there again, nanoseconds: the beginning of a step. Absent if none heals.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub links_from_ns: Option<u64>,
+    /// How many processes got a signal.
+    pub processes: usize,
     /// The state of routes after the change.
     pub routes: RoutesAfter,
 }

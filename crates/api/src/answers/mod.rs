@@ -15,7 +15,7 @@ use serde::{Deserialize, Serialize};
 
 pub use link::{
     BriefEffects, DelayRange, DelaySet, DelaysSet, EdgeSet, EdgeShown, LinkSet, LinkShown,
-    MemberSet, MemberShown, NetworkShown, RoutesAfter,
+    MemberSet, MemberShown, NetworkShown, NodesSet, RoutesAfter,
 };
 pub use loads::{EdgeLoad, EdgeRate, Loads};
 pub use middlebox::{BoxShown, DirectionCounters, RuleShown, RulesChanged, ViaShown, WireShown};
@@ -161,6 +161,9 @@ pub struct NodeShown {
     /// For a node without network stack, which only forwards: its packet counters. Absent for other nodes.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub forwarding: Option<Forwarding>,
+    /// `failed`, `stopped` or `paused`, if it is so by hand.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub state: Option<String>,
 }
 
 /// The packet counters of a node without network stack.

@@ -20,6 +20,25 @@ Examples:
   constel run mine.yaml
   constel run mine.yaml --for 60s --set links.driver=relay --results results/first";
 
+pub(super) const UP: &str = "\
+Returns when the lab is up; exit codes until then are those of `run`. Without `duration` in the scenario the lab stays until
+`constel down`. After a crash of the machine `constel clean` prints what was running.
+
+Examples:
+  constel up mine.yaml
+  constel up mine.yaml --no-end --attach";
+
+pub(super) const RESTART: &str = "\
+Uses the arguments with which the lab was started, and a new folder of results.
+
+Example:
+  constel restart mine";
+
+pub(super) const LOGS: &str = "\
+Examples:
+  constel logs mine -f
+  constel logs mine london";
+
 pub(super) const SWEEP: &str = "\
 Writes means, confidence intervals and a picture. A stopped sweep resumes where it was.
 
@@ -129,6 +148,15 @@ Examples:
   constel link mine london iridium-p00-s00
   constel link set mine london iridium-p00-s00 --loss '1 %' --extra-delay 20ms
   constel link fail mine london iridium-p00-s00";
+
+pub(super) const NODE: &str = "\
+Links fail at once; stations choose other satellites within two steps of the scenario. `start` and `heal` bring links back within two
+steps.
+
+Examples:
+  constel node fail mine iridium-p00-s00
+  constel node stop mine 'iridium-p00-*'
+  constel node start mine 'iridium-p00-*'";
 
 pub(super) const NETWORK: &str = "\
 `join` and `leave` return when computed routes have followed.

@@ -53,6 +53,14 @@ pub(crate) struct Completion {
     pub(crate) shell: clap_complete::Shell,
 }
 
+/// `names`.
+#[derive(Debug, Args)]
+pub(crate) struct Names {
+    /// Words after the name of the program; the last one is completed.
+    #[arg(last = true, allow_hyphen_values = true)]
+    pub(crate) words: Vec<String>,
+}
+
 /// `man`.
 #[derive(Debug, Args)]
 pub(crate) struct Man {

@@ -38,9 +38,9 @@ pub(crate) enum LinkChange {
     /// Change the given effects; others keep their values.
     Set(Box<LinkSet>),
     /// Break the link; frames in flight still arrive.
-    Fail(LinkFail),
+    Fail(LinkFails),
     /// Undo `fail`; changes by `set` remain.
-    Heal(LinkFail),
+    Heal(LinkHeals),
 }
 
 /// `link show`.
@@ -76,9 +76,19 @@ pub(crate) struct LinkEnds {
     pub(crate) json: bool,
 }
 
-/// The ends of a link that fails or heals.
+/// A link that fails.
 #[derive(Debug, Args)]
-pub(crate) struct LinkFail {
+pub(crate) struct LinkFails {
+    #[command(flatten)]
+    pub(crate) own: LinkHeals,
+    /// Heal the link after this time.
+    #[arg(long = "for", value_name = "DURATION", conflicts_with = "store")]
+    pub(crate) duration: Option<TimeSpan>,
+}
+
+/// A link that heals.
+#[derive(Debug, Args)]
+pub(crate) struct LinkHeals {
     #[command(flatten)]
     pub(crate) ends: LinkEnds,
     /// Return when the change is in force, without waiting for computed routes to follow.
@@ -94,6 +104,9 @@ pub(crate) struct LinkSet {
     /// First remove all changes and failures that were set by hand.
     #[arg(long)]
     pub(crate) reset: bool,
+    /// End the change after this time; what was set by hand before is in force again.
+    #[arg(long = "for", value_name = "DURATION", conflicts_with_all = ["reset", "store"])]
+    pub(crate) duration: Option<TimeSpan>,
     /// Propagation delay, instead of the one by geometry; it no longer follows the orbits.
     #[arg(long, value_name = "TIME")]
     pub(crate) delay: Option<TimeSpan>,

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use constel_control::{HostReport, clean};
+use constel_control::{Error, HostReport, Stopped, clean, clear_stopped};
 use serde::Serialize;
 use serde_json::Value;
 
@@ -12,7 +12,13 @@ use crate::output;
 
 /// Prints the removed objects; fails if an object of ours remains.
 pub(crate) fn run(args: &Clean) -> Outcome {
-    let report = clean(args.lab.as_deref())?;
+    let lab = args.lab.as_deref();
+    let report = match clean(lab) {
+        // After a reboot nothing of it is left but its record.
+        Err(Error::NoLab { .. }) if was_staying(lab) => HostReport::default(),
+        report => report?,
+    };
+    let stopped = clear_stopped(lab)?;
     let parts = match args.lab {
         None => constel_cluster::agent::labs::clear_left()?,
         Some(_) => Vec::new(),
@@ -20,10 +26,11 @@ pub(crate) fn run(args: &Clean) -> Outcome {
     if args.json {
         output::json(&Cleaned {
             report: &report,
+            stopped: &stopped,
             parts: &parts,
         })?;
     } else {
-        output::text(&text(&report, &parts)?)?;
+        output::text(&text(&report, &stopped, &parts)?)?;
     }
     let problems: Vec<&str> = report
         .labs
@@ -42,13 +49,35 @@ pub(crate) fn run(args: &Clean) -> Outcome {
 struct Cleaned<'a> {
     #[serde(flatten)]
     report: &'a HostReport,
+    /// Labs of `constel up` that stopped without being taken down.
+    #[serde(skip_serializing_if = "<[Stopped]>::is_empty")]
+    stopped: &'a [Stopped],
     /// Folders of parts whose agents were killed.
     #[serde(skip_serializing_if = "<[PathBuf]>::is_empty")]
     parts: &'a [PathBuf],
 }
 
-fn text(report: &HostReport, parts: &[PathBuf]) -> serde_json::Result<String> {
+/// Whether a lab of `constel up` had this name when it stopped.
+fn was_staying(lab: Option<&str>) -> bool {
+    lab.is_some_and(|lab| constel_control::staying(lab).is_ok())
+}
+
+fn text(report: &HostReport, stopped: &[Stopped], parts: &[PathBuf]) -> serde_json::Result<String> {
     let mut text = String::new();
+    for own in stopped {
+        let why = match own.rebooted {
+            true => "the machine was started again",
+            false => "its process was killed",
+        };
+        text.push_str(&format!(
+            "{}: was running since {:.0}, until {why}\n  results so far: {}\n  to start it again: cd {} && {}\n",
+            own.lab,
+            own.started,
+            own.results.display(),
+            own.folder.display(),
+            own.command,
+        ));
+    }
     for lab in &report.labs {
         for removed in &lab.removed {
             text.push_str(&format!("{}: removed {}\n", lab.lab, words(removed)?));

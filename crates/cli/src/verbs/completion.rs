@@ -5,6 +5,7 @@ use std::fs;
 use anyhow::Context;
 use clap::CommandFactory;
 
+use super::names;
 use crate::args::{Cli, Completion, Man};
 use crate::exit::{Exit, Outcome};
 use crate::output;
@@ -13,7 +14,8 @@ use crate::output;
 pub(crate) fn run(args: &Completion) -> Outcome {
     let mut script = Vec::new();
     clap_complete::generate(args.shell, &mut Cli::command(), "constel", &mut script);
-    output::raw(&script)?;
+    let script = String::from_utf8(script)?;
+    output::raw(names::with_names(args.shell, &script).as_bytes())?;
     Ok(Exit::Done)
 }
 

@@ -3,13 +3,15 @@
 mod far;
 mod laws;
 
+use std::num::NonZeroU64;
+
 use constel_api::SetLink;
 use constel_api::answers::{
-    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, NodeForwarding, RoutesAfter,
+    BriefEffects, EdgeSet, EdgeShown, LinkSet as Answer, LinkShown, NodeForwarding,
 };
 use constel_control::{Lab, Observer};
 use constel_link::{Effects, Jitter, JitterLaw, LossLaw, Reorder};
-use constel_units::{DataSize, Ratio, files};
+use constel_units::{DataSize, Ratio, TimeSpan, files};
 
 use crate::args::{JitterName, Link, LinkChange, LinkEnds, LinkSet};
 use crate::exit::{Exit, Failure, Outcome};
@@ -23,13 +25,18 @@ pub(crate) fn run(args: &Link) -> Outcome {
             let effects = effects(set)?;
             let order = SetLink {
                 reset: set.reset,
+                for_ns: lasting(set.duration)?,
                 ..with(&set.ends, effects, true)
             };
             change(&set.ends, order)
         }
         (Some(LinkChange::Fail(fail)), ..) => {
-            let order = with(&fail.ends, Effects::failed(true), !fail.no_wait);
-            change(&fail.ends, order)
+            let (own, effects) = (&fail.own, Effects::failed(true));
+            let order = SetLink {
+                for_ns: lasting(fail.duration)?,
+                ..with(&own.ends, effects, !own.no_wait)
+            };
+            change(&own.ends, order)
         }
         (Some(LinkChange::Heal(heal)), ..) => {
             let order = with(&heal.ends, Effects::failed(false), !heal.no_wait);
@@ -41,6 +48,11 @@ pub(crate) fn run(args: &Link) -> Outcome {
         },
         (None, ..) => Err(Failure::Usage("which lab, and which two nodes?".into())),
     }
+}
+
+/// Returns the time after which a change ends.
+fn lasting(duration: Option<TimeSpan>) -> Result<Option<NonZeroU64>, Failure> {
+    duration.map(super::run::at_least_something).transpose()
 }
 
 fn change(ends: &LinkEnds, order: SetLink) -> Outcome {
@@ -81,19 +93,7 @@ fn changed(ends: &LinkEnds, answer: &Answer) -> Outcome {
             "`constel link set {lab} {port} --reset` removes it\n"
         ))?;
     }
-    let routes = match answer.routes {
-        RoutesAfter::Converged { after_ns } => {
-            let ms = after_ns as f64 / 1e6;
-            format!("computed routes converged {ms:.1} ms later\n")
-        }
-        RoutesAfter::NotYet { waited_ns } => format!(
-            "computed routes had not converged {:.1} s later; `constel path` shows the kernels' routes\n",
-            waited_ns as f64 / 1e9
-        ),
-        RoutesAfter::NotAwaited => "did not wait for routes\n".to_owned(),
-        RoutesAfter::NotOurs | RoutesAfter::Untouched => String::new(),
-    };
-    output::text(&routes)?;
+    output::text(&output::routes_after(answer.routes))?;
     Ok(Exit::Done)
 }
 

@@ -1,6 +1,6 @@
 //! `constel network`: shows networks, and lets members join and leave.
 
-use constel_api::answers::{MemberSet, NetworkShown, RoutesAfter};
+use constel_api::answers::{MemberSet, NetworkShown};
 use constel_cluster::store::StoreLocation;
 use constel_control::{Lab, Observer};
 use constel_units::files;
@@ -87,17 +87,7 @@ fn told(answer: &MemberSet) -> String {
         (false, true) => format!("{node} is in {network} already\n"),
         (false, false) => format!("{node} is out of {network} already\n"),
     };
-    match answer.routes {
-        RoutesAfter::Converged { after_ns } => {
-            let ms = after_ns as f64 / 1e6;
-            text + &format!("computed routes converged {ms:.1} ms later\n")
-        }
-        RoutesAfter::NotYet { waited_ns } => {
-            let s = waited_ns as f64 / 1e9;
-            text + &format!("computed routes had not converged {s:.1} s later\n")
-        }
-        _ => text,
-    }
+    text + &output::routes_after(answer.routes)
 }
 
 fn table(networks: &[NetworkShown]) -> String {

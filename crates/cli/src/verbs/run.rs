@@ -71,12 +71,17 @@ pub(crate) fn run(args: &Run) -> Outcome {
         }
         Err(error) => return Err(error.into()),
     };
-    told(args, &finished.summary, &finished.results, &signalled)
+    told(args.json, &finished.summary, &finished.results, &signalled)
 }
 
 /// Prints the result, and returns its exit code.
-fn told(args: &Run, summary: &Summary, results: &Path, signalled: &AtomicBool) -> Outcome {
-    let told = if args.json {
+pub(super) fn told(
+    json: bool,
+    summary: &Summary,
+    results: &Path,
+    signalled: &AtomicBool,
+) -> Outcome {
+    let told = if json {
         output::json(summary)
     } else {
         let results = format!("results: {}\n", results.display());
@@ -110,7 +115,7 @@ fn on_machines(
     }
     let say = |text: &str| output::tell(&format!("constel: {text}\n"));
     match scenario.start_on(&there.on_machines(), options, &say) {
-        Ok(led) => told(args, &led.summary, &led.results, signalled),
+        Ok(led) => told(args.json, &led.summary, &led.results, signalled),
         Err(error) if error.exit() == constel_control::Exit::Interrupted => {
             output::tell("constel: stopped while coming up; the lab is down on all machines\n");
             Ok(ended(signalled, Exit::Done))
@@ -120,7 +125,7 @@ fn on_machines(
 }
 
 /// Adds to the error of an invalid name that a name can be given.
-fn named(error: Error) -> Failure {
+pub(super) fn named(error: Error) -> Failure {
     match error {
         Error::BadLabName(why) => {
             Failure::Usage(format!("{why}; --name gives the lab another name"))
@@ -129,13 +134,13 @@ fn named(error: Error) -> Failure {
     }
 }
 
-fn at_least_something(span: TimeSpan) -> Result<NonZeroU64, Failure> {
+pub(super) fn at_least_something(span: TimeSpan) -> Result<NonZeroU64, Failure> {
     let ns = u64::try_from(span.ns()).ok().and_then(NonZeroU64::new);
     ns.ok_or_else(|| Failure::Usage(format!("--for {span}: must be longer than nothing")))
 }
 
 /// Returns the exit code: a signal takes precedence over the run's result.
-fn ended(signalled: &AtomicBool, otherwise: Exit) -> Exit {
+pub(super) fn ended(signalled: &AtomicBool, otherwise: Exit) -> Exit {
     if signalled.load(Ordering::Acquire) {
         Exit::Interrupted
     } else {

@@ -41,6 +41,7 @@ fn text(shown: &Shown) -> String {
     let catalogued = nodes
         .clone()
         .any(|node| node.norad_id.is_some() || node.catalogue_name.is_some());
+    let changed = nodes.clone().any(|node| node.state.is_some());
     let forwards = nodes.clone().any(|node| node.forwarding.is_some());
     if let Some(own) = &shown.management {
         text.push_str(&format!(
@@ -63,6 +64,9 @@ fn text(shown: &Shown) -> String {
             cells.push(output::or_dash(node.norad_id));
             cells.push(output::or_dash(node.catalogue_name.as_deref()));
         }
+        if changed {
+            cells.push(output::or_dash(node.state.as_deref()));
+        }
         if forwards {
             let own = node.forwarding.as_ref();
             cells.push(output::or_dash(own.map(|own| own.forwarded)));
@@ -78,6 +82,9 @@ fn text(shown: &Shown) -> String {
     }
     if catalogued {
         head.extend(["NORAD", "CATALOGUE NAME"]);
+    }
+    if changed {
+        head.push("STATE");
     }
     if forwards {
         head.extend(["FORWARDED", "ANSWERED", "DROPPED"]);
@@ -102,6 +109,7 @@ mod tests {
             links: 4,
             management: None,
             forwarding,
+            state: None,
         }
     }
 

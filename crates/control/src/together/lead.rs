@@ -90,6 +90,9 @@ impl Scenario {
                 way.one_way_ns as f64 / 1e6
             ));
         }
+        let end_ns = options
+            .lab_time_ns(&self.lab.scenario)?
+            .ok_or(Error::NoEnd)?;
         let results = options.results.clone();
         let results = results.unwrap_or_else(|| default_results(name.as_str()));
         make_results(&results)?;
@@ -143,8 +146,6 @@ impl Scenario {
         })?;
         let left = left.into_inner().unwrap_or_else(PoisonError::into_inner);
         let interrupted = options.stop.load(Ordering::Acquire);
-        let scenario_ns = self.lab.scenario.duration.ns().unsigned_abs();
-        let end_ns = options.duration_ns.map_or(scenario_ns, u64::from);
         let gone = self.gone(on.asked, &led, end_ns)?;
         let whole = (name.as_str(), &self.lab);
         let left = (left, looked.between);

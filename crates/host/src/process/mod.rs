@@ -10,6 +10,7 @@ mod exec;
 mod filter;
 mod first;
 mod marks;
+mod members;
 mod seccomp;
 mod spawn;
 mod supervisor;
@@ -24,6 +25,7 @@ pub use marks::{
     LAB_VARIABLE, MarkedProcess, NODE_VARIABLE, OWNER_VARIABLE, ProcessSelection, kill_marked,
     marked, marked_of,
 };
+pub use members::signal_members;
 pub use spawn::{Spawn, Stdio};
 pub use supervisor::{Exited, Supervisor};
 pub use terminal::{Terminal, end_child, resize};

@@ -5,6 +5,7 @@ use constel_api::ApiError;
 use constel_api::ErrorCode;
 use constel_api::answers::{DelaysSet, LinkSet};
 use constel_link::{Effects, PortId};
+use constel_plan::EdgeEnds;
 use serde::{Deserialize, Serialize};
 
 /// A change to a running lab.
@@ -31,6 +32,9 @@ pub struct Impairing {
     pub effects: Effects,
     /// Whether earlier effects there are removed first.
     pub reset: bool,
+    /// How long they hold, nanoseconds; `None` if they stay.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub for_ns: Option<u64>,
 }
 
 /// The place of effects.
@@ -40,6 +44,26 @@ pub enum EffectTarget {
     /// These edges, each from a port to a port.
     Edges(Vec<(PortId, PortId)>),
     /// All edges that leave this port, with later ones. Effects on single edges override these.
+    Port(PortId),
+}
+
+/// A change of links that ends by itself.
+#[derive(Debug)]
+pub(crate) struct Ending {
+    /// The end, by the machine's clock.
+    pub(crate) at_mono_ns: u64,
+    /// The link, as `A-B`, or the port.
+    pub(crate) link: String,
+    /// The effects that were set.
+    pub(crate) patch: Effects,
+    /// The effects by command before, of each place.
+    pub(crate) before: Vec<(Place, Effects)>,
+}
+
+/// The place of effects.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Place {
+    Edge(EdgeEnds),
     Port(PortId),
 }
 

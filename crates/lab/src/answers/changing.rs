@@ -1,6 +1,7 @@
 //! The execution of changes to a running lab: a request is checked and then applied here, or by all machines if
 //! there are several.
 
+use std::num::NonZeroU64;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use constel_link::{EffectsChange, PortId};
 use constel_plan::Blueprint;
 use constel_topology::NodeId;
 
-use super::by_hand::{EffectTarget, Impairing, Made, ManualChange, MemberMove, Moved};
+use super::by_hand::{EffectTarget, Ending, Impairing, Made, ManualChange, MemberMove, Moved};
 use super::view::{Held, View, find};
 use super::{delays, impair};
 use crate::clock::mono_ns;
@@ -227,6 +228,7 @@ impl View {
             on,
             effects: order.effects.as_ref().clone(),
             reset: order.reset,
+            for_ns: order.for_ns.map(NonZeroU64::get),
         };
         impair::check(&impairing)?;
         Ok(impairing)
@@ -247,6 +249,10 @@ impl View {
         // Laws of time count from lab time zero. A change before the clock starts counts from now.
         let zero_ns = self.clock.zero_mono_ns().unwrap_or_else(mono_ns);
         let t_ns = at_ns.or_else(|| self.clock.now_ns());
+        let before = match what.for_ns {
+            Some(_) => self.effects_before(links, &what.on)?,
+            None => Vec::new(),
+        };
         let (answer, version) = match &what.on {
             // A port's effects also apply to edges that appear later, but only present edges have a delay that can
             // be checked.
@@ -310,8 +316,17 @@ impl View {
             link: what.link.clone(),
             reset: what.reset,
             effects,
+            for_ns: what.for_ns,
         };
         self.log.emit(self.noted_at(t_ns), happened);
+        if let Some(for_ns) = what.for_ns {
+            self.ends_later(Ending {
+                at_mono_ns: answer.at_mono_ns.saturating_add(for_ns),
+                link: what.link.clone(),
+                patch: what.effects.clone().starting_later(zero_ns),
+                before,
+            });
+        }
         Ok((answer, version))
     }
 }

@@ -122,6 +122,10 @@ pub(crate) fn check(impairing: &Impairing) -> Result<(), ApiError> {
         let error = "links fail and are healed, ports are not: name both ends, as A-B";
         return refused(error.to_owned());
     }
+    if impairing.for_ns.is_some() && impairing.reset {
+        let error = "a reset has no end: leave out `--reset`, or the time";
+        return refused(error.to_owned());
+    }
     match impairing.effects.check() {
         Ok(()) => Ok(()),
         Err(error) => refused(error.to_string()),

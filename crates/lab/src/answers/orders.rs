@@ -201,6 +201,7 @@ mod tests {
             on: EffectTarget::Port(PortId(1)),
             effects: Effects::default(),
             reset: true,
+            for_ns: None,
         }));
         let began = Instant::now();
         let refused = orders.order(&what, &AtomicBool::new(true)).unwrap_err();

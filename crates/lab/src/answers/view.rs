@@ -15,8 +15,10 @@ use constel_link::{EffectsChange, PortId};
 use constel_plan::{AbsentMembers, Blueprint, ManualEffects, NodeNameError};
 use constel_topology::{Effort, NodeId, Snapshot, StepRefusal, why};
 
+use crate::answers::by_hand::Ending;
 use crate::answers::inspect::{self, PathDestination};
 use crate::answers::members;
+use crate::answers::node_states::NodesByHand;
 use crate::answers::orders::Orders;
 use crate::answers::{catalogued_in, impair, loads};
 use crate::clock::{LabClock, mono_ns};
@@ -57,6 +59,10 @@ pub(crate) struct View {
     pub(crate) by_hand: Mutex<ManualEffects>,
     /// The members that are absent from their networks; locked while one joins or leaves.
     pub(crate) away: Mutex<AbsentMembers>,
+    /// The nodes that were failed, stopped or paused by command.
+    pub(crate) nodes: Arc<NodesByHand>,
+    /// The changes of links by command that end by themselves.
+    pub(crate) endings: Mutex<Vec<Ending>>,
     /// The common changes of all machines, if there are several.
     pub(crate) orders: Option<Orders>,
 }
@@ -268,6 +274,7 @@ impl LabReader for View {
                         let counts = forwarding.as_ref()?.get(member as usize)?;
                         Some(forwarding_of(counts))
                     }),
+                    state: self.nodes.word(node.id).map(str::to_owned),
                 }
             };
             layout.nodes().iter().map(row).collect()

@@ -5,11 +5,11 @@ use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, channel};
 
 use constel_api::answers::{
-    Capturing, CommandSent, Confinement, DelaysSet, LinkSet, MemberSet, NodeAccess, RoutesAfter,
-    UserFileSet,
+    Capturing, CommandSent, Confinement, DelaysSet, LinkSet, MemberSet, NodeAccess, NodesSet,
+    RoutesAfter, UserFileSet,
 };
 use constel_api::{
-    ApiError, CaptureOrder, CaptureSource, ErrorCode, EventData, LabWriter, SetLink,
+    ApiError, CaptureOrder, CaptureSource, ErrorCode, EventData, LabWriter, NodeChange, SetLink,
 };
 use constel_plan::Blueprint;
 use constel_scenario::model::{USER_FILE_BYTES, is_user_file_name};
@@ -39,6 +39,9 @@ impl LabWriter for View {
 
     fn set_link(&self, order: &SetLink) -> Result<LinkSet, ApiError> {
         // No node is held during the wait for routes: a lab can only go down when its nodes are no longer held.
+        if order.for_ns.is_some() {
+            self.may_end_by_itself()?;
+        }
         let what = ManualChange::Link(Box::new(self.impairing(&self.held()?, order)?));
         let (mut answer, version) = self.everywhere(&what)?.link()?;
         answer.routes = match version {
@@ -46,6 +49,15 @@ impl LabWriter for View {
             version => self.routes_after(version, answer.at_mono_ns),
         };
         Ok(answer)
+    }
+
+    fn set_nodes(
+        &self,
+        nodes: &[String],
+        change: NodeChange,
+        wait: bool,
+    ) -> Result<NodesSet, ApiError> {
+        self.change_nodes(nodes, change, wait)
     }
 
     fn set_member(&self, network: &str, node: &str, joined: bool) -> Result<MemberSet, ApiError> {

@@ -12,9 +12,10 @@ use constel_host::claim::LabName;
 use constel_host::limits::memory_bytes;
 use constel_plan::{Blueprint, Lab, LocalNodes, Management};
 use constel_scenario::model::{OnMachineLoss, StackTime};
-use constel_topology::Port;
+use constel_topology::{Failure, FailureTarget, FailureTime, Port};
 
 use crate::answers::impair;
+use crate::answers::node_states::BY_HAND;
 use crate::clock::mono_ns;
 use crate::error::EngineError;
 use crate::life::attached::{Attached, instructions};
@@ -55,6 +56,24 @@ pub(crate) struct Fabric {
     pub(crate) lost_before_start: u64,
 }
 
+/// Returns the lab with a failure that has no nodes yet, for those that users fail by command.
+fn may_fail(lab: Lab) -> Result<Lab, EngineError> {
+    let by_hand = Failure {
+        name: BY_HAND.to_owned(),
+        what: FailureTarget::Nodes(Vec::new()),
+        when: FailureTime::Told,
+    };
+    let layout = lab.layout.with_failures(vec![by_hand]);
+    let layout = layout.map_err(|errors| {
+        let errors: Vec<String> = errors.iter().map(ToString::to_string).collect();
+        EngineError::Configuration(errors.join("; "))
+    })?;
+    Ok(Lab {
+        layout: Arc::new(layout),
+        ..lab
+    })
+}
+
 /// Creates the fabric. Its parts are in namespaces held by descriptors, or are recorded in the claim. `lab_dir` is
 /// the lab's runtime folder. `together` is this machine's part of a lab on several machines.
 ///
@@ -70,7 +89,7 @@ pub(crate) fn fabric(
     let started = Instant::now();
     let lab = match together {
         Some(together) => together.may_lose(lab)?,
-        None => lab,
+        None => may_fail(lab)?,
     };
     let blueprint = Arc::new(Blueprint::new(lab)?);
     let forwarding = Forwarding::wanted(&blueprint)?.map(Arc::new);

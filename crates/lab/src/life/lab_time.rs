@@ -7,9 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use constel_api::EventData;
+use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{NodeId, Snapshot};
 
+use crate::answers::node_states::BY_HAND;
 use crate::answers::view::View;
 use crate::clock::{LabClock, mono_ns};
 use crate::error::EngineError;
@@ -17,9 +19,10 @@ use crate::information::News;
 use crate::life::bring_up::Fabric;
 use crate::life::moving::NodeCreator;
 use crate::life::observed::Observed;
+use crate::life::options::NEVER_NS;
 use crate::nodes::containers::Containers;
 use crate::nodes::ports::PortMaker;
-use crate::progress::{Progress, Stage};
+use crate::progress::{ENDLESS, Progress, Stage};
 use crate::routing::daemons::{DaemonIncident, Daemons};
 use crate::routing::limit::Limit;
 use crate::routing::machine::Machine;
@@ -32,6 +35,7 @@ use crate::watch::changes::{self, Baseline, SampledChanges};
 use crate::watch::converged::Converged;
 use crate::watch::event_log::EventLog;
 use crate::watch::pace::{Begun, Pace, SampleTimes};
+use crate::watch::summary::ChangeRow;
 
 /// How often the kernels' tables are sampled, and the share of time for it.
 const LOOKS: Pace = Pace {
@@ -161,7 +165,7 @@ impl LabTime<'_> {
         }
     }
 
-    /// Starts the clock at the given instant, or at once, and runs steps until `duration_ns`, with traffic in
+    /// Starts the clock at the given instant, or at once, and runs steps until `end_ns` of lab time, with traffic in
     /// parallel. The observations are added to `seen`, which has only the open output files at first.
     ///
     /// # Errors
@@ -170,7 +174,7 @@ impl LabTime<'_> {
         &self,
         steps: &mut Steps<Machine>,
         daemons: &mut Daemons,
-        (zero_ns, duration_ns): (Option<u64>, u64),
+        (zero_ns, end_ns): (Option<u64>, u64),
         mut seen: Observed,
     ) -> Result<Observed, EngineError> {
         let failed_early = std::mem::take(&mut self.containers.borrow_mut().failed_early);
@@ -183,7 +187,10 @@ impl LabTime<'_> {
         self.clock.start(zero);
         self.view.inform(|| News::Clock);
         self.log.emit(Some(0), EventData::ClockStarted);
-        let seconds = duration_ns.div_ceil(1_000_000_000);
+        let seconds = match end_ns {
+            NEVER_NS => ENDLESS,
+            end_ns => end_ns.div_ceil(1_000_000_000),
+        };
         let stage = Stage::begin(self.progress, "lab time (s)", seconds);
         let mut look = SampleTimes::new(LOOKS);
         let waited_ns = || self.fabric.launcher.cgroups.processor_wait_ns();
@@ -192,30 +199,34 @@ impl LabTime<'_> {
         self.sample(steps, &mut seen)?;
         let step_ns = self.fabric.blueprint.lab.step_ns();
         // The last step has no end of its own: `wait_out` covers the time from it to the end of the run.
-        while steps.current().t_ns + step_ns < duration_ns {
+        while steps.current().t_ns + step_ns < end_ns {
             if !self.step(steps, daemons, &mut look, &mut seen)? {
                 break;
             }
             self.sample(steps, &mut seen)?;
             stage.reach(steps.current().t_ns / 1_000_000_000);
         }
-        self.wait_out(steps, daemons, &mut look, &mut seen, duration_ns)?;
+        self.wait_out(steps, daemons, &mut look, &mut seen, end_ns)?;
         self.changes_of_stacks();
         // From here on changes of stacks are part of the take-down, and are not recorded.
         self.fabric.kernels.own_stacks.close();
         seen.stacks = self.fabric.kernels.own_stacks.spans(mono_ns());
         self.note_late(&mut seen)?;
         // The clock may have run past the end while the last sample was taken.
-        seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(duration_ns);
+        seen.lab_time_ns = self.clock.now_ns().unwrap_or(0).min(end_ns);
         let waited_ns = waited_before_ns.zip(waited_ns());
         let waited_ns = waited_ns.map(|(before, now)| now.saturating_sub(before));
         seen.processor_wait_ratio =
             waited_ns.map(|ns| ns as f64 / began.elapsed().as_nanos().max(1) as f64);
-        if self.stopped() && seen.lab_time_ns < duration_ns {
+        if self.stopped() && seen.lab_time_ns < end_ns {
             // The progress line must not claim that the whole lab time passed.
-            let (passed_s, all_s) = (seen.lab_time_ns as f64 / 1e9, duration_ns as f64 / 1e9);
+            let passed_s = seen.lab_time_ns as f64 / 1e9;
+            let of = match end_ns {
+                NEVER_NS => String::new(),
+                end_ns => format!(" of {} s", end_ns as f64 / 1e9),
+            };
             self.progress
-                .say(&format!("lab time ended at {passed_s:.1} s of {all_s} s"));
+                .say(&format!("lab time ended at {passed_s:.1} s{of}"));
         } else {
             stage.end("");
         }
@@ -233,6 +244,7 @@ impl LabTime<'_> {
     ) -> Result<bool, EngineError> {
         // Losses come first: the step planned next must already be without the nodes of lost machines.
         self.lose_machines(steps, seen)?;
+        self.plan_nodes_by_hand(steps);
         let next = steps.prepare();
         let handovers = next.handovers.clone();
         let current = Arc::clone(steps.current());
@@ -257,6 +269,7 @@ impl LabTime<'_> {
         }
         self.view
             .change(|live| live.snapshot = Some(Arc::clone(steps.current())));
+        self.cut_new_links(steps);
         // The baseline is taken before the events are recorded, because control traffic caused by them counts from
         // here.
         let before = if broken.is_empty() && handovers.is_empty() {
@@ -264,7 +277,10 @@ impl LabTime<'_> {
         } else {
             self.baseline(daemons)?
         };
-        for change in broken {
+        // The failure of nodes by command was recorded when their links were cut.
+        let is_noted =
+            |change: &ChangeRow| change.cause == BY_HAND && change.kind == ChangeKind::Failure;
+        for change in broken.into_iter().filter(|change| !is_noted(change)) {
             self.note_broken(change, steps, before.clone(), seen);
         }
         self.note_moved(steps.current().t_ns, seen);
@@ -319,9 +335,9 @@ impl LabTime<'_> {
         daemons: &mut Daemons,
         look: &mut SampleTimes,
         seen: &mut Observed,
-        duration_ns: u64,
+        end_ns: u64,
     ) -> Result<(), EngineError> {
-        while let Some(left) = self.clock.until(duration_ns).filter(|left| !left.is_zero()) {
+        while let Some(left) = self.clock.until(end_ns).filter(|left| !left.is_zero()) {
             if self.stopped() {
                 break;
             }
@@ -367,6 +383,7 @@ impl LabTime<'_> {
         for end in self.watch_containers()? {
             seen.container_ended(end);
         }
+        self.obey(daemons);
         // Changes by command are recorded before the sample below, which may already end their watch.
         self.changes_by_hand(daemons, seen)?;
         self.changes_of_stacks();

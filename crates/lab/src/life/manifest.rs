@@ -28,7 +28,7 @@ pub(crate) fn manifest(
     lab: &Lab,
     driver: &Chosen,
     name: &str,
-    duration_ns: u64,
+    duration_ns: Option<u64>,
     traffic: bool,
     several: bool,
 ) -> io::Result<Manifest> {

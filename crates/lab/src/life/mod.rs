@@ -5,6 +5,7 @@ pub(crate) mod limits;
 pub(crate) mod losses;
 pub(crate) mod manifest;
 pub(crate) mod moving;
+mod node_orders;
 mod noting;
 pub(crate) mod observed;
 pub(crate) mod options;

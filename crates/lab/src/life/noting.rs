@@ -5,6 +5,7 @@ use constel_api::summary::ChangeKind;
 use constel_measure::verdict::SoftwareFailure;
 use constel_topology::{Handover, NodeId};
 
+use crate::answers::node_states::BY_HAND;
 use crate::error::EngineError;
 use crate::life::lab_time::LabTime;
 use crate::life::observed::{ContainerEnd, Observed};
@@ -192,7 +193,7 @@ impl LabTime<'_> {
         }
     }
 
-    /// Records links that were failed or repaired by command.
+    /// Records links and nodes that were failed or repaired by command.
     pub(super) fn changes_by_hand(
         &self,
         daemons: &Daemons,
@@ -203,9 +204,9 @@ impl LabTime<'_> {
             // The time is that of the change itself, so that the convergence time starts there.
             let row = ChangeRow {
                 t_ns: change.t_ns,
-                kind: ChangeKind::LinkSet,
-                cause: "by hand".to_owned(),
-                objects: vec![change.link],
+                kind: change.kind,
+                cause: BY_HAND.to_owned(),
+                objects: change.objects,
                 converged_after_ns: None,
                 lost_probes: None,
                 control: None,

@@ -11,6 +11,9 @@ use constel_host::claim::LabName;
 use crate::life::together::ClusterPart;
 use crate::watch::event_log::EventLog;
 
+/// The end of a lab that has none, in lab time: 146 years, so that sums with other times stay in range.
+pub(crate) const NEVER_NS: u64 = u64::MAX / 4;
+
 /// The options of a run.
 pub struct Options {
     /// The lab's name.
@@ -21,7 +24,7 @@ pub struct Options {
     pub scenario_text: String,
     /// The results folder; must not exist.
     pub results: PathBuf,
-    /// Lab time to run, nanoseconds, if not the scenario's.
+    /// Lab time to run, nanoseconds. `None`: until the lab is taken down.
     pub duration_ns: Option<u64>,
     /// Whether the scenario's traffic runs.
     pub traffic: bool,

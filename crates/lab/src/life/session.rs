@@ -25,7 +25,7 @@ use crate::error::EngineError;
 use crate::life::bring_up::fabric;
 use crate::life::manifest::{bounds, manifest, stolen_ns};
 use crate::life::observed::explain_killed;
-use crate::life::options::{Finished, Options};
+use crate::life::options::{Finished, NEVER_NS, Options};
 use crate::life::site::Ground;
 use crate::life::stages::{Context, Outcome, run_stages};
 use crate::life::take_down::{settled_stats, take_down};
@@ -35,7 +35,7 @@ use crate::progress::Progress;
 use crate::routing::router::Router;
 use crate::traffic::congestion::provide_wanted;
 use crate::watch::event_log::EventLog;
-use crate::watch::series::{Recorder, Sampler};
+use crate::watch::series::{self, Recorder, Sampler};
 use crate::watch::summary::{channel_rows, step_rows};
 use constel_api::manifest::Manifest;
 
@@ -55,7 +55,7 @@ pub(crate) fn session(
     let recorder = Recorder::new(progress, started);
     let sampler = recorder.sample();
     let session = Session::open(&lab, driver, options, started)?;
-    let series = session.results.series();
+    let series = session.results.series(series::HEADER);
     sampler.write_to(series.map_err(|source| results_error(options, source))?);
     let ended = session.bring_up_and_down(lab, claim, ground, &recorder)?;
     session.close(ended, sampler)
@@ -84,7 +84,6 @@ struct Session<'a> {
     clock: Arc<LabClock>,
     view: Arc<View>,
     started: Instant,
-    duration_ns: u64,
     nodes: usize,
 }
 
@@ -116,9 +115,6 @@ impl<'a> Session<'a> {
         started: Instant,
     ) -> Result<Self, EngineError> {
         let scenario = Arc::clone(&lab.scenario);
-        let duration_ns = options
-            .duration_ns
-            .unwrap_or(scenario.duration.ns().unsigned_abs());
         let failed = |source| results_error(options, source);
         let results = match lab.containers().next() {
             // Root in a container could make its output file `setuid`, so that other users must not reach it during
@@ -127,12 +123,16 @@ impl<'a> Session<'a> {
             None => Results::create(&options.results),
         };
         let results = results.map_err(failed)?;
+        let results = match options.duration_ns {
+            Some(_) => results,
+            None => results.bounded(),
+        };
         let name = options.lab.as_str();
         let document = manifest(
             lab,
             driver,
             name,
-            duration_ns,
+            options.duration_ns,
             options.traffic,
             options.together.is_some(),
         );
@@ -162,6 +162,8 @@ impl<'a> Session<'a> {
             failed: Arc::default(),
             by_hand: Default::default(),
             away: Default::default(),
+            nodes: Arc::default(),
+            endings: Mutex::default(),
             orders: options
                 .together
                 .as_ref()
@@ -184,7 +186,6 @@ impl<'a> Session<'a> {
             clock,
             view,
             started,
-            duration_ns,
             nodes,
         })
     }
@@ -261,7 +262,7 @@ impl<'a> Session<'a> {
             progress: recorder,
             recorder,
             started: self.started,
-            duration_ns: self.duration_ns,
+            end_ns: options.duration_ns.unwrap_or(NEVER_NS),
             information: site.information(),
         };
         // The time stolen by the hypervisor counts from here: the creation of nodes does not affect the results.

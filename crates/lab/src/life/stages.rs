@@ -13,6 +13,7 @@ use constel_api::summary::{CrossedRow, DaemonsRow, HelpersRow, Messages, Plans};
 use constel_host::claim::Claim;
 use constel_host::threads::result_of;
 use constel_measure::results::Results;
+use constel_scenario::model::PortCarrier;
 use constel_topology::NodeId;
 
 use crate::answers::orders::Orders;
@@ -24,6 +25,7 @@ use crate::life::manifest::bounds;
 use crate::life::observed::Observed;
 use crate::life::options::Options;
 use crate::life::together::MachineConnection;
+use crate::nodes::carrier;
 use crate::nodes::containers::Containers;
 use crate::nodes::own_stack::Spans;
 use crate::nodes::ports::PortMaker;
@@ -55,7 +57,8 @@ pub(crate) struct Context<'a> {
     pub(crate) progress: &'a dyn Progress,
     pub(crate) recorder: &'a Recorder<'a>,
     pub(crate) started: Instant,
-    pub(crate) duration_ns: u64,
+    /// The end of lab time.
+    pub(crate) end_ns: u64,
     /// The folder of the nodes' information files.
     pub(crate) information: Option<PathBuf>,
 }
@@ -114,6 +117,8 @@ pub(crate) fn run_stages(
             helpers: &helpers,
             containers: &containers,
         };
+        let follows = fabric.blueprint.lab.scenario.carrier == PortCarrier::Follows;
+        let carrier = follows.then(|| scope.spawn(|| carrier::follow(fabric, &view, &over)));
         if let Some(orders) = &view.orders {
             scope.spawn(|| orders.follow(&view, &over));
         }
@@ -122,7 +127,8 @@ pub(crate) fn run_stages(
         let outcome = stages.run();
         over.store(true, Ordering::Release);
         let watched = watcher.map_or(Ok(()), result_of);
-        (outcome, watched)
+        let carried = carrier.map_or(Ok(()), result_of);
+        (outcome, watched.and(carried))
     });
     // Helpers and daemons are stopped even after an error; the error of the stages is reported first.
     let helped = helpers.into_inner().stop(&fabric.launcher);

@@ -1,6 +1,6 @@
 //! The programs of container nodes: started, supervised and restarted.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::fchown;
 use std::path::{Path, PathBuf};
@@ -61,6 +61,8 @@ pub(crate) struct Containers {
     killed: BTreeMap<NodeId, u64>,
     /// The containers that were ended because they wrote too much, with the reason.
     full: BTreeMap<NodeId, String>,
+    /// The containers of nodes that users have stopped.
+    halted: BTreeSet<NodeId>,
     /// The failures before lab time zero, which join the summary when lab time begins.
     pub(crate) failed_early: Vec<SoftwareFailure>,
 }
@@ -166,6 +168,9 @@ impl Containers {
         if !self.running.is_empty() {
             for gone in self.running.wait(Duration::ZERO)? {
                 self.health.forget(gone.key);
+                if self.halted.contains(&gone.key) {
+                    continue;
+                }
                 incidents.push(self.ended(&launcher, gone.key, gone.exit));
             }
         }
@@ -175,7 +180,7 @@ impl Containers {
         let due: Vec<NodeId> = self
             .due
             .iter()
-            .filter(|(_, at)| **at <= now)
+            .filter(|(node, at)| **at <= now && self.running.get(node).is_none())
             .map(|(node, _)| *node)
             .collect();
         for node in due {
@@ -196,6 +201,31 @@ impl Containers {
             }
         }
         Ok(incidents)
+    }
+
+    /// Kills the container of a node that a user stops. It is not restarted, and its end is no incident.
+    ///
+    /// # Errors
+    /// When it cannot be signalled.
+    pub(crate) fn halt(&mut self, node: NodeId) -> Result<(), EngineError> {
+        self.due.remove(&node);
+        self.health.forget(node);
+        self.halted.insert(node);
+        match self.running.get(&node) {
+            Some(child) => Ok(child.signal(Signal::KILL)?),
+            None => Ok(()),
+        }
+    }
+
+    /// Has the container of a stopped node start again, if it has one.
+    pub(crate) fn begin(&mut self, node: NodeId) {
+        let Some(launcher) = &self.launcher else {
+            return;
+        };
+        let software = &launcher.kernels.blueprint.lab.software[node.index()];
+        if self.halted.remove(&node) && software.container.is_some() {
+            self.due.insert(node, Instant::now());
+        }
     }
 
     /// Ends the containers whose logs have reached their limit, and those that write to a full disk, without a

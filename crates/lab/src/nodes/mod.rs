@@ -1,4 +1,5 @@
 pub(crate) mod builder;
+pub(crate) mod carrier;
 pub(crate) mod cgroups;
 pub(crate) mod containers;
 pub(crate) mod elsewhere;

@@ -47,6 +47,8 @@ pub(crate) struct Helpers {
     all: Vec<Helper>,
     logs: Vec<PathBuf>,
     running: Supervisor<usize>,
+    /// Helpers of nodes that users have stopped.
+    halted: BTreeSet<usize>,
 }
 
 /// A helper that ended by itself.
@@ -72,7 +74,30 @@ impl Helpers {
             all: Vec::new(),
             logs: Vec::new(),
             running: Supervisor::new(),
+            halted: BTreeSet::new(),
         }
+    }
+
+    /// Forgets the helpers of a node that a user stops: their end is no failure.
+    pub(crate) fn halt(&mut self, node: NodeId) {
+        let own = (0..self.all.len()).filter(|index| self.all[*index].node == node);
+        self.halted.extend(own);
+    }
+
+    /// Starts the helpers of a stopped node again.
+    ///
+    /// # Errors
+    /// When one cannot be started.
+    pub(crate) fn begin(&mut self, launcher: &Launcher, node: NodeId) -> Result<(), EngineError> {
+        let own = |index: &usize| self.all[*index].node == node;
+        let again: Vec<usize> = self.halted.iter().copied().filter(own).collect();
+        for index in again {
+            self.halted.remove(&index);
+            let log = &self.logs[index];
+            let child = launcher.start(node, &self.all[index].argv, log, log)?;
+            self.running.add(index, child);
+        }
+        Ok(())
     }
 
     /// Returns the number of helpers on this machine.
@@ -147,7 +172,9 @@ impl Helpers {
                 .clone(),
             how: exit_words(gone.exit),
         };
-        Ok(gone.into_iter().map(death).collect())
+        let by_itself =
+            |gone: &constel_host::process::Exited<usize>| !self.halted.contains(&gone.key);
+        Ok(gone.into_iter().filter(by_itself).map(death).collect())
     }
 
     /// Ends all helpers and summarises their last output.

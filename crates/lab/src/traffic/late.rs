@@ -10,6 +10,7 @@ use constel_measure::results::Results;
 use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 
+use crate::answers::node_states::NodesByHand;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
@@ -28,6 +29,7 @@ pub(crate) struct Come {
 pub(crate) struct Late<'a> {
     pub(crate) flows: &'a [Flow],
     pub(crate) launcher: &'a Arc<Launcher>,
+    pub(crate) by_hand: &'a Arc<NodesByHand>,
     pub(crate) results: &'a Results,
     pub(crate) clock: &'a LabClock,
     pub(crate) log: &'a EventLog,
@@ -73,7 +75,8 @@ impl Late<'_> {
         let launcher = Arc::clone(self.launcher);
         let dir = launcher.lab_dir.clone();
         let blueprint = Arc::clone(&launcher.kernels.blueprint);
-        let traffic = Traffic::plan(&blueprint, self.flows, &dir, self.results, launcher)?;
+        let programs = (launcher, self.by_hand);
+        let traffic = Traffic::plan(&blueprint, self.flows, &dir, self.results, programs)?;
         let mut traffic = traffic.only_of(come);
         traffic.start_servers()?;
         Ok(traffic.run(self.clock, self.log, stop)?.jobs)

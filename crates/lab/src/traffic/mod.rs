@@ -28,6 +28,7 @@ use constel_scenario::model::{Action, Flow};
 use constel_topology::NodeId;
 use rustix::process::Signal;
 
+use crate::answers::node_states::NodesByHand;
 use crate::clock::LabClock;
 use crate::error::EngineError;
 use crate::nodes::launcher::{Launcher, servers_folder};
@@ -90,6 +91,8 @@ pub(crate) struct Traffic {
     launcher: Arc<Launcher>,
     servers: Servers,
     reboots: Reboots,
+    /// The nodes that users have stopped.
+    by_hand: Arc<NodesByHand>,
 }
 
 /// The clients of flows, by the flow's index.
@@ -128,7 +131,7 @@ impl Traffic {
         flows: &[Flow],
         dir: &Path,
         results: &Results,
-        launcher: Arc<Launcher>,
+        (launcher, by_hand): (Arc<Launcher>, &Arc<NodesByHand>),
     ) -> Result<Self, EngineError> {
         let ours = launcher.kernels.ours();
         let most_bytes = buffers::most_bytes();
@@ -172,6 +175,7 @@ impl Traffic {
             jobs,
             serving: others.into_iter().filter(serves).collect(),
             launcher,
+            by_hand: Arc::clone(by_hand),
             servers: Servers::default(),
             reboots: Reboots::of(&blueprint.lab.scenario.failures, |name| {
                 blueprint.lab.layout.find(name).map(|node| node.id)
@@ -341,7 +345,9 @@ impl Traffic {
     /// Returns whether a flow is a command in a node that is down.
     fn is_down(&self, index: usize, now_ns: u64) -> bool {
         let job = &self.jobs[index];
-        matches!(job.flow.action, Action::Run(_)) && self.reboots.down(job.client_node(), now_ns)
+        let node = job.client_node();
+        let is_down = || self.reboots.down(node, now_ns) || self.by_hand.is_stopped(node);
+        matches!(job.flow.action, Action::Run(_)) && is_down()
     }
 
     /// Kills commands in nodes that have gone down, and starts those in nodes that are up again.

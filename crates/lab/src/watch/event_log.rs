@@ -78,9 +78,11 @@ impl EventLog {
         let line = serde_json::to_string(&event).map_err(io::Error::other);
         // The line is flushed, so that a crash of the lab loses no event.
         let written = match &mut inner.sink {
-            Some(sink) => {
-                line.and_then(|line| writeln!(sink, "{line}").and_then(|()| sink.flush()))
-            }
+            // A line is one write, because a new file may begin between two.
+            Some(sink) => line.and_then(|line| {
+                sink.write_all(format!("{line}\n").as_bytes())?;
+                sink.flush()
+            }),
             None => Ok(()),
         };
         // Only the first error is kept: a full disk fails each later line as well. The run reports it at its end.

@@ -1,12 +1,11 @@
 //! `paths.csv`: the path of each flow's packets in lab time, and the delays that geometry gives it.
 
 use std::fmt::Write as _;
-use std::fs::File;
-use std::io::{self, Write as _};
+use std::io::{self, Write};
 
 /// The file's first line. `path` is the index of the path in the flow's row of the summary, from 1; empty without a
 /// path, or for one that is not listed. Delays are sums of edges, in both directions.
-const HEADER: &str = "t_s,flow,path,path_rtt_us,shortest_rtt_us\n";
+pub(crate) const HEADER: &str = "t_s,flow,path,path_rtt_us,shortest_rtt_us\n";
 
 /// The interval of rows for a flow whose path does not change, nanoseconds of lab time.
 pub(crate) const EVERY_NS: u64 = 1_000_000_000;
@@ -22,23 +21,20 @@ pub(crate) struct PathRow {
 }
 
 /// The file, or the error that stopped its writing.
-#[derive(Debug)]
 pub(crate) struct PathRows {
-    file: Option<File>,
+    file: Option<Box<dyn Write + Send>>,
     error: Option<io::Error>,
     text: String,
 }
 
 impl PathRows {
-    /// Writes the header.
-    pub(crate) fn begin(file: File) -> Self {
-        let mut rows = Self {
-            file: Some(file),
+    /// Writes to a file that begins with [`HEADER`].
+    pub(crate) fn begin(file: impl Write + Send + 'static) -> Self {
+        Self {
+            file: Some(Box::new(file)),
             error: None,
-            text: HEADER.to_owned(),
-        };
-        rows.flush();
-        rows
+            text: String::new(),
+        }
     }
 
     /// Adds a flow's row.
@@ -82,13 +78,18 @@ impl PathRows {
 
 #[cfg(test)]
 mod tests {
+    use std::fs::File;
+
+    use constel_measure::rotating::Rotating;
+
     use super::*;
 
     #[test]
     fn rows_are_lines_and_a_full_disk_is_told() {
         let dir = tempfile::tempdir().unwrap();
         let path = dir.path().join("paths.csv");
-        let mut rows = PathRows::begin(File::create(&path).unwrap());
+        let file = Rotating::create_new(&path, None, HEADER).unwrap();
+        let mut rows = PathRows::begin(file);
         let row = PathRow {
             t_ns: 1_500_000_000,
             path: 2,
@@ -111,6 +112,9 @@ mod tests {
             format!("{HEADER}1.5,ping,2,52300.007,50000.000\n1.5,ping,,,\n")
         );
         let full = File::options().write(true).open("/dev/full").unwrap();
-        assert!(PathRows::begin(full).error().is_some());
+        let mut rows = PathRows::begin(full);
+        rows.put("ping", row);
+        rows.flush();
+        assert!(rows.error().is_some());
     }
 }

@@ -3,7 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex};
@@ -13,6 +13,7 @@ use std::time::{Duration, Instant};
 use constel_host::limits::memory_bytes;
 use constel_measure::plot::{Curve, Mark, Panel, Style, svg};
 use constel_measure::results::Results;
+use constel_measure::rotating::Rotating;
 
 use crate::progress::Progress;
 use crate::routing::start::runnable;
@@ -21,7 +22,7 @@ use crate::watch::converged::ConvergenceSample;
 const EVERY: Duration = Duration::from_secs(1);
 
 /// The file's first line. `load` is the number of tasks that run or wait for a processor.
-const HEADER: &str = "t_s,stage,processor_ratio,memory_used_bytes,load,nodes_built,daemons_started,nodes_converged,routes_right_ratio\n";
+pub(crate) const HEADER: &str = "t_s,stage,processor_ratio,memory_used_bytes,load,nodes_built,daemons_started,nodes_converged,routes_right_ratio\n";
 
 /// Forwards progress, and records the data of the curves.
 pub(crate) struct Recorder<'a> {
@@ -45,7 +46,7 @@ enum Rest {
     /// There is no file yet; the rows wait for it.
     Waiting(Vec<Row>),
     /// Each row is written at once.
-    Written(File),
+    Written(Rotating),
     /// The file could not be written.
     Failed(io::Error),
 }
@@ -177,12 +178,11 @@ pub(crate) struct Sampler {
 
 impl Sampler {
     /// Writes the rows so far, and each further row at once.
-    pub(crate) fn write_to(&self, mut file: File) {
+    pub(crate) fn write_to(&self, mut file: Rotating) {
         let mut state = self.shared.lock();
         // The recorder starts before the results folder exists, so that the first rows wait in memory.
         if let Rest::Waiting(rows) = &state.file {
-            let text = format!("{HEADER}{}", csv(rows));
-            let written = file.write_all(text.as_bytes());
+            let written = file.write_all(csv(rows).as_bytes());
             state.file = written.map_or_else(Rest::Failed, |()| Rest::Written(file));
         }
     }
@@ -413,7 +413,7 @@ mod tests {
             thread: None,
         };
         recorder.shared.take((0, 0), (1, 2));
-        sampler.write_to(File::create_new(&path).unwrap());
+        sampler.write_to(Rotating::create_new(&path, None, HEADER).unwrap());
         for _ in 1..6_000 {
             recorder.shared.take((0, 0), (1, 2));
         }

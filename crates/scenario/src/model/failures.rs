@@ -111,6 +111,8 @@ pub enum Centre {
 pub enum FailureTime {
     /// Once, for this long; `None`: for good.
     Once(TimeSpan, Option<TimeSpan>),
+    /// For the first time, for this long, and again after each of the last.
+    Regularly(TimeSpan, TimeSpan, TimeSpan),
     /// Repeatedly: mean time between failures, mean time to repair.
     Random(TimeSpan, TimeSpan),
 }

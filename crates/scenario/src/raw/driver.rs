@@ -39,6 +39,30 @@ pub struct RawLinks {
     /// relay`.
     #[serde(default, skip_serializing_if = "StackTime::is_deducted")]
     pub stack_time: StackTime,
+    /// Whether interfaces of nodes lose their carrier when their link is down.
+    #[serde(default, skip_serializing_if = "PortCarrier::is_always")]
+    pub carrier: PortCarrier,
+}
+
+/// The carrier of nodes' interfaces.
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, JsonSchema,
+)]
+#[serde(rename_all = "kebab-case")]
+pub enum PortCarrier {
+    /// Interfaces always have their carrier, and frames over a link that is down are dropped. Software notices by timeouts.
+    #[default]
+    Always,
+    /// An interface without a link has no carrier, within 20 ms: of lasers, cables, and the ground radio of stations and terminals.
+    /// A handover takes the carrier from the station's radio for 50 ms. Ground radios of satellites and interfaces of networks, which have several
+    /// far ends, always have it.
+    Follows,
+}
+
+impl PortCarrier {
+    pub(crate) fn is_always(&self) -> bool {
+        *self == PortCarrier::Always
+    }
 }
 
 /// The accounting of the time that nodes' network stacks take.
@@ -127,6 +151,7 @@ impl Default for RawLinks {
             max_lateness: one_millisecond(),
             threads: Threads::Auto,
             stack_time: StackTime::Deducted,
+            carrier: PortCarrier::Always,
         }
     }
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::{Name, NodeName, RawDisturbance, RawJamming, RawPartition};
 
-/// A failure: once, with `at` and optionally `for`, or repeatedly at random times, with `mtbf` and `mttr`.
+/// A failure: once, with `at` and optionally `for`; regularly, with `every` as well; or repeatedly at random times, with `mtbf` and `mttr`.
 /// Exactly one of the other keys gives its target.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
@@ -32,6 +32,10 @@ pub struct RawFailure {
     #[serde(default, rename = "for", skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
     pub length: Option<TimeSpan>,
+    /// The failure happens again each time this has passed since its beginning. It is longer than `for`. Only with `at` and `for`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
+    pub every: Option<TimeSpan>,
     /// Mean time from a repair to the next failure, exponentially distributed. Every object fails
     /// independently, at times that depend on the scenario's seed, this failure's name and the object's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -43,7 +47,7 @@ pub struct RawFailure {
     pub mttr: Option<TimeSpan>,
     /// The nodes reboot: commands of `traffic` that run in them are killed when the failure begins. When it
     /// ends the commands are started again, until their own time is over, and their output continues in the
-    /// same file. Routing daemons and the programs of containers continue. Only with `nodes`, `at` and `for`.
+    /// same file. Routing daemons and the programs of containers continue. Only with `nodes`, `at` and `for`, without `every`.
     #[serde(default)]
     pub reboot: bool,
     /// These satellites or stations lose all their links.

@@ -55,7 +55,7 @@ pub use constellations::{
 };
 pub use destination::{Destination, DestinationError, PathOf};
 pub use disruptions::{RawDisturbance, RawJamming, RawPartition};
-pub use driver::{DriverChoice, RawLinks, StackTime, Threads};
+pub use driver::{DriverChoice, PortCarrier, RawLinks, StackTime, Threads};
 pub use events::{EventKind, EventSubject};
 pub use expect::{
     RawAgreement, RawAlive, RawDelivery, RawEndedEarly, RawEventNamed, RawExpectation, RawMetric,
@@ -124,9 +124,11 @@ pub struct RawScenario {
     pub seed: u64,
     /// UTC at lab time zero, RFC 3339 with `Z`.
     pub start: Utc,
-    /// How long the lab runs after lab time zero. A whole number of steps.
+    /// How long the lab runs after lab time zero. A whole number of steps. Without it the lab has no end: `constel up` starts
+    /// it, and `check` and `plan` consider its first hour.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(extend("x-exclusive-minimum" = "0 s", "x-maximum" = "366 d"))]
-    pub duration: TimeSpan,
+    pub duration: Option<TimeSpan>,
     /// Time between two topologies. Between them delays change smoothly along the orbits.
     #[serde(default = "default_step")]
     #[schemars(extend("x-minimum" = "10 ms", "x-maximum" = "60 s"))]

@@ -240,7 +240,9 @@ impl<'a> Reader<'a> {
     ) -> Option<Window> {
         let window = Window { from, until };
         let begin = from.unwrap_or(TimeSpan::from_ns(0));
-        let end = until.unwrap_or(self.parsed.raw.duration);
+        let end = until
+            .or(self.parsed.raw.duration)
+            .unwrap_or(TimeSpan::from_ns(i64::MAX));
         if window.is_all() || begin < end {
             return Some(window);
         }

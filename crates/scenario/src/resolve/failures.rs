@@ -2,6 +2,8 @@
 
 use std::collections::BTreeMap;
 
+use constel_units::TimeSpan;
+
 use super::constellations::Found;
 use super::disruptions;
 use super::inputs::Inputs;
@@ -197,10 +199,11 @@ impl One<'_> {
     fn when(&mut self, raw: &RawFailure) -> Option<FailureTime> {
         match (raw.at, raw.length, raw.mtbf, raw.mttr) {
             (Some(at), length, None, None) => {
-                let duration = self.parsed.raw.duration;
-                if at < duration {
-                    return Some(FailureTime::Once(at, length));
-                }
+                let once = self.regularly(raw, at, length)?;
+                let Some(duration) = self.parsed.raw.duration.filter(|duration| at >= *duration)
+                else {
+                    return Some(once);
+                };
                 let path = [Key("failures"), Index(self.index), Key("at")];
                 let message = format!("`{}` begins at {at}, when the lab is over", raw.name);
                 let error = self.parsed.error_at(&path, "order", message);
@@ -208,13 +211,15 @@ impl One<'_> {
                 self.errors.push(error.with_reason(why));
                 None
             }
-            (None, None, Some(mtbf), Some(mttr)) => Some(FailureTime::Random(mtbf, mttr)),
+            (None, None, Some(mtbf), Some(mttr)) if raw.every.is_none() => {
+                Some(FailureTime::Random(mtbf, mttr))
+            }
             _ => {
                 let path = [Key("failures"), Index(self.index)];
                 let error = self
                     .parsed
                     .error_at(&path, "choose-one", "a failure has one kind of time")
-                    .with_reason("it happens once, with `at` and perhaps `for`, or at random, with `mtbf` and `mttr`")
+                    .with_reason("it happens once, with `at` and perhaps `for`, regularly, with `every` as well, or at random, with `mtbf` and `mttr`")
                     .with_suggestion("write `at: 10 s, for: 20 s`, or `mtbf: 1 h, mttr: 5 min`");
                 self.errors.push(error);
                 None
@@ -222,12 +227,45 @@ impl One<'_> {
         }
     }
 
+    /// Returns the time of a failure that begins at a given time.
+    fn regularly(
+        &mut self,
+        raw: &RawFailure,
+        at: TimeSpan,
+        length: Option<TimeSpan>,
+    ) -> Option<FailureTime> {
+        let Some(every) = raw.every else {
+            return Some(FailureTime::Once(at, length));
+        };
+        let path = [Key("failures"), Index(self.index), Key("every")];
+        match length {
+            Some(length) if length < every => Some(FailureTime::Regularly(at, length, every)),
+            Some(length) => {
+                let message = format!(
+                    "`{}` lasts {length}, and begins again every {every}",
+                    raw.name
+                );
+                let error = self.parsed.error_at(&path, "order", message);
+                let error = error.with_allowed([format!("more than {length}")]);
+                self.errors.push(error);
+                None
+            }
+            None => {
+                let message = "`every` goes with `at` and `for`";
+                let error = self.parsed.error_at(&path, "no-effect", message);
+                let why = "a failure without `for` has no end, and cannot begin again";
+                self.errors.push(error.with_reason(why));
+                None
+            }
+        }
+    }
+
     /// Checks that a reboot is of nodes and has an end.
     fn reboots(&mut self, raw: &RawFailure) {
-        let ends = raw.at.is_some() && raw.length.is_some();
+        let ends = raw.at.is_some() && raw.length.is_some() && raw.every.is_none();
         if raw.reboot && !(raw.nodes.is_some() && ends) {
             let path = [Key("failures"), Index(self.index), Key("reboot")];
-            let message = "`reboot` goes with `nodes`, `at` and `for`";
+            let message = "`reboot` goes with `nodes`, `at` and `for`, without `every`";
             let error = self.parsed.error_at(&path, "no-effect", message);
             self.errors
                 .push(error.with_reason("nodes reboot at a time, and are up again at another"));

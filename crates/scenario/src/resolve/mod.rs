@@ -34,6 +34,8 @@ mod transfer;
 mod transport;
 mod weather;
 
+use constel_units::TimeSpan;
+
 use crate::diagnostic::Diagnostics;
 use crate::files::Files;
 use crate::model::Scenario;
@@ -150,7 +152,8 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
         description: raw.description.clone(),
         seed: raw.seed,
         start: raw.start,
-        duration: raw.duration,
+        duration: raw.duration.unwrap_or_else(|| ahead(raw.step)),
+        has_end: raw.duration.is_some(),
         step: raw.step,
         clock_hold: raw.clock.hold,
         clock_time: raw.clock.time,
@@ -170,6 +173,7 @@ fn resolve_all(parsed: &Parsed, files: &dyn Files, errors: &mut Diagnostics) -> 
         grain,
         threads,
         stack_time,
+        carrier: raw.links.carrier,
         max_lateness: raw.links.max_lateness,
         transport,
         mounts,
@@ -222,11 +226,31 @@ fn no_effect(parsed: &Parsed, errors: &mut Diagnostics, path: &[Seg<'_>], needs:
     errors.push(error);
 }
 
+/// The time of a lab without an end that is computed ahead of time, nanoseconds, before it is rounded up to whole steps.
+const AHEAD_NS: i64 = 3_600_000_000_000;
+
+/// Returns the time of a lab without an end that is computed ahead of time, in whole steps.
+fn ahead(step: TimeSpan) -> TimeSpan {
+    let step_ns = step.ns().max(1);
+    TimeSpan::from_ns((AHEAD_NS + step_ns - 1) / step_ns * step_ns)
+}
+
 fn check_times(parsed: &Parsed, errors: &mut Diagnostics) {
-    let (duration, step) = (parsed.raw.duration, parsed.raw.step);
+    let step = parsed.raw.step;
+    let duration = parsed.raw.duration.unwrap_or_else(|| ahead(step));
+    if parsed.raw.duration.is_none() && !parsed.raw.spacecraft.is_empty() {
+        let error = parsed
+            .error_at_key(
+                &[Seg::Key("spacecraft")],
+                "missing-key",
+                "a formation needs an end of the lab, because its positions are computed up to it",
+            )
+            .with_suggestion("give `duration`, for example `duration: 24 h`");
+        errors.push(error);
+    }
     if duration.ns() % step.ns() != 0 {
         let whole = (duration.ns() / step.ns()).max(1);
-        let nearer = constel_units::TimeSpan::from_ns(whole * step.ns());
+        let nearer = TimeSpan::from_ns(whole * step.ns());
         let error = parsed
             .error_at(&[Seg::Key("duration")], "uneven-steps", {
                 format!("`duration` is {duration}, which is no whole number of steps of {step}")

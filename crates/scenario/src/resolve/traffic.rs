@@ -105,7 +105,9 @@ impl<'a> Traffic<'a> {
     }
 
     fn times(&mut self, raw: &RawFlow) {
-        let duration = self.parsed.raw.duration;
+        let Some(duration) = self.parsed.raw.duration else {
+            return;
+        };
         let end = raw.at.checked_add(raw.length);
         if end.is_some_and(|end| end <= duration) {
             return;

@@ -10,7 +10,7 @@ use crate::error::SpecError;
 use crate::layout::Layout;
 use crate::node::NodeId;
 use crate::pairing::IslKind;
-use crate::spec::{Failure, FailureTarget};
+use crate::spec::{Failure, FailureTarget, FailureTime};
 
 /// The nodes and links that a failure takes down.
 #[derive(Debug, Clone)]
@@ -120,7 +120,10 @@ pub(crate) fn that_hit_nothing(layout: &Layout) -> Vec<SpecError> {
             }
         })
     };
-    let failures = layout.spec().failures.iter().filter(empty);
+    // A failure whose time is given at run time may get its nodes then.
+    let told = |failure: &&Failure| failure.when == FailureTime::Told;
+    let failures = layout.spec().failures.iter();
+    let failures = failures.filter(|failure| empty(failure) && !told(failure));
     let error = |f: &Failure| SpecError::BadFailure {
         name: f.name.clone(),
         reason: match &f.what {

@@ -138,6 +138,15 @@ pub enum FailureTime {
         /// Until here; `None`: for good.
         until_ns: Option<u64>,
     },
+    /// Again and again, at regular times.
+    Regular {
+        /// The first beginning.
+        from_ns: u64,
+        /// How long it lasts each time, at least 1.
+        for_ns: u64,
+        /// Time from one beginning to the next, more than `for_ns`.
+        every_ns: u64,
+    },
     /// Again and again, times exponentially distributed, working at the start.
     Random {
         /// Mean time from a repair to the next failure, at least 1.

@@ -20,7 +20,7 @@ use crate::routing::steps::Steps;
 use crate::traffic::helpers::Helpers;
 use crate::traffic::late::Late;
 use crate::traffic::{self, Traffic};
-use crate::watch::path_rows::PathRows;
+use crate::watch::path_rows::{self, PathRows};
 use crate::watch::paths::Paths;
 use crate::watch::sampling::Sampler;
 use crate::watch::stood::{Notes, OUTCOMES_FILE};
@@ -37,7 +37,7 @@ impl Stages<'_> {
             options,
             log,
             clock,
-            duration_ns,
+            end_ns,
             ..
         } = self.context;
         let mut paths = traffic.followed();
@@ -74,6 +74,7 @@ impl Stages<'_> {
                 &[]
             },
             launcher: &fabric.launcher,
+            by_hand: &self.context.view.nodes,
             results: self.context.results,
             clock,
             log,
@@ -97,7 +98,7 @@ impl Stages<'_> {
             let ending = SetOnDrop(over);
             // Sampling ends after the traffic, so that its last frames are included.
             let settled = SetOnDrop(quiet);
-            let mut seen = lab_time.run(steps, daemons, (zero_ns, duration_ns), seen);
+            let mut seen = lab_time.run(steps, daemons, (zero_ns, end_ns), seen);
             // Dropping it closes the channels of the threads that create nodes and run late flows, so that they
             // end.
             drop(lab_time);
@@ -147,10 +148,12 @@ fn paths_file(paths: &Paths, results: &Results) -> Result<Option<PathRows>, Engi
     if paths.flows.is_empty() {
         return Ok(None);
     }
-    let file = results.paths().map_err(|source| EngineError::Io {
-        what: "make paths.csv".to_owned(),
-        source,
-    })?;
+    let file = results
+        .paths(path_rows::HEADER)
+        .map_err(|source| EngineError::Io {
+            what: "make paths.csv".to_owned(),
+            source,
+        })?;
     Ok(Some(PathRows::begin(file)))
 }
 

@@ -28,6 +28,9 @@ use crate::traffic::Traffic;
 use crate::traffic::helpers::Helpers;
 use crate::watch::summary::{ControlRow, Convergence};
 
+/// A day, nanoseconds.
+const DAY_NS: u64 = 86_400_000_000_000;
+
 impl Stages<'_> {
     /// Creates the edges of lab time zero and, if Constel computes them, its routes.
     pub(super) fn edges(&mut self) -> Result<Steps<Machine>, EngineError> {
@@ -101,7 +104,6 @@ impl Stages<'_> {
             options,
             progress,
             results,
-            duration_ns,
             ..
         } = &self.context;
         let blueprint = &self.fabric.blueprint;
@@ -109,8 +111,10 @@ impl Stages<'_> {
         let count = self.router.processes(&blueprint.lab, &ours);
         let stage = Stage::begin(*progress, "daemons", count as u64);
         let begun = Instant::now();
-        // The satellites of stations are determined for the whole lab, in whole steps.
-        let horizon = duration_ns.div_ceil(blueprint.lab.step_ns());
+        // The satellites of stations are determined for the whole lab, in whole steps. In the first day of a lab without an
+        // end, a station uses almost all that it ever can.
+        let horizon_ns = options.duration_ns.unwrap_or(DAY_NS);
+        let horizon = horizon_ns.div_ceil(blueprint.lab.step_ns());
         let watched = (&stage, options.stop.as_ref(), limit);
         // Moving a process into a cgroup2 waits for an RCU grace period, and every fork on the host waits with it.
         let expedited = Expedited::hold(&RuntimeDir::default().globals(), &claim.owner())?;
@@ -221,7 +225,13 @@ impl Stages<'_> {
         let launcher = Arc::clone(&self.fabric.launcher);
         let dir = launcher.lab_dir.clone();
         let results = self.context.results;
-        let mut traffic = Traffic::plan(&self.fabric.blueprint, flows, &dir, results, launcher)?;
+        let mut traffic = Traffic::plan(
+            &self.fabric.blueprint,
+            flows,
+            &dir,
+            results,
+            (launcher, &self.context.view.nodes),
+        )?;
         traffic.start_servers()?;
         Ok(traffic)
     }

@@ -19,7 +19,7 @@ use constel_measure::results::Results;
 use constel_plan::{daemon_spec, daemon_templates};
 use constel_routing::daemons::{Served, Templates, contexts, serving_within};
 use constel_scenario::model::{DaemonRouting, Restart};
-use constel_topology::Access;
+use constel_topology::{Access, NodeId};
 
 use crate::error::EngineError;
 use crate::nodes::launcher::Launcher;
@@ -51,6 +51,8 @@ pub(crate) struct Daemons {
     ended_by_us: BTreeSet<Key>,
     /// The time for which starts were delayed because the machine was busy, seconds.
     held_back_s: f64,
+    /// Daemons of nodes that users have stopped.
+    halted: BTreeSet<Key>,
 }
 
 /// An incident of a daemon.
@@ -83,6 +85,7 @@ impl Daemons {
             due: BTreeMap::new(),
             ended_by_us: BTreeSet::new(),
             held_back_s: 0.0,
+            halted: BTreeSet::new(),
         }
     }
 
@@ -202,7 +205,7 @@ impl Daemons {
         let due: Vec<Key> = self
             .due
             .iter()
-            .filter(|(_, at)| **at <= now)
+            .filter(|(key, at)| **at <= now && self.running.get(key).is_none())
             .map(|(key, _)| *key)
             .collect();
         for key in due {
@@ -266,6 +269,32 @@ impl Daemons {
                 again_in,
             },
         }))
+    }
+
+    /// Kills the daemons of a node that a user stops. These daemons are not restarted, and their end is no incident.
+    ///
+    /// # Errors
+    /// When one cannot be signalled.
+    pub(crate) fn halt(&mut self, node: NodeId) -> Result<(), EngineError> {
+        let waiting = self.due.keys().copied().filter(|key| key.0 == node);
+        self.halted.extend(waiting.collect::<Vec<_>>());
+        self.due.retain(|key, _| key.0 != node);
+        for (key, child) in self.running.iter().filter(|(key, _)| key.0 == node) {
+            child.signal(rustix::process::Signal::KILL)?;
+            self.ended_by_us.insert(*key);
+            self.halted.insert(*key);
+        }
+        Ok(())
+    }
+
+    /// Has the daemons of a stopped node start again.
+    pub(crate) fn begin(&mut self, node: NodeId) {
+        let of_node = |key: &Key| key.0 == node;
+        let keys: Vec<Key> = self.halted.iter().copied().filter(of_node).collect();
+        for key in keys {
+            self.halted.remove(&key);
+            self.due.insert(key, Instant::now());
+        }
     }
 
     /// Returns the resource usage of the running daemons so far, by program; empty when none runs.

@@ -1,0 +1,210 @@
+//! The carrier of ports that follows their links: a port without a link loses it, so that programs in the node notice at once.
+//!
+//! The carrier of a veth interface is the state of its other end. A thread compares the topology in force with the one before and
+//! sets the ends in the link plane's namespaces up or down. Frames in flight still arrive, because they are put into the node's
+//! end directly.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::os::fd::AsRawFd;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use constel_host::netlink::{Batch, Socket};
+use constel_link::PortId;
+use constel_topology::{Access, Layout, Medium, Port, Snapshot};
+
+use crate::answers::view::View;
+use crate::error::EngineError;
+use crate::life::bring_up::Fabric;
+
+/// How often the topology is compared.
+const LOOK: Duration = Duration::from_millis(10);
+
+/// How long a handover takes the carrier from a station's port. The kernel reports a carrier that returns sooner as one that never
+/// went, because it reports from a queue.
+const HANDOVER: Duration = Duration::from_millis(50);
+
+/// Follows the links of this machine's ports until `over`.
+///
+/// # Errors
+/// When an interface cannot be set up or down.
+pub(crate) fn follow(fabric: &Fabric, view: &View, over: &AtomicBool) -> Result<(), EngineError> {
+    let layout = &fabric.blueprint.lab.layout;
+    let ours = fabric.kernels.ours();
+    let wired = fabric.blueprint.lab.wired_ports();
+    let own = wired.filter(|port| ours.has(port.node) && has_one_link(layout, port));
+    let mut carriers = Carriers::new(own.map(|port| port.id));
+    let mut wires = Wires::default();
+    let mut seen: Option<(Arc<Snapshot>, u64)> = None;
+    // Ports that get their carrier back after a handover, in the order of time.
+    let mut due: Vec<(Instant, PortId)> = Vec::new();
+    while !over.load(Ordering::Acquire) {
+        let (snapshot, failed) = (view.snapshot(), view.failed.now());
+        let is_new = |now: &Arc<Snapshot>| {
+            let same = |(was, version): &(Arc<Snapshot>, u64)| {
+                Arc::ptr_eq(was, now) && *version == failed.version()
+            };
+            !seen.as_ref().is_some_and(same)
+        };
+        if let Some(now) = snapshot.filter(is_new) {
+            let edges = now.edges.iter().map(|edge| (edge.from, edge.to));
+            let changes = carriers.step(edges.filter(|edge| !failed.contains(*edge)));
+            due.retain(|(_, port)| !changes.down.contains(port));
+            let again = Instant::now() + HANDOVER;
+            due.extend(changes.blink.iter().map(|port| (again, *port)));
+            wires.set(fabric, &changes.down, false)?;
+            wires.set(fabric, &changes.blink, false)?;
+            wires.set(fabric, &changes.up, true)?;
+            seen = Some((now, failed.version()));
+        }
+        let now = Instant::now();
+        let (back, later): (Vec<_>, Vec<_>) = due.into_iter().partition(|(at, _)| *at <= now);
+        due = later;
+        let back: Vec<PortId> = back.into_iter().map(|(_, port)| port).collect();
+        wires.set(fabric, &back, true)?;
+        std::thread::sleep(LOOK);
+    }
+    Ok(())
+}
+
+/// Returns whether a port has one far end at a time. Other ports are radios that send to several, or switches.
+fn has_one_link(layout: &Layout, port: &Port) -> bool {
+    let chooses = layout.node(port.node).class.access == Access::Chooses;
+    port.medium.made && (!port.medium.several || chooses && port.medium == Medium::SERVED)
+}
+
+/// The sockets in the link plane's namespaces, by descriptor.
+#[derive(Default)]
+struct Wires(BTreeMap<i32, Socket>);
+
+impl Wires {
+    /// Sets the ends of these ports in the link plane up or down, with one request for each namespace.
+    fn set(&mut self, fabric: &Fabric, ports: &[PortId], up: bool) -> Result<(), EngineError> {
+        let mut batches: BTreeMap<i32, Batch> = BTreeMap::new();
+        for &port in ports {
+            let shard = fabric.plane.shard_ns(port)?;
+            let key = shard.as_raw_fd();
+            if let std::collections::btree_map::Entry::Vacant(entry) = self.0.entry(key) {
+                entry.insert(Socket::open_in(shard)?);
+            }
+            let (batch, index) = (
+                batches.entry(key).or_default(),
+                fabric.plane.host_ifindex(port)?,
+            );
+            match up {
+                true => batch.link_up(index),
+                false => batch.link_down(index),
+            };
+            // A program in the node may have removed the port.
+            batch.tolerate(rustix::io::Errno::NODEV.raw_os_error());
+        }
+        for (key, mut batch) in batches {
+            if let Some(socket) = self.0.get_mut(&key) {
+                socket.send(&mut batch)?;
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The far ends of each followed port in the topology before. A port without one has no carrier.
+#[derive(Debug)]
+struct Carriers {
+    far: BTreeMap<PortId, BTreeSet<PortId>>,
+    /// Whether a topology was seen. All ports have their carrier until then.
+    begun: bool,
+}
+
+/// The ports whose carrier changes.
+#[derive(Debug, Default, PartialEq)]
+struct Changes {
+    down: Vec<PortId>,
+    up: Vec<PortId>,
+    /// Ports whose far ends are all others than before.
+    blink: Vec<PortId>,
+}
+
+impl Carriers {
+    fn new(ports: impl Iterator<Item = PortId>) -> Self {
+        Self {
+            far: ports.map(|port| (port, BTreeSet::new())).collect(),
+            begun: false,
+        }
+    }
+
+    /// Compares the edges that carry frames with those before.
+    fn step(&mut self, edges: impl Iterator<Item = (PortId, PortId)>) -> Changes {
+        let mut now: BTreeMap<PortId, BTreeSet<PortId>> = BTreeMap::new();
+        for (from, to) in edges {
+            // A link that works in one direction is up at both ends.
+            for (port, far) in [(from, to), (to, from)] {
+                if self.far.contains_key(&port) {
+                    now.entry(port).or_default().insert(far);
+                }
+            }
+        }
+        let mut changes = Changes::default();
+        for (port, was) in &mut self.far {
+            let is = now.remove(port).unwrap_or_default();
+            let was = std::mem::replace(was, is.clone());
+            match (was.is_empty() && self.begun, is.is_empty()) {
+                (false, true) => changes.down.push(*port),
+                (true, false) => changes.up.push(*port),
+                (false, false) if self.begun && is.is_disjoint(&was) => changes.blink.push(*port),
+                _ => {}
+            }
+        }
+        self.begun = true;
+        changes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn ports<const N: usize>(numbers: [u32; N]) -> Vec<PortId> {
+        numbers.map(PortId).to_vec()
+    }
+
+    #[test]
+    fn ports_without_a_link_lose_their_carrier_and_handovers_interrupt_it() {
+        let mut carriers = Carriers::new(ports([0, 1, 2]).into_iter());
+        let mut step = |edges: &[(u32, u32)]| {
+            let edges = edges.iter().map(|(from, to)| (PortId(*from), PortId(*to)));
+            carriers.step(edges)
+        };
+        let none = Changes::default;
+        // All have their carrier at first; 9 is not followed.
+        let first = step(&[(0, 1), (1, 0), (9, 0)]);
+        assert_eq!(
+            first,
+            Changes {
+                down: ports([2]),
+                ..none()
+            }
+        );
+        assert_eq!(step(&[(0, 1), (1, 0)]), none());
+        // One direction is enough.
+        assert_eq!(step(&[(1, 0)]), none());
+        assert_eq!(
+            step(&[(2, 9)]),
+            Changes {
+                down: ports([0, 1]),
+                up: ports([2]),
+                ..none()
+            }
+        );
+        assert_eq!(
+            step(&[(2, 8)]),
+            Changes {
+                blink: ports([2]),
+                ..none()
+            }
+        );
+        // Make before break.
+        assert_eq!(step(&[(2, 8), (2, 7)]), none());
+        assert_eq!(step(&[(2, 7)]), none());
+    }
+}
