@@ -7,8 +7,7 @@
 //! address, in a table that no other lookup uses. Everything is in namespaces held by descriptors, except for the
 //! machine's end of the link, which carries Constel's mark.
 
-use std::io::ErrorKind;
-use std::net::{Ipv4Addr, TcpStream};
+use std::net::{Ipv4Addr, TcpListener, TcpStream};
 use std::os::fd::BorrowedFd;
 use std::sync::Mutex;
 use std::time::Duration;
@@ -116,20 +115,14 @@ pub fn probe_management_reach() -> Result<(), EngineError> {
     ManagementNet::raise(own, &lab)?.reach()
 }
 
-/// A port without a listener (discard, RFC 863): the answer is a refused connection.
-const NO_PORT: u16 = 9;
 /// The wait for the answer. The far end is on this machine, so that an answer takes microseconds. But the kernel
 /// activates the queues of a new link up to a second after its carrier is up (`linkwatch`), and drops packets
 /// before that; TCP repeats its request after one second.
 const ANSWERS_WITHIN: Duration = Duration::from_secs(2);
 
-/// Connects to a port without a listener. The kernel of the far end answers with a reset, so that success is a refused
-/// connection.
-fn refused(address: Ipv4Addr) -> std::io::Result<()> {
-    match TcpStream::connect_timeout(&(address, NO_PORT).into(), ANSWERS_WITHIN) {
-        Err(error) if error.kind() != ErrorKind::ConnectionRefused => Err(error),
-        _ => Ok(()),
-    }
+/// Connects to a listener. A refused connection is a failure too: firewalls refuse in the name of the far end.
+fn connects(listener: &TcpListener) -> std::io::Result<()> {
+    TcpStream::connect_timeout(&listener.local_addr()?, ANSWERS_WITHIN).map(drop)
 }
 
 /// The most chains that an error names.
@@ -219,16 +212,21 @@ impl ManagementNet {
         Ok(made)
     }
 
-    /// Tests whether connections pass between the machine and the bridge, begun by either: the other end must refuse
-    /// them.
+    /// Tests whether connections pass between the machine and the bridge, begun by either.
     ///
     /// # Errors
-    /// [`EngineError::Unable`] when no refusal arrives, with the chains of the machine's firewall that may drop the packets.
+    /// [`EngineError::Unable`] when one does not, with the chains of the machine's firewall that may drop the packets.
     pub(crate) fn reach(&self) -> Result<(), EngineError> {
+        let listen = |address| TcpListener::bind((address, 0));
+        let there = self.ns.run(|| listen(self.own.bridge))?;
+        let (Ok(here), Ok(there)) = (listen(self.own.host), there) else {
+            // Without ports the test is not possible.
+            return Ok(());
+        };
         // A firewall may let the machine's own connections pass, with their answers, and drop those of nodes.
         let (out, back) = std::thread::scope(|scope| {
-            let back = scope.spawn(|| self.ns.run(|| refused(self.own.host)));
-            (refused(self.own.bridge), back.join())
+            let back = scope.spawn(|| self.ns.run(|| connects(&here)));
+            (connects(&there), back.join())
         });
         // A thread that could not enter the namespace has found nothing out.
         let back = back.ok().and_then(Result::ok).unwrap_or(Ok(()));
