@@ -194,23 +194,23 @@ class Machines:
             self.spaces.append(space)
             name, machine = f"m{number}", str(space.holder.pid)
             if self.way:
-                self.way.space.run("ip", "link", "add", f"from{number}", "mtu", "1600", "type", "veth", "peer", "name", "under0", "netns",
+                self.way.space.run("ip", "link", "add", f"from{number}", "mtu", "1640", "type", "veth", "peer", "name", "under0", "netns",
                                    machine)
-                self.way.space.run("ip", "link", "add", f"to{number}", "mtu", "1600", "type", "veth", "peer", "name", name, "netns",
+                self.way.space.run("ip", "link", "add", f"to{number}", "mtu", "1640", "type", "veth", "peer", "name", name, "netns",
                                    str(self.wire.holder.pid))
                 for end in ("from", "to"):
                     self.way.space.run("ip", "link", "set", f"{end}{number}", "up")
             else:
                 self.wire.run("ip", "link", "add", name, "type", "veth", "peer", "name", "under0", "netns", machine)
-            self.wire.run("ip", "link", "set", name, "mtu", "1600", "up")
+            self.wire.run("ip", "link", "set", name, "mtu", "1640", "up")
             space.run("ip", "addr", "add", f"{NETWORK}.{number}/24", "dev", "under0")
-            space.run("ip", "link", "set", "under0", "mtu", "1600", "up")
+            space.run("ip", "link", "set", "under0", "mtu", "1640", "up")
         if self.way:
             # Which looks first whether its interfaces are on one wire already.
             self.way.begin()
         for number in range(1, count + 1):
             self.wire.run("ip", "link", "set", f"m{number}", "master", "wire")
-        self.wire.run("ip", "link", "set", "wire", "mtu", "1600")
+        self.wire.run("ip", "link", "set", "wire", "mtu", "1640")
         if self.way:
             # Who asks for an address first waits for twice the way: machines that are there for some time have asked before.
             for space in self.spaces:

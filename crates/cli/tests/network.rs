@@ -60,7 +60,9 @@ fn members_join_and_leave_while_the_lab_runs() {
         ends.all(|ends| ends.iter().all(|node| **node != "node-2")),
         "{plan:#}"
     );
-    let path = answer(&["path", name, "node-0", "node-2", "--json"]);
+    let path = support::constel(["path", name, "node-0", "node-2", "--json"]);
+    assert_eq!(path.status.code(), Some(1), "nothing arrives");
+    let path: Value = serde_json::from_slice(&path.stdout).unwrap();
     assert!(path["optimum"].is_null(), "{path:#}");
     let link = answer(&["link", name, "node-0", "node-2", "--json"]);
     let why = link["why"].as_str().unwrap();

@@ -775,6 +775,26 @@ mod tests {
             // Each takes in those before it, and not itself.
             assert!(copied.entries <= 4 << copies, "{copied:?}");
         }
+        // By a link that leads back, and as the source itself.
+        std::os::unix::fs::symlink(&from, place.path().join("link")).unwrap();
+        for to in ["link", "link/a/b", "from"] {
+            let put = |archive: PipeReader| {
+                unpack(archive, &place.path().join(to), Origin::User).map_err(Error::NotCopied)
+            };
+            let before = count(&from);
+            let copied = across(get, put).unwrap();
+            assert!(copied.entries <= before + 1, "{to}: {copied:?}");
+        }
+    }
+
+    /// The entries of a folder at any depth, itself included.
+    fn count(folder: &Path) -> u64 {
+        let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap());
+        let counts = entries.map(|entry| match entry.file_type().unwrap().is_dir() {
+            true => count(&entry.path()),
+            false => 1,
+        });
+        1 + counts.sum::<u64>()
     }
 
     #[test]

@@ -39,6 +39,11 @@ pub(crate) trait Backend: Send + 'static {
     fn wake(&mut self) -> Result<()> {
         Ok(())
     }
+    /// Restores the edges of ports whose host ends were created again, as the ledger has them.
+    fn renew(&mut self, ledger: &Ledger, ports: &[PortId]) -> Result<()> {
+        let _ = (ledger, ports);
+        Ok(())
+    }
     /// Returns the driver's counters.
     fn snapshot(&mut self, edges: usize) -> Result<PlaneStats>;
     /// Returns an edge's counters; `None` if it never existed.
@@ -62,6 +67,7 @@ enum Command {
     },
     ApplyEffects(CheckedEffects, SyncSender<Result<Nanos>>),
     Effects(PortId, PortId, SyncSender<KnownEffects>),
+    Renew(Vec<PortId>, SyncSender<Result<()>>),
     Snapshot(SyncSender<Result<PlaneStats>>),
     Edge(PortId, PortId, SyncSender<Result<Option<EdgeStats>>>),
     AllEdges(SyncSender<Result<Vec<EdgeStats>>>),
@@ -116,6 +122,14 @@ impl WorkerHandle {
             commands: Mutex::new(send),
             thread,
         })
+    }
+
+    /// Restores the edges of ports whose host ends were created again.
+    ///
+    /// # Errors
+    /// When the kernel refuses, or the driver has been stopped.
+    pub(crate) fn renew(&self, ports: Vec<PortId>) -> Result<()> {
+        self.ask(|reply| Command::Renew(ports, reply))?
     }
 
     fn ask<T>(&self, command: impl FnOnce(SyncSender<T>) -> Command) -> Result<T> {
@@ -236,6 +250,9 @@ impl<B: Backend> Worker<B> {
                 }
                 Ok(Command::Effects(from, to, reply)) => {
                     let _ = reply.try_send(self.ledger.effects(from, to));
+                }
+                Ok(Command::Renew(ports, reply)) => {
+                    let _ = reply.try_send(self.backend.renew(&self.ledger, &ports));
                 }
                 Ok(Command::Snapshot(reply)) => {
                     let _ = reply.try_send(self.backend.snapshot(self.ledger.len()));

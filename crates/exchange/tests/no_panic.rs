@@ -52,7 +52,7 @@ fn read_everything(text: &str) {
     let _ = opensn::is_one(text);
     let _ = opensn::parse(text, text).map(|d| d.yaml());
     let _ = compose::is_one(text);
-    let _ = compose::parse(text, text, &|_| Some(text.to_owned())).map(|d| d.yaml());
+    let _ = compose::parse(text, text, &|_| Ok(Some(text.to_owned()))).map(|d| d.yaml());
     let _ = celestial::parse(text, text).map(|d| d.yaml());
     let _ = starperf::parse_constellation(text, text).map(|d| d.yaml());
     let _ = starperf::parse_stations(text);

@@ -307,6 +307,14 @@ fn what_is_wrong_with_a_file_is_said_with_its_line() {
         ),
         ("from,to,ms\n", "no column is called `delay_ms`"),
         (
+            "from,to,delay_ms\n",
+            "m.csv:1:1: error: this file has no rows after its header",
+        ),
+        (
+            "from,to,delay_ms,delay_ms\nh-0,h-1,1,2\n",
+            "m.csv:1:1: error: two columns are called `delay_ms`",
+        ),
+        (
             "from,to,delay_ms\nh-0,h-1,1\nh-0,h-1,2\n",
             "m.csv:3:1: error: `h-0` to `h-1` is there already",
         ),

@@ -1,5 +1,6 @@
 //! `constel import`: converts other tools' scenarios.
 
+use std::io::ErrorKind;
 use std::path::Path;
 
 use constel_control::{Error, Scenario};
@@ -149,7 +150,10 @@ fn compose_file(file: &Path, stem: &str) -> Result<Result<Draft, ReadErrors>, Fa
     let usual = ["compose", "docker-compose"].contains(&stem);
     let own = folder.file_name().map(|name| name.to_string_lossy());
     let name = own.filter(|_| usual).unwrap_or_else(|| stem.into());
-    let beside = |path: &str| read(&folder.join(path)).ok();
+    let beside = |path: &str| match files::read_text(&folder.join(path)) {
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(None),
+        read => read.map(Some).map_err(|error| files::in_words(&error)),
+    };
     Ok(compose::parse(&text, &name, &beside))
 }
 

@@ -54,7 +54,7 @@ impl Column {
 
 /// The metrics of interfaces, or of edges, that a folder of columns has, by the names of their columns.
 pub(super) fn metrics(folder: &Path, of_interfaces: bool) -> Vec<&'static str> {
-    let all = SampleMetric::ALL.into_iter();
+    let all = SampleMetric::ALL.iter().copied();
     all.filter(|metric| metric.of_interfaces() == of_interfaces)
         .map(SampleMetric::as_str)
         .filter(|name| folder.join(metric_file(name)).is_file())

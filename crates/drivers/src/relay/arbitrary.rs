@@ -54,7 +54,10 @@ pub fn reads_super_frame(bytes: &[u8]) -> bool {
         cut.push(out[..len].to_vec());
     }
     assert_eq!(payload, frame[headers.len..], "all of it, in order");
-    join(&cut, at);
+    // Only frames whose checksum is TCP's are joined, whatever protocol their IP header names.
+    if !gso.udp {
+        join(&cut, at);
+    }
     true
 }
 

@@ -10,7 +10,8 @@ use constel_link::{
     UpdateError,
 };
 
-use super::command::{Command, PLACES_PER_TURN, Signals};
+use super::bell::Signals;
+use super::command::{Command, PLACES_PER_TURN, Query};
 use super::external::{ExternalCounts, Steer};
 use super::far::{Arrival, FarSet};
 use super::instant::{Change, ChangeNumbers, LEAD_NS};
@@ -126,6 +127,16 @@ impl RelayHandle {
         let (reply, answer) = sync_channel(1);
         self.send(thread, command(reply))?;
         answer.recv().map_err(|_| DriverError::Stopped)
+    }
+
+    /// Sends a query to a thread, and returns its reply.
+    fn query<T>(&self, thread: usize, query: impl FnOnce(SyncSender<T>) -> Query) -> Result<T> {
+        self.ask_one(thread, |reply| Command::Query(query(reply)))
+    }
+
+    /// Sends a query to all threads at the same time, and returns their replies.
+    fn query_all<T>(&self, query: impl Fn(SyncSender<T>) -> Query) -> Result<Vec<T>> {
+        self.ask_all(|reply| Command::Query(query(reply)))
     }
 
     /// Sends a command to all threads at the same time, and returns their replies.
@@ -254,7 +265,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn relay_stats(&self) -> Result<RelayStats> {
-        let threads = self.ask_all(Command::Stats)?;
+        let threads = self.query_all(Query::Stats)?;
         RelayStats::of(threads).ok_or(DriverError::Stopped)
     }
 
@@ -274,7 +285,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn externals(&self) -> Result<Vec<ExternalCounts>> {
-        self.ask(Command::Externals)
+        self.query(0, Query::Externals)
     }
 
     /// Returns how long frames were inside and how late they were, by edge, for edges that frames took since the last
@@ -286,7 +297,7 @@ impl RelayHandle {
         let (mut all, mut start) = (Vec::new(), Some(0));
         // In parts: the times of all edges at once would keep the thread from its frames for too long.
         while let Some(place) = start {
-            let (some, next) = self.ask(|reply| Command::Times(place, reply))?;
+            let (some, next) = self.query(0, |reply| Query::Times(place, reply))?;
             all.extend(some);
             start = next;
         }
@@ -315,7 +326,7 @@ impl RelayHandle {
     /// # Errors
     /// [`DriverError::Stopped`].
     pub fn lateness(&self) -> Result<Histogram> {
-        let threads = self.ask_all(Command::Lateness)?;
+        let threads = self.query_all(Query::Lateness)?;
         Ok(merged(threads.iter()))
     }
 }
@@ -346,7 +357,7 @@ impl Links for RelayHandle {
     }
 
     fn effects(&self, from: PortId, to: PortId) -> Result<KnownEffects> {
-        self.ask_one(self.owner(to), |reply| Command::Effects(from, to, reply))
+        self.query(self.owner(to), |reply| Query::Effects(from, to, reply))
     }
 
     fn snapshot(&self) -> Result<PlaneStats> {
@@ -365,7 +376,7 @@ impl Links for RelayHandle {
 
     fn transit(&self, member: u32) -> Result<Option<TransitCounts>> {
         // Only the first thread forwards for nodes without a stack, so it has all counts.
-        let counts = self.ask(|reply| Command::Transit(member, 1, reply))?;
+        let counts = self.query(0, |reply| Query::Transit(member, 1, reply))?;
         Ok(counts.first().copied())
     }
 
@@ -373,7 +384,7 @@ impl Links for RelayHandle {
         let mut all = Vec::new();
         loop {
             let first = all.len() as u32;
-            let more = self.ask(|reply| Command::Transit(first, PLACES_PER_TURN, reply))?;
+            let more = self.query(0, |reply| Query::Transit(first, PLACES_PER_TURN, reply))?;
             let last = more.len() < PLACES_PER_TURN;
             all.extend(more);
             if last {
@@ -383,7 +394,7 @@ impl Links for RelayHandle {
     }
 
     fn edge_stats(&self, from: PortId, to: PortId) -> Result<Option<EdgeStats>> {
-        self.ask_one(self.owner(to), |reply| Command::Edge(from, to, reply))
+        self.query(self.owner(to), |reply| Query::Edge(from, to, reply))
     }
 
     fn all_edges(&self) -> Result<Vec<EdgeStats>> {
@@ -391,7 +402,7 @@ impl Links for RelayHandle {
         for thread in 0..self.count() {
             let mut start = 0;
             loop {
-                let (edges, more) = self.ask_one(thread, |reply| Command::Edges(start, reply))?;
+                let (edges, more) = self.query(thread, |reply| Query::Edges(start, reply))?;
                 all.extend(edges);
                 if !more {
                     break;
@@ -415,7 +426,7 @@ impl Links for RelayHandle {
     }
 
     fn lateness_by_class(&self) -> Result<Vec<ClassLateness>> {
-        let threads = self.ask_all(Command::Classes)?;
+        let threads = self.query_all(Query::Classes)?;
         let classes = threads.first().map_or(0, Vec::len);
         let of = |class: usize| {
             let parts = threads.iter().filter_map(|thread| thread.get(class));
@@ -434,7 +445,7 @@ impl Links for RelayHandle {
 
     fn late_spells(&self) -> Result<Option<LateSpells>> {
         let mut all = LateSpells::default();
-        for part in self.ask_all(Command::LateSpells)? {
+        for part in self.query_all(Query::LateSpells)? {
             all.spells.extend(part.spells);
             all.forgotten += part.forgotten;
         }
@@ -442,13 +453,13 @@ impl Links for RelayHandle {
     }
 
     fn stalls(&self) -> Result<Vec<Stall>> {
-        let mut all = self.ask_all(Command::Stalls)?.concat();
+        let mut all = self.query_all(Query::Stalls)?.concat();
         all.sort_by_key(|stall| stall.from_ns);
         Ok(all)
     }
 
     fn channels(&self) -> Result<Vec<Vec<Counters>>> {
-        let threads = self.ask_all(Command::Air)?;
+        let threads = self.query_all(Query::Air)?;
         let channels = self.inner.common.channels.iter().enumerate();
         let of = |(channel, thread): (usize, &usize)| {
             let counted = threads[*thread].get(channel);

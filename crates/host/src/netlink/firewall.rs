@@ -80,7 +80,7 @@ struct Rule {
 /// # Errors
 /// [`Error::Os`](crate::Error::Os) when the kernel does not list them: without nf_tables, or without the right to.
 pub fn dropping_chains() -> Result<Vec<DroppingChain>> {
-    let mut socket = Socket::open_netfilter()?;
+    let mut socket = Socket::open_to(libc::NETLINK_NETFILTER)?;
     // `nfgenmsg`: all families.
     let body = [0; 4];
     let chains = socket.dump(

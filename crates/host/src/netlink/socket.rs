@@ -5,10 +5,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 use netlink_packet_core::{NLM_F_ACK, NLM_F_DUMP, NLM_F_DUMP_INTR, NLM_F_REQUEST};
-use netlink_sys::{
-    Socket as Raw, SocketAddr,
-    protocols::{NETLINK_NETFILTER, NETLINK_ROUTE},
-};
+use netlink_sys::{Socket as Raw, SocketAddr, protocols::NETLINK_ROUTE};
 
 use super::batch::{Batch, NLMSG_HDRLEN};
 use super::describe::describe;
@@ -60,12 +57,12 @@ impl Socket {
         Self::open_at(NETLINK_ROUTE, None)
     }
 
-    /// Opens a socket for the firewall of the calling thread's namespace (nf_tables).
+    /// Opens a socket of the calling thread's namespace to another part of the kernel, of which dumps can be read.
     ///
     /// # Errors
-    /// [`Error::Os`] when no socket is available.
-    pub(super) fn open_netfilter() -> Result<Socket> {
-        Self::open_at(NETLINK_NETFILTER, None)
+    /// As [`Socket::open`]; `EPROTONOSUPPORT` if this kernel does not have it.
+    pub(super) fn open_to(protocol: i32) -> Result<Socket> {
+        Self::open_at(protocol as isize, None)
     }
 
     /// Opens a socket as [`Socket::open`] does, with the port number by which a [`StackWatch`](super::StackWatch)

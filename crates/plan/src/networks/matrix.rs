@@ -133,6 +133,11 @@ pub(crate) fn read(
             reader.table(&header, rows)
         }
     };
+    // A square without rows lacks those of its members.
+    if epochs.is_empty() && reader.errors.len() == before {
+        let message = "this file has no rows after its header";
+        reader.wrong(header.line, "empty-file", message.to_owned());
+    }
     (reader.errors.len() == before).then_some(Matrix { epochs })
 }
 

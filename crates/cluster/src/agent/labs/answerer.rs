@@ -76,7 +76,7 @@ impl Answerer {
         self.running
             .retain(|key, _| known.contains_key(key) || !over.contains(key));
         // Before that the nodes do not exist. The request waits in the store.
-        if phase < Phase::Standing {
+        if phase < Phase::Ready {
             return;
         }
         for (key, entry) in known {

@@ -24,8 +24,8 @@ use super::results;
 use super::speech::{FromWorker, Heartbeat, ORDER_FILE, RESULTS, ToWorker};
 use crate::agent::clocks::mono_ns;
 use crate::agent::measure::{ClockState, Latest};
+use crate::agent::options::Watcher;
 use crate::agent::record::UnderlayAt;
-use crate::agent::run::Watcher;
 use crate::store::{
     Condition, Entry, Error, Event, Follow, LeaseId, Outcome, Result, Revision, Store, Txn,
 };
@@ -395,7 +395,7 @@ impl<'a> Own<'a> {
             } => {
                 // In the common clock, so that the controller can compare the machines.
                 let ahead_ns = self.time.ahead_ns();
-                self.part.phase = Phase::Standing;
+                self.part.phase = Phase::Ready;
                 self.part.standing = Some(WorkerReady {
                     nodes,
                     plan,

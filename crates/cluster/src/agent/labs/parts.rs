@@ -183,7 +183,7 @@ impl Parts {
 fn lost_in_words(phase: Phase) -> String {
     let when = match phase {
         Phase::Listening => "while it came up",
-        Phase::Standing => "while it waited for the others",
+        Phase::Ready => "while it waited for the others",
         Phase::Running | Phase::Ended => "in lab time",
     };
     format!("its agent ended or was cut off from the store {when}")
