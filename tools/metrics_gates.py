@@ -32,7 +32,7 @@ DUPLICATE_DEBTS = {
 # Modules that neither touch the machine nor wait, in crates that do both. They can be run in virtual time.
 PURE_MODULES = (
     "crates/cluster/src/machines/", "crates/cluster/src/underlay/", "crates/drivers/src/relay/sched/", "crates/measure/src/quantiles",
-    "crates/measure/src/plot", "crates/measure/src/verdict",
+    "crates/measure/src/plot", "crates/measure/src/verdict", "crates/measure/src/compare/", "crates/measure/src/recording/",
 )
 IMPURE = re.compile(
     r"\bstd::(?:env|fs|process|thread|os)\b|\b(?:Tcp|Udp|Unix)\w*(?:Stream|Listener|Socket|Datagram)\b|\b(?:Instant|SystemTime)::now\b"

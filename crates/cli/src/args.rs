@@ -40,7 +40,7 @@ pub(crate) use node::{Node, NodeVerb};
 pub(crate) use plan::{Check, Format, IntervalArgs, Plan};
 pub(crate) use probe::Probe;
 pub(crate) use results::{
-    CompareRuns, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
+    CompareRuns, CompareWith, ExportRun, PackRun, PlotRun, Results, ResultsVerb, TableFormat,
 };
 pub(crate) use sweep::Sweep;
 pub(crate) use test::Test;
@@ -285,16 +285,53 @@ pub(crate) struct Run {
 
 /// `import`.
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct Import {
+    /// The verb.
+    #[command(subcommand)]
+    pub(crate) verb: Option<ImportVerb>,
     /// StarryNet's `config.json`, OpenSN's emulation `.json`, Celestial's `.toml`, StarPerf's constellation `.xml`, a Compose
     /// file, or Hypatia's folder.
-    pub(crate) file: PathBuf,
+    #[arg(required = true)]
+    pub(crate) file: Option<PathBuf>,
     /// StarPerf's file of ground stations, for a StarPerf constellation.
     #[arg(long, value_name = "FILE")]
     pub(crate) stations: Option<PathBuf>,
     /// File for the scenario; it must not exist. Default: standard output.
     #[arg(long, value_name = "FILE")]
     pub(crate) out: Option<PathBuf>,
+}
+
+/// Imports other than scenarios.
+#[derive(Debug, Subcommand)]
+pub(crate) enum ImportVerb {
+    /// Convert a recording of a real network to files that a link replays.
+    Trace(ImportTrace),
+}
+
+/// `import trace`.
+#[derive(Debug, Args)]
+pub(crate) struct ImportTrace {
+    /// Recording: `ping -D`, irtt's JSON, LENS, WetLinks, Mahimahi, or a CSV whose first line names a time and a value.
+    pub(crate) file: PathBuf,
+    /// Beginning of the files' names: PREFIX.delay.txt, PREFIX.rate.csv, PREFIX.loss.txt. Existing files are an error.
+    #[arg(long, value_name = "PREFIX")]
+    pub(crate) out: PathBuf,
+    /// Direction of the link: from the terminal up, or to the terminal down.
+    #[arg(long, value_enum, default_value_t = TraceWay::Down)]
+    pub(crate) way: TraceWay,
+    /// Time from one delay to the next, 100 us to 1 h.
+    #[arg(long, value_name = "SPAN", default_value = "10 ms")]
+    pub(crate) interval: TimeSpan,
+}
+
+/// The direction of a replayed link.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum)]
+pub(crate) enum TraceWay {
+    /// From terminal to network.
+    Up,
+    /// From network to terminal.
+    Down,
 }
 
 /// Arguments of verbs about one lab.

@@ -14,6 +14,7 @@ mod exec;
 mod export;
 mod image;
 mod import;
+mod import_trace;
 mod info;
 mod init;
 mod link;

@@ -153,3 +153,69 @@ fn a_network_goes_out_and_comes_back() {
     assert_eq!(output.status.code(), Some(4));
     assert!(String::from_utf8_lossy(&output.stderr).contains(":2:1: error: isls.txt"));
 }
+
+#[test]
+fn recordings_become_traces_and_are_compared() {
+    let dir = tempfile::tempdir().unwrap();
+    let at = |name: &str| dir.path().join(name).to_str().unwrap().to_owned();
+    let rows = |add_ms: u32| -> String {
+        let row = |n: u32| format!("{}.{},{}\n", 60 + n / 10, n % 10, 30 + add_ms + n % 3);
+        (0..300).map(row).collect()
+    };
+    std::fs::write(at("run.csv"), format!("t_s,rtt_ms\n{}", rows(2))).unwrap();
+    std::fs::write(
+        at("measured.csv"),
+        format!("t_s,rtt_ms\n{}99.9,-1\n", rows(0)),
+    )
+    .unwrap();
+    let keys = good(&["import", "trace", &at("measured.csv"), "--out", &at("m")]);
+    assert_eq!(
+        keys,
+        "link:\n  delay_trace: {file: 'm.delay.txt', interval: 10 ms}\n  loss_law: {trace: {file: 'm.loss.txt'}}\n"
+    );
+    let delays = std::fs::read_to_string(at("m.delay.txt")).unwrap();
+    assert!(delays.starts_with("15.000\n"), "{delays}");
+    assert_eq!(
+        code(&["import", "trace", &at("measured.csv"), "--out", &at("m")]),
+        1,
+        "the files exist"
+    );
+    std::fs::write(at("bad.csv"), "t_s,rtt_ms\n0,fast\n").unwrap();
+    assert_eq!(
+        code(&["import", "trace", &at("bad.csv"), "--out", &at("b")]),
+        1
+    );
+    let compared = good(&[
+        "results",
+        "compare-with",
+        &at("run.csv"),
+        &at("measured.csv"),
+        "--json",
+    ]);
+    let compared: Value = serde_json::from_str(&compared).unwrap();
+    assert_eq!(compared["rtt_ms"]["w1"], 2.0);
+    assert_eq!(compared["measured_losses"]["longest"], 1);
+    let text = good(&[
+        "results",
+        "compare-with",
+        &at("run.csv"),
+        &at("measured.csv"),
+    ]);
+    assert!(
+        text.contains("W1") && text.contains("BURSTS/1000"),
+        "{text}"
+    );
+    assert_eq!(
+        code(&["results", "compare-with", &at("run.csv"), &at("bad.csv")]),
+        1
+    );
+    let slots = [
+        "results",
+        "compare-with",
+        &at("run.csv"),
+        &at("measured.csv"),
+        "--slot",
+        "10 s",
+    ];
+    assert_eq!(code(&slots), 2, "the phase, 12 s, is beyond the slot");
+}

@@ -280,6 +280,14 @@ pub enum Error {
         /// The mistake.
         reason: String,
     },
+    /// A recording is invalid.
+    #[error("{}", .errors.iter().map(|e| format!("{}:{}: {}", .path.display(), e.line, e.message)).collect::<Vec<_>>().join("\n"))]
+    BadRecording {
+        /// Its file.
+        path: PathBuf,
+        /// Every line that is wrong.
+        errors: Vec<constel_link::trace::TraceError>,
+    },
     /// The run belongs to a box, which has no sky to show.
     #[error(
         "{} is the run of a box, and the web view shows runs of labs: its rules with their counters are in `rules.json` there, and \
@@ -376,6 +384,7 @@ impl Error {
             | Self::BadTable { .. }
             | Self::Process(_)
             | Self::Records { .. }
+            | Self::BadRecording { .. }
             | Self::SweepFolder { .. }
             | Self::Thread(_) => Exit::Failed,
         }

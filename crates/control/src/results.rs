@@ -2,6 +2,7 @@
 
 mod compare;
 mod export;
+mod measured;
 mod pack;
 mod picture;
 mod ports;
@@ -11,6 +12,7 @@ mod table;
 pub use compare::compare;
 pub use constel_analysis::sweep::{Compared, Comparison, Noise};
 pub use export::{Exported, Format, export, tables};
+pub use measured::{compare_with, read_recording};
 pub use pack::{Packed, pack};
 pub use table::{COLUMNS, rows as flow_rows};
 

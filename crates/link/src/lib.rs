@@ -29,6 +29,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+pub mod access;
 mod aqm;
 mod capabilities;
 mod counters;

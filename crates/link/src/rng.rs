@@ -8,13 +8,19 @@ pub struct Rng {
     s: [u64; 4],
 }
 
-fn splitmix64(state: &mut u64) -> u64 {
+/// Returns the next number of the splitmix64 generator with this state.
+pub(crate) fn splitmix64(state: &mut u64) -> u64 {
     // The increment is 2^64 divided by the golden ratio; the factors are Stafford's variant 13 of MurmurHash3.
     *state = state.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let mut z = *state;
     z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
     z ^ (z >> 31)
+}
+
+/// Returns the uniform number within 0..1, both ends excluded, of 64 random bits: an odd multiple of 2^-53.
+pub(crate) fn unit_of(bits: u64) -> f64 {
+    ((bits >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
 }
 
 impl Rng {
@@ -53,9 +59,9 @@ impl Rng {
         }
     }
 
-    /// Returns a uniform number within 0..1, both ends excluded: an odd multiple of 2^-53.
+    /// Returns a uniform number within 0..1, both ends excluded.
     pub fn unit(&mut self) -> f64 {
-        ((self.next_u64() >> 12) as f64 + 0.5) / 4_503_599_627_370_496.0
+        unit_of(self.next_u64())
     }
 
     /// Returns a normal number with mean 0 and deviation 1 (Box and Muller 1958). It takes two draws; the second number

@@ -1,8 +1,10 @@
 //! The measurements of a run, whether they may be trusted, and the tools that make them.
 //!
 //! * [`flows`]: results of the scenario's own traffic, parsed from the tools' raw output, which is kept.
+//! * [`compare`]: distances between a run and a measurement.
 //! * [`quantiles`]: p50/p99 of exact samples.
 //! * [`verdict`]: whether the host kept up. Only this module decides it.
+//! * [`recording`]: recordings of other tools, and the files by which links replay them.
 //! * [`results`]: the results folder (`manifest.json`, `summary.json`, `events.ndjson`, `flows/`).
 //! * [`rotating`]: files of labs without an end, with a bound.
 //! * [`plot`]: pictures of them.
@@ -26,10 +28,12 @@
 //! ```
 #![deny(unsafe_code)]
 
+pub mod compare;
 pub mod flows;
 pub mod plot;
 pub mod probe;
 pub mod quantiles;
+pub mod recording;
 pub mod results;
 pub mod rotating;
 pub mod transfer;

@@ -29,16 +29,24 @@ impl Quantiles {
             return None;
         }
         samples.sort_by(f64::total_cmp);
-        let rank = |q: f64| samples[((q * samples.len() as f64).ceil() as usize).max(1) - 1];
         Some(Self {
             count: samples.len(),
             min: samples[0],
-            p50: rank(0.50),
-            p99: rank(0.99),
+            p50: rank(samples, 0.50),
+            p99: rank(samples, 0.99),
             max: samples[samples.len() - 1],
             mean: samples.iter().sum::<f64>() / samples.len() as f64,
         })
     }
+}
+
+/// Returns the quantile with this probability, 0 to 1, by nearest rank.
+///
+/// # Panics
+/// If `sorted` is empty. It is in rising order.
+#[must_use]
+pub fn rank(sorted: &[f64], probability: f64) -> f64 {
+    sorted[((probability * sorted.len() as f64).ceil() as usize).max(1) - 1]
 }
 
 /// The largest number of distinct values that are kept apart.

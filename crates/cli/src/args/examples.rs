@@ -73,7 +73,8 @@ Prints a note for every property that cannot be converted.
 
 Examples:
   constel import config.json --out mine.yaml
-  constel import constellation.xml --stations stations.xml --out mine.yaml";
+  constel import constellation.xml --stations stations.xml --out mine.yaml
+  constel import trace ping.txt --out victoria";
 
 pub(super) const IMAGE: &str = "\
 Examples:
@@ -211,7 +212,8 @@ pub(super) const RESULTS: &str = "\
 Examples:
   constel results
   constel results plot results/first
-  constel results compare results/first results/second";
+  constel results compare results/first results/second
+  constel results compare-with results/first ping.txt";
 
 pub(super) const WEB: &str = "\
 Serves on a loopback address only.

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand, ValueEnum};
+use constel_units::TimeSpan;
 
 /// `results`.
 #[derive(Debug, Args)]
@@ -29,6 +30,8 @@ pub(crate) enum ResultsVerb {
     Plot(PlotRun),
     /// Compare two runs, or two folders of repeated runs.
     Compare(CompareRuns),
+    /// Compare a run with a measurement of a real network.
+    CompareWith(CompareWith),
     /// Write a run's tables as Parquet, CSV or InfluxDB's line protocol.
     Export(ExportRun),
     /// Pack a run and its scenario into one file, to repeat it elsewhere.
@@ -85,6 +88,28 @@ pub(crate) struct CompareRuns {
     pub(crate) a: PathBuf,
     /// Folder of the other run or runs; differences are B minus A.
     pub(crate) b: PathBuf,
+    /// Print one JSON document.
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+/// `results compare-with`.
+#[derive(Debug, Args)]
+pub(crate) struct CompareWith {
+    /// Folder of a run, or a recording.
+    pub(crate) run: PathBuf,
+    /// Recording of a real network: `ping -D`, irtt's JSON, LENS, WetLinks, Mahimahi, or a CSV whose first line names a
+    /// time and a value.
+    pub(crate) measured: PathBuf,
+    /// Flow of the run. Default: all flows, of which one may have probes.
+    #[arg(long, value_name = "NAME")]
+    pub(crate) flow: Option<String>,
+    /// Length of the scheduler's slots.
+    #[arg(long, value_name = "SPAN", default_value = "15 s")]
+    pub(crate) slot: TimeSpan,
+    /// Beginning of a slot after a full minute of UTC, below `--slot`.
+    #[arg(long, value_name = "SPAN", default_value = "12 s")]
+    pub(crate) phase: TimeSpan,
     /// Print one JSON document.
     #[arg(long)]
     pub(crate) json: bool,

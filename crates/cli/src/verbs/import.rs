@@ -10,13 +10,17 @@ use constel_scenario::{Diagnostic, Diagnostics};
 use constel_units::files;
 
 use super::export;
-use crate::args::Import;
+use crate::args::{Import, ImportVerb};
 use crate::exit::{Exit, Failure, Outcome};
 use crate::output;
 
 /// Prints the scenario, and on stderr a note for every property that cannot be converted.
 pub(crate) fn run(args: &Import) -> Outcome {
-    let file = args.file.as_path();
+    if let Some(ImportVerb::Trace(args)) = &args.verb {
+        return super::import_trace::run(args);
+    }
+    // The parser requires a file if there is no verb.
+    let file = args.file.as_deref().unwrap_or(Path::new(""));
     let name = file
         .file_stem()
         .map_or("imported".into(), |name| name.to_string_lossy());

@@ -1,6 +1,7 @@
 //! `constel results`: lists runs, prints a summary, exports and plots flows, and compares runs.
 
 mod compare;
+mod compare_with;
 mod export;
 
 use std::fmt::Write as _;
@@ -19,6 +20,7 @@ pub(crate) fn run(args: &Results) -> Outcome {
     match &args.verb {
         Some(ResultsVerb::Plot(args)) => return plot(args),
         Some(ResultsVerb::Compare(args)) => return compare::run(args),
+        Some(ResultsVerb::CompareWith(args)) => return compare_with::run(args),
         Some(ResultsVerb::Export(args)) => return export::run(args),
         Some(ResultsVerb::Pack(args)) => return pack(args),
         None => {}

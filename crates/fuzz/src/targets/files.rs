@@ -5,6 +5,8 @@ use constel_exchange::{
     celestial, compose, csv, hypatia, nistnet, oem, opensn, pcapng, sp3, starperf, starrynet, stk,
 };
 use constel_link::{Effects, packet, trace};
+use constel_measure::recording;
+use constel_measure::recording::{Replay, Way};
 use constel_orbit::{ElementSet, Satellite, omm, tle};
 use constel_scenario::{Diagnostics, Files, TextFile, read_box, read_rules, read_scenario};
 
@@ -71,6 +73,25 @@ fn own() -> Vec<Target> {
             judged(constel_plan::read_delays(&TextFile::alone("f.csv", text), &members).map(drop))
         }),
         Target::new("recordings", recordings, recorded),
+        Target::new("import-trace", imported_recordings, |bytes| {
+            let Some([text]) = texts(bytes) else {
+                return false;
+            };
+            let lines = text.lines().count() as u32 + 1;
+            match recording::read(text) {
+                Ok(series) => {
+                    for way in [Way::Up, Way::Down] {
+                        // A delay above its bound and a recording that is too long are refused.
+                        let _ = Replay::of(&series, way, 1.0);
+                    }
+                    true
+                }
+                Err(errors) => {
+                    assert!(errors.iter().all(|e| (1..=lines).contains(&e.line)));
+                    false
+                }
+            }
+        }),
         Target::new("pcapng", captures, |bytes| {
             let mut from = bytes;
             let mut blocks = 0;
@@ -237,6 +258,19 @@ fn recorded(bytes: &[u8]) -> bool {
     }
     let _ = (trace::delays_ms(text), trace::losses(text));
     accepted
+}
+
+fn imported_recordings() -> Vec<Vec<u8>> {
+    let seeds = [
+        "timestamp,rtt,uplink,downlink\n1700000000000000000,31.5,20.5,11\n1700000000010000000,-1,0,0\n",
+        "timestamp_start,download,upload,ping_avg\n2024-01-11 10:06:39,101856000,7448000,57.7\n",
+        "received_unix_s,sequence,rtt_ms\n100.03,1,30\n100.33,4,30\n",
+        "t_s,rtt_us,owd_us,owd_back_us,throughput_bps,fate,path,marked\n0.5,2.0,1.2,0.8,,ok,1,\n0.6,,,,,lost,1,\n",
+        "[1700000000.04] 64 bytes from x: icmp_seq=1 ttl=63 time=40.0 ms\n[1700000000.33] 64 bytes from x: icmp_seq=4 ttl=63 time=30.0 ms\n",
+        r#"{"round_trips":[{"lost":"false","timestamps":{"client":{"send":{"wall":5}}},"delay":{"rtt":3,"send":2,"receive":1}}]}"#,
+        "1\n1\n20\n",
+    ];
+    seeds.map(|text| text.as_bytes().to_vec()).into()
 }
 
 fn scenarios() -> Vec<Vec<u8>> {

@@ -1,0 +1,189 @@
+//! One slot of the scheduler: its load, delays, gaps and rates.
+
+use super::draw::{For, Terminal};
+use super::parts::{Access, Direction, Gap, HOURS};
+use crate::types::Nanos;
+
+/// Largest load of a slot: a poll serves the terminal at least once in fifty times.
+const MOST_LOAD: f64 = 0.98;
+/// Number of slots back to the last one whose state of blockage its own number decides. Beyond it the chain begins
+/// again; a longer row of undecided slots has a probability below one in a million for every chain that changes its
+/// state once in 200 slots.
+const MOST_BACK: u64 = 4_096;
+const HOUR_NS: f64 = 3.6e12;
+
+/// An interval of time, from its first instant to the first one after it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interval {
+    /// First instant, nanoseconds.
+    pub begin_ns: Nanos,
+    /// First instant after it, nanoseconds.
+    pub end_ns: Nanos,
+}
+
+impl Interval {
+    /// Returns whether the interval contains the instant.
+    #[must_use]
+    pub fn contains(&self, t: Nanos) -> bool {
+        (self.begin_ns..self.end_ns).contains(&t)
+    }
+}
+
+/// A slot of the scheduler as a terminal has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slot {
+    /// Number of the slot; slot 0 is the first that begins at or after the terminal's full minute of UTC.
+    pub number: i64,
+    /// The slot's time. It is cut off at instant 0.
+    pub time: Interval,
+    /// The cell's load, 0 to 0.98; 0 without a cell.
+    pub load: f64,
+    /// The slot's further delay, nanoseconds.
+    pub step_ns: u64,
+    /// The gap at its beginning, if any.
+    pub handover: Option<Interval>,
+    /// The gap within it, if any.
+    pub relink: Option<Interval>,
+    /// Whether the slot has no service.
+    pub blocked: bool,
+}
+
+impl Access {
+    /// Returns the number of the slot at `t`.
+    fn slot_number(&self, terminal: &Terminal, t: Nanos) -> i64 {
+        let origin = i128::from(terminal.minute_ns) + i128::from(self.slots.phase_ns);
+        let number = (i128::from(t) - origin).div_euclid(i128::from(self.slots.period_ns));
+        // A u64 of nanoseconds has fewer slots than an i64 has numbers: periods are at least 1 ms.
+        number as i64
+    }
+
+    /// Returns the slot at `t`.
+    #[must_use]
+    pub fn slot_at(&self, terminal: &Terminal, t: Nanos) -> Slot {
+        let number = self.slot_number(terminal, t);
+        let period = i128::from(self.slots.period_ns);
+        let origin = i128::from(terminal.minute_ns) + i128::from(self.slots.phase_ns);
+        let begin = origin + i128::from(number) * period;
+        let clip = |ns: i128| Nanos::try_from(ns.max(0)).unwrap_or(Nanos::MAX);
+        let time = Interval {
+            begin_ns: clip(begin),
+            end_ns: clip(begin + period),
+        };
+        let index = number as u64;
+        Slot {
+            number,
+            time,
+            load: self.load(terminal, index, begin),
+            step_ns: self.step_ns(terminal, index),
+            handover: self.handover.and_then(|gap| {
+                let length = gap_ns(&gap, terminal, (For::Handover, For::HandoverLength), index)?;
+                Some(clipped(begin, length, time))
+            }),
+            relink: self.relink.and_then(|gap| {
+                let length = gap_ns(&gap, terminal, (For::Relink, For::RelinkLength), index)?;
+                let later = terminal.unit(For::RelinkStart, index) * self.slots.period_ns as f64;
+                Some(clipped(begin + later as i128, length, time))
+            }),
+            blocked: self.blocked(terminal, number),
+        }
+    }
+
+    /// Returns the load of a slot that begins at `begin`.
+    fn load(&self, terminal: &Terminal, index: u64, begin: i128) -> f64 {
+        let Some(cell) = &self.cell else { return 0.0 };
+        let since = (begin - i128::from(terminal.minute_ns)) as f64 / HOUR_NS;
+        let hour = (terminal.hour + since).rem_euclid(HOURS as f64);
+        let before = (hour as usize).min(HOURS - 1);
+        let part = hour - before as f64;
+        let curve = &cell.load_by_hour;
+        let median = curve[before] + part * (curve[(before + 1) % HOURS] - curve[before]);
+        if median <= 0.0 {
+            return 0.0;
+        }
+        // The odds of a load have a logarithm that may be any number, so its spread needs no bounds.
+        let odds = median / (1.0 - median).max(1.0 - MOST_LOAD);
+        let odds = odds * (cell.spread * terminal.normal(For::Load, index)).exp();
+        (odds / (1.0 + odds)).min(MOST_LOAD)
+    }
+
+    fn step_ns(&self, terminal: &Terminal, index: u64) -> u64 {
+        let Some(step) = &self.step else { return 0 };
+        let place = terminal.unit(For::Step, index);
+        if terminal.unit(For::LongStep, index) < step.long_ratio {
+            let width = step.long_most_ns.saturating_sub(step.long_least_ns);
+            step.long_least_ns
+                .saturating_add((place * width as f64) as u64)
+        } else {
+            (place * step.spread_ns as f64) as u64
+        }
+    }
+
+    /// Returns whether a slot has no service. The numbers decide some slots alone, whatever the slot before: below
+    /// `begin_ratio` a slot is blocked, from `1 - end_ratio` on it is free. All others are as the slot before. The
+    /// chain therefore needs no state.
+    fn blocked(&self, terminal: &Terminal, number: i64) -> bool {
+        let Some(chain) = &self.blockage else {
+            return false;
+        };
+        for back in 0..MOST_BACK {
+            let index = (number as u64).wrapping_sub(back);
+            let place = terminal.unit(For::Blockage, index);
+            if place < chain.begin_ratio {
+                return true;
+            }
+            if place >= 1.0 - chain.end_ratio {
+                return false;
+            }
+        }
+        false
+    }
+
+    /// Returns the rate of a direction at `t` in bit/s, and the instant until which it holds; `None` if the leg has no
+    /// rate of its own. `sky` is the factor of signal and rain ([`Sky::factor`](super::Sky::factor)), 1 in the zenith
+    /// of a clear sky. The rate is at least 1 bit/s.
+    #[must_use]
+    pub fn rate(
+        &self,
+        terminal: &Terminal,
+        direction: Direction,
+        t: Nanos,
+        sky: f64,
+    ) -> Option<(u64, Nanos)> {
+        let rate = self.leg(direction).rate?;
+        let slot = self.slot_at(terminal, t);
+        let purpose = match direction {
+            Direction::Up => For::UpRate,
+            Direction::Down => For::DownRate,
+        };
+        let spread = (rate.spread * terminal.normal(purpose, slot.number as u64)).exp();
+        let bps = rate.alone_bps as f64 * (1.0 - slot.load) * spread * sky;
+        Some(((bps as u64).max(1), slot.time.end_ns))
+    }
+}
+
+/// Returns the length of the slot's gap, if it has one.
+fn gap_ns(
+    gap: &Gap,
+    terminal: &Terminal,
+    (exists, length): (For, For),
+    index: u64,
+) -> Option<i128> {
+    if terminal.unit(exists, index) >= gap.ratio {
+        return None;
+    }
+    let factor = (gap.spread * terminal.normal(length, index)).exp();
+    Some((gap.median_ns as f64 * factor) as i128)
+}
+
+/// Returns the interval from `begin` on, within the slot's time: a gap over the end of its slot would let frames of the
+/// next slot overtake those that wait for its end.
+fn clipped(begin: i128, length: i128, slot: Interval) -> Interval {
+    let clip = |ns: i128| {
+        let ns = Nanos::try_from(ns.max(0)).unwrap_or(Nanos::MAX);
+        ns.clamp(slot.begin_ns, slot.end_ns)
+    };
+    Interval {
+        begin_ns: clip(begin),
+        end_ns: clip(begin.saturating_add(length)),
+    }
+}

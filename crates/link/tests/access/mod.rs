@@ -1,0 +1,4 @@
+//! The access model in virtual time: order, bounds, determinism, and the distributions of its parts.
+
+mod laws;
+mod parts;
